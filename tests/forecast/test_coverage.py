@@ -29,14 +29,13 @@ def simulated(kind, seed):
         features = rng.choice([4, 8, 16, 64, 256])
         shapes = Cascade().shapes(np.array([[rng.uniform(0.3, 1.6), first, features]]), both)[0]
     else:
-        # The theory of sequential-recovery, with its own rounding and couplings, not the cascade's.
+        # The theory of sequential-recovery, with couplings and noise of its own, not the cascade's.
         total = int(rng.choice([210, 465, 820]))
         both = both * total * rng.uniform(2, 8) / n[0]
         shapes = predict_sequential(
             weights=np.arange(1, rng.integers(3, 17)) ** -rng.uniform(0.3, 1.5),
             n_features_total=total,
             samples=both,
-            method="closed form",
         ).normalised_mse
     errors = offset + (1 - offset) * shapes
     return both, errors, rng.integers(3, 9), np.exp(rng.uniform(np.log(0.01), np.log(0.15))), rng

@@ -11,7 +11,6 @@ from scipy.optimize import minimize, nnls
 from solvable.arrays import random_stream
 from solvable.forecast.families import RANKS, ROUNDING_FEATURES, Cascade, PowerLaw
 from solvable.forecast.fitting import Grid, adapted_grid, fit, projected, whitener
-from solvable.models.sequential.power_law_sums import normalised_mse_sum, weight_scale
 from solvable.spectra.near_semicircle import spiked_overlap
 
 SIZES = np.geomspace(50, 6400, 8)
@@ -36,9 +35,13 @@ def test_the_cascade_is_the_sum_over_spiked_overlaps(decay, features):
 def test_far_above_its_thresholds_the_cascade_is_the_error_of_the_theory():
     decay, features, n_total = 0.75, 12, 400
     ratio = np.array([64.0, 256.0, 1024.0])
-    first = n_total / (2 * weight_scale(decay=decay, features=features) ** 2)
+    squares = np.arange(1, features + 1) ** (-2 * decay)
+    squares /= squares.sum()
+    first = n_total / (2 * squares[0])
     found = Cascade().shapes(np.array([[decay, first, features]]), ratio * n_total)[0]
-    expected = normalised_mse_sum(decay=decay, features=features, aspect_ratio=ratio)
+    # 1 - sum_i lambda_i^2 c_i^4, c_i^2 = (nu_i - 1)_+ / (nu_i + 4 lambda_i^2), nu_i = 2 lambda_i^2 n / D
+    nu = 2 * squares * ratio[:, None]
+    expected = 1 - (np.maximum(nu - 1, 0) / (nu + 4 * squares)) ** 2 @ squares
     # The theory here has sharp corners, the cascade rounds them.
     np.testing.assert_allclose(found, expected, rtol=0.03)
 

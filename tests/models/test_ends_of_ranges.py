@@ -110,16 +110,17 @@ def test_infinite_parts_of_a_formula_do_not_warn():
 @pytest.mark.parametrize(
     ("setting", "refusal"),
     [
-        ({"features": 3, "layers": 4}, "all 3 directions are features"),
-        ({"features": 1, "degree": 3}, "dimension from 3"),
-        ({"features": 1}, None),
-        ({"features": 2, "layers": 4}, None),
-        ({"dimension": 3, "features": 2, "layers": 4, "samples": 30}, None),
+        ({"dimension": 2, "features": 1}, "dimension is 2"),
+        ({"dimension": 9, "features": 2, "layers": 4, "samples": 30}, "dimension is 9"),
+        ({"dimension": 10, "degree": 1, "features": 6}, "6 of 10 directions"),
+        ({"dimension": 10, "degree": 3, "features": 1}, "from dimension 12"),
+        ({"dimension": 10, "features": 1}, None),
+        ({"dimension": 10, "features": 2, "layers": 4, "samples": 30}, None),
     ],
 )
 def test_compositional_targets_of_few_inputs(setting, refusal):
     system = registry.load("compositional-target")
-    parameters = validate_parameters(system, {"dimension": 2, **setting})
+    parameters = validate_parameters(system, setting)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         if refusal is None:

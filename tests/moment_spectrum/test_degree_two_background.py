@@ -1,51 +1,56 @@
-"""The background of degree-2 features against the exact population matrix, and its scaling."""
+"""The background of degree-2 features against exact population matrices, and its scaling."""
 
 import numpy as np
 import pytest
 
 from solvable.moment_spectrum.degree_two_background import quadratic_background, random_matrices
+from solvable.moment_spectrum.quadratic_forms import mean_traces
 from solvable.operators import HermiteFeatures
-
-
-def population(dimension, weights, second_chaos):
-    """Matrices, their directions, and the exact population operator without its spikes."""
-    features = HermiteFeatures(2, dimension)
-    rng = np.random.default_rng(dimension)
-    directions = np.linalg.qr(rng.standard_normal((features.n_features, weights.size)))[0]
-    matrices = features.to_symmetric(directions)
-    basis = features.to_symmetric(np.eye(features.n_features))
-    S = np.einsum("i,iab,ibc->ac", weights, matrices, matrices)
-    image = sum(w * M @ basis @ M for w, M in zip(weights, matrices, strict=True)) * 4 / np.sqrt(2)
-    image = image + second_chaos * (S @ basis + basis @ S)
-    return matrices, directions, features.from_symmetric(image)
-
 
 WEIGHTS = np.array([0.7, -0.5, 0.4, -0.3]) / np.linalg.norm([0.7, -0.5, 0.4, -0.3])
 
 
-@pytest.mark.parametrize("second_chaos", [None, 4 / np.sqrt(2)])
-def test_it_is_the_exact_population_matrix_on_the_complement(second_chaos):
-    matrices, directions, exact = population(9, WEIGHTS, second_chaos or 0.0)
-    found = quadratic_background(
-        matrices=matrices, weights=WEIGHTS, attenuation=1.0, second_chaos=second_chaos
-    ).at(1e12)
+def population(matrices, weights, plain):
+    """Directions of matrices, and the exact population operator of the index without its spikes."""
+    features = HermiteFeatures(2, matrices.shape[1])
+    basis = features.to_symmetric(np.eye(features.n_features))
+    image = sum(w * M @ basis @ M for w, M in zip(weights, matrices, strict=True))
+    if plain:
+        S = np.einsum("i,iab,ibc->ac", weights, matrices, matrices)
+        image = image + S @ basis + basis @ S
+    return features.from_symmetric(matrices), features.from_symmetric(image) * 4 / np.sqrt(2)
+
+
+def background(weights, dimension, plain):
+    """That of the index sum_i lambda_i (h_i^2 - 1) / sqrt(2)."""
+    # theta_i = sqrt(2) lambda_i (1 + 4 / d), and E[T 2 tr((x x^T - I) M_i^2)] = (8 / sqrt(2)) <S, M_i^2>
+    squares = mean_traces(weights.size, dimension)[1]
+    contracted = 8 / np.sqrt(2) * squares @ weights if plain else None
+    heights = np.sqrt(2) * weights * (1 + 4 / dimension)
+    return quadratic_background(heights, dimension, contracted=contracted).at(1e12)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_it_is_the_exact_population_matrix_on_the_complement(plain):
+    matrices = random_matrices(WEIGHTS.size, 12)
+    directions, exact = population(matrices, WEIGHTS, plain)
+    found = background(WEIGHTS, 12, plain)
     complement = np.linalg.qr(directions, mode="complete")[0][:, WEIGHTS.size :]
     values, vectors = np.linalg.eigh(complement.T @ exact @ complement)
-    np.testing.assert_allclose(found.atoms, values, atol=1e-10)
+    np.testing.assert_allclose(found.atoms, values, atol=1e-6)
     links = ((complement @ vectors).T @ exact @ directions) ** 2
     for power in range(3):
         np.testing.assert_allclose(
-            found.links @ found.atoms**power, links.T @ values**power, atol=1e-10
+            found.links @ found.atoms**power, links.T @ values**power, atol=1e-6
         )
 
 
-@pytest.mark.parametrize("second_chaos", [None, 4 / np.sqrt(2)])
-def test_larger_dimensions_are_scaled_from_random_matrices(second_chaos):
+@pytest.mark.parametrize("plain", [False, True])
+def test_larger_dimensions_are_scaled_from_random_matrices(plain):
     """At d = 34 eigenvalues are of order 1/d: the scaled ones have their spread and their ends."""
-    matrices, directions, exact = population(34, WEIGHTS, second_chaos or 0.0)
-    found = quadratic_background(
-        matrices=matrices, weights=WEIGHTS, attenuation=1.0, second_chaos=second_chaos
-    ).at(1e12)
+    matrices = random_matrices(WEIGHTS.size, 34)
+    directions, exact = population(matrices, WEIGHTS, plain)
+    found = background(WEIGHTS, 34, plain)
     complement = np.linalg.qr(directions, mode="complete")[0][:, WEIGHTS.size :]
     values = np.linalg.eigvalsh(complement.T @ exact @ complement)
     # The next order is 5 / (2 d): .11 at the 22 dimensions behind it and .07 here.
@@ -57,19 +62,15 @@ def test_larger_dimensions_are_scaled_from_random_matrices(second_chaos):
 
 def test_a_single_strong_feature_has_products_of_its_eigenvalues():
     """U -> M U M has the eigenvalues a b: twice as wide as the semicircle of the same variance."""
-    matrices = random_matrices(1, 20)
-    found = quadratic_background(matrices=matrices, weights=np.ones(1), attenuation=1.0).at(1)
-    ends = np.linalg.eigvalsh(matrices[0])[[0, -1]]
+    ends = np.linalg.eigvalsh(random_matrices(1, 20)[0])[[0, -1]]
+    found = background(np.ones(1), 20, False)
     assert found.atoms.max() == pytest.approx(4 / np.sqrt(2) * np.max(ends**2), rel=0.05)
     assert found.atoms.min() == pytest.approx(4 / np.sqrt(2) * np.prod(ends), rel=0.05)
 
 
 def test_many_features_leave_a_semicircle():
     """Beyond as many as the dimension they are drawn together, with 8/d^2 of variance in all."""
-    weights = np.full(400, 400**-0.5)
-    found = quadratic_background(
-        matrices=np.zeros((0, 0, 0)), weights=weights, attenuation=1.0, dimension=60
-    ).at(1)
+    found = background(np.full(400, 400**-0.5), 60, False)
     assert found.links.shape == (400, found.atoms.size)
     total = found.variance + np.mean(found.atoms**2)
     assert total == pytest.approx(8 / 60**2, rel=0.15)
@@ -79,12 +80,13 @@ def test_noise_of_the_contraction_has_its_variance():
     """The eigenvalues of U -> N U + U N have twice the variance of those of N, about."""
     noise, samples = 3.0, 50.0
     found = quadratic_background(
-        matrices=np.zeros((0, 0, 0)),
-        weights=np.ones(1) * 1e-9,
-        attenuation=1.0,
-        second_chaos=0.0,
-        contraction_noise=noise,
-        dimension=60,
+        np.ones(1) * 1e-9, 60, contracted=np.zeros(1), contraction_noise=noise
     )
     # One matrix of 22 dimensions: its spectral variance fluctuates by some 1/d.
     assert found.at(samples).atoms.var() == pytest.approx(2 * noise / samples, rel=0.2)
+
+
+def test_the_background_grows_with_the_heights():
+    low, high = (quadratic_background(np.array([height]), 16) for height in (2.0, 4.0))
+    np.testing.assert_allclose(high.rates, 2 * low.rates)
+    assert low.contraction is None

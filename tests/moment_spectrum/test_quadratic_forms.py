@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.moment_spectrum.quadratic_forms import (
-    degree_two_energy,
-    quadratic_index_variance,
-    weighted_square,
-)
+from solvable.moment_spectrum.quadratic_forms import degree_two_energy, quadratic_index_variance
 from solvable.targets import HierarchicalTarget
 
 
@@ -65,5 +61,3 @@ def test_degree_two_energy_is_that_of_simulated_labels():
         halves.append(target.feature_map.adjoint(X, y[:, None])[:, 0] / len(y))
     energy = halves[0] @ halves[1]
     assert energy == pytest.approx(target.degree_two_energy, rel=0.05)
-    S = weighted_square(target.symmetric_matrices(), target.weights)
-    assert target.degree_two_energy == pytest.approx(4 * np.sum(S**2))

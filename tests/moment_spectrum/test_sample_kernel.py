@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidData
 from solvable.moment_spectrum.sample_kernel import corrected_kernel, plain_kernel
 from solvable.operators import HermiteFeatures
 
@@ -23,20 +22,17 @@ def setup():
 
 
 def explicit(kernels, directions, n_features):
-    """Size, diagonal and coupling from matrices of shape (m, D, D)."""
+    """Size and diagonal from matrices of shape (m, D, D)."""
     images = kernels @ directions
     diagonal = np.einsum("dp,mdp->mp", directions, images)
     return (
         np.linalg.norm(kernels, axis=(1, 2)) / n_features,
         diagonal,
-        (np.sum(images**2, axis=1) - diagonal**2) / n_features,
     )
 
 
 def agree(kernel, expected):
-    for found, wanted in zip(
-        (kernel.size, kernel.diagonal, kernel.coupling), expected, strict=True
-    ):
+    for found, wanted in zip((kernel.size, kernel.diagonal), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
@@ -70,6 +66,18 @@ def test_corrected_kernel_is_that_of_explicit_matrices(setup):
     agree(kernel, explicit(kernels, directions, D))
 
 
+def test_what_a_single_feature_takes_from_the_complement_is_exact(setup):
+    features, directions, X = setup
+    D, A = features.n_features, directions[:, :1]
+    F = features.transform(X)
+    outside = F - (F @ A) @ A.T
+    kernel = plain_kernel(latent=F @ A, squared_norm=np.sum(F**2, axis=1), n_features=D)
+    taken = np.sum(outside**2, axis=1) * (F @ A)[:, 0] ** 2 / (D - 1)
+    np.testing.assert_allclose(kernel.outer[:, 0], taken, rtol=1e-9)
+    left = outside[:, :, None] * outside[:, None, :] - (np.eye(D) - A @ A.T)
+    np.testing.assert_allclose(kernel.rest, np.linalg.norm(left, axis=(1, 2)) / (D - 1), rtol=1e-9)
+
+
 def test_corrected_kernel_has_no_mean(setup):
     """The highest chaos is orthogonal to constants: E<A, K A> = 0 exactly."""
     features, directions, _ = setup
@@ -85,8 +93,3 @@ def test_corrected_kernel_has_no_mean(setup):
     )
     error = kernel.diagonal.std(axis=0) / np.sqrt(len(X))
     assert np.all(np.abs(kernel.diagonal.mean(axis=0)) < 4 * error)
-
-
-def test_shapes_are_checked():
-    with pytest.raises(InvalidData, match="shape"):
-        plain_kernel(latent=np.ones((3, 2)), squared_norm=np.ones(4), n_features=5)

@@ -115,18 +115,6 @@ def test_lanczos_of_the_zero_operator() -> None:
     assert pairs.converged.all()
 
 
-def test_shard_sum_takes_every_route() -> None:
-    whole = operator_of(2, 6, 18)
-    parts = [
-        MomentOperator(whole.source.array[rows], whole.weights[rows], whole.features)
-        for rows in (slice(0, 5), slice(5, 18))
-    ]
-    total = MomentOperator.sum_of_shards(parts)
-    for route in ("lanczos", "dense", "gram", "auto"):
-        pairs = leading_eigenpairs(total, 3, 3, route=route, tolerance=1e-8, rng=0)
-        check(pairs, whole.dense(), 3, 3, 1e-10)
-
-
 def spiked(size: int, heights: list[float], seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal((size, size))

@@ -15,8 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from solvable.moment_spectrum.cubic_forms import tensors_of
-from solvable.moment_spectrum.cubic_population import CubicOperator
+from solvable.moment_spectrum.cubic_forms import cubic_operator, tensors_of
 from solvable.moment_spectrum.highest_chaos import chaos_eigenvalues
 from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.spectra.edges import BulkEdges, upper_edge
@@ -262,7 +261,7 @@ class PredictedBulk:
         # theta c^2 = sqrt(seen^2 - 4 s^2).
         counted = np.sign(seen) * np.sqrt(np.maximum(seen**2 - 4 * self.noise_scale**2, 0.0))
         if features.degree == 3:
-            return CubicOperator(tensors_of(directions), counted)
+            return cubic_operator(tensors_of(directions), counted)
         M = np.asarray(features.to_symmetric(directions))
 
         def apply(vectors: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-r"""Features of degree 3 sample by sample: forms of the input and the parts of highest chaos.
+r"""Features of degree 3 sample by sample: forms of the input and the part of highest chaos.
 
 With directions read as symmetric tensors of three indices and (x)_r contracting r of them,
 
@@ -9,6 +9,7 @@ I_m(S) = <S, He_m(x)>. The Wick-corrected kernel K keeps the first term.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import comb
@@ -16,7 +17,7 @@ from math import comb
 import numpy as np
 
 from solvable.moment_spectrum.highest_chaos import chaos_eigenvalues
-from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_numbers, plain_kernel
+from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_numbers
 from solvable.operators._cubic import Cubic
 from solvable.operators._engines import columns_of, products_of_pairs
 
@@ -26,22 +27,11 @@ class CubicSample:
     """Draws that the law of a cubic first layer is made of, m of them for p features."""
 
     directions: np.ndarray  # A, orthonormal columns (D, p)
-    couplings: np.ndarray  # V, (3, D, p): what each chaos of the index takes A_i to
     squared_input_norm: np.ndarray  # |x|^2, (m,)
     squared_norm: np.ndarray  # |F|^2, (m,)
     latent: np.ndarray  # f_i, (m, p)
-    fourth: np.ndarray  # (3/2) I_4(A_i (x)_1 A_i), (m, p)
-    second: np.ndarray  # 3 I_2(A_i (x)_2 A_i), (m, p)
-    traced: np.ndarray  # x^T H_i x of the traceless part of A_i (x)_1 A_i traced once, (m, p)
-    twice_traced: np.ndarray  # the same of A_i (x) A_i traced twice, (m, p)
+    sixth: np.ndarray  # <A_i, K A_i>, (m, p)
     images: np.ndarray  # |K A_i|^2, (m, p)
-    crossed: np.ndarray  # f_i f_V for each V, (3, m, p)
-    crossed_sixth: np.ndarray  # <V_6, K A_i>, (m, p)
-
-    @property
-    def sixth(self) -> np.ndarray:
-        """<A_i, K A_i>, shape (m, p)."""
-        return np.asarray(self.latent**2 - 1 - self.fourth - self.second)
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
@@ -56,13 +46,6 @@ class CubicSample:
         values, counts = self.spectrum
         return corrected_numbers(
             self.latent, values**2 @ counts, self.sixth, self.images, len(self.directions)
-        )
-
-    @property
-    def plain(self) -> SampleKernel:
-        """The numbers of F F^T - I."""
-        return plain_kernel(
-            latent=self.latent, squared_norm=self.squared_norm, n_features=len(self.directions)
         )
 
 
@@ -92,131 +75,87 @@ def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
     return (flat.reshape(count, -1) @ flat.reshape(count, -1).T) ** 2 + 9 * crossed
 
 
-def traceless(matrices: np.ndarray) -> np.ndarray:
-    """Symmetric matrices (..., d, d) without their traces."""
-    d = matrices.shape[-1]
-    traces = np.trace(matrices, axis1=-2, axis2=-1) / d
-    return np.asarray(matrices - traces[..., None, None] * np.eye(d))
+def cubic_operator(tensors: np.ndarray, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """What the sixth chaos of sum_i c_i f_i^2 / 2 holds beside its spikes, on columns (D, k)."""
+    # tau_6 = sum_i c_i / 2 sym(A_i (x) A_i) 6! / 6: of its twenty pairings two are the spike
+    # c_i A_i A_i^T and eighteen the operator 9 c_i C_i.
+    d = tensors.shape[1]
+    engine = Cubic(d)
+
+    def apply(columns: np.ndarray) -> np.ndarray:
+        count = columns.shape[1]
+        U = np.asarray(engine.to_tensor(columns)).T.reshape(count * d, d * d)
+        image = np.zeros((count, d, d * d))
+        for c, A in zip(weights, tensors.reshape(-1, d, d * d), strict=True):
+            # 9 c sym U_abc A_abe A_cfg
+            image += 9 * c * ((U @ A.T).reshape(count, d, d).transpose(0, 2, 1) @ A)
+        return np.asarray(engine.from_tensor(image.reshape(count, -1).T))
+
+    return apply
 
 
-def single_traces(tensors: np.ndarray) -> np.ndarray:
-    """Trace over one pair of indices of sym(A_i (x)_1 A_i), shape (p, d, d)."""
-    # W_abde = A_abc A_dec has traces A_aac A_dec and, twice, A_abc A_adc, of its three pairings.
-    t = np.einsum("iaac->ic", tensors)
-    return np.asarray(
-        np.einsum("ic,idec->ide", t, tensors) / 3
-        + 2 * np.einsum("iabc,iabd->icd", tensors, tensors, optimize=True) / 3
-    )
+def draw_cubic(directions: np.ndarray, draws: int, rng: np.random.Generator) -> CubicSample:
+    """Draws of the forms of orthonormal directions, in blocks."""
+    forms = _Forms(directions)
+    sizes = [min(2_048, draws - start) for start in range(0, draws, 2_048)]
+    return joined([forms(rng.standard_normal((size, forms.dimension))) for size in sizes])
 
 
-def double_traces(tensors: np.ndarray) -> np.ndarray:
-    """Matrix Z_i with <sym(A_i (x) A_i), sym(I (x) I (x) Q)> = <Z_i, Q>, shape (p, d, d)."""
-    # Of 45 pairings of six slots with I I Q: Q across 18 A_abc A_abd and 9 t t^T, inside 18 A t.
-    t = np.einsum("iaac->ic", tensors)
-    across = np.einsum("iabc,iabd->icd", tensors, tensors, optimize=True)
-    inside = np.einsum("iabc,ic->iab", tensors, t)
-    return np.asarray(2 * across / 5 + t[:, :, None] * t[:, None, :] / 5 + 2 * inside / 5)
+def cubic_sample(directions: np.ndarray, blocks: Sequence[np.ndarray]) -> CubicSample:
+    """The same of given inputs (m, d)."""
+    forms = _Forms(directions)
+    return joined([forms(X) for X in blocks])
 
 
-class CubicForms:
-    """All forms of a block of inputs that a :class:`CubicSample` holds."""
+def joined(samples: Sequence[CubicSample]) -> CubicSample:
+    """Blocks of draws of the same directions, one after the other."""
+    names = [field.name for field in fields(CubicSample)][1:]
+    arrays = {name: np.concatenate([getattr(s, name) for s in samples]) for name in names}
+    return CubicSample(samples[0].directions, **arrays)
 
-    def __init__(self, directions: np.ndarray, couplings: np.ndarray) -> None:
-        self.directions, self.couplings = directions, couplings
-        self.features = directions.shape[1]
+
+class _Forms:
+    """All forms of a block of inputs that a `CubicSample` holds."""
+
+    def __init__(self, directions: np.ndarray) -> None:
+        self.directions = directions
         d = self.dimension = _dimension(len(directions))
-        everything = np.concatenate([directions, *couplings], axis=1)
-        self.tensors = tensors_of(everything)
-        count = everything.shape[1]
+        tensors = tensors_of(directions)
         rows, columns = np.triu_indices(d)
         scale = np.where(rows == columns, 1.0, 2.0)[:, None]
         # x_a x_b U_abc of all vectors is one product with the pairs x_a x_b, a <= b.
-        table = self.tensors[:, rows, columns, :].transpose(1, 0, 2).reshape(rows.size, count * d)
+        table = tensors[:, rows, columns, :].transpose(1, 0, 2).reshape(rows.size, -1)
         self.table = (scale * table).astype(np.float32)
-        self.traces = np.einsum("iaac->ic", self.tensors)
-        own, sixth = self.tensors[: self.features], self.tensors[self.features : 2 * self.features]
-        forms = np.einsum("iabc,iabd->icd", own, own, optimize=True)
-        mixed = np.einsum("iabc,iabd->icd", own, sixth, optimize=True)
-        mixed = (mixed + mixed.transpose(0, 2, 1)) / 2
-        # Forms x^T S x: |A x|^2, <A x, V x>, those of the traced fourth and sixth chaos.
-        traced = traceless(single_traces(own)), traceless(double_traces(own))
-        stacked = np.concatenate([forms, mixed, *traced])
-        self.forms = (scale * stacked[:, rows, columns].T).astype(np.float32)
+        self.traces = np.einsum("iaac->ic", tensors)
+        forms = np.einsum("iabc,iabd->icd", tensors, tensors, optimize=True)
+        self.forms = (scale * forms[:, rows, columns].T).astype(np.float32)  # x^T S x = |A x|^2
 
     def __call__(self, X: np.ndarray) -> CubicSample:
         """Sample of a block of inputs (m, d)."""
-        p, d = self.features, self.dimension
+        d = self.dimension
         pairs = products_of_pairs(columns_of(X.astype(np.float32))).T
-        images = (pairs @ self.table).astype(np.float64).reshape(len(X), -1, d)
-        moved, mixed, traced, twice = np.split((pairs @ self.forms).astype(float), 4, axis=1)
-        s = np.sum(X**2, axis=1)
-        cubes = np.einsum("nic,nc->ni", images, X)  # <U, x (x) x (x) x>
+        a = (pairs @ self.table).astype(np.float64).reshape(len(X), -1, d)  # A x x
+        moved = (pairs @ self.forms).astype(np.float64)
+        s = np.sum(X.astype(np.float64) ** 2, axis=1)
+        cubes = np.einsum("nic,nc->ni", a, X)  # <A, x (x) x (x) x>
         along = X @ self.traces.T
-        latent = (cubes - 3 * along) / np.sqrt(6)  # f_U = <U, He_3(x)> / sqrt(6)
-        f, t, v = latent[:, :p], self.traces, images - self.traces
-        inner, with_trace = images[:, :p], t[:p]
-        # I_4(U (x)_1 V) = a_U . a_V - t_U . a_V - t_V . a_U - 4 <U x, V x> + t_U . t_V + 2 <U, V>
-        # with a_U = U x x, t_U its trace; I_2(U (x)_2 V) = <U x, V x> - <U, V>
-        fourth = np.sum((inner - with_trace) ** 2, axis=2) - 4 * moved + 2
-        crossed_fourth = np.sum(v[:, :p] * v[:, p : 2 * p], axis=2) - 4 * mixed
-        crossed = np.stack([f * latent[:, k * p : (k + 1) * p] for k in (1, 2, 3)])
-        return CubicSample(
-            directions=self.directions,
-            couplings=self.couplings,
-            squared_input_norm=s,
-            squared_norm=_third_norm(s, d),
-            latent=f,
-            fourth=1.5 * fourth,
-            second=3 * (moved - 1),
-            traced=traced,
-            twice_traced=twice,
-            images=self._images(s, f, inner, cubes[:, :p], along[:, :p], moved),
-            crossed=crossed,
-            crossed_sixth=crossed[0] - 1.5 * crossed_fourth - 3 * mixed,
-        )
-
-    def _images(
-        self,
-        s: np.ndarray,
-        f: np.ndarray,
-        a: np.ndarray,
-        cubes: np.ndarray,
-        along: np.ndarray,
-        moved: np.ndarray,
-    ) -> np.ndarray:
-        """|K A|^2 of K A = f F - (3/2) sym(b (x) X) + 3 sym(M (x) x) - A."""
-        # X = x x^T - I, M = A x, a = M x, b = a - t; inner products of the four terms
-        d, s = self.dimension, s[:, None]
-        b = a - self.traces[: self.features]
-        bb, aa, ab = np.sum(b**2, axis=2), np.sum(a**2, axis=2), np.sum(a * b, axis=2)
-        bx = cubes - along  # b . x, and <M, X>
-        squared_norm = _third_norm(s, d)
-        b_terms = (bb * ((s - 1) ** 2 + d - 1) + 2 * (bb + (s - 2) * bx**2)) / 3
-        m_terms = (moved * s + 2 * aa) / 3
-        b_with_m = (2 * (s - 1) * ab + bx**2) / 3
-        f_with_b = bx * (s**2 - 4 * s + d + 2) / np.sqrt(6)
-        f_with_m = ((s - 2) * cubes - s * along) / np.sqrt(6)
-        return np.asarray(
-            f**2 * (squared_norm - 2) + 2.25 * b_terms + 9 * m_terms + 1
+        f = (cubes - 3 * along) / np.sqrt(6)  # <A, He_3(x)> / sqrt(6)
+        # I_4(A (x)_1 A) = |a - t|^2 - 4 |A x|^2 + 2, t the trace of A; I_2(A (x)_2 A) = |A x|^2 - 1
+        b = a - self.traces
+        bb = np.sum(b**2, axis=2)
+        lower = 1.5 * (bb - 4 * moved + 2) + 3 * (moved - 1)
+        # sum_|alpha|=3 He_alpha^2 / alpha!: coefficient of t^3 of (1 - t^2)^(-d/2) e^(s t / (1 + t))
+        squared_norm = s**3 / 6 - s**2 + s + d / 2 * s
+        # K A = f F - (3/2) sym(b (x) X) + 3 sym(M (x) x) - A with X = x x^T - I, M = A x, a = M x,
+        # b = a - t; inner products of the four terms, b . x = <M, X> = cubes - along
+        aa, ab, bx, column = np.sum(a**2, axis=2), np.sum(a * b, axis=2), cubes - along, s[:, None]
+        b_terms = (bb * ((column - 1) ** 2 + d - 1) + 2 * (bb + (column - 2) * bx**2)) / 3
+        m_terms = (moved * column + 2 * aa) / 3
+        b_with_m = (2 * (column - 1) * ab + bx**2) / 3
+        f_with_b = bx * (column**2 - 4 * column + d + 2) / np.sqrt(6)
+        f_with_m = ((column - 2) * cubes - column * along) / np.sqrt(6)
+        images = (
+            f**2 * (squared_norm[:, None] - 2) + 2.25 * b_terms + 9 * m_terms + 1
             - 3 * f * f_with_b + 6 * f * f_with_m - 9 * b_with_m + 3 * bb - 6 * moved
         )  # fmt: skip
-
-
-def _third_norm(s: np.ndarray, d: int) -> np.ndarray:
-    """|F|^2 of degree 3 from |x|^2."""
-    # sum_|alpha|=3 He_alpha^2 / alpha!: coefficient of t^3 of (1 - t^2)^(-d/2) e^(s t / (1 + t))
-    return np.asarray(s**3 / 6 - s**2 + s + d / 2 * s)
-
-
-def joined(samples: list[CubicSample]) -> CubicSample:
-    """Blocks of draws of the same directions, one after the other."""
-    fixed = {"directions": samples[0].directions, "couplings": samples[0].couplings}
-    arrays = {
-        field.name: np.concatenate(
-            [getattr(sample, field.name) for sample in samples],
-            axis=1 if field.name == "crossed" else 0,
-        )
-        for field in fields(CubicSample)
-        if field.name not in fixed
-    }
-    return CubicSample(**fixed, **arrays)
+        return CubicSample(self.directions, s, squared_norm, f, f**2 - 1 - lower, images)

@@ -1,4 +1,10 @@
-r"""What the moment operator of degree-2 features holds beside spikes and corrected noise."""
+r"""What the moment operator of degree-2 features holds beside spikes and corrected noise.
+
+For :math:`T=y` it is :math:`\frac4{\sqrt2}[SU+US+\sum_i\lambda_iM_iUM_i]`,
+:math:`S=\sum_i\lambda_iM_i^2`. The first part is :math:`\hat B_1U+U\hat B_1` with
+:math:`\hat B_1=\frac1n\sum_\mu T_\mu(x_\mu x_\mu^\top-I)`: the Wick correction removes it, without it
+:math:`\hat B_1` is :math:`\beta S` and noise.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.moment_spectrum.quadratic_forms import mean_traces
 from solvable.spectra.structured_spikes import Background
 
 LARGEST = 22
@@ -16,41 +23,15 @@ LARGEST = 22
 
 @dataclass(frozen=True)
 class QuadraticBackground:
-    r"""The population operator of degree-2 features beside its spikes.
+    """The population operator of degree-2 features beside its spikes."""
 
-    For :math:`T=y` it is :math:`\frac4{\sqrt2}[SU+US+\sum_i\lambda_iM_iUM_i]`,
-    :math:`S=\sum_i\lambda_iM_i^2`. The first part is :math:`\hat B_1U+U\hat B_1` with
-    :math:`\hat B_1=\frac1n\sum_\mu T_\mu(x_\mu x_\mu^\top-I)`: the Wick correction removes it,
-    without it :math:`\hat B_1` is :math:`\beta S` and noise. The operator is diagonalised for
-    dimensions up to 22, and scaled from there for larger ones: matrices of norm 1 have a spectrum of
-    width :math:`d^{-1/2}`, the background one of width 1/d.
-
-    Parameters
-    ----------
-    matrices : ndarray of shape (k, m, m)
-        :math:`M_i` of the strongest features, or others that stand for them.
-    rates : ndarray of shape (k,)
-        What multiplies :math:`M_iUM_i`.
-    order : ndarray of shape (k,)
-        Which features they are.
-    features : int
-        p, all of them.
-    variance : float
-        Of a semicircle that stands for what the others do.
-    contraction : ndarray of shape (m, m), optional
-        :math:`\beta S`; None where the operator is corrected.
-    contraction_noise : float
-        n times the variance of the spectrum of the noise in :math:`\hat B_1`,
-        :math:`E[T^2\|xx^\top-I\|_F^2]/d`.
-    """
-
-    matrices: np.ndarray
-    rates: np.ndarray
-    order: np.ndarray
-    features: int
-    variance: float = 0.0
-    contraction: np.ndarray | None = None
-    contraction_noise: float = 0.0
+    matrices: np.ndarray  # M_i of the strongest features, or others that stand for them, (k, m, m)
+    rates: np.ndarray  # what multiplies M_i U M_i, (k,)
+    order: np.ndarray  # which features they are, (k,)
+    features: int  # p, all of them
+    variance: float  # of a semicircle that stands for what the others do
+    contraction: np.ndarray | None  # beta S, (m, m); None where the operator is corrected
+    contraction_noise: float  # n times the variance of the spectrum of the noise in B_1
 
     @property
     def plain(self) -> bool:
@@ -93,40 +74,42 @@ class QuadraticBackground:
 
 
 def quadratic_background(
+    heights: np.ndarray,
+    dimension: int,
     *,
-    matrices: np.ndarray,
-    weights: np.ndarray,
-    attenuation: float,
-    second_chaos: float | None = None,
+    contracted: np.ndarray | None = None,
     contraction_noise: float = 0.0,
-    dimension: int | None = None,
 ) -> QuadraticBackground:
-    r"""Background of degree-2 features from the matrices of the target.
+    """Background of a label from the corrected heights of its features, whatever its layers.
 
-    Notes
-    -----
-    O(p d^2). Derived; backed by ``tests/models/sequential/test_background.py`` (the exact population
-    matrix, and its scaling).
+    `contracted` is, for an operator without correction, E[T 2 tr((x x^T - I) M_i^2)].
     """
-    features, d = weights.size, dimension or matrices.shape[1]
-    size, scale = d, 1.0
-    if dimension is not None or d > LARGEST:
-        size = min(d, LARGEST)
-        scale, matrices = size / d, random_matrices(min(features, size), size)
-    strongest = np.argsort(-np.abs(weights), kind="stable")[: len(matrices)]
-    held, rest = weights[strongest], np.delete(weights, strongest)
-    if len(matrices) == features:
-        strongest, held = np.arange(features), weights
+    p, d = heights.size, dimension
+    size = min(d, LARGEST)
+    # Matrices of norm 1 have a spectrum of width d^(-1/2), the background one of width 1/d.
+    scale = size / d
+    # Up to the chaos of degree 4 that T holds it is (1/2) sum_i theta_i (h_i^2 - 1) / (1 + 4/d), which
+    # is the label sqrt(2) sum_i lambda_i (h_i^2 - 1) / 2 times an attenuation.
+    norm = float(np.linalg.norm(heights))
+    weights, attenuation = heights / norm, norm / (np.sqrt(2) * (1 + 4 / d))
+    matrices = random_matrices(min(p, size), size)
+    order = np.argsort(-np.abs(weights), kind="stable")[: len(matrices)]
+    if len(matrices) == p:
+        order = np.arange(p)
+    strongest, rest = weights[order], np.delete(weights, order)
     contraction = None
-    if second_chaos is not None:
-        S = np.einsum("i,iab,ibc->ac", held, matrices, matrices, optimize=True)
+    if contracted is not None:
+        # E[T 2 tr((x x^T - I) M_i^2)] = 2 beta <S, M_i^2> with S = sum_i lambda_i M_i^2
+        squares = mean_traces(p, d)[1]
+        beta = float(weights @ contracted / 2 / (weights @ squares @ weights))
+        S = np.einsum("i,iab,ibc->ac", strongest, matrices, matrices, optimize=True)
         # M_i^2 of many weak features is close to its mean I / d
-        contraction = second_chaos * (scale * S + rest.sum() / d * np.eye(size))
+        contraction = beta * (scale * S + rest.sum() / d * np.eye(size))
     return QuadraticBackground(
         matrices=matrices,
-        rates=4 / np.sqrt(2) * attenuation * scale * held,
-        order=strongest,
-        features=features,
+        rates=4 / np.sqrt(2) * attenuation * scale * strongest,
+        order=order,
+        features=p,
         # (4/sqrt(2)) sum_i lambda_i M_i U M_i of many is close to a free semicircle of variance 8/d^2
         variance=8 * attenuation**2 / d**2 * float(rest @ rest),
         contraction=contraction,

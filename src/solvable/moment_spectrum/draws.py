@@ -1,65 +1,33 @@
-"""Draws of labels, latent features and norms: what the moments of the theory are made of."""
+r"""Draws of a target: labels, latent features, and the numbers of the kernel of each sample.
+
+Features of degree 1 and 2 are drawn over inputs *and* rotations of the first layer, as replicates see
+them: turn the input to the first axis, and a direction is a random vector of the space of features.
+Cubic features are those of one first layer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvable.errors import InvalidData, InvalidParameter
-from solvable.moment_spectrum.cubic import draw_cubic
-from solvable.moment_spectrum.cubic_forms import CubicSample
-from solvable.moment_spectrum.orthogonal_form import OrthogonalForm
+from solvable.arrays import random_stream
+from solvable.moment_spectrum.cubic_forms import CubicSample, draw_cubic
+from solvable.moment_spectrum.orthogonal_form import OrthogonalForm, orthonormal_directions
+from solvable.moment_spectrum.quadratic_forms import mean_traces
 from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel
 from solvable.moment_spectrum.target_protocol import MomentTarget
-
-Readout = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class LatentSample:
-    r"""Draws of everything that the moments are made of.
+    """Draws of everything that the moments are made of, along orthonormal directions A_i."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (m,)
-        :math:`y`.
-    latent : ndarray of shape (m, p)
-        :math:`h_i=\langle A_i,F\rangle`, :math:`\|A_i\|=1`.
-    squared_norm : ndarray of shape (m,)
-        :math:`\|F\|^2`, of mean D.
-    corrected : SampleKernel, optional
-        Exact numbers of the Wick-corrected kernel; degrees 2 and 3.
-    strengths : ndarray of shape (p,), optional
-        :math:`\lambda_i` in the index :math:`\frac1{\sqrt2}\sum_i\lambda_i(h_i^2-1)`, which serves
-        as control variate.
-    gram : ndarray of shape (p, p), optional
-        :math:`\langle A_i,A_j\rangle`, with which the control variate has a known mean: Gaussian
-        features and degree 2.
-    matrices : ndarray of shape (p, d, d), optional
-        :math:`M_i` of features of degree 2, which make the background.
-    dimension : int, optional
-        d of features of degree 2 that were drawn over all rotations of their matrices.
-    mixing : ndarray of shape (p, p), optional
-        Where the latent features are an orthonormal basis in place of directions that are not
-        orthogonal: the unit directions in it, a column each.
-    gaussian : bool
-        Whether the features are Gaussian themselves: nothing then moves the bulk.
-    cubic : CubicSample, optional
-        Forms of features of degree 3.
-    """
-
-    labels: np.ndarray
-    latent: np.ndarray
-    squared_norm: np.ndarray
-    corrected: SampleKernel | None = None
-    strengths: np.ndarray | None = None
-    gram: np.ndarray | None = None
-    matrices: np.ndarray | None = None
-    dimension: int | None = None
-    gaussian: bool = False
-    mixing: np.ndarray | None = None
+    labels: np.ndarray  # y, shape (m,)
+    latent: np.ndarray  # h_i = <A_i, F>, shape (m, p)
+    squared_norm: np.ndarray  # |F|^2, shape (m,)
+    form: OrthogonalForm  # of the target in these directions
+    corrected: SampleKernel | None = None  # the Wick-corrected kernel; degrees 2 and 3
     cubic: CubicSample | None = None
 
     def rows(self, rows: slice) -> LatentSample:
@@ -73,159 +41,99 @@ class LatentSample:
         )
 
 
-LatentDraw = Callable[
-    [int, np.random.Generator], LatentSample | tuple[np.ndarray, np.ndarray, np.ndarray]
-]
-"""Draws n samples: ``draw(n, rng) -> (y, h, squared_norm)``, or a :class:`LatentSample`."""
+def is_quadratic(target: MomentTarget) -> bool:
+    """Whether the features are true ones of degree 2."""
+    return target.inputs == "hermite" and target.degree == 2
 
 
-def target_draw(target: MomentTarget) -> LatentDraw:
-    """Draw of a target, in orthonormal directions where its own are not."""
-    directions, form = target.directions, OrthogonalForm.orthonormal(target.weights)
-    if target.first_layer != "orthonormal":
-        basis, root = np.linalg.qr(directions)
-        form = OrthogonalForm.of(root, target.weights)
-        directions = basis @ form.turn
-    if target.inputs == "hermite" and target.degree == 2:
-        draw = quadratic_draw(
-            matrices=target.feature_map.to_symmetric(directions),
-            weights=form.strengths,
-            readout=lambda index: np.asarray(target.label(index + form.offset)),
-        )
-        return lambda n, rng: replace(_whole(draw(n, rng)), mixing=form.mixing)
-    if target.inputs == "hermite" and target.degree == 3:
-        return lambda n, rng: _cubic(target, directions, form, n, rng)
-    return lambda n, rng: gaussian_sample(target, form, n, rng)
+def is_cubic(target: MomentTarget) -> bool:
+    """Whether the features are true ones of degree 3."""
+    return target.inputs == "hermite" and target.degree == 3
 
 
-def _whole(drawn: LatentSample | tuple[np.ndarray, np.ndarray, np.ndarray]) -> LatentSample:
-    return drawn if isinstance(drawn, LatentSample) else LatentSample(*drawn)
-
-
-def gaussian_sample(
-    target: MomentTarget, form: OrthogonalForm, n: int, rng: np.random.Generator
-) -> LatentSample:
-    """Draws of Gaussian features: those of any first layer with this form."""
+def draw_sample(target: MomentTarget, n: int, rng: np.random.Generator) -> LatentSample:
+    """Draw n samples of a target."""
+    if is_cubic(target):
+        form, directions = orthonormal_directions(target)
+        sample = draw_cubic(directions, n, rng)
+        labels = np.asarray(target.label(form.index(sample.latent)))
+        latent, squared_norm = sample.latent, sample.squared_norm
+        return LatentSample(labels, latent, squared_norm, form, sample.kernel, sample)
+    form = rotated_form(target)
+    if is_quadratic(target):
+        latent, squared_norm, kernel = rotated_numbers(n, target, rng)
+        labels = np.asarray(target.label(form.index(latent)))
+        return LatentSample(labels, latent, squared_norm, form, kernel)
     latent = rng.standard_normal((n, target.features))
-    rest = target.n_features_total - target.features
-    outside = rng.chisquare(rest, n) if rest else 0.0
-    return LatentSample(
-        np.asarray(target.label(form.index(latent))),
-        latent,
-        np.sum(latent**2, axis=1) + outside,
-        strengths=form.strengths,
-        gram=np.eye(target.features),
-        gaussian=True,
-        mixing=form.mixing,
+    outside = rng.chisquare(target.n_features_total - target.features, n)
+    labels = np.asarray(target.label(form.index(latent)))
+    return LatentSample(labels, latent, np.sum(latent**2, axis=1) + outside, form)
+
+
+def rotated_form(target: MomentTarget) -> OrthogonalForm:
+    """Orthogonal form of one first layer, of the law of those of its kind."""
+    p, D = target.features, target.n_features_total
+    # Directions that are not orthogonal are drawn as such up to 200 of them.
+    if target.first_layer == "orthonormal" or p > 200:
+        return OrthogonalForm.orthonormal(target.weights)
+    # Gaussian columns have the triangular factor of Bartlett: chi on the diagonal, normal below.
+    rng = random_stream(target.seed, "teacher", "first layer", "gram")
+    root = np.tril(rng.standard_normal((p, p)), -1)
+    root[np.diag_indices(p)] = np.sqrt(rng.chisquare(D - np.arange(p)))
+    return OrthogonalForm.of(root.T / np.sqrt(D), target.weights)
+
+
+def index_energies(target: MomentTarget) -> tuple[float, float]:
+    """Mean energies of the index over rotations of the first layer: of Hermite degree 2, and of all."""
+    strengths = rotated_form(target).strengths
+    gaussian = float(strengths @ strengths)
+    if not is_quadratic(target):
+        return gaussian, gaussian
+    # Var = sum_ij mu_i mu_j [<B_i, B_j>^2 + 2 tr M_i M_j M_i M_j + 4 tr M_i^2 M_j^2]
+    alternating, squares = mean_traces(strengths.size, target.dimension)
+    low = 4 * float(strengths @ squares @ strengths)
+    return low, gaussian + 2 * float(strengths @ alternating @ strengths) + low
+
+
+def rotated_numbers(
+    n: int, target: MomentTarget, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, SampleKernel]:
+    """Latent features, |F|^2 and the corrected kernel of features of degree 2."""
+    # In blocks, as they need many numbers at a time.
+    block = max(500_000 // target.features, 100)
+    sizes = np.diff([*range(0, n, block), n])
+    latent, norms, kernels = zip(*(_rotated_block(k, target, rng) for k in sizes), strict=True)
+    return np.concatenate(latent), np.concatenate(norms), SampleKernel.joined(kernels)
+
+
+def _rotated_block(
+    n: int, target: MomentTarget, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, SampleKernel]:
+    d, D, p = target.dimension, target.n_features_total, target.features
+    s = rng.chisquare(d, n)
+    # Rows of the directions on e_1 e_1^T and on the rest of the identity, (I - e_1 e_1^T) / sqrt(d - 1):
+    # p entries of two orthonormal vectors of length D.
+    first, second = rng.standard_normal((2, n, p))
+    tail = np.sqrt(rng.chisquare(D - p, n))
+    across = rng.standard_normal(n)
+    beyond = rng.chisquare(D - p - 1, n)
+    power = np.sum(first**2, axis=1) + tail**2
+    share = (np.einsum("np,np->n", first, second) + tail * across) / power
+    second -= share[:, None] * first
+    other = across - share * tail
+    first /= np.sqrt(power)[:, None]
+    second /= np.sqrt(np.sum(second**2, axis=1) + other**2 + beyond)[:, None]
+    # F = (x x^T - I) / sqrt(2), x = sqrt(s) e_1
+    latent = first * ((s - 1) / np.sqrt(2))[:, None] - second * np.sqrt((d - 1) / 2)
+    # |M x|^2 = s (M_11^2 + sum_a M_1a^2), the d - 1 entries of what is left of the norm
+    left = np.maximum(1 - first**2 - second**2, 0)
+    entries = rng.chisquare(d - 1, (n, p))
+    share_left = entries / (entries + rng.chisquare(D - d - 1, (n, p)))
+    kernel = corrected_kernel(
+        latent=latent,
+        squared_input_norm=s,
+        squared_images=s[:, None] * (first**2 + left * share_left / 2),
+        traces=first + np.sqrt(d - 1) * second,
+        dimension=d,
     )
-
-
-def _cubic(
-    target: MomentTarget,
-    directions: np.ndarray,
-    form: OrthogonalForm,
-    n: int,
-    rng: np.random.Generator,
-) -> LatentSample:
-    sample = draw_cubic(
-        directions,
-        form.strengths,
-        lambda rows: rng.standard_normal((rows, target.dimension)),
-        n,
-    )
-    return LatentSample(
-        np.asarray(target.label(form.index(sample.latent))),
-        sample.latent,
-        sample.squared_norm,
-        sample.kernel,
-        form.strengths,
-        mixing=form.mixing,
-        cubic=sample,
-    )
-
-
-def gaussian_draw(
-    *, weights: np.ndarray, n_features: int, readout: Readout | None = None
-) -> LatentDraw:
-    r"""Draw of the Gaussian-equivalent target with orthonormal directions.
-
-    .. math:: h\sim N(0,I_p),\qquad y=g\Big(\frac1{\sqrt2}\sum_i\lambda_i(h_i^2-1)\Big),
-
-    :math:`\|F\|^2=\|h\|^2+\chi^2_{D-p}`.
-    """
-    strengths = np.asarray(weights, dtype=np.float64)
-    if strengths.ndim != 1 or not 1 <= strengths.size <= n_features:
-        raise InvalidParameter(
-            f"weights have shape {strengths.shape} and n_features is {n_features}; allowed: (p,) "
-            "with 1 <= p <= n_features."
-        )
-    rest = n_features - strengths.size
-
-    def draw(n: int, rng: np.random.Generator) -> LatentSample:
-        latent = rng.standard_normal((n, strengths.size))
-        outside = rng.chisquare(rest, n) if rest else 0.0
-        return LatentSample(
-            _label(latent, strengths, readout),
-            latent,
-            np.sum(latent**2, axis=1) + outside,
-            strengths=strengths,
-            gram=np.eye(strengths.size),
-            gaussian=True,
-        )
-
-    return draw
-
-
-def quadratic_draw(
-    *, matrices: np.ndarray, weights: np.ndarray, readout: Readout | None = None
-) -> LatentDraw:
-    r"""Draw of the target with true features of degree 2, corrected kernel included.
-
-    .. math:: h_i=\frac{x^\top M_ix-\mathrm{tr}M_i}{\sqrt2},\qquad x\sim N(0,I_d).
-    """
-    M, strengths = np.asarray(matrices, np.float64), np.asarray(weights, np.float64)
-    if M.ndim != 3 or M.shape[1] != M.shape[2] or strengths.shape != M.shape[:1]:
-        raise InvalidData(
-            f"matrices have shape {M.shape} and weights {strengths.shape}; allowed: (p, d, d), (p,)."
-        )
-    norms = np.linalg.norm(M, axis=(1, 2))
-    if not (norms > 0).all():
-        raise InvalidData("a matrix is zero; a feature needs a direction.")
-    M = M / norms[:, None, None]
-    features, d = M.shape[:2]
-    traces = np.trace(M, axis1=1, axis2=2)
-    stacked = M.transpose(1, 0, 2).reshape(d, -1)
-    gram = np.einsum("iab,jab->ij", M, M)
-
-    def draw(n: int, rng: np.random.Generator) -> LatentSample:
-        latent, images, s = np.empty((n, features)), np.empty((n, features)), np.empty(n)
-        for start in range(0, n, 4_096):
-            rows = slice(start, min(start + 4_096, n))
-            X = rng.standard_normal((rows.stop - start, d))
-            moved = (X @ stacked).reshape(len(X), features, d)
-            images[rows] = np.einsum("npd,npd->np", moved, moved)
-            latent[rows] = (np.einsum("nd,npd->np", X, moved) - traces) / np.sqrt(2)
-            s[rows] = np.einsum("nd,nd->n", X, X)
-        kernel = corrected_kernel(
-            latent=latent,
-            squared_input_norm=s,
-            squared_images=images,
-            traces=traces,
-            dimension=d,
-        )
-        return LatentSample(
-            _label(latent, strengths, readout),
-            latent,
-            (s**2 - 2 * s + d) / 2,  # |F|^2 = |x x^T - I|_F^2 / 2
-            kernel,
-            strengths,
-            gram,
-            M,
-        )
-
-    return draw
-
-
-def _label(latent: np.ndarray, weights: np.ndarray, readout: Readout | None) -> np.ndarray:
-    index = (latent**2 - 1) @ weights / np.sqrt(2)
-    return index if readout is None else np.asarray(readout(index), dtype=np.float64)
+    return latent, (s**2 - 2 * s + d) / 2, kernel

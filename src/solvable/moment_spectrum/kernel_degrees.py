@@ -3,14 +3,12 @@ r"""What a rotation-invariant kernel learns: one polynomial degree after another
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
-from solvable.moment_spectrum.quadratic_forms import degree_two_energy, quadratic_index_variance
 
 
 def degree_dimension(dimension: int, degree: int) -> int:
@@ -19,38 +17,6 @@ def degree_dimension(dimension: int, degree: int) -> int:
     if degree < 0:
         raise InvalidParameter(f"degree is {degree}; allowed: an integer of at least 0.")
     return comb(dimension + degree - 1, degree)
-
-
-def degree_energies(
-    *, weights: np.ndarray, dimension: int, matrices: np.ndarray | None = None
-) -> dict[int, float]:
-    r"""Energy of :math:`h^{(2)}` in each Hermite degree of the input, features of degree 2.
-
-    .. math::
-        E_2=4\|S\|_F^2\approx\frac4d\Big(1+\big(\textstyle\sum_i\lambda_i\big)^2\Big),\qquad
-        E_4=1+2\sum_{ij}\lambda_i\lambda_j\mathrm{tr}(M_iM_jM_iM_j)\approx1+\frac4d,
-
-    :math:`S=\sum_i\lambda_iM_i^2`; their sum is :math:`\mathrm{Var}(h^{(2)})`.
-
-    Notes
-    -----
-    O(p^2 d^3) with matrices. Derived from the fourth joint cumulant of quadratic forms; backed by
-    ``tests/models/sequential/test_kernel_staircase.py`` and
-    ``tests/models/sequential/test_note_theory.py``.
-    """
-    check_positive(dimension=dimension)
-    strengths = np.asarray(weights, dtype=np.float64)
-    if matrices is None:
-        # E tr S^2 = (1 + (sum lambda)^2) / d over random M_i of norm 1
-        low = 4 / dimension * float(np.sum(strengths**2) + np.sum(strengths) ** 2)
-        return {2: low, 4: float(np.sum(strengths**2)) * (1 + 4 / dimension)}
-    M = np.asarray(matrices, dtype=np.float64)
-    if M.shape != (strengths.size, dimension, dimension):
-        raise InvalidParameter(
-            f"matrices have shape {M.shape}; allowed: ({strengths.size}, {dimension}, {dimension})."
-        )
-    low = degree_two_energy(M, strengths)
-    return {2: low, 4: quadratic_index_variance(M, strengths) - low}
 
 
 def best_kernel_error(
@@ -70,7 +36,7 @@ def best_kernel_error(
     dimension : int
         :math:`d`.
     energies : mapping
-        Energy of the label by degree, as from :func:`degree_energies`; degree 0 is free.
+        Energy of the label by degree; degree 0 is free.
 
     Returns
     -------
@@ -85,13 +51,13 @@ def best_kernel_error(
     Notes
     -----
     O(1). Lower bound by counting dimensions, arXiv:2605.14567 section 3 (n = omega(d^(2q))); backed
-    by ``tests/models/sequential/test_kernel_staircase.py`` (ridgeless regression).
+    by ``tests/moment_spectrum/test_kernel_degrees.py`` (ridgeless regression).
 
     Examples
     --------
-    >>> energies = degree_energies(weights=np.array([0.8, -0.6]), dimension=40)
+    >>> energies = {2: 0.1, 4: 1.1}
     >>> best_kernel_error(samples=np.array([0, 820, 13_120]), dimension=40, energies=energies).round(3)
-    array([1.   , 0.908, 0.816])
+    array([1.   , 0.911, 0.823])
     """
     n = np.asarray(samples, dtype=np.float64)
     whole = float(sum(energy for degree, energy in energies.items() if degree > 0))
@@ -106,50 +72,3 @@ def best_kernel_error(
         if degree > 0:
             learned += energy * np.minimum(1.0, n / degree_dimension(dimension, degree))
     return np.asarray(1 - learned / whole)
-
-
-@dataclass(frozen=True)
-class LearningExponents:
-    r"""Sample sizes in powers of d at which each learner gets each part of a SIGHT target.
-
-    Attributes
-    ----------
-    kernel : float
-        Of the whole degree :math:`k` polynomial: :math:`k`.
-    first_layer : float
-        Of the directions :math:`W^\star`, two and three layers: :math:`1+\varepsilon_1`.
-    two_layer_degree : float
-        Exponent k' of n at which two layers learn degree :math:`\kappa`: :math:`\kappa\varepsilon_1`.
-    second_layer : float
-        Of the index :math:`h^\star`, three layers: :math:`k\varepsilon_1`.
-    whole : float
-        Of everything by three layers: the larger of first and second layer.
-    """
-
-    kernel: float
-    first_layer: float
-    two_layer_degree: float
-    second_layer: float
-    whole: float
-
-
-def single_index_exponents(
-    *, polynomial_degree: int, epsilon: float, readout_degree: int = 1
-) -> LearningExponents:
-    r"""Exponents for :math:`f=g(d^{-\varepsilon_1/2}a\cdot P_k(Wx))` with :math:`d^{\varepsilon_1}` rows.
-
-    Notes
-    -----
-    arXiv:2502.13961: a kernel learns degree :math:`\kappa` at :math:`d^\kappa`; two layers learn W at
-    :math:`d^{1+\varepsilon_1}` and then degree :math:`\kappa` in :math:`Wx` at
-    :math:`d^{\kappa\varepsilon_1}`; three layers learn the index at :math:`d^{k\varepsilon_1}`.
-    """
-    if polynomial_degree < 2 or readout_degree < 1 or not 0 < epsilon < 1:
-        raise InvalidParameter(
-            f"polynomial_degree is {polynomial_degree}, readout_degree {readout_degree} and epsilon "
-            f"{epsilon}; allowed: at least 2, at least 1, and in (0, 1)."
-        )
-    # 2502.13961: W at d^(1 + eps) by two and three layers, the index at d^(k eps) by three
-    total = polynomial_degree * readout_degree
-    first, second = 1 + epsilon, polynomial_degree * epsilon
-    return LearningExponents(float(total), first, total * epsilon, second, max(first, second))

@@ -77,10 +77,8 @@ def random_features(
 def sample_lean(
     T: np.ndarray, signal: np.ndarray, images: np.ndarray, squared_input_norm: np.ndarray, d: int
 ) -> np.ndarray:
-    """How much more than along a random direction features of degree 2 vary along the noise of each.
-
-    `images` are |M_i x|^2, (m, p); O(m p^2).
-    """
+    """How much more than along a random direction features of degree 2 vary along the noise of each."""
+    # `images` are |M_i x|^2, (m, p); O(m p^2).
     # That noise is made of samples, sum_mu T_mu h_mu F_mu, and these are large where M_i is. With
     # w = T^2 h_i^2: <F, E[w F F^T] F> = E[w] |F|^2 + 2 tr(B F^2) + k [(x^T M_i x)^2 - 2 |M_i x|^2 + 1],
     # B = E[w (x x^T - 1)] = b_0 + sum_j b_j M_j^2 and k = E[w (h_i^2 - 1 - 2 (|M_i x|^2 - 1))].
@@ -102,10 +100,8 @@ def sample_lean(
 def latent_draws(
     sample: LatentSample, n_features: int, *, place: int, targets: int, T: np.ndarray | None = None
 ) -> list[LatentDraws]:
-    """Draws of a target that the error is computed on: 80,000 of all, fewer of many features.
-
-    With mapped labels `T` the noise of each direction is that of samples of degree 2.
-    """
+    """Draws of a target that the error is computed on: 80,000 of all, fewer of many features."""
+    # With mapped labels `T` the noise of each direction is that of samples of degree 2.
     p = sample.latent.shape[1]
     columns = p * (p + 1) // 2 if p <= PAIRS else p
     wanted = int(np.clip(2e6 / columns, 4_000, 80_000))
@@ -144,10 +140,8 @@ def fit_last_layer(
     rows: int | None = None,
     guess: np.ndarray | None = None,
 ) -> LastLayer:
-    """Last quadratic layer of a learner with so many fresh rows (None: infinitely many).
-
-    ``guess`` is what its diagonal is proportional to for features beyond the leading ones.
-    """
+    """Last quadratic layer of a learner with so many fresh rows (None: infinitely many)."""
+    # `guess` is what its diagonal is proportional to for features beyond the leading ones.
     # Gaussian features, identity readout: diag(b_k c_k^2), and the error 1 - sum_k lambda_k^2 c_k^4.
     count, p = features.shape
     table, spread = _products(features, rows, np.ones(p) if guess is None else guess)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from solvable.moment_spectrum.degree_two_background import QuadraticBackground
+from solvable.moment_spectrum.draws import is_quadratic, rotated_form
 from solvable.moment_spectrum.latent_draws import LatentDraws, random_features
 from solvable.moment_spectrum.operator_noise import SampleNoise
 from solvable.moment_spectrum.operator_population import Mean, Member, Population
@@ -19,7 +20,6 @@ from solvable.moment_spectrum.population_fit import (
     fit_population,
     quadratic_forms,
 )
-from solvable.moment_spectrum.rotated_draw import rotated_form
 from solvable.moment_spectrum.target_protocol import MomentTarget
 from solvable.operators.labels import LabelMap
 from solvable.spectra.structured_spikes import (
@@ -189,8 +189,11 @@ class OperatorDraws:
 
 def is_beyond(target: MomentTarget) -> bool:
     """Whether a plain operator has too many inputs to be drawn, and drawn ones of fewer can help."""
-    quadratic = target.inputs == "hermite" and target.degree == 2
-    return quadratic and target.dimension > LARGEST_DRAWN and target.features <= REFERENCE // 2
+    return (
+        is_quadratic(target)
+        and target.dimension > LARGEST_DRAWN
+        and target.features <= REFERENCE // 2
+    )
 
 
 def is_drawn(target: MomentTarget, label_map: LabelMap, *, plain: bool) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.moment_spectrum.draws import rotated_form, rotated_numbers
 from solvable.moment_spectrum.operator_population import Mean, Member, Population
 from solvable.moment_spectrum.population_fit import fit_population
-from solvable.moment_spectrum.rotated_draw import rotated_form, rotated_numbers
 from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.moment_spectrum.target_protocol import MomentTarget
 from solvable.operators import apply_label_map
@@ -27,15 +27,13 @@ MOST = 200_000
 
 @dataclass(frozen=True)
 class SampleNoise:
-    r"""Noise of samples of a target in operators of drawn first layers.
+    """Noise of samples of a target in operators of drawn first layers."""
 
-    The noise has the second and the third cumulant of :math:`\frac1n\sum_\mu T_\mu K_\mu`. The third
-    one makes a bulk skewed: with features of one sign, large labels are positive and go with large
-    inputs. A sample of label T is drawn on its own with probability :math:`\min(1,|T|/\tau)^3`, and
-    then has the size :math:`\max(|T|,\tau)`: that keeps the third cumulant of all samples, and
-    leaves :math:`T^2(1-|T|/\max(|T|,\tau))` of the second one to a Gaussian tensor.
-    """
-
+    # The noise has the second and the third cumulant of (1/n) sum_mu T_mu K_mu. The third one makes a
+    # bulk skewed: with features of one sign, large labels are positive and go with large inputs. A
+    # sample of label T is drawn on its own with probability min(1, |T| / tau)^3, and then has the size
+    # max(|T|, tau): that keeps the third cumulant of all samples, and leaves
+    # T^2 (1 - |T| / max(|T|, tau)) of the second one to a Gaussian tensor.
     target: MomentTarget
     targets: tuple[MomentTarget, ...]  # that the mean of the single samples is fitted to
     label_map: LabelMap
@@ -152,10 +150,8 @@ class SampleNoise:
 
 
 def single_level(sizes: np.ndarray, n: float, budget: float, steps: float | None = None) -> float:
-    """Size tau from which on samples are drawn one by one; 0 where the budget covers all n of them.
-
-    With `steps` it is a power of 2^(1/steps).
-    """
+    """Size tau from which on samples are drawn one by one, a power of 2^(1/steps) if these are given."""
+    # 0 where the budget covers all n of them
     from scipy.optimize import brentq
 
     if n <= budget:

@@ -15,13 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.moment_spectrum.orthogonal_form import OrthogonalForm
+from solvable.moment_spectrum.orthogonal_form import orthonormal_directions
 from solvable.moment_spectrum.target_protocol import MomentTarget
 from solvable.operators import apply_label_map
 from solvable.operators.labels import LabelMap
-
-FEWEST_DRAWN = 10
-"""Inputs up to which each target has its own mean operator: off by .065 (18 settings), draws by .070."""
 
 LARGEST_DRAWN = 44
 """Inputs up to which operators are drawn: twelve larger ones by laws were off by .030 at .014 errors."""
@@ -32,11 +29,9 @@ MOST_FITTED = 64
 
 @dataclass(frozen=True)
 class PopulationRates:
-    """Coefficients of the population operator: smooth functions of the strength of a feature.
+    """Coefficients of the population operator: smooth functions of the strength of a feature."""
 
-    They hardly depend on the dimension, and a first layer of other strengths has others.
-    """
-
+    # They hardly depend on the dimension, and a first layer of other strengths has others.
     unit: float  # strengths are measured in
     inner: np.ndarray  # of Z U Z, moved Z, and <M_i^2, U> M_i^2, then of B U B and B U B moved
     squares: np.ndarray  # of M_i^2 and {M_i^2, G} / 2 in B, and of I
@@ -174,9 +169,7 @@ def square_matrices(M: np.ndarray, scale: float = 1.0) -> np.ndarray:
 
 def can_fit(target: MomentTarget) -> bool:
     """Whether operators are drawn: few enough features and inputs."""
-    # Up to ten inputs every target has an operator of its own, whose mean is known.
-    few = target.features <= min(MOST_FITTED, target.n_features_total - 1)
-    return few and FEWEST_DRAWN < target.dimension <= LARGEST_DRAWN
+    return target.features <= MOST_FITTED and target.dimension <= LARGEST_DRAWN
 
 
 def fit_population(
@@ -245,7 +238,8 @@ class _Moments:
 
 def _moments(target: MomentTarget, label_map: LabelMap, draws: int) -> _Moments:
     rng = random_stream("sequential-recovery", "population", target.seed)
-    form, M = orthonormal_matrices(target)
+    form, directions = orthonormal_directions(target)
+    M = target.feature_map.to_symmetric(directions)
     x = rng.standard_normal((draws, target.dimension))
     forms, lengths = quadratic_forms(x, M)
     h = (forms - np.trace(M, axis1=1, axis2=2)) / np.sqrt(2)
@@ -258,15 +252,6 @@ def _moments(target: MomentTarget, label_map: LabelMap, draws: int) -> _Moments:
     # <X, Z X Z> = (x^T Z x)^2 - 2 |Z x|^2 + tr Z^2, and T has mean zero
     sandwiches = T @ (forms**2 - 2 * lengths) / (2 * draws)
     return _Moments(form.strengths, M, B, images / np.sqrt(2), sandwiches, squares)
-
-
-def orthonormal_matrices(target: MomentTarget) -> tuple[OrthogonalForm, np.ndarray]:
-    """The orthogonal form of a target and its directions as matrices M_i, (p, d, d)."""
-    if target.first_layer == "orthonormal":
-        return OrthogonalForm.orthonormal(target.weights), target.symmetric_matrices()
-    basis, root = np.linalg.qr(target.directions)
-    form = OrthogonalForm.of(root, target.weights)
-    return form, target.feature_map.to_symmetric(basis @ form.turn)
 
 
 def quadratic_forms(x: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,50 +7,40 @@ six orders of the last three.
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 
 
-def weighted_square(matrices: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Return :math:`S = \sum_i \lambda_i M_i^2`, which carries the degree-2 part of the index."""
-    total = np.zeros(matrices.shape[1:])
-    for matrix, weight in zip(matrices, weights, strict=True):
-        total += weight * (matrix @ matrix)
-    return total
-
-
 def degree_two_energy(matrices: np.ndarray, weights: np.ndarray) -> float:
-    r"""Energy of the index in Hermite degree 2, :math:`4\|S\|_F^2`.
-
-    It is what a rotation-invariant kernel learns first, for :math:`d^2 \ll n \ll d^4/24`.
-
-    Notes
-    -----
-    Derived: the degree-2 part of :math:`h_i^2` is :math:`2(x^\top M_i^2 x - \mathrm{tr} M_i^2)`.
-    Tested by simulation in ``tests/models/sequential/test_symmetric.py``.
-    """
-    return float(4 * np.sum(weighted_square(matrices, weights) ** 2))
+    """Energy of the index in Hermite degree 2, which a kernel learns first."""
+    # The degree-2 part of h_i^2 is 2 (x^T M_i^2 x - tr M_i^2): 4 |S|_F^2 with S = sum_i lambda_i M_i^2
+    S = np.einsum("i,iab,ibc->ac", weights, matrices, matrices, optimize=True)
+    return float(4 * np.sum(S**2))
 
 
 def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float:
-    r"""Variance of :math:`\frac1{\sqrt2}\sum_i\lambda_i(h_i^2-1)` for quadratic features.
-
-    .. math::
-        \mathrm{Var} = \sum_{ij}\lambda_i\lambda_j\Big[\langle M_i, M_j\rangle^2
-        + 2\,\mathrm{tr}(M_iM_jM_iM_j)\Big] + 4\|S\|_F^2,\qquad S=\sum_i\lambda_iM_i^2 .
-
-    Notes
-    -----
-    Costs :math:`p^2 d^3` operations. Derived; tested by simulation and by the closed form of a
-    single diagonal feature in ``tests/models/sequential/test_symmetric.py``.
-    """
-    count = len(weights)
+    """Variance of sum_i lambda_i (h_i^2 - 1) / sqrt(2); O(p^2 d^3)."""
     # sum_ij lambda_i lambda_j [<M_i, M_j>^2 + 2 tr(M_i M_j M_i M_j)] + 4 |S|_F^2
-    flat = matrices.reshape(count, -1)
+    flat = matrices.reshape(len(weights), -1)
     gaussian_part = float(weights @ (flat @ flat.T) ** 2 @ weights)
-    crossed = 0.0
-    for i in range(count):
-        for j in range(i, count):
-            product = matrices[i] @ matrices[j]
-            trace = float(np.sum(product * product.T))
-            crossed += (1 if i == j else 2) * weights[i] * weights[j] * trace
-    return float(gaussian_part + 2 * crossed) + degree_two_energy(matrices, weights)
+    products = [first @ matrices for first in matrices]
+    crossed = np.array([np.einsum("jab,jba->j", product, product) for product in products])
+    alternating = float(weights @ crossed @ weights)
+    return gaussian_part + 2 * alternating + degree_two_energy(matrices, weights)
+
+
+def mean_traces(features: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """E tr M_i M_j M_i M_j and E tr M_i^2 M_j^2 of random orthonormal symmetric matrices, (p, p)."""
+    d, D = dimension, comb(dimension + 1, 2)
+    # Entries of variance (1 + delta_ab) / 2: E tr M^2 W^2 = d ((d + 1) / 2)^2, and
+    # E tr M W M W = E [tr M^2 + (tr M)^2] / 2 = (D + d) / 2; E tr M^4 is the sum over pairings.
+    squares, alternating = d * (d + 1) ** 2 / 4, (D + d) / 2
+    same = (2 * squares + alternating) / (D * (D + 2))
+    gram = np.eye(features)
+    found = []
+    for mean in (alternating, squares):
+        # Independent unit vectors have an inner product of mean square 1/D; orthogonal ones none.
+        other = (mean / D**2 - same / D) / (1 - 1 / D)
+        found.append(gram * same + (1 - gram) * other)
+    return found[0], found[1]

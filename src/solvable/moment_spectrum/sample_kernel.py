@@ -11,32 +11,15 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from solvable.errors import InvalidData
-
 
 @dataclass(frozen=True)
 class SampleKernel:
-    r"""Draws of the per-sample kernel K.
+    """Draws of the per-sample kernel K; P projects on the complement of the p features."""
 
-    Parameters
-    ----------
-    size : ndarray of shape (m,)
-        :math:`\|K\|_F/D`, at least 0.
-    diagonal : ndarray of shape (m, p)
-        :math:`\langle A_i,KA_i\rangle`.
-    coupling : ndarray of shape (m, p)
-        :math:`(\|KA_i\|^2-\langle A_i,KA_i\rangle^2)/D`, at least 0.
-    rest : ndarray of shape (m,)
-        :math:`\|P_\perp KP_\perp\|_F/(D-p)` on the complement of the features.
-    outer : ndarray of shape (m, p)
-        :math:`\|P_\perp KA_i\|^2/(D-p)`.
-    """
-
-    size: np.ndarray
-    diagonal: np.ndarray
-    coupling: np.ndarray
-    rest: np.ndarray
-    outer: np.ndarray
+    size: np.ndarray  # |K|_F / D, at least 0, (m,)
+    diagonal: np.ndarray  # <A_i, K A_i>, (m, p)
+    rest: np.ndarray  # |P K P|_F / (D - p), (m,)
+    outer: np.ndarray  # |P K A_i|^2 / (D - p), (m, p)
 
     def rows(self, rows: slice) -> SampleKernel:
         """Some of the draws."""
@@ -50,29 +33,16 @@ class SampleKernel:
 
 
 def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: int) -> SampleKernel:
-    r"""Numbers of :math:`K=FF^\top-I` for features of any degree.
-
-    Notes
-    -----
-    Derived; backed by ``tests/models/sequential/test_sample_kernel.py`` (explicit matrices).
-    """
-    if squared_norm.shape != latent.shape[:1]:
-        raise InvalidData(
-            f"latent has shape {latent.shape} and squared_norm {squared_norm.shape}; allowed: "
-            "(m, p) and (m,)."
-        )
-    # |K|_F^2 = |F|^4 - 2 |F|^2 + D, <A, K A> = h^2 - 1, |K A|^2 = |F|^2 h^2 - 2 h^2 + 1
+    """Numbers of K = F F^T - I for features of any degree."""
+    # |K|_F^2 = |F|^4 - 2 |F|^2 + D, <A, K A> = h^2 - 1
     frobenius = squared_norm**2 - 2 * squared_norm + n_features
-    diagonal = latent**2 - 1
-    image = squared_norm[:, None] * latent**2 - 2 * latent**2 + 1
     # The features' own share of |F|^2 is large where T is: F = sum_i h_i A_i + F_perp.
     others = max(n_features - latent.shape[1], 1)
     outside = np.maximum(squared_norm - np.sum(latent**2, axis=1), 0)
     inner = (outside - 2) * outside + others
     return SampleKernel(
         np.sqrt(np.maximum(frobenius, 0)) / n_features,
-        diagonal,
-        np.maximum(image - diagonal**2, 0) / n_features,
+        latent**2 - 1,
         np.sqrt(np.maximum(inner, 0)) / others,
         outside[:, None] * latent**2 / others,
     )
@@ -86,18 +56,11 @@ def corrected_kernel(
     traces: np.ndarray,
     dimension: int,
 ) -> SampleKernel:
-    r"""Numbers of the Wick-corrected kernel of degree-2 features.
-
-    With :math:`\tilde X=xx^\top-I_d` and vectors read as symmetric matrices,
-    :math:`K[U]=\langle F,U\rangle F-U-(\tilde XU+U\tilde X)`, :math:`F=\tilde X/\sqrt2`.
-
-    Notes
-    -----
-    Derived; backed by ``tests/models/sequential/test_sample_kernel.py`` (explicit matrices).
-    """
+    """Numbers of the Wick-corrected kernel of degree-2 features; `squared_images` are |M_i x|^2."""
+    # K[U] = <F, U> F - U - (X U + U X) with X = x x^T - I, F = X / sqrt(2)
     s, d = squared_input_norm, dimension
     D = d * (d + 1) / 2
-    # Traces of the first three powers of X = x x^T - I, whose eigenvalues are s - 1 and -1.
+    # Traces of the first three powers of X, whose eigenvalues are s - 1 and -1.
     first, second, third = s - d, (s - 1) ** 2 + d - 1, (s - 1) ** 3 - (d - 1)
     squared_norm = second / 2
     frobenius = (
@@ -135,7 +98,6 @@ def corrected_numbers(
     return SampleKernel(
         np.sqrt(np.maximum(frobenius, 0)) / n_features,
         diagonal,
-        np.maximum(image - diagonal**2, 0) / n_features,
         np.sqrt(np.maximum(rest, 0)) / others,
         outer / others,
     )

@@ -11,7 +11,6 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.spectra._edge_ensemble import MOST
 from solvable.spectra.sampled_spikes import DrawnSpikes, draw_spikes, few_spikes
-from solvable.spectra.sampled_spikes import Population as Mean
 from solvable.spectra.span_mass import Ranking, span_overlaps
 from solvable.spectra.structured_spikes import (
     Background,
@@ -29,12 +28,13 @@ MOST_DRAWN = 1_000
 """Directions up to which matrices are drawn: a second."""
 
 
-FEW = 64
-"""Directions so few that any law of many misses something."""
-
-
-def check_samples(samples: float, features: int) -> None:
-    """Refuse sample sizes at which the operator has fewer directions than are asked for."""
+def check_range(samples: float, features: int, n_features: int) -> None:
+    """Refuse sizes at which no law of many directions holds."""
+    if 2 * features > n_features:
+        raise InvalidParameter(
+            f"features is {features} of {n_features} directions: they are themselves the bulk that a "
+            f"learner measures from. Predicted up to half of the directions, {n_features // 2}."
+        )
     if samples < features:
         raise InvalidParameter(
             f"samples is {samples:g}, fewer than the {features} directions that are asked for: single "
@@ -42,10 +42,19 @@ def check_samples(samples: float, features: int) -> None:
         )
 
 
-def ranking_room(dimension: int, degree: int, correction: str) -> float:
+def check_dimension(dimension: int) -> None:
+    """Refuse so few inputs that every first layer has a law of its own."""
+    if dimension < 10:
+        raise InvalidParameter(
+            f"dimension is {dimension}: with so few inputs every first layer has a spectrum of its own. "
+            "Predicted from dimension 10 on; a study measures smaller ones."
+        )
+
+
+def ranking_room(dimension: int, degree: int, wick: bool) -> float:
     """Share of the width of the bulk to which a learner of so many inputs knows its edges."""
     # 4/d of half of the width. Of the plain operator of degree 2 it asks the corrected eigenvalues too.
-    return 0.0 if degree == 2 and correction == "none" else 2 / dimension
+    return 0.0 if degree == 2 and not wick else 2 / dimension
 
 
 _TWENTY = (np.arange(20) + 0.5) / 20
@@ -78,8 +87,6 @@ class SpikeLaw:
     sample: WeightedSample  # on the complement of the features, like `noise` and `n_features`
     background: Population | None  # what the operator holds beside spikes and noise
     n_features: int  # D - p, 0 where features fill all directions
-    shift: float = 0.0  # of the bulk and of every place, where `heights` are relative to it
-    means: tuple[Mean, ...] = ()  # of the whole matrix, of several targets with few directions
     room: float = 0.0  # share of the width of the bulk to which a learner knows its edges
 
     @property
@@ -87,16 +94,8 @@ class SpikeLaw:
         """Power of the noise; that of a contraction is part of the background."""
         return float(self.sample.probabilities @ self.sample.weights**2)  # tau_2 = E[T^2 |K|^2]/D^2
 
-    @property
-    def full(self) -> bool:
-        """Whether features fill all directions: as many eigenvectors span them, and there is no bulk."""
-        return self.n_features == 0
-
     def spikes(self, n_samples: float) -> SpikePrediction:
-        """Edges, places, and overlaps with as many directions as features, without the shift."""
-        if self.full:
-            ones = np.ones(self.heights.size)
-            return SpikePrediction((0.0, 0.0), self.heights, ones, ones, ones * np.inf)
+        """Edges, places, and overlaps with as many directions as features."""
         if not isinstance(self.background, DrawnPopulation):
             count = self.heights.size
             return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
@@ -112,13 +111,12 @@ class SpikeLaw:
         if n_total > MOST_DRAWN or not (few or self.heights.size > MOST):
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
-        half = 2 * self.heights.size > n_total  # spikes are the bulk that a learner measures from
         # Seconds of one draw; of a feature of an unbounded label one draw scatters by .35.
         seconds = 8e-8 * n_total**2
         if not few_spikes(n_total, self.heights.size):
             seconds += 1e-10 * n_total**3
-        draws = int(np.clip(1 / seconds, 8, 256)) if few or half else 4
-        return draw_spikes(**at, draws=draws, room=self.room, populations=self.means)
+        draws = int(np.clip(1 / seconds, 8, 256)) if few else 4
+        return draw_spikes(**at, draws=draws, room=self.room)
 
     def few(self, n_samples: float, n_total: int) -> bool:
         """Whether laws of many samples or directions miss something, and the matrix can be drawn."""
@@ -132,24 +130,18 @@ class SpikeLaw:
         )
         # Of larger matrices time allows a few draws, which scatter by more than the law misses: by .04
         # and .07 for .01 (40 dimensions, six features), .12 for .03 (800 linear ones).
-        return n_total <= FEW or (single and n_total <= 500)
+        return n_total <= 64 or (single and n_total <= 500)
 
     def alone(self, n_samples: float, n_total: int) -> np.ndarray:
         """Overlap of each feature with an eigenvector of its own, noise among features included."""
-        if self.full:
-            return np.ones(self.heights.size)
         at = self._at(n_samples) | {"n_features": n_total}
         return predict_spikes(**at).sharp_squared_overlap
 
     def shared(self, n_samples: float, n_total: int) -> np.ndarray | None:
         """Overlaps of many features, each in the noise of all others."""
         p = self.heights.size
-        if (
-            p <= MOST
-            or self.full
-            or isinstance(self.background, DrawnPopulation)
-            or self.few(n_samples, n_total)
-        ):
+        drawn = isinstance(self.background, DrawnPopulation)
+        if p <= MOST or drawn or self.few(n_samples, n_total):
             return None
         at, (upper, lower) = self._at(n_samples), both_sides(**self._at(n_samples))
         sample, background = self.sample.clipped(n_samples), at["background"]
@@ -159,7 +151,7 @@ class SpikeLaw:
         rest = np.zeros(1) if background is None else np.quantile(background.atoms, _TWENTY)
         sizes = np.array([group.size for group in groups])
         room = self.room * (upper[1].edge + lower[1].edge)
-        free = np.full(rest.size, max(n_total - p, 0) / rest.size)
+        free = np.full(rest.size, (n_total - p) / rest.size)
         overlaps = span_overlaps(
             [Ranking(-lower[1].edge - room, upper[1].edge + room, float(rest.mean()))],
             p,
@@ -178,8 +170,7 @@ class SpikeLaw:
         self, n_samples: float, n_total: int, drawn: DrawnSpikes | None
     ) -> np.ndarray | None:
         """Overlaps where features or samples are no few among many; None where `spikes` has them."""
-        half = 2 * self.heights.size > n_total and drawn is not None
-        shared = None if half else self.shared(n_samples, n_total)
+        shared = self.shared(n_samples, n_total)
         return drawn.squared_overlap if shared is None and drawn is not None else shared
 
     def _at(self, n_samples: float) -> dict[str, Any]:
@@ -194,16 +185,12 @@ class SpikeLaw:
     @cached_property
     def floor(self) -> np.ndarray:
         """Overlap lost to the background with infinitely many samples; 1 for a feature inside it."""
-        if self.full:
-            return np.zeros(self.heights.size)
         found = predict_spikes(**self._at(MANY_SAMPLES * self.n_features))
         return 1 - found.sharp_squared_overlap
 
     @cached_property
     def thresholds(self) -> np.ndarray:
         """Sample size from which on each feature is out of the bulk; infinite if it never is."""
-        if self.full:  # there is none: as many samples as directions
-            return np.full(self.heights.size, float(self.heights.size))
         # The closed form n_i = D tau_2 / theta_i^2 says where to look first.
         closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
         most = MANY_SAMPLES * self.n_features

@@ -60,11 +60,5 @@ class MomentTarget(Protocol):
     def index_variance(self) -> float:
         """Variance of the weighted sum of features."""
 
-    def symmetric_matrices(self) -> np.ndarray:
-        """Return directions of degree 2 as matrices, shape (p, d, d)."""
-
     def label(self, index: np.ndarray) -> np.ndarray:
         """Return labels of the weighted sums."""
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw inputs and labels."""

@@ -19,34 +19,16 @@ Correction: TypeAlias = Literal["none", "wick"]
 
 @dataclass(frozen=True)
 class MomentStatistics:
-    r"""Sample averages that set the noise of a moment operator.
+    """Sample averages that set the noise of a moment operator."""
 
-    Parameters
-    ----------
-    n_samples, n_features : int
-        :math:`n` and :math:`D`.
-    mean_weight : float
-        :math:`E_n[T]`, zero for centred weights.
-    weight_second_moment : float
-        :math:`E_n[T^2]`.
-    weighted_norm_mean : float
-        :math:`E_n[T \|F\|^2] / D`; minus ``mean_weight`` it is the shift of the bulk.
-    weighted_norm_second : float
-        :math:`E_n[T^2 \|F\|^2] / D`.
-    weighted_norm_fourth : float
-        :math:`\tau_2 = E_n[T^2 \|F\|^4] / D^2`: the noise variance per sample at finite dimension.
-    largest_weighted_norm : float
-        :math:`\max_\mu |T_\mu| \|F_\mu\|^2 / D`.
-    """
-
-    n_samples: int
-    n_features: int
-    mean_weight: float
-    weight_second_moment: float
-    weighted_norm_mean: float
-    weighted_norm_second: float
-    weighted_norm_fourth: float
-    largest_weighted_norm: float
+    n_samples: int  # n
+    n_features: int  # D
+    mean_weight: float  # E_n[T], zero for centred weights
+    weight_second_moment: float  # E_n[T^2]
+    weighted_norm_mean: float  # E_n[T |F|^2] / D; minus the mean weight it is the shift of the bulk
+    weighted_norm_second: float  # E_n[T^2 |F|^2] / D
+    weighted_norm_fourth: float  # tau_2 = E_n[T^2 |F|^4] / D^2, the noise variance per sample
+    largest_weighted_norm: float  # max |T| |F|^2 / D
 
     @property
     def noise_scale(self) -> float:

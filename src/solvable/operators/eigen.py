@@ -18,37 +18,18 @@ from solvable.operators.routes import RouteName, basis_capacity, choose_route
 
 @dataclass(frozen=True)
 class Eigenpairs:
-    r"""Eigenpairs of both ends of a spectrum, with what is known about their accuracy.
+    """Eigenpairs of both ends of a spectrum, with what is known about their accuracy."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        Eigenvalues, descending: the upper end first, then the lower end.
-    vectors : ndarray of shape (D, k)
-        Orthonormal columns.
-    residuals : ndarray of shape (k,)
-        :math:`\|\hat C v - \lambda v\|`; the nearest eigenvalue is at most that far, and the sine
-        of the angle to the eigenvector at most that over the gap.
-    products : int
-        Products with the operator that were made.
-    route : {"lanczos", "dense", "gram", "power-iteration"}
-        How they were found; the last by a learner that is asked to.
-    converged : ndarray of bool, shape (k,)
-        Whether the residual is below the tolerance times ``scale``.
-    scale : float
-        Largest modulus of an eigenvalue seen, about the norm of the operator.
-    n_upper : int
-        How many of the pairs belong to the upper end.
-    """
-
-    values: np.ndarray
-    vectors: np.ndarray
+    values: np.ndarray  # descending: the upper end first, then the lower end, (k,)
+    vectors: np.ndarray  # orthonormal columns, (D, k)
+    # |C v - lambda v|: the nearest eigenvalue is at most that far, and the sine of the angle to the
+    # eigenvector at most that over the gap.
     residuals: np.ndarray
-    products: int
-    route: RouteName | Literal["power-iteration"]
-    converged: np.ndarray
-    scale: float
-    n_upper: int
+    products: int  # with the operator
+    route: RouteName | Literal["power-iteration"]  # the last by a learner that is asked to
+    converged: np.ndarray  # whether the residual is below the tolerance times the scale, (k,)
+    scale: float  # largest modulus of an eigenvalue seen, about the norm of the operator
+    n_upper: int  # pairs of the upper end
 
 
 def leading_eigenpairs(
@@ -74,7 +55,7 @@ def leading_eigenpairs(
 
     Parameters
     ----------
-    operator : MomentOperator or ShardSum
+    operator : MomentOperator
         The operator.
     n_upper, n_lower : int
         Pairs at the upper and at the lower end; together 1 to :math:`D`.

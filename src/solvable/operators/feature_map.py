@@ -13,21 +13,9 @@ from solvable.operators._engines import as_like
 
 
 class FeatureMap(Protocol):
-    r"""A map :math:`F: \mathbb R^d \to \mathbb R^D` known by its products.
+    """A map F from R^d to R^D known by its products with arrays of the array API."""
 
-    Subclass it and write ``project``, ``adjoint``, ``transform`` and ``squared_norm``; the rest
-    follows. ``X`` is a NumPy array or any array of the array API, and the results live where it
-    lives.
-
-    Attributes
-    ----------
-    dimension : int
-        Columns of ``X``, :math:`d`.
-    n_features : int
-        :math:`D`.
-    """
-
-    dimension: int
+    dimension: int  # columns d of X
 
     @property
     def n_features(self) -> int:

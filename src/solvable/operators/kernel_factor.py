@@ -11,24 +11,13 @@ from solvable.errors import InvalidData
 
 @dataclass(frozen=True)
 class KernelFactor:
-    r"""Pivoted Cholesky factor :math:`G = R R^T` of a kernel on n samples.
+    """Pivoted Cholesky factor G = R R^T of a kernel on n samples."""
 
-    Row :math:`\mu` of R holds the coordinates of :math:`k(x_\mu, \cdot)` in an orthonormal basis of
-    its space, so that a filter on R is the filter on the infinitely wide features themselves.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, r)
-        :math:`R`.
-    landmarks : ndarray of int, shape (r,)
-        The samples that span the space.
-    corner : ndarray of shape (r, r)
-        Lower triangular L with :math:`G_{pp} = L L^T` on the landmarks p.
-    """
-
-    rows: np.ndarray
-    landmarks: np.ndarray
-    corner: np.ndarray
+    # Row mu holds the coordinates of k(x_mu, .) in an orthonormal basis of its space, so that a filter
+    # on R is the filter on the infinitely wide features themselves.
+    rows: np.ndarray  # R, (n, r)
+    landmarks: np.ndarray  # samples p that span the space, (r,)
+    corner: np.ndarray  # lower triangular L with G_pp = L L^T, (r, r)
 
     def dual(self, B: np.ndarray) -> np.ndarray:
         """Coefficients on the landmarks, (r, k), of directions in the coordinates of R."""
@@ -47,13 +36,9 @@ class KernelFactor:
 def factorise_kernel(
     kernel: np.ndarray, *, tolerance: float = 1e-10, max_rank: int | None = None
 ) -> KernelFactor:
-    r"""Pivoted Cholesky factor of a positive kernel matrix.
-
-    Notes
-    -----
-    :math:`n r^2` flops. Modes that are lost in rounding are dropped instead of clipped, so that the
-    inverse never multiplies noise.
-    """
+    """Pivoted Cholesky factor of a positive kernel matrix; n r^2 flops."""
+    # Modes that are lost in rounding are dropped instead of clipped, so that the inverse never
+    # multiplies noise.
     from scipy.linalg.lapack import dpstrf
 
     if not np.isfinite(kernel).all():

@@ -15,24 +15,14 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class ModulusPairs:
-    """Eigenpairs in descending order of modulus.
+    """Eigenpairs in descending order of modulus."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        Eigenvalues.
-    vectors : ndarray of shape (P, k)
-        Orthonormal columns; the entry of largest modulus of each is positive.
-    residuals : ndarray of shape (k,)
-        Norms of ``C v - lambda v``.
-    passes : int
-        Products with a block; 0 for a dense solve.
-    """
-
-    values: np.ndarray
-    vectors: np.ndarray
-    residuals: np.ndarray
-    passes: int
+    values: np.ndarray  # (k,)
+    vectors: (
+        np.ndarray
+    )  # orthonormal columns, the entry of largest modulus of each positive, (P, k)
+    residuals: np.ndarray  # |C v - lambda v|, (k,)
+    passes: int  # products with a block; 0 for a dense solve
 
 
 def block_krylov(

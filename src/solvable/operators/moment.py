@@ -2,7 +2,7 @@ r"""The label-weighted moment operator, matrix-free, over any source of samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from types import NoneType
@@ -20,7 +20,6 @@ from solvable.operators.base import Correction, MomentStatistics, SymmetricOpera
 from solvable.operators.blocks import array_behind, rows_per_block
 from solvable.operators.feature_map import FeatureMap, floating
 from solvable.operators.features import HermiteFeatures
-from solvable.operators.shards import ShardSum
 
 
 class _Survey(NamedTuple):
@@ -260,11 +259,6 @@ class MomentOperator(SymmetricOperator):
             xp = namespace(explicit)
             total = total + xp.astype((explicit * weights[part][:, None]).T @ explicit, xp.float64)
         return np.array(to_numpy(total), order="F")
-
-    @staticmethod
-    def sum_of_shards(shards: Sequence[SymmetricOperator]) -> ShardSum:
-        """The operator of all samples from those of disjoint parts; centre weights over all."""
-        return ShardSum(shards)
 
 
 def _joined(parts: list[Array]) -> np.ndarray:

@@ -46,23 +46,10 @@ class RectangularSensors:
 
 @dataclass(frozen=True)
 class MatrixSensors(RectangularSensors):
-    r"""Sensors that are token matrices X of d x L independent standard Gaussian entries.
+    """Sensors that are token matrices X of d x L independent standard Gaussian entries."""
 
-    Parameters
-    ----------
-    source : Source or ndarray
-        X of one sample after another, each row by row: shape (n, d L). A generated source holds none.
-    shape : tuple of int
-        d and L.
-
-    Notes
-    -----
-    A product costs 2 n d L operations, and memory of a chunk beside the source. Derived;
-    ``tests/operators/test_rectangular_sensors.py``.
-    """
-
-    source: Source | np.ndarray
-    shape: tuple[int, int]
+    source: Source | np.ndarray  # X of one sample after another, each row by row: (n, d L)
+    shape: tuple[int, int]  # d and L
 
     def __post_init__(self) -> None:
         if self._source.n_columns != self.shape[0] * self.shape[1]:
@@ -129,24 +116,11 @@ def generated_sensors(samples: int, shape: tuple[int, int], seed: int) -> Matrix
 
 @dataclass(frozen=True)
 class BilinearSensors(RectangularSensors):
-    r"""Sensors of rank one, :math:`X=uv^\top` with standard Gaussian u and v.
+    """Sensors of rank one, X = u v^T with standard Gaussian u and v."""
 
-    Parameters
-    ----------
-    left : ndarray of shape (n, d)
-        u of each sample.
-    right : ndarray of shape (n, L)
-        v of each sample.
-
-    Notes
-    -----
-    A product costs as many operations as for dense sensors, and memory :math:`n(d+L)` in place of
-    :math:`ndL`. In high dimension both kinds tell as much of a matrix of high rank. Derived;
-    ``tests/operators/test_rectangular_sensors.py``.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
+    # A product costs as many operations as for dense sensors, and memory n (d + L) instead of n d L.
+    left: np.ndarray  # u of each sample, (n, d)
+    right: np.ndarray  # v of each sample, (n, L)
 
     def __post_init__(self) -> None:
         if len(self.left) != len(self.right):

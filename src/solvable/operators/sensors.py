@@ -57,24 +57,11 @@ def index_variances(tokens: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TokenSensors(SymmetricSensors):
-    r"""Indices of all pairs of the T tokens of a sample; for T = 1 measurements of rank one.
+    """Indices of all pairs of the T tokens of a sample; for T = 1 measurements of rank one."""
 
-    Parameters
-    ----------
-    source : Source or ndarray
-        Tokens x of one sample after another, of shape (n T, d), with standard Gaussian entries.
-    tokens : int
-        T, at least 1.
-
-    Notes
-    -----
-    :math:`\Phi^{ab}=\frac{x_ax_b^\top+x_bx_a^\top}{2\sqrt d}-\delta_{ab}\frac{I}{\sqrt d}`; an
-    application costs :math:`2nTd^2` operations and :math:`O(nT^2+\text{chunk}\cdot d)` numbers beside
-    the tokens. Derived; ``tests/operators/test_sensors.py`` (explicit matrices, adjointness).
-    """
-
-    source: Source | np.ndarray
-    tokens: int = 1
+    # Phi^ab = (x_a x_b^T + x_b x_a^T) / (2 sqrt(d)) - delta_ab I / sqrt(d); 2 n T d^2 operations
+    source: Source | np.ndarray  # standard Gaussian tokens of one sample after another, (n T, d)
+    tokens: int = 1  # T
 
     def __post_init__(self) -> None:
         if self.tokens < 1 or self._source.n_samples % self.tokens:
@@ -146,30 +133,11 @@ class TokenSensors(SymmetricSensors):
 
 @dataclass(frozen=True)
 class GoeSensors(SymmetricSensors):
-    r"""Control: independent matrices of the GOE, of which each sample measures one.
+    """Control: independent matrices of the GOE, of which each sample measures one."""
 
-    Parameters
-    ----------
-    upper : ndarray of shape (n, d (d + 1) / 2)
-        Upper triangles of the matrices, of :func:`goe_sensors`; all are held.
-    size : int
-        Dimension d.
-
-    Notes
-    -----
-    The theory holds for these at smaller dimensions, as their noise is a semicircle from the start:
-    what differs between both kinds is the effect of measurements of rank one.
-    ``tests/operators/test_sensors.py``.
-
-    Examples
-    --------
-    >>> sensors = goe_sensors(5, 3, np.random.default_rng(0))
-    >>> sensors.forward(np.eye(3)).shape
-    (5, 1)
-    """
-
-    upper: np.ndarray
-    size: int
+    # The theory holds for these at smaller dimensions, as their noise is a semicircle from the start.
+    upper: np.ndarray  # upper triangles of the matrices of `goe_sensors`, (n, d (d + 1) / 2)
+    size: int  # d
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]

@@ -152,19 +152,10 @@ class MomentSignals:
 
 
 class SampleSignals:
-    r"""Signal operators of features held in memory, never formed: one pass a product.
+    """Signal operators of features held in memory, never formed: one pass a product."""
 
-    Parameters
-    ----------
-    Z : array of shape (n, P)
-        Features, or a factor R of their kernel :math:`G = R R^T`. Of tensors no more is known than
-        products with centred operators that are not formed.
-    weights : ndarray of shape (n, S)
-        Weight of each sample in each signal.
-    formed : bool
-        Whether a matrix is formed where many products with one operator are needed.
-    """
-
+    # Z: features, or a factor R of their kernel G = R R^T, (n, P); weights of each sample in each
+    # signal, (n, S); `formed`: whether a matrix is formed where many products with one are needed.
     def __init__(self, Z: Any, weights: np.ndarray, *, formed: bool = True) -> None:
         self.Z = Z
         self.weights = weights
@@ -210,22 +201,10 @@ class SampleSignals:
 
 
 class ClassSignals(SampleSignals):
-    r"""Signal operators :math:`C_c = \sum (1\{y = c\} - \pi_c)\, z z^T / n` of many classes.
+    """Signal operators of many classes, at the cost of two signals for any number of them."""
 
-    The same as :class:`SampleSignals`, at the cost of two signals for any number of classes.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, P)
-        Features.
-    codes : ndarray of int, shape (n,)
-        Classes from 0.
-    n_classes : int
-        Their number.
-    whole : ndarray of shape (P, P), optional
-        :attr:`covariance` of the same samples in any order, if it is known.
-    """
-
+    # C_c = sum (1{y = c} - pi_c) z z^T / n of features Z, (n, P), and classes from 0, (n,); `whole` is
+    # the covariance of the same samples in any order, if it is known.
     def __init__(
         self, Z: np.ndarray, codes: np.ndarray, n_classes: int, *, whole: np.ndarray | None = None
     ) -> None:
@@ -278,10 +257,8 @@ class ClassSignals(SampleSignals):
 
 
 def side_by_side(Z: Array, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Product with the operators of k labels, in a block with as many columns for each in turn.
-
-    Samples stay where they are: a tensor's device is sent a block and sends its image.
-    """
+    """Product with the operators of k labels, in a block with as many columns for each in turn."""
+    # Samples stay where they are: a tensor's device is sent a block and sends its image.
     # q_j -> sum_mu (w_mu,j - mean) z_mu (z_mu . q_j) / n in float32: nothing is formed, which pays for
     # the few steps of a column that find its largest eigenvalue.
     xp = namespace(Z)

@@ -17,27 +17,10 @@ COVARIANCE_ROWS = 1024
 
 @dataclass(frozen=True)
 class ReluFeatures:
-    r"""Random features :math:`\phi_j(x)=\mathrm{relu}(u_j)-\frac1{\sqrt{2\pi}}-\frac{u_j}2`.
+    """Random ReLU features without their constant and linear parts (2602.10867)."""
 
-    With :math:`u_j = w_j\cdot x`, :math:`\|w_j\|=1`: the constant and the linear part of the ReLU
-    are removed, what is left starts at Hermite degree 2.
-
-    Parameters
-    ----------
-    dimension : int
-        Number of inputs.
-    width : int
-        Number of random features.
-    seed : int
-        Seed of the rows :math:`w_j`.
-
-    Notes
-    -----
-    arXiv:2602.10867 (random-feature variant of the first layer). The covariance is the arc-cosine
-    kernel of degree 1 less its first two Hermite terms; tested by simulation in
-    ``tests/teachers/test_random_features.py``.
-    """
-
+    # phi_j(x) = relu(u_j) - 1 / sqrt(2 pi) - u_j / 2, u_j = w_j . x, |w_j| = 1, starts at Hermite
+    # degree 2. The covariance is the arc-cosine kernel of degree 1 less its first two Hermite terms.
     dimension: int
     width: int
     seed: int = 0

@@ -39,34 +39,13 @@ ROUGH_TOLERANCE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    r"""A readout, centred under :math:`z \sim N(0,1)`, with its Hermite coefficients.
+    """A readout, centred under z ~ N(0, 1), with its Hermite coefficients."""
 
-    .. math:: g(z) = \sum_{k\ge1} g_k \frac{\mathrm{He}_k(z)}{\sqrt{k!}},
-        \qquad \nu_1 = E[g'(z)] = g_1 .
-
-    Parameters
-    ----------
-    name : str or None
-        Name among :data:`NAMED_READOUTS`; None for a user's callable.
-    function : callable
-        Maps an array to an array of the same shape.
-    coefficients : ndarray
-        :math:`g_0, g_1, \dots` of the function as given, before centring.
-    second_moment : float
-        :math:`E[g(z)^2]` after centring.
-
-    Examples
-    --------
-    >>> round(resolve_readout("identity").slope, 6)
-    1.0
-    >>> round(resolve_readout("tanh").cost, 3)
-    1.075
-    """
-
-    name: str | None
-    function: ReadoutFunction
-    coefficients: np.ndarray
-    second_moment: float
+    # g(z) = sum_(k >= 1) g_k He_k(z) / sqrt(k!)
+    name: str | None  # among `NAMED_READOUTS`; None for a user's callable
+    function: ReadoutFunction  # maps an array to an array of the same shape
+    coefficients: np.ndarray  # g_0, g_1, ... of the function as given, before centring
+    second_moment: float  # E[g(z)^2] after centring
 
     @property
     def mean(self) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
+from solvable.models.compositional.first_layer import model_of
 from solvable.models.compositional.learned_directions import (
     FirstStep,
     contraction,
@@ -13,7 +13,6 @@ from solvable.models.compositional.learned_directions import (
     random_directions,
 )
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.predict import _key, _model
 from solvable.models.compositional.system import system
 from solvable.models.compositional.upper_layers import (
     draw_target,
@@ -107,7 +106,7 @@ def test_the_first_step_has_the_mean_and_the_noise_of_the_measured_operator(corr
     # The noise of a mean of so many rows is not the prediction's fault.
     noise = np.sum(kernel**2, axis=(1, 2)).mean() * samples / 300_000
     assert np.sum((first.population - mean) ** 2) - noise < 0.1 * np.sum(mean**2)
-    law = _model(_key(parameters)).law
+    law = model_of(parameters).law
     draw = first.noise(law, samples)
     drawn = np.array([draw([k % 4], rng) for k in range(12)])
     powers = [np.sum(noise**2, axis=(1, 2)).mean() for noise in (drawn, kernel)]
@@ -192,16 +191,6 @@ def test_lost_features_among_very_many_directions_are_not_predicted():
     assert found["inner_squared_overlap"] == [None]
     assert found["normalised_mse"] is None
     assert "lost among D = 1081" in found["no prediction"]
-
-
-def test_as_many_features_as_directions_are_spanned_and_most_of_them_must_be_orthogonal():
-    found = system.predict(CompositionalParameters(dimension=3, features=6, samples=50))
-    np.testing.assert_allclose(found["squared_overlap"], 1, atol=1e-5)
-    many = CompositionalParameters(
-        dimension=60, degree=1, features=40, samples=5_000, first_layer="random"
-    )
-    with pytest.raises(InvalidParameter, match="or first_layer=orthonormal"):
-        system.predict(many)
 
 
 @pytest.mark.parametrize(

@@ -85,11 +85,11 @@ def test_widths_follow_the_exponent_unless_they_are_given():
 
 
 def test_a_prediction_depends_on_nothing_but_the_parameters(setting):
-    from solvable.models.compositional import predict as compositional_prediction
+    from solvable.models.compositional import first_layer
 
     parameters = CompositionalParameters(**setting)
     first = system.predict(parameters)
-    compositional_prediction._model.cache_clear()
+    first_layer._model.cache_clear()
     assert system.predict(parameters) == first
 
 
@@ -146,7 +146,7 @@ def test_the_first_step_gets_the_samples_that_were_asked_for(monkeypatch):
     "values",
     [
         {"degree": 1, "dimension": 30},
-        {"degree": 3, "dimension": 6},
+        {"degree": 3},
         {"readout": "tanh"},
         {"second_layer": "diagonal"},
         {"second_layer": "diagonal", "decay": 0.0},
@@ -453,15 +453,36 @@ def test_figures_of_several_last_layers_have_names_of_their_own(coarse, small_po
 
 def test_predictions_where_thresholds_lie_below_every_size():
     """One feature of few inputs, found with any number of samples; labels of their own scale."""
-    values = {"dimension": 4, "degree": 1, "features": 1, "label_map": "identity", "decay": 0.0}
+    values = {"dimension": 10, "degree": 1, "features": 1, "label_map": "identity", "decay": 0.0}
     values |= {"second_layer": "diagonal", "correction": "none", "samples": 134_519}
-    found = system.predict(CompositionalParameters(**values))
-    assert found["squared_overlap"][0] > 0.99
+    prediction = system.predict(CompositionalParameters(**values))
+    assert prediction["squared_overlap"][0] > 0.99
     # One feature: the error is 1 - c^4, whatever the norm of its random direction.
     values |= {"dimension": 96, "first_layer": "random", "label_map": "clip", "samples": 60_000}
-    found = system.predict(CompositionalParameters(**values))
-    expected = 1 - found["squared_overlap"][0] ** 2
-    assert found["normalised_mse"] == pytest.approx(expected, rel=0.2)
+    prediction = system.predict(CompositionalParameters(**values))
+    expected = 1 - prediction["squared_overlap"][0] ** 2
+    assert prediction["normalised_mse"] == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"dimension": 10, "features": 3, "samples": 3_500},
+        {"dimension": 13, "features": 1, "readout": "tanh", "beta": 4.0, "correction": "none",
+         "samples": 20_000},
+        {"dimension": 15, "features": 2, "second_layer": "diagonal", "correction": "none",
+         "samples": 15_000},
+    ],
+    ids=["ten inputs", "one, plain", "two, plain"],
+)  # fmt: skip
+def test_overlaps_of_few_inputs(setting):
+    parameters = CompositionalParameters(label_map="clip", teacher=3, test_samples=2_000, **setting)
+    overlaps = np.array(
+        [record_of(parameters.model_dump(), seed)["squared_overlap"] for seed in range(8)]
+    )
+    error = overlaps.std(axis=0, ddof=1) / np.sqrt(8)
+    gap = overlaps.mean(axis=0) - system.predict(parameters)["squared_overlap"]
+    assert np.all(np.abs(gap) < 3 * error + 0.03)
 
 
 def test_fewer_samples_than_features_are_refused_by_theory():

@@ -1,5 +1,8 @@
 """Theory of compositional targets: rotation, first-layer law, exponents, kernels."""
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,20 +10,23 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData
+from solvable.models.compositional.first_layer import model_of
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.system import system
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
-    composed_background,
     crossing_samples,
     degree_two_share,
-    first_layer_law,
     recovery_exponent,
 )
-from solvable.models.compositional.upper_layers import make_target, rotate_layer, rotated_basis
-from solvable.moment_spectrum.sample_kernel import corrected_kernel, plain_kernel
-from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, leading_eigenpairs
+from solvable.models.compositional.upper_layers import (
+    make_target,
+    rotate_layer,
+    rotated_basis,
+    rotated_directions,
+)
+from solvable.operators import MomentOperator, apply_label_map, leading_eigenpairs
 
 entries = arrays.arrays(
     np.float64, (4, 4), elements=st.floats(-10, 10, allow_nan=False, width=32)
@@ -108,37 +114,14 @@ def test_four_layers_have_weaker_spikes_than_three():
     assert slopes[1] == pytest.approx(-1.0, abs=0.2)
 
 
-def law_of(target, label_map="tanh", correction="wick", draws=40_000):
-    """Law of the first step of a target of degree 2, in the eigenbasis of B."""
-    d, features = target.dimension, target.feature_map
-    truth = target.directions @ rotate_layer(target.matrix).rotation
-    matrices = np.asarray(features.to_symmetric(truth))
-    X = random_stream("law", target.seed).standard_normal((draws, d))
-    latent, squared_norm = features.project(X, truth), features.squared_norm(X)
-    T = apply_label_map(target.label(target.index(X)), label_map)
-    plain = plain_kernel(latent=latent, squared_norm=squared_norm, n_features=features.n_features)
-    corrected = corrected_kernel(
-        latent=latent,
-        squared_input_norm=np.sum(X**2, axis=1),
-        squared_images=np.stack([np.sum((X @ M) ** 2, axis=1) for M in matrices], axis=1),
-        traces=np.trace(matrices, axis1=1, axis2=2),
-        dimension=d,
-    )
-    wick = correction == "wick"
-    background = composed_background(
-        heights=T @ corrected.diagonal / draws,
-        matrices=matrices,
-        contracted=None if wick else T @ (plain.diagonal - corrected.diagonal) / draws,
-        contraction_noise=float(np.mean(T**2 * 2 * squared_norm) / d),
-    )
-    law = first_layer_law(
-        weights=T,
-        kernel=corrected,
-        n_features=features.n_features,
-        heights=T @ (corrected.diagonal if wick else plain.diagonal) / draws,
-        background=background,
-    )
-    return law, truth
+SETTING = {"dimension": 30, "features": 3, "teacher": 6}
+
+
+@cache
+def law_of(correction="wick"):
+    """Parameters, and the law of their first step."""
+    parameters = CompositionalParameters(**SETTING, correction=correction)
+    return parameters, model_of(parameters).law
 
 
 @pytest.mark.parametrize(
@@ -146,11 +129,12 @@ def law_of(target, label_map="tanh", correction="wick", draws=40_000):
     [("wick", 16), ("wick", 64), ("none", 16), pytest.param("none", 64, marks=pytest.mark.slow)],
 )
 def test_the_law_of_the_first_step_is_that_of_a_simulation(ratio, correction):
-    target = CompositionalTarget(dimension=30, features=3, seed=6)
-    law, truth = law_of(target, correction=correction)
-    n = ratio * law.n_features
+    parameters, law = law_of(correction)
+    n = ratio * parameters.n_features_total
     overlaps = []
     for seed in range(4):
+        target = make_target(parameters, 10 + seed)
+        truth = rotated_directions(target, rotated_basis(parameters))
         X, y = target.sample(n, random_stream("fit", seed), dtype=np.float32)
         operator = MomentOperator(
             X, apply_label_map(y, "tanh"), target.feature_map, correction=correction
@@ -167,53 +151,25 @@ def test_the_law_of_the_first_step_is_that_of_a_simulation(ratio, correction):
 
 
 def test_thresholds_and_crossings_are_consistent_with_the_law():
-    target = CompositionalTarget(dimension=30, features=3, seed=6)
-    law, _ = law_of(target)
-    found = law.thresholds
-    for k, n in enumerate(found):
+    _, law = law_of()
+    for k, n in enumerate(law.thresholds):
         if np.isfinite(n):
             assert law.spikes(0.99 * n).sharp_squared_overlap[k] == 0
             assert law.spikes(1.01 * n).sharp_squared_overlap[k] > 0
     # The background raises the noise: nothing leaves the bulk before its own threshold.
-    assert (found >= 0.9 * law.n_features * law.noise / law.heights**2).all()
-    for level in (0.3, 0.5):
-        n = crossing_samples(law, level=level)
-        assert law.spikes(n).squared_overlap.mean() == pytest.approx(level, abs=0.01)
-    assert crossing_samples(law, level=0.3) < crossing_samples(law, level=0.5)
+    assert (law.thresholds >= 0.9 * law.n_features * law.noise / law.heights**2).all()
+    overlap = law.spikes(crossing_samples(law)).squared_overlap.mean()
+    assert overlap == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_level_that_is_never_reached_is_infinite():
-    target = CompositionalTarget(dimension=16, features=6, seed=0)
-    law, _ = law_of(target)
-    assert crossing_samples(law, level=0.9999) == np.inf
-    with pytest.raises(InvalidParameter, match="strictly between 0 and 1"):
-        crossing_samples(law, level=1.0)
-
-
-def test_a_law_checks_its_draws():
-    kernel = plain_kernel(latent=np.ones((5, 2)), squared_norm=np.ones(5), n_features=4)
-    with pytest.raises(InvalidData, match="one weight per draw"):
-        first_layer_law(weights=np.ones(4), kernel=kernel, n_features=4)
-
-
-def test_the_mean_of_the_bulk_is_no_height():
-    """A label that follows the norm alone shifts every eigenvalue and makes no spike."""
-    X = random_stream("norm").standard_normal((100_000, 40))
-    T = np.sum(X**2, axis=1) / 40 - 1
-    kernel = plain_kernel(latent=X[:, :2], squared_norm=np.sum(X**2, axis=1), n_features=40)
-    law = first_layer_law(weights=T - T.mean(), kernel=kernel, n_features=40)
-    raw = np.mean(T[:, None] * (X[:, :2] ** 2 - 1), axis=0)
-    assert raw == pytest.approx(2 / 40, abs=0.01)
-    assert law.heights == pytest.approx(0, abs=0.01)
+def test_features_inside_the_population_bulk_have_no_crossing():
+    _, law = law_of()
+    assert crossing_samples(replace(law, heights=1e-3 * law.heights)) == np.inf
 
 
 def test_exponents():
     assert recovery_exponent(degree=3, epsilon=0.25) == pytest.approx(3.25)
     assert recovery_exponent(degree=2, epsilon=0.25, layers=4) == pytest.approx(2.5)
-    with pytest.raises(InvalidParameter, match="3 or 4"):
-        recovery_exponent(degree=2, epsilon=0.5, layers=5)
-    with pytest.raises(InvalidParameter, match="at least 0"):
-        recovery_exponent(degree=2, epsilon=-0.5)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
@@ -236,14 +192,6 @@ def test_the_dual_of_the_exact_share_is_the_targets_own_energy():
     moment = (X * y[:, None]).T @ X / len(X) - y.mean() * np.eye(20)
     found = degree_two_share(moment, draws=len(X), label_variance=float(y.var()))
     assert found == pytest.approx(target.degree_two_energy / target.index_variance, rel=0.08)
-
-
-def test_background_of_a_single_feature_is_that_of_its_height():
-    M = np.asarray(HermiteFeatures(2, 6).to_symmetric(np.eye(21)[:, :1]))
-    one = composed_background(heights=np.array([2.0]), matrices=M)
-    two = composed_background(heights=np.array([4.0]), matrices=M)
-    assert two.variance == pytest.approx(4 * one.variance)
-    assert one.contraction is None
 
 
 def test_a_feature_at_the_shorter_end_of_the_bulk_is_ranked_behind_the_longer_one():

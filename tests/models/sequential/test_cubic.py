@@ -11,39 +11,52 @@ from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.predict import predict
 
 
-def test_features_below_half_their_threshold_are_predicted() -> None:
-    parameters = SequentialParameters(
-        dimension=10, degree=3, features=3, decay=0.2, samples=4_400, test_samples=50
-    )
-    prediction = predict(parameters)
-    overlaps = np.array(prediction["squared_overlap"], dtype=float)
-    known = np.isfinite(overlaps)
-    assert known.any()
-    runs = [measure(parameters, random_stream("cubic", k)) for k in range(8)]
+def compare(**setting: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predicted overlaps, NaN where unknown, and means and errors of the measured ones."""
+    parameters = SequentialParameters(degree=3, test_samples=50, **setting)  # type: ignore[arg-type]
+    runs = [measure(parameters, random_stream("cubic", k)) for k in range(6)]
     measured = np.array([run["squared_overlap"] for run in runs], dtype=float)
-    error = measured.std(axis=0, ddof=1) / np.sqrt(len(runs))
-    assert (np.abs(measured.mean(axis=0) - overlaps) < 3 * error + 0.03)[known].all()
+    predicted = np.array(predict(parameters)["squared_overlap"], dtype=float)
+    return predicted, measured.mean(axis=0), measured.std(axis=0, ddof=1) / np.sqrt(len(runs))
 
 
-def test_what_is_not_known_is_refused_with_the_reason() -> None:
-    parameters = SequentialParameters(dimension=9, degree=3, features=2, samples=30_000)
+def test_features_below_half_their_threshold_are_predicted() -> None:
+    predicted, mean, error = compare(dimension=12, features=3, decay=0.2, samples=7_000)
+    known = np.isfinite(predicted)
+    assert known.any()
+    assert (np.abs(mean - predicted) < 3 * error + 0.03)[known].all()
+
+
+def test_features_far_above_all_thresholds_are_predicted() -> None:
+    predicted, mean, error = compare(dimension=12, features=2, samples=250_000)
+    assert (predicted > 0.8).all()
+    assert (np.abs(mean - predicted) < 3 * error + 0.03).all()
+
+
+def test_a_population_larger_than_its_only_feature_leaves_it_unknown() -> None:
+    # One tensor of twelve inputs has crossings as large as its spike.
+    prediction = predict(SequentialParameters(dimension=12, degree=3, features=1, samples=150_000))
+    assert prediction["squared_overlap"] == [None]
+
+
+def test_one_feature_between_leaves_the_others_unknown() -> None:
+    parameters = SequentialParameters(dimension=12, degree=3, features=3, samples=60_000)
     prediction = predict(parameters)
-    assert None in prediction["squared_overlap"]  # type: ignore[operator]
+    assert prediction["squared_overlap"] == [None, None, None]
     assert prediction["normalised_mse"] is None
-    assert "degree 3 and dimension 9" in str(prediction[NO_PREDICTION])
+    assert "above three thresholds of all features" in str(prediction[NO_PREDICTION])
 
 
-def test_a_large_cubic_layer_is_refused_in_one_line() -> None:
-    parameters = SequentialParameters(dimension=50, degree=3, features=4)
-    with pytest.raises(InvalidParameter, match="predicted up to dimension 40"):
-        predict(parameters)
-
-
-def test_one_feature_between_leaves_the_others_unknown():
-    # .932 and .906 measured, where .988 was predicted beside the second feature at two thresholds.
-    between = SequentialParameters(dimension=12, degree=3, features=2, decay=0.6, samples=509_600)
-    assert predict(between)["squared_overlap"] == [None, None]
-    # Measured over three replicates: 0.9300 +- 0.0007; the masses beyond a cut have 0.910, with cuts as
-    # fine as they need be.
-    alone = SequentialParameters(dimension=12, degree=3, features=1, samples=546_000)
-    assert predict(alone)["squared_overlap"][0] == pytest.approx(0.93, abs=0.025)
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"dimension": 50, "features": 4}, "up to dimension 40"),
+        ({"dimension": 11, "features": 2}, "from dimension 12"),
+        ({"dimension": 14, "features": 2, "correction": "none"}, "correction=wick"),
+    ],
+)
+def test_a_cubic_layer_without_a_law_is_refused_in_one_line(
+    setting: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=reason):
+        predict(SequentialParameters(degree=3, **setting))  # type: ignore[arg-type]

@@ -1,13 +1,15 @@
 """Predicted errors against simulation, with the measured overlaps put in, and without."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.models.sequential.errors import Spectrum, drawn_errors
+from solvable.models.sequential.errors import Spectrum, layer_errors
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.predict import _model_of
+from solvable.models.sequential.predict import _moments_of
 from solvable.models.sequential.system import system
 from solvable.models.sequential.target import make_target
 from solvable.operators import apply_label_map
@@ -19,7 +21,7 @@ def measured(parameters, seeds):
 
 def error_at(parameters, overlap):
     """Predicted error of least squares for a learner with these overlaps, chance included."""
-    model = _model_of(parameters)
+    moments = replace(_moments_of(parameters), label_second_moment=1.0)
     nothing = np.zeros((1, parameters.features))
     spectrum = Spectrum(
         overlap=np.array([overlap]),
@@ -29,17 +31,8 @@ def error_at(parameters, overlap):
         edges=np.ones((1, 2)),
         noise_scale=np.ones(1),
         floor=nothing[0],
-        shift=0.0,
     )
-    errors = drawn_errors(
-        model.moments.latent,
-        model.coefficients[1:],
-        spectrum,
-        {},
-        np.array([parameters.samples]),
-        label_map=parameters.label_map,
-        label_power=1.0,
-    )
+    errors = layer_errors(moments, spectrum, np.array([parameters.samples]))
     return float(errors["least-squares"][0])
 
 
@@ -148,7 +141,7 @@ def test_noise_of_a_direction_leans_to_where_its_feature_is_large():
             N = features.to_symmetric(rest[:, None] / np.linalg.norm(rest))[0]
             # Joint cumulant of two squares of quadratic forms
             values.append(1 + 8 * np.sum((M @ N) ** 2) + 4 * np.trace(M @ N @ M @ N))
-    draws = _model_of(parameters).moments.latent[0]
+    draws = _moments_of(parameters).latent[0]
     u2, zeta2 = draws.signal[:, 0] ** 2, draws.noise[:, 0] ** 2
     # Tails of eighth powers over 80,000 rows, and four first layers: .02
     assert np.mean(u2 * zeta2) == pytest.approx(np.mean(random), abs=0.04)
@@ -176,9 +169,7 @@ def test_noise_that_a_learner_subtracts(setting):
             second_layer="shrinkage",
         )  # fmt: skip
         scales.append(learner.fit(X, y).noise_scale_)
-    expected = np.sqrt(
-        _model_of(parameters).moments.learner_noise * parameters.n_features_total / 4_000
-    )
+    expected = np.sqrt(_moments_of(parameters).learner_noise * parameters.n_features_total / 4_000)
     # Tails of |F|^4 at 14 inputs
     assert np.mean(scales) == pytest.approx(expected, rel=0.03)
 

@@ -22,7 +22,8 @@ MOMENT_DRAWS = 200_000
 
 def predicted_overlaps(target, n_samples, floor):
     r"""Closed form of note 3.6, :math:`(\nu-\tau_2)_+ / ((\nu-\tau_2)_+ + \tau_{2h})`."""
-    y, h, squared_norm = target.draw_moments(MOMENT_DRAWS, random_stream(target.seed, "moments"))
+    X, y = target.sample(MOMENT_DRAWS, random_stream(target.seed, "moments"), dtype=np.float32)
+    h, squared_norm = target.latent(X), target.feature_map.squared_norm(X)
     size = target.n_features_total
     weights = apply_label_map(y, "tanh")
     ratio = squared_norm / size

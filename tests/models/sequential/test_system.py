@@ -81,8 +81,8 @@ def test_the_teacher_is_the_target_that_was_measured():
     "setting",
     [
         {"degree": 1, "dimension": 40},
-        {"degree": 3, "dimension": 6},
-        {"inputs": "gaussian", "dimension": 8},
+        {"degree": 3},
+        {"inputs": "gaussian", "dimension": 10},
         {"readout": "tanh"},
         {"first_layer": "random"},
         {"label_map": "clip"},

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from solvable.arrays import random_stream
 from solvable.errors import DegenerateReadout, InvalidData, InvalidParameter
 from solvable.models.sequential.target import random_signs
-from solvable.operators.features import HermiteFeatures
 from solvable.targets import HierarchicalTarget
 
 CASES = [
@@ -162,7 +161,8 @@ def test_label_variance_of_a_nonlinear_readout_is_within_its_stated_error():
 
 def test_population_spike_is_sqrt_two_lambda_nu_in_gaussian_mode():
     target = HierarchicalTarget(dimension=20, features=4, inputs="gaussian", signs="alternating")
-    y, h, _ = target.draw_moments(400_000, random_stream(2))
+    h = target.draw_latent(400_000, random_stream(2))
+    y = target.label(target._index_of(h))
     products = y[:, None] * (h**2 - 1)
     error = products.std(axis=0) / np.sqrt(len(y))
     expected = np.sqrt(2) * target.weights
@@ -174,46 +174,11 @@ def test_population_spike_of_a_tanh_readout_carries_its_slope():
     target = HierarchicalTarget(
         dimension=20, features=80, decay=0.0, inputs="gaussian", readout="tanh"
     )
-    y, h, _ = target.draw_moments(60_000, random_stream(2))
+    h = target.draw_latent(60_000, random_stream(2))
+    y = target.label(target._index_of(h))
     spikes = (y[:, None] * (h**2 - 1)).mean(axis=0) / (np.sqrt(2) * target.weights)
     # Standard error of the mean of 80 spikes: 0.012; the excess kurtosis moves it by under 0.02.
     assert spikes.mean() == pytest.approx(target.readout_function.slope, abs=0.05)
-
-
-@pytest.mark.parametrize("case", CASES[1:3])
-def test_moment_draws_are_those_of_the_samples(case):
-    target = HierarchicalTarget(**case, readout="tanh")
-    n = 5000
-    y, h, squared_norm = target.draw_moments(n, random_stream(4))
-    X, labels = target.sample(n, random_stream(4))
-    np.testing.assert_allclose(y, labels, atol=1e-10)
-    np.testing.assert_allclose(h, target.latent(X), atol=1e-10)
-    explicit = np.sum(HermiteFeatures(target.degree, target.dimension).transform(X) ** 2, axis=1)
-    np.testing.assert_allclose(squared_norm, explicit, rtol=1e-9)
-
-
-@pytest.mark.parametrize("first_layer", ["orthonormal", "random"])
-def test_gaussian_moment_draws_have_the_joint_law_of_full_samples(first_layer):
-    target = HierarchicalTarget(dimension=6, features=3, inputs="gaussian", first_layer=first_layer)
-    n, D = 200_000, 21
-    _, h, squared_norm = target.draw_moments(n, random_stream(0))
-    X, _ = target.sample(n, 1)
-    latent, norms = target.latent(X), np.sum(X**2, axis=1)
-    for left, right in (
-        (squared_norm, norms),
-        (squared_norm**2, norms**2),
-        *((h[:, i] ** 2 * squared_norm, latent[:, i] ** 2 * norms) for i in range(3)),
-        (h[:, 0] * h[:, 1], latent[:, 0] * latent[:, 1]),
-    ):
-        error = np.hypot(left.std(), right.std()) / np.sqrt(n)
-        assert abs(left.mean() - right.mean()) < 4 * error
-    assert squared_norm.mean() == pytest.approx(D, abs=4 * np.sqrt(2 * D / n))
-
-
-def test_moment_draws_with_as_many_features_as_coordinates():
-    target = HierarchicalTarget(dimension=3, degree=1, features=3)
-    _, h, squared_norm = target.draw_moments(100, random_stream(0))
-    np.testing.assert_allclose(squared_norm, np.sum(h**2, axis=1), rtol=1e-10)
 
 
 def test_samples_depend_neither_on_their_number_nor_on_the_chunks():

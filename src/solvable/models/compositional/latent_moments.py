@@ -10,9 +10,8 @@ from solvable.arrays import random_stream
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.upper_layers import rotated_basis, rotated_directions
-from solvable.moment_spectrum.cubic import check_cubic
-from solvable.moment_spectrum.cubic_forms import CubicForms, CubicSample, joined
-from solvable.moment_spectrum.cubic_population import coupling_directions
+from solvable.moment_spectrum.cubic_forms import CubicSample, cubic_sample
+from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel
 
 TEACHERS = 4
 """First layers over which a prediction is averaged, as the replicates of a study are."""
@@ -26,9 +25,9 @@ class LatentMoments:
     signal: np.ndarray  # rotated latent features u_k, (m, p)
     squared_norm: np.ndarray  # |F|^2, (m,)
     squared_input_norm: np.ndarray  # |x|^2, (m,)
-    images: np.ndarray  # |M_k x|^2, (m, p); zero unless the degree is 2
     second_moment: np.ndarray  # E[y (x x^T - I)], (d, d)
-    matrices: np.ndarray | None  # M_k, (p, d, d); None unless the degree is 2
+    images: np.ndarray | None  # |M_k x|^2, (m, p), of features of degree 2
+    corrected: SampleKernel | None  # the Wick-corrected kernel of features of degree 2
     cubic: CubicSample | None  # forms of features of degree 3
 
 
@@ -41,45 +40,44 @@ def draw_latent(target: CompositionalTarget, parameters: CompositionalParameters
     rng = random_stream("compositional-target", "moments", target.seed)
     features = target.feature_map
     truth = rotated_directions(target, rotated_basis(parameters))
-    matrices = np.asarray(features.to_symmetric(truth)) if q == 2 else None
+    matrices = np.asarray(features.to_symmetric(truth)) if q == 2 else np.empty((0, d, d))
+    traces = np.trace(matrices, axis1=1, axis2=2)
     signal, images = np.zeros((2, count, p))
     labels, squared_norm, squared_input_norm = np.empty((3, count))
-    second_moment = np.zeros((d, d))
-    forms, cubic = None, []
-    if q == 3:
-        check_cubic(d, p)
-        forms = CubicForms(truth, coupling_directions(truth, unit_weights(parameters)))
+    second_moment, blocks = np.zeros((d, d)), []
     for start in range(0, count, 4_096):
         rows = slice(start, min(start + 4_096, count))
         X = rng.standard_normal((rows.stop - start, d), dtype=np.float32)
-        if forms is not None:
-            cubic.append(forms(X))
-            signal[rows] = cubic[-1].latent
-        elif matrices is None:
+        if q == 3:
+            blocks.append(X)
+        elif q == 1:
             signal[rows] = features.project(X, truth)
-        for k, M in enumerate(() if matrices is None else matrices.astype(np.float32)):
+        for k, M in enumerate(matrices.astype(np.float32)):
             image = X @ M
             # u_k = (x^T M_k x - tr M_k) / sqrt(2)
-            signal[rows, k] = (np.einsum("na,na->n", image, X) - np.trace(M)) / np.sqrt(2)
+            signal[rows, k] = (np.einsum("na,na->n", image, X) - traces[k]) / np.sqrt(2)
             images[rows, k] = np.einsum("na,na->n", image, image)
         squared_norm[rows] = features.squared_norm(X)
         squared_input_norm[rows] = np.sum(X.astype(float) ** 2, axis=1)
         labels[rows] = target.readout_function(target.index(X))
         second_moment += (X * labels[rows, None]).T @ X
-    second_moment = second_moment / count - labels.mean() * np.eye(d)
+    cubic = cubic_sample(truth, blocks) if q == 3 else None
+    corrected = None
+    if q == 2:
+        corrected = corrected_kernel(
+            latent=signal,
+            squared_input_norm=squared_input_norm,
+            squared_images=images,
+            traces=traces,
+            dimension=d,
+        )
     return LatentMoments(
         labels,
-        signal,
+        signal if cubic is None else cubic.latent,
         squared_norm,
         squared_input_norm,
-        images,
-        second_moment,
-        matrices,
-        joined(cubic) if cubic else None,
+        second_moment / count - labels.mean() * np.eye(d),
+        images if q == 2 else None,
+        corrected,
+        cubic,
     )
-
-
-def unit_weights(parameters: CompositionalParameters) -> np.ndarray:
-    """Weights of the rotated features, of norm one."""
-    weights = rotated_basis(parameters).weights
-    return np.asarray(weights / np.linalg.norm(weights))

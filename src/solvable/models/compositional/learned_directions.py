@@ -15,7 +15,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.upper_layers import SharedUpperLayers
 from solvable.moment_spectrum.operator_noise import single_level, single_sizes
@@ -202,11 +201,6 @@ class FirstStep:
         else:
             matrix = rng.standard_normal((D, D)) / np.sqrt(2)
             matrix = matrix + matrix.T
-        if law.noise <= 0:
-            raise InvalidParameter(
-                f"all {D} directions are features, so that no direction is noise alone, which the law of "
-                "the second step starts from; allowed: fewer features, or layers=3."
-            )
         # A share of 0 may be -1e-16.
         matrix *= np.sqrt(law.noise * max(share, 0.0) / samples)
         # Rows of the features are larger: E[T^2 |P K A_i|^2 / D] instead of tau_2.

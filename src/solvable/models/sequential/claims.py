@@ -208,7 +208,7 @@ CLAIMS = (
         f"derived from {PAPER} eq. 3.2",
         estimate=mean_mixing, where=lambda point: bool(mixing_pairs(point).any()), within=0.25,
         because="A quarter of the mean over pairs: a third feature close by.", power=0.5,
-        missing="no neighbours mix by more than 0.003; run with --preset gaussian"),
+        missing="no neighbours are predicted to mix by more than 0.003; run with --preset gaussian"),
     Agreement("overlap-around-threshold",
         "Between half and four times their threshold features have the predicted mean overlap: the "
         "transition is rounded, and features and noise compete for the directions.",

@@ -13,7 +13,7 @@ from math import comb
 from solvable.frame.system import Preset, System
 from solvable.models.sequential.parameters import AXIS, SequentialParameters
 
-QUICK_TOTAL = comb(41, 2)
+QUICK_TOTAL, CUBIC_TOTAL = comb(41, 2), comb(18, 3)
 PAPER_SAMPLES = (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 1_728_000)
 
 PRESETS = {
@@ -62,6 +62,17 @@ PRESETS = {
             "dimension": (40,),
             "samples": tuple(ratio * QUICK_TOTAL for ratio in (16, 32, 64, 128)),
             "correction": ("none", "wick"),
+        },
+        replicates=3,
+    ),
+    "cubic": Preset(
+        "Features of degree 3: d = 16, three features, up to 418,000 samples; about a minute.",
+        {
+            "dimension": (16,),
+            "degree": (3,),
+            "features": (3,),
+            "samples": tuple(ratio * CUBIC_TOTAL for ratio in (8, 16, 256, 512)),
+            "spectrum_samples": (256 * CUBIC_TOTAL,),
         },
         replicates=3,
     ),

@@ -15,7 +15,7 @@ from solvable.errors import InvalidParameter, unknown_choice
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.moment_spectrum.quadratic_forms import degree_two_energy, quadratic_index_variance
 from solvable.operators.features import HermiteFeatures
-from solvable.teachers.base import CHUNK_ROWS, LatentTarget, draw_normals
+from solvable.teachers.base import LatentTarget
 from solvable.teachers.first_layer import FIRST_LAYERS, draw_directions, freeze
 from solvable.teachers.persistence import construct, load_teacher, save_teacher, take
 from solvable.teachers.readouts import ReadoutFunction
@@ -28,11 +28,7 @@ SIGNS = ("random", "alternating", "positive")
 
 
 def random_signs(features: int, seed: int) -> tuple[int, ...]:
-    """Rademacher signs that depend on the seed alone: those of a target with ``signs="random"``.
-
-    Pass them to targets of other seeds to keep the sign pattern while the directions are drawn
-    again. The first signs do not depend on ``features``.
-    """
+    """Rademacher signs of a seed, of which the first do not depend on the number of features."""
     check_integer("features", features, 1)
     check_integer("seed", seed, 0)
     drawn = random_stream(seed, "teacher", "signs").choice([-1.0, 1.0], features)
@@ -233,34 +229,8 @@ class HierarchicalTarget(LatentTarget):
     def draw_latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Latent features of ``n`` fresh samples, shape (n, p); Gaussian ones cost O(n p)."""
         if self._features_are_gaussian:
-            return self._draw_gaussian(n, rng)[1]
+            return rng.standard_normal((n, self.features)) @ np.linalg.cholesky(self.gram).T
         return super().draw_latent(n, rng)
-
-    def draw_moments(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        r"""Labels, latent features and :math:`\|F(x)\|^2` of ``n`` draws, in memory O(n p)."""
-        check_integer("n", n, 1)
-        if self._features_are_gaussian:
-            coordinates, latent = self._draw_gaussian(n, rng)
-            # |F|^2 outside the span of the directions is chi-square with D - p degrees of freedom,
-            # so that D does not enter the cost.
-            rest = self.n_features_total - self.features
-            outside = rng.chisquare(rest, n) if rest else 0.0
-            squared_norm = np.sum(coordinates**2, axis=1) + outside
-        else:
-            latent, squared_norm = np.empty((n, self.features)), np.empty(n)
-            for start in range(0, n, CHUNK_ROWS):
-                rows = slice(start, min(start + CHUNK_ROWS, n))
-                block = draw_normals(np.float64, self.dimension, rows.stop - start, rng)
-                latent[rows] = self._latent_block(block)
-                squared_norm[rows] = self.feature_map.squared_norm(block)
-        return self.label(self._index_of(latent)), latent, squared_norm
-
-    def _draw_gaussian(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates in an orthonormal basis of the directions' span, and latent features."""
-        coordinates = rng.standard_normal((n, self.features))
-        return coordinates, coordinates @ np.linalg.cholesky(self.gram).T
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the teacher to a ``.npz`` file without pickle; only named readouts can be stored."""

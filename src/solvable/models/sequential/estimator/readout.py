@@ -15,25 +15,13 @@ ROWS_PER_PIECE = 10
 
 @dataclass(frozen=True)
 class SplineReadout:
-    r"""Scalar function :math:`\hat g` of the index, constant outside the training range.
+    """Scalar function of the index, constant outside the training range."""
 
-    Parameters
-    ----------
-    low, high : float
-        Range of the index in the rows it was fitted to.
-    knots : ndarray of shape (c + 4,)
-        Knots of the rescaled index in [0, 1], with multiplicity.
-    coefficients : ndarray of shape (c,)
-        Coefficients of the cubic B-splines.
-    degrees_of_freedom : float
-        Effective number of parameters, from 2 (a straight line).
-    """
-
-    low: float
+    low: float  # range of the index in the rows it was fitted to
     high: float
-    knots: np.ndarray
-    coefficients: np.ndarray
-    degrees_of_freedom: float
+    knots: np.ndarray  # of the rescaled index in [0, 1], with multiplicity, (c + 4,)
+    coefficients: np.ndarray  # of the cubic B-splines, (c,)
+    degrees_of_freedom: float  # effective number of parameters, from 2 (a straight line)
 
     def __call__(self, index: np.ndarray) -> np.ndarray:
         """Prediction for an index of shape (n,)."""

@@ -14,24 +14,12 @@ from solvable.models.sequential.estimator.spectral_layer import SpectralLayer
 
 @dataclass(frozen=True)
 class SecondLayer:
-    r"""The index :math:`s(h) = b + a^\top h + h^\top Q h`, in the units of the labels.
+    """The index s(h) = b + a^T h + h^T Q h, in the units of the labels."""
 
-    Parameters
-    ----------
-    intercept : float
-        :math:`b`.
-    linear : ndarray of shape (k,)
-        :math:`a`, zero unless linear terms were asked for.
-    quadratic : ndarray of shape (k, k)
-        :math:`Q`, symmetric.
-    kind : str
-        How it was made: "least-squares", "in-sample", "shrinkage" or "constant".
-    """
-
-    intercept: float
-    linear: np.ndarray
-    quadratic: np.ndarray
-    kind: str
+    intercept: float  # b
+    linear: np.ndarray  # a, zero unless linear terms were asked for, (k,)
+    quadratic: np.ndarray  # Q, symmetric, (k, k)
+    kind: str  # "least-squares", "in-sample", "shrinkage" or "constant"
 
     def __call__(self, latent: np.ndarray) -> np.ndarray:
         """Index of latent features, shape (n, k) to (n,)."""

@@ -18,30 +18,15 @@ Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver
 
 @dataclass(frozen=True)
 class Rejection:
-    """A direction that does not count as a feature, and why.
+    """A direction that does not count as a feature, and why."""
 
-    Parameters
-    ----------
-    rank : int
-        Place among all candidates by the distance of their eigenvalue beyond the nearer edge, from
-        1.
-    eigenvalue : float
-        Its eigenvalue.
-    reason : {"below threshold", "inside population bulk", "solver not converged"}
-        Inside the edges of the noise: more samples may lift it out. Outside of them but inside the
-        bulk of the population operator, which no number of samples shrinks. Or the solver stopped
-        before the eigenvector was accurate.
-    message : str
-        The same with the numbers.
-    returned : bool
-        Whether the direction is returned all the same (``selection="forced"``).
-    """
-
-    rank: int
+    rank: int  # among all candidates by the distance of their eigenvalue beyond an edge, from 1
     eigenvalue: float
+    # Inside the noise, of which more samples may lift it out; or inside the bulk of the population,
+    # which no number of samples shrinks; or the solver stopped too early.
     reason: Reason
-    message: str
-    returned: bool = False
+    message: str  # the reason with its numbers
+    returned: bool = False  # whether it is returned all the same (selection="forced")
 
 
 @dataclass(frozen=True)

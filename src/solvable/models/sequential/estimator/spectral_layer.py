@@ -46,59 +46,26 @@ class LayerSettings:
 
 @dataclass(frozen=True)
 class SpectralLayer:
-    r"""Directions found in one layer, with what they were tested against.
+    """Directions found in one layer, with what they were tested against."""
 
-    Parameters
-    ----------
-    features : HermiteFeatures
-        :math:`F`, of the inputs of this layer.
-    centre, scale : ndarray of shape (d,), or None
-        The inputs are :math:`(x - \text{centre})/\text{scale}`; None for the first layer, whose
-        inputs are taken as they are.
-    directions : ndarray of shape (D, k)
-        Orthonormal columns :math:`\hat A_i`, most significant first.
-    eigenvalues : ndarray of shape (k,)
-        Their eigenvalues.
-    outliers : ndarray of bool, shape (k,)
-        Whether each lies beyond ``bulk_edges``; all do unless the number was forced.
-    converged : ndarray of bool, shape (k,)
-        Whether the solver reached its tolerance.
-    noise_edges : tuple of float
-        Edges of the noise, with a margin that noise exceeds in one of a hundred cases per side.
-    bulk_edges : tuple of float
-        The same with the population bulk that the features predict.
-    noise_scale : float
-        :math:`s`, the standard deviation of the noise spectrum.
-    noise_centre : float
-        Mean of the noise spectrum: zero up to O(1/d), and exactly for the corrected operator.
-    rejected : tuple of Rejection
-        Directions asked for that are no features, and why.
-    products : int
-        Products with the operator.
-    route : {"lanczos", "dense", "gram", "power-iteration"}
-        How the eigenpairs were found.
-    n_samples : int
-        Rows that the layer was fitted to.
-    """
-
-    features: HermiteFeatures
-    centre: np.ndarray | None
+    features: HermiteFeatures  # F, of the inputs of this layer
+    centre: np.ndarray | None  # the inputs are (x - centre) / scale; None for the first layer
     scale: np.ndarray | None
-    directions: np.ndarray
-    eigenvalues: np.ndarray
-    outliers: np.ndarray
-    converged: np.ndarray
-    noise_edges: Edges
-    bulk_edges: Edges
-    noise_scale: float
-    noise_centre: float
-    rejected: tuple[Rejection, ...]
-    products: int
+    directions: np.ndarray  # orthonormal columns, most significant first, (D, k)
+    eigenvalues: np.ndarray  # (k,)
+    outliers: np.ndarray  # whether each lies beyond the bulk; all do unless the number was forced
+    converged: np.ndarray  # whether the solver reached its tolerance, (k,)
+    noise_edges: Edges  # with a margin that noise exceeds in one of a hundred cases per side
+    bulk_edges: Edges  # the same with the population bulk that the features predict
+    noise_scale: float  # s, the standard deviation of the noise spectrum
+    noise_centre: float  # mean of it: zero up to O(1/d), and exactly for the corrected operator
+    rejected: tuple[Rejection, ...]  # directions asked for that are no features, and why
+    products: int  # with the operator
     route: RouteName | Literal["power-iteration"]
-    n_samples: int
+    n_samples: int  # rows that the layer was fitted to
 
     def transform(self, X: Array) -> np.ndarray:
-        r"""Latent features :math:`\hat h_i(x)=\langle\hat A_i,F(x)\rangle`, shape (n, k)."""
+        """Latent features <A_i, F(x)>, shape (n, k)."""
         if not self.directions.shape[1]:
             return np.empty((int(X.shape[0]), 0))
         inputs = X if self.centre is None else (X - self.centre) / self.scale

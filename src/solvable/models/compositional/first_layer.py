@@ -1,0 +1,145 @@
+"""Law of the first spectral step of a compositional target, and draws for its later layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.models.compositional.diagonal_form import diagonal_forms
+from solvable.models.compositional.latent_moments import TEACHERS, LatentMoments, draw_latent
+from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.theory import crossing_samples, degree_two_share
+from solvable.models.compositional.upper_layers import make_target, rotated_basis
+from solvable.moment_spectrum.cubic import check_cubic, cubic_law
+from solvable.moment_spectrum.degree_two_background import quadratic_background
+from solvable.moment_spectrum.latent_draws import LatentDraws, random_features, sample_lean
+from solvable.moment_spectrum.operator_draws import drawn_background
+from solvable.moment_spectrum.sample_kernel import SampleKernel, plain_kernel
+from solvable.moment_spectrum.spike_heights import controlled_mean, exact_heights
+from solvable.moment_spectrum.spike_law import (
+    SpikeLaw,
+    check_dimension,
+    check_range,
+    ranking_room,
+)
+from solvable.operators import apply_label_map, standardise
+from solvable.spectra.structured_spikes import compress_sample
+
+
+@dataclass(frozen=True)
+class Model:
+    """All that a prediction needs and that does not depend on the sample size."""
+
+    law: SpikeLaw
+    draws: tuple[LatentDraws, ...]  # of each first layer
+    crossing: float
+    degree_two_share: float
+    true_last_layer: list[float | None] | None  # eigenvalues, descending
+
+
+def model_of(parameters: CompositionalParameters) -> Model:
+    """Model of the same parameters with everything reset that it does not depend on."""
+    check_dimension(parameters.dimension)
+    check_range(parameters.samples, parameters.widths[0], parameters.n_features_total)
+    same = {"samples": 4, "test_samples": 2, "kernel_samples": 0}
+    return _model(parameters.model_copy(update=same))
+
+
+@lru_cache(maxsize=64)
+def _model(parameters: CompositionalParameters) -> Model:
+    if parameters.degree == 3:
+        check_cubic(parameters.dimension, parameters.widths[0], parameters.correction)
+    targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
+    parts = [draw_latent(target, parameters) for target in targets]
+    # Every first layer has labels of its own scale, which its learner divides out.
+    labels, _, scales = zip(*(standardise(part.labels) for part in parts), strict=True)
+    mapped = [apply_label_map(own, parameters.label_map) for own in labels]
+    law = _law(parameters, parts, mapped)
+    shares = [
+        degree_two_share(
+            part.second_moment, draws=part.labels.size, label_variance=float(part.labels.var())
+        )
+        for part in parts
+    ]
+    true_last_layer = None  # in the units of the labels; none of a nonlinear readout
+    if parameters.readout == "identity":
+        values = np.linalg.eigvalsh(targets[0].matrix)[::-1] / float(np.mean(scales))
+        true_last_layer = list(values.tolist())
+    return Model(
+        law=law,
+        draws=tuple(
+            _latent_draws(parameters, part, y, T, place)
+            for place, (y, part, T) in enumerate(zip(labels, parts, mapped, strict=True))
+        ),
+        # Overlaps of cubic layers are not known around one half.
+        crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
+        degree_two_share=float(np.mean(shares)),
+        true_last_layer=true_last_layer,
+    )
+
+
+def _latent_draws(
+    parameters: CompositionalParameters,
+    part: LatentMoments,
+    y: np.ndarray,
+    T: np.ndarray,
+    place: int,
+) -> LatentDraws:
+    """Draws of one first layer that its last layer is fitted to."""
+    rng = random_stream("compositional-target", "noise", place)
+    noise = random_features(part.squared_norm, part.signal, parameters.n_features_total, rng)
+    lean = None
+    if part.images is not None:
+        s = part.squared_input_norm
+        lean = sample_lean(T, part.signal, part.images, s, parameters.dimension)
+    return LatentDraws(y, part.signal, noise, lean)
+
+
+def _law(
+    parameters: CompositionalParameters, parts: list[LatentMoments], mapped: Sequence[np.ndarray]
+) -> SpikeLaw:
+    """Law of the first step from the draws of all first layers."""
+    cubic = [part.cubic for part in parts if part.cubic is not None]
+    if cubic:
+        return cubic_law(cubic, mapped)
+    D, d, T = parameters.n_features_total, parameters.dimension, np.concatenate(mapped)
+    quadratic, wick = parameters.degree == 2, parameters.correction == "wick"
+    signal = np.concatenate([part.signal for part in parts])
+    squared_norm = np.concatenate([part.squared_norm for part in parts])
+    plain = plain_kernel(latent=signal, squared_norm=squared_norm, n_features=D)
+    corrected = [part.corrected for part in parts if part.corrected is not None]
+    kernel = SampleKernel.joined(corrected) if corrected else plain
+    strengths = rotated_basis(parameters).weights
+    index = (signal**2 - 1) @ strengths
+
+    def heights(diagonal: np.ndarray, wick: bool) -> np.ndarray:
+        """E[T <A_k, K A_k>], with the index of a diagonal layer as control variate."""
+        exact = exact_heights(strengths, corrected=wick, dimension=d if quadratic else None)
+        return controlled_mean(T, diagonal, index, exact)
+
+    background = None
+    if quadratic:
+        # The contraction 2 tr((x x^T - I) M_k^2), which the correction takes out of the operator.
+        moved = plain.diagonal - kernel.diagonal
+        background = quadratic_background(
+            heights(kernel.diagonal, True),
+            d,
+            contracted=None if wick else T @ moved / T.size,
+            contraction_noise=float(np.mean(T**2 * 2 * squared_norm) / d),
+        )
+    law = SpikeLaw(
+        heights=heights(kernel.diagonal if wick else plain.diagonal, wick),
+        sample=compress_sample(T * kernel.rest, (T**2)[:, None] * kernel.outer),
+        background=background,
+        n_features=D - strengths.size,
+        room=ranking_room(d, parameters.degree, wick),
+    )
+    # Directions that are not orthonormal have no diagonal form in orthonormal features.
+    if parameters.layers == 4 or parameters.first_layer != "orthonormal":
+        return law
+    drawn = drawn_background(law, diagonal_forms(parameters, 8), parameters.label_map)
+    return replace(law, background=drawn)
