@@ -135,7 +135,7 @@ def test_a_whole_curve_may_give_one_point():
                   along="dimension", overlay=("decay",))  # fmt: skip
     (figure,) = system(panel).figures(points(decay=(0.0, 1.0)))
     line, dots = figure.series[:2]
-    assert (list(dots.x), list(dots.y), list(dots.error)) == ([16, 24], [4, 4], [0.5, 0.5])
+    np.testing.assert_allclose([dots.x, dots.y, dots.error], [[16, 24], [4, 4], [0.5, 0.5]])
     np.testing.assert_allclose(line.y, 2 * np.asarray(line.x))
     with pytest.raises(InvalidParameter, match="a panel with `along`"):
         system(Panel("t", "T", "y", [Trace("threshold", reduce=largest)])).figures(points())

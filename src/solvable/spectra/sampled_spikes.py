@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,27 +32,6 @@ class DrawnSpikes:
 
 
 @dataclass(frozen=True)
-class Population:
-    """Mean of one matrix, spikes first, and noise of it that the weights of samples do not hold."""
-
-    mean: np.ndarray  # (D, D)
-    room: float  # of the width of the bulk, to which a learner knows its edges
-    generators: np.ndarray | None = None  # (k, D, D), of normal coefficients
-    power: float = 0.0  # n times the variance of each
-
-    def levels(self, spikes: int) -> np.ndarray:
-        """Eigenvalues on the complement of the spikes."""
-        return np.linalg.eigvalsh(self.mean[spikes:, spikes:])
-
-    def drawn(self, n_samples: float, rng: np.random.Generator) -> np.ndarray:
-        """The matrix with its own noise."""
-        if self.generators is None:
-            return self.mean
-        coefficients = rng.standard_normal(len(self.generators)) * np.sqrt(self.power / n_samples)
-        return np.asarray(self.mean + np.tensordot(coefficients, self.generators, axes=1))
-
-
-@dataclass(frozen=True)
 class _Rest:
     """Samples of small weight: Gaussian noise of these variances and means."""
 
@@ -73,30 +51,22 @@ def draw_spikes(
     background: Background | None,
     draws: int,
     room: float = 0.0,
-    populations: Sequence[Population] = (),
     between_edges: bool = False,
 ) -> DrawnSpikes:
     """Draws of the matrix of `predict_spikes`, and the directions that a learner ranks first."""
-    # ``n_features`` is that of the complement of the spikes. Populations in place of heights and
-    # background take turns. O(draws D^3).
+    # ``n_features`` is that of the complement of the spikes. O(draws D^3).
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
     # Where most directions are spikes, those who rank take them for noise too.
     size = p + C if p > C > 0 or between_edges else C
     edges, added = _edges(sample, heights, n_samples, size, background)
-    all_edges = [
-        _edges(sample, heights, n_samples, C, Background(one.levels(p), 0.0, np.zeros(p)))[0]
-        for one in populations
-    ]
     # The largest weights one by one, twice as many as directions; the sum of the others is Gaussian.
     kept = max(2 * (p + C), 64)
     largest = _largest(sample, n, kept)
     chance = sample.probabilities[largest]
     rest = _rest(sample, largest, n)
     levels = _levels(held, C)
-    offsets = np.concatenate([-rest.spike_mean, np.full(C, -rest.mean)])
-    if not populations:
-        offsets += np.concatenate([heights, levels[0]])
+    offsets = np.concatenate([heights - rest.spike_mean, levels[0] - rest.mean])
     deviation = _deviation(rest, held, C)
     rng = random_stream("drawn spikes", p, C)
     eigenvalues, components = np.empty((draws, p)), np.empty((draws, p, p))
@@ -116,13 +86,7 @@ def draw_spikes(
         matrix += deviation * (noise + noise.T) / np.sqrt(np.float32(2))
         matrix[np.diag_indices(p + C)] += offsets
         margin = room * (edges[1] - edges[0])
-        if populations:
-            which = draw % len(populations)
-            matrix += populations[which].drawn(n_samples, rng)
-            if n > kept:
-                edges = all_edges[which]
-            margin = populations[which].room * (edges[1] - edges[0])
-        elif levels[1] is not None:
+        if levels[1] is not None:
             joined = np.sqrt(levels[1]) * rng.choice([-1.0, 1.0], levels[1].shape)
             matrix[:p, p:] += joined
             matrix[p:, :p] += joined.T
