@@ -69,6 +69,8 @@ def crossing(points: Sequence[Point]) -> float:
     if above.size == 0 or above[0] == 0:
         return float("nan")
     k = int(above[0])
+    if samples[k] > 2.2 * samples[k - 1]:  # too far apart to interpolate within the tolerance
+        return float("nan")
     part = (0.5 - values[k - 1]) / (values[k] - values[k - 1])
     return float(samples[k - 1] * (samples[k] / samples[k - 1]) ** part)
 
@@ -137,8 +139,8 @@ CLAIMS = (
         "recovery-crossing", "Half of the representation is found at the predicted number of samples.",
         "derived", estimate=crossing_place, apart=ALONG, within=0.2,
         because="0.2 in the logarithm: interpolation between sizes a factor of two apart.", power=0.2,
-        missing="in no curve does the subspace overlap pass one half between two sample sizes; widen "
-        "samples around crossing_samples from `solvable theory`",
+        missing="in no curve does the subspace overlap pass one half between two sample sizes a factor of "
+        "two apart; add samples around crossing_samples from `solvable theory`",
     ),
     Estimate(
         "recovery-scaling",
