@@ -23,36 +23,16 @@ from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie, is_quick, n
 
 @dataclass(frozen=True)
 class Answer:
-    """Everything that was found for one request.
+    """Everything that one request asks for."""
 
-    Parameters
-    ----------
-    found : tuple of Scaling
-        One network, or those that are compared.
-    changes : tuple of str
-        What to change to need fewer samples.
-    phases : PhaseDiagram, PhaseLine or None
-        Over the symbols that were asked for.
-    comparison : Comparison or None
-        Which network wins where.
-    tie : Tie or None
-        What prefactors say where exponents tie.
-    sums : Numbers or None
-        Energies with their coefficients at given sizes.
-    real : RealSizes or None
-        What of the network was measured.
-    overview : Overview or None
-        Orders of magnitude for a model in numbers.
-    """
-
-    found: tuple[Scaling, ...]
-    changes: tuple[str, ...] = ()
-    phases: PhaseDiagram | PhaseLine | None = None
+    found: tuple[Scaling, ...]  # one network, or those that are compared
+    changes: tuple[str, ...] = ()  # what to change to need fewer samples
+    phases: PhaseDiagram | PhaseLine | None = None  # over the symbols that were asked for
     comparison: Comparison | None = None
-    tie: Tie | None = None
-    sums: Numbers | None = None
-    real: RealSizes | None = None
-    overview: Overview | None = None
+    tie: Tie | None = None  # prefactors where exponents tie
+    sums: Numbers | None = None  # energies with coefficients at given sizes
+    real: RealSizes | None = None  # measured sizes and inputs
+    overview: Overview | None = None  # orders of magnitude of a model in numbers
 
     @property
     def is_rounded(self) -> bool:

@@ -19,24 +19,13 @@ from solvable.scale.words import power
 
 @dataclass(frozen=True)
 class Comparison:
-    """Sample exponents of several networks, and which of them is the least where.
+    """Sample exponents of several networks, and which of them is the least where."""
 
-    Parameters
-    ----------
-    titles : tuple of str
-        Names of the networks, all different.
-    found : tuple of Scaling
-        What is known of each.
-    phases : PhaseDiagram, PhaseLine or None
-        Cells whose ``names`` are the networks that win; None where all sizes have numbers.
-    warnings : tuple of str
-        What makes the comparison less fair.
-    """
-
-    titles: tuple[str, ...]
+    titles: tuple[str, ...]  # all different
     found: tuple[Scaling, ...]
+    # cells whose names are the networks that win; None where all sizes have numbers
     phases: PhaseDiagram | PhaseLine | None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what makes the comparison less fair
 
     @property
     def winners(self) -> tuple[str, ...]:

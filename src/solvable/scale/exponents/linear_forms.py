@@ -19,18 +19,10 @@ LARGEST = 10**6
 
 @dataclass(frozen=True, order=True)
 class LinearForm:
-    r"""An exponent :math:`c + \sum_s a_s s` in symbols s, exact.
+    """An exponent c + sum_s a_s s in symbols s, exact."""
 
-    Parameters
-    ----------
-    constant : Fraction
-        c.
-    coefficients : tuple of (str, Fraction)
-        Ascending by symbol, none of them zero; :meth:`of` puts them in order.
-    """
-
-    constant: Fraction = Fraction(0)
-    coefficients: tuple[tuple[str, Fraction], ...] = ()
+    constant: Fraction = Fraction(0)  # c
+    coefficients: tuple[tuple[str, Fraction], ...] = ()  # ascending by symbol, none of them zero
 
     @classmethod
     def of(cls, constant: Fraction | int = 0, terms: Mapping[str, Any] | None = None) -> LinearForm:

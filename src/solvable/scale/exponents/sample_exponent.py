@@ -41,22 +41,12 @@ KINDS = {
 
 @dataclass(frozen=True)
 class LearnedLayer:
-    """What one layer does in a winning pattern.
+    """What one layer does in a winning pattern."""
 
-    Parameters
-    ----------
-    kind : str
-        "lazy", "magnified" (all neurons, one direction amplified), "specialised" (some) or "magnetised"
-        (all neurons, a little).
-    feature : int or None
-        Degree of the feature it is about.
-    neurons, strength, gain : tuple or None
-        Least and largest exponent among all optima; None where the pattern has none, an end None
-        where it is open.
-    """
-
+    # lazy; magnified: all neurons, one direction; specialised: some neurons; magnetised: all, a little
     kind: str
-    feature: int | None = None
+    feature: int | None = None  # its degree
+    # least and largest exponent among all optima; an open end is None
     neurons: Interval | None = None
     strength: Interval | None = None
     gain: Interval | None = None
@@ -64,26 +54,13 @@ class LearnedLayer:
 
 @dataclass(frozen=True)
 class Winner:
-    """A pattern that attains the least energy.
+    """A pattern that attains the least energy."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, such as "GP-Sp(1)".
-    forms : tuple of LinearForm
-        Its energy exponent is the largest of these.
-    layers : tuple of LearnedLayer
-        What each layer does.
-    free : dict of str to tuple
-        Optimal exponents of free sizes, as intervals.
-    binding : tuple of (Monomial, Fraction)
-        Terms and constraints that hold the minimum, with their weights in the dual.
-    """
-
-    name: str
-    forms: tuple[LinearForm, ...]
+    name: str  # such as "GP-Sp(1)"
+    forms: tuple[LinearForm, ...]  # the energy exponent is the largest of these
     layers: tuple[LearnedLayer, ...]
-    free: dict[str, Interval]
+    free: dict[str, Interval]  # optimal exponents of free sizes
+    # terms and constraints at the minimum, with weights in the dual
     binding: tuple[tuple[Monomial, Fraction], ...]
 
 

@@ -24,11 +24,9 @@ Ends = Mapping[str, tuple[Fraction, Fraction]]
 
 
 def sample_forms(network: Description) -> Candidates:
-    """Patterns with the forms of their sample exponent: those of the energy and kappa's.
-
-    Gains are beyond one, be it by an infinitesimal: a pattern that ties only where it amplifies
-    nothing is another one.
-    """
+    """Patterns with the forms of their sample exponent: those of the energy and kappa's."""
+    # Gains are beyond one by an infinitesimal: a pattern that ties only where it amplifies nothing is
+    # another one.
     rows = energy_forms(network, least_gain=LinearForm.symbol(INFINITESIMAL))
     return [(name, tuple(form + network.kappa for form in forms)) for name, forms in rows]
 

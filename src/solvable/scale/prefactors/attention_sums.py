@@ -28,12 +28,10 @@ LARGEST_SCALE = 30.0
 
 @dataclass(frozen=True)
 class AttentionBlock:
-    r"""Softmax attention of H heads over L tokens of dimension d.
+    """Softmax attention of H heads over L tokens of dimension d."""
 
-    :math:`f = L^{-1/2}\sum_h\sum_{ab}\mathrm{softmax}(XA_hX^\top)_{ab}\,w_h\cdot x_b` with entries
-    of A from N(0, 1/d^2) and w from N(0, I/(Hd)), and the target
-    :math:`y = L^{-1}\sum_{ab} x_{a1}x_{b2}x_{b3}`.
-    """
+    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, entries of A from N(0, 1/d^2), w from
+    # N(0, I/(H d)); target y = L^-1 sum_ab x_a1 x_b2 x_b3.
 
     dimension: float
     heads: float

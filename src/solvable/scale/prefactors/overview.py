@@ -153,12 +153,7 @@ def overview_of(
     kappa: float | None = None,
     sums: Numbers | None = None,
 ) -> Overview:
-    """Orders of magnitude of the samples that targets of several degrees need.
-
-    Notes
-    -----
-    Backed by ``tests/scale/test_overview.py``.
-    """
+    """Orders of magnitude of the samples that targets of several degrees need."""
     ridge = float(dimension ** float(network.kappa.constant)) if kappa is None else kappa
     held = {"d": float(dimension)} | dict(sizes or {}) | {"kappa": ridge}
     white = replace(network, inputs=((1, LinearForm.of(-1)),))
