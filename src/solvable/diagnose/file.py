@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, HeadDiagnosis, Ma
 from solvable.diagnose.matrix import diagnose_matrix
 from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.plots.words import counted
 
 
 def diagnose_file(
@@ -143,15 +144,32 @@ def split_file(path: Path, heads: int | None = None) -> list[StoredArray]:
     return list(split_arrays(stored_arrays(path), heads_of(path, heads)))
 
 
-def count_matrices(arrays: Sequence[StoredArray]) -> int:
-    """Arrays that are no vectors."""
-    return sum(len(array.shape) > 1 for array in arrays)
-
-
 def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
     """Processes that pay: starting one takes seconds, about as long as four small matrices."""
     cost = sum(_cost(array.shape) for array in arrays)
-    return max(1, min(workers, count_matrices(arrays), int(cost / 4.0)))
+    matrices = sum(len(array.shape) > 1 for array in arrays)
+    return max(1, min(workers, matrices, int(cost / 4.0)))
+
+
+class Announced(NamedTuple):
+    """What the headers of the files announce."""
+
+    text: str  # "model.npz: 3 matrices, 2 workers"
+    attention: str  # request and heads where there are pairs of query and key; for a fingerprint
+
+
+def announced(
+    path: Path, initial: Path | None, request: AttentionRequest, workers: int
+) -> Announced:
+    """Read the headers; raises for what cannot be read or was asked and is not there."""
+    arrays = stored_arrays(path)
+    if initial is not None:
+        stored_arrays(initial)
+    attention = attention_in(path, arrays, request)
+    parts = split_file(path, request.heads)
+    matrices = counted(sum(len(array.shape) > 1 for array in parts), "matrix", "matrices")
+    text = f"{path.name}: {matrices}, {counted(useful_workers(arrays, workers), 'worker')}"
+    return Announced(text, f" {request} {attention.heads}" if attention.pairs else "")
 
 
 def diagnose_whole(

@@ -13,7 +13,7 @@ from solvable.scale.changes import suggestions
 from solvable.scale.comparison import Comparison, compare
 from solvable.scale.exponents.linear_forms import about_all
 from solvable.scale.exponents.network import Description, Network
-from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
+from solvable.scale.exponents.sample_exponent import Scaling, Winner, scaling_of
 from solvable.scale.networks_of_data.calculator_networks import RealSizes
 from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine
 from solvable.scale.phases.exponent_ranges import Ends, phases_of
@@ -45,6 +45,19 @@ class Answer:
         return (
             " or ".join(self.comparison.titles) if self.comparison else self.found[0].network.title
         )
+
+    @property
+    def cheapest(self) -> Winner:
+        """The winning pattern of one network; of those that tie, the first by prefactors."""
+        order = (
+            {} if self.tie is None else {row.name: at for at, row in enumerate(self.tie.patterns)}
+        )
+        return min(self.found[0].winners, key=lambda winner: order.get(winner.name, 0))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about one network, prefactors included."""
+        return self.found[0].warnings + (() if self.sums is None else self.sums.warnings)
 
     @property
     def advice(self) -> tuple[str, ...]:
