@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
-    from solvable.diagnose.attention.file import AttentionRequest
+    from solvable.diagnose.attention.heads_of_file import AttentionRequest
 
 
 def diagnose(
@@ -78,8 +78,8 @@ def diagnose(
     from solvable.arrays import check_integer
     from solvable.cli.terminal import note, progress_bar, status_line, write, write_json
     from solvable.diagnose.answer_text import diagnosis_text
-    from solvable.diagnose.attention.file import AttentionRequest
-    from solvable.diagnose.file import announced
+    from solvable.diagnose.attention.heads_of_file import AttentionRequest
+    from solvable.diagnose.matrices_of_file import announced
     from solvable.diagnose.report import reserved_directory, write_files
     from solvable.study.dispatch import count_workers
     from solvable.verbs import diagnose_weights

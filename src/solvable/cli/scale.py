@@ -121,8 +121,8 @@ def scale(
     from solvable.errors import InvalidParameter
     from solvable.scale.answer_text import answer_json, answer_text
     from solvable.scale.answers import answer_of
+    from solvable.scale.exponents.network_reader import read_assignments, read_ranges
     from solvable.scale.exponents.numerical_sizes import read_sizes_words
-    from solvable.scale.exponents.reading import read_assignments, read_ranges
     from solvable.scale.networks_of_data.calculator_networks import describe_all
     from solvable.scale.report import write_answer
 

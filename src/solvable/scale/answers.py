@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.changes import suggestions
 from solvable.scale.comparison import Comparison, compare
 from solvable.scale.exponents.linear_forms import about_all
 from solvable.scale.exponents.network import Description, Network
@@ -17,8 +16,9 @@ from solvable.scale.exponents.sample_exponent import Scaling, Winner, scaling_of
 from solvable.scale.networks_of_data.calculator_networks import RealSizes
 from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine
 from solvable.scale.phases.exponent_ranges import Ends, phases_of
-from solvable.scale.prefactors.overview import DEGREES, Overview, overview_of
+from solvable.scale.prefactors.orders_of_magnitude import DEGREES, Overview, overview_of
 from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie, is_quick, numbers_of, tie_of
+from solvable.scale.sample_savings import suggestions
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def compare(
 
     Examples
     --------
-    >>> from solvable.scale.exponents.reading import network_of_flags
+    >>> from solvable.scale.exponents.network_reader import network_of_flags
     >>> wide, deep = network_of_flags("erf:n", "he3"), network_of_flags("erf:2,erf:2", "he3")
     >>> compare([wide, deep], box={"n": (1, 7)}).sentences()[-1]
     'For n from 2 to 7, network (2) wins: d^(3/2) samples.'

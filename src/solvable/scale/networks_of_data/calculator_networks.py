@@ -13,14 +13,14 @@ from solvable.data.dataset import Dataset
 from solvable.errors import InvalidParameter
 from solvable.scale.exponents.linear_forms import LinearForm
 from solvable.scale.exponents.network import Description, Network
+from solvable.scale.exponents.network_reader import describe, read_network, target_of
 from solvable.scale.exponents.numerical_sizes import without_coefficients
 from solvable.scale.exponents.patterns import check_reachable
-from solvable.scale.exponents.reading import describe, read_network, target_of
 from solvable.scale.networks_of_data.input_spectrum import measure_inputs
 from solvable.scale.networks_of_data.input_summary import InputSpectrum
 from solvable.scale.networks_of_data.layer_description import ModelDescription
 from solvable.scale.networks_of_data.modules import WEIGHTS, find_model
-from solvable.scale.prefactors.overview import DEGREES
+from solvable.scale.prefactors.orders_of_magnitude import DEGREES
 
 LARGE = 300_000_000
 """Bytes of data that are read part by part instead of whole."""

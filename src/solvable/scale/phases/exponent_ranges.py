@@ -124,7 +124,7 @@ def phases_of(
 
     Examples
     --------
-    >>> from solvable.scale.exponents.reading import network_of_flags
+    >>> from solvable.scale.exponents.network_reader import network_of_flags
     >>> line = phases_of(network_of_flags("erf:1", "he3"), "n", box={"n": (1, 7)})
     >>> [str(cell.form) for cell in line.cells], line.breakpoints
     (['(n+1)/2', '3'], (Fraction(5, 1),))

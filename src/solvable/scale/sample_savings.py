@@ -71,7 +71,7 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
 
     Examples
     --------
-    >>> from solvable.scale.exponents.reading import network_of_flags
+    >>> from solvable.scale.exponents.network_reader import network_of_flags
     >>> for sentence in suggestions(network_of_flags("erf:2", "he3")):
     ...     print(sentence)
     Add a layer of d erf neurons after layer 1: exponent 1 instead of 3/2.

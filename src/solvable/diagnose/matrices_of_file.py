@@ -14,8 +14,8 @@ import numpy as np
 
 from solvable.arrays import check_integer
 from solvable.data.weights import StoredArray, iter_weights
-from solvable.diagnose.attention.file import AttentionRequest, attention_in, each_head
-from solvable.diagnose.attention.pairs import heads_of
+from solvable.diagnose.attention.heads_of_file import AttentionRequest, attention_in, each_head
+from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, HeadDiagnosis, MatrixDiagnosis
 from solvable.diagnose.matrix import diagnose_matrix
 from solvable.diagnose.roles import split_arrays
