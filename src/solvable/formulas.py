@@ -67,11 +67,6 @@ def _silent(function: Function) -> Function:
     return evaluate
 
 
-def formula_names() -> list[str]:
-    """Names of the functions that formulas know, heK aside."""
-    return sorted(_functions())
-
-
 _GRAMMAR = (
     "z, numbers, pi, e, + - * / **, and abs, cos, erf, exp, gelu, heK, log, max, min, relu, sigmoid, "
     "sign, silu, sin, softplus, sqrt, step, tan, tanh, as in 'cos(z) - 0.5*abs(z)'."

@@ -29,6 +29,12 @@ class Estimate:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, value: float, error: float, unit: float, *, least: float = -math.inf) -> Estimate:
+        """A number with a standard error, in a unit; its interval ends at the least value."""
+        reach = 1.959964 * error
+        return cls(value * unit, max(value - reach, least) * unit, (value + reach) * unit)
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -81,11 +87,6 @@ class Advice:
     matrix_error_denoised: float  # with each value at its best size, in the directions of the file
     matrix_error_lowered: float | None = None  # with all values lowered by a threshold at the edge
     text: str = ""  # one sentence for a reader
-
-    @property
-    def reduction(self) -> float:
-        """Share of the predicted matrix error that denoising takes away."""
-        return 1 - self.matrix_error_denoised / self.matrix_error if self.matrix_error > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ def diagnose_file(
     path: str | Path,
     *,
     initial: str | Path | None = None,
-    tied: bool = False,
     heads: int | None = None,
     workers: int = 1,
     seed: int = 0,
@@ -40,9 +39,6 @@ def diagnose_file(
         ``.safetensors``, ``.npz`` or ``.npy``.
     initial : str or Path, optional
         Weights before training, under the same names: their difference is diagnosed as well.
-    tied : bool
-        Whether to diagnose the product of each matrix with itself, as a quadratic network learns
-        it.
     heads : int, optional
         Attention heads, by which fused projections that hold them in turn are split; default what
         the metadata of the file or ``config.json`` next to it give.
@@ -77,7 +73,7 @@ def diagnose_file(
         before = {stored.name: stored for stored in split_arrays(iter_weights(initial), known)}
     missing = initial is not None
     arrays = split_arrays(iter_weights(path), known)
-    tasks = ((stored, before.get(stored.name), missing, tied, seed) for stored in arrays)
+    tasks = ((stored, before.get(stored.name), missing, seed) for stored in arrays)
     if workers == 1:
         for task in tasks:
             yield _diagnose_stored(*task)
@@ -92,7 +88,6 @@ def _diagnose_stored(
     stored: StoredArray,
     before: StoredArray | None,
     missing: bool,
-    tied: bool,
     seed: int,
 ) -> MatrixDiagnosis:
     if len(stored.shape) == 1:
@@ -116,7 +111,6 @@ def _diagnose_stored(
         dtype=stored.dtype,
         precision=stored.precision,
         initial=start,
-        tied=tied,
         seed=seed,
     )
     note = (f"initial weights: {refusal}",) if refusal else ()
