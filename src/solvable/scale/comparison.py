@@ -9,12 +9,11 @@ from typing import Any
 
 from solvable.errors import InvalidParameter
 from solvable.plots.words import listed
-from solvable.scale.exponents.linear_forms import LinearForm, about
+from solvable.scale.exponents.linear_forms import LinearForm, about, power
 from solvable.scale.exponents.network import Attention, Description, Network
 from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
 from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine, phase_diagram, phase_line
 from solvable.scale.phases.exponent_ranges import Ends, checked_box, sample_forms, validity
-from solvable.scale.words import power
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Comparison:
         lead = min(others) - min(self._exponents)
         text = (
             f"{listed(winners)} {'wins' if len(winners) == 1 else 'tie'} with "
-            f"{_samples(min(self._exponents))}, fewer than the next by {power('d', LinearForm.of(lead))}"
+            f"{_samples(min(self._exponents))}, fewer than the next by {power('d', lead)}"
         )
         if self.is_rounded and lead <= Fraction(1, 50):
             text += ", which is within the rounding of sizes"
@@ -188,8 +187,7 @@ def _target(network: Description) -> str:
 
 
 def _samples(exponent: LinearForm | Fraction) -> str:
-    form = exponent if isinstance(exponent, LinearForm) else LinearForm.of(exponent)
-    return f"{power('d', form)} samples"
+    return f"{power('d', exponent)} samples"
 
 
 def _along(line: PhaseLine) -> list[str]:

@@ -20,7 +20,7 @@ from solvable.plots.recording_backend import record
 from solvable.plots.tables import Table
 from solvable.scale import words
 from solvable.scale.answers import Answer
-from solvable.scale.exponents.linear_forms import about
+from solvable.scale.exponents.linear_forms import about, power
 from solvable.scale.exponents.sample_exponent import scaling_of
 from solvable.scale.figures import line_figure, mark, phase_figure
 from solvable.scale.phases.diagram import Cell, PhaseDiagram, PhaseLine
@@ -118,11 +118,11 @@ def cell_table(phases: PhaseDiagram | PhaseLine) -> Table:
         table = Table("from", "to", "samples", "attained by")
         for cell in phases.cells:
             (low,), (high,) = min(cell.pieces[0]), max(cell.pieces[0])
-            table.add(str(low), str(high), words.power("d", cell.form), ", ".join(cell.names))
+            table.add(str(low), str(high), power("d", cell.form), ", ".join(cell.names))
         return table
     table = Table("cell", "samples", "attained by", "corners")
     for number, cell in enumerate(phases.cells):
-        table.add(mark(number), words.power("d", cell.form), ", ".join(cell.names), _corners(cell))
+        table.add(mark(number), power("d", cell.form), ", ".join(cell.names), _corners(cell))
     return table
 
 
@@ -159,7 +159,7 @@ def cell_sentences(answer: Answer) -> list[tuple[str, list[str]]]:
 def _inside(cell: Cell) -> Point:
     """A point within a cell, of the smallest denominator near the middle of its largest part."""
     middle = centroid(cell.pieces[0])
-    for below in (2**power for power in range(12)):
+    for below in (2**k for k in range(12)):
         point = tuple(Fraction(round(x * below), below) for x in middle)
         if all(turn(*side, point) > 0 for side in sides(cell.pieces[0])):
             return point

@@ -248,6 +248,18 @@ def maximum(forms: Iterable[LinearForm]) -> str:
     return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})"
 
 
+def bracketed(value: LinearForm | Fraction | str) -> str:
+    """An exponent as it stands behind a ^: in brackets if it is a sum or a fraction."""
+    text = str(value)
+    simple = text.startswith("max(") or not any(sign in text for sign in "+-*/")
+    return text if simple else f"({text})"
+
+
+def power(base: str, form: LinearForm | Fraction) -> str:
+    """``d^(n1/2+1)``, with 1 for the exponent 0."""
+    return {"0": "1", "1": base}.get(str(form), f"{base}^{bracketed(form)}")
+
+
 def without_dominated(forms: Iterable[LinearForm]) -> tuple[LinearForm, ...]:
     """Forms whose maximum is that of all, for sizes that are not negative; the steepest first."""
     kept: list[LinearForm] = []

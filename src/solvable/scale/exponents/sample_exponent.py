@@ -10,13 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.exponents.cautions import narrow_layers, power_text, tie_of_patterns
+from solvable.scale.exponents.cautions import narrow_layers, tie_of_patterns
 from solvable.scale.exponents.energies import candidates, energy_forms, never_above, table_of
 from solvable.scale.exponents.least_energy import Forward
 from solvable.scale.exponents.linear_forms import (
     LinearForm,
     about,
     about_all,
+    bracketed,
     maximum,
     without_dominated,
 )
@@ -221,7 +222,7 @@ def _shallow(given: Description) -> Scaling:
     return Scaling(
         given,
         least + given.kappa.constant,
-        f"P ~ d^{power_text(forms)}",
+        f"P ~ d^{bracketed(maximum(forms))}",
         tuple(winners),
         point,
         _warnings(given, winners),
@@ -262,7 +263,7 @@ def _deep(network: Network) -> Scaling:
         f"For {len(network.layers)} hidden layers no closed form of the exponent is given. Of each "
         "pattern one optimum is listed, and of ties those with the fewest layers that learn."
     )
-    text = f"P ~ d^{power_text((LinearForm.of(exponent),))}"
+    text = f"P ~ d^{bracketed(exponent)}"
     found = tuple(winners)
     return Scaling(network, exponent, text, found, {}, (*_warnings(network, found), said))
 
@@ -321,7 +322,7 @@ def _symbolic(network: Description) -> Scaling:
         shifted = without_dominated(form + network.kappa for form in forms)
         if not any(never_above(held, shifted) for held in kept):
             kept = [held for held in kept if not never_above(shifted, held)] + [shifted]
-    texts = [power_text(forms) for forms in sorted(kept)]
+    texts = [bracketed(maximum(forms)) for forms in sorted(kept)]
     text = texts[0] if len(texts) == 1 else f"min({', '.join(texts)})"
     return Scaling(network, None, f"P ~ d^{text}", (), {}, _warnings(network, ()))
 

@@ -197,20 +197,10 @@ def _vertices(program: Program) -> tuple[Vector, ...]:
 
 def _infeasible(held: Program) -> bool:
     """Farkas: z >= 0 of sum 1 with G^T z = 0 and z . g > 0 shows that nothing meets the constraints."""
-    if not held.constraints:
-        return False
-    columns = [dict(term.powers) for term in held.constraints]
-    names = held.variables
-    rows = tuple(tuple(column.get(name, Fraction(0)) for column in columns) for name in names)
-    mass = (Fraction(1),) * len(columns)
-    right = (*(Fraction(0) for _ in names), Fraction(1))
+    constants = [term.constant.constant for term in held.constraints]
+    rays = _vertices(Program(held.constraints)) if constants else ()
     return any(
-        sum(
-            (w * term.constant.constant for w, term in zip(ray, held.constraints, strict=True)),
-            Fraction(0),
-        )
-        > 0
-        for ray in _basic_solutions((*rows, mass), right)
+        sum((w * c for w, c in zip(ray, constants, strict=True)), Fraction(0)) > 0 for ray in rays
     )
 
 

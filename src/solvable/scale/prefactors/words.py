@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from solvable.plots.tables import Column, Table
+from solvable.scale.exponents.linear_forms import power
 from solvable.scale.prefactors.pattern_sums import LayerNumbers
 from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie
 
@@ -66,14 +67,12 @@ def number_sentences(found: Numbers) -> list[str]:
 def tie_sentence(tie: Tie) -> str:
     """Which of the patterns that tie in exponents is cheapest, and by how much."""
     rows = list(tie.coefficients.items())
-    power = f"d^{tie.exponent}" if tie.exponent.denominator == 1 else f"d^({tie.exponent})"
-    power = "d" if tie.exponent == 1 else power
     told = [f"{name} {value:.4g}" for name, value in rows[1:6]]
     more = f" and {len(rows) - 6} more" if len(rows) > 6 else ""
     name, value = rows[0]
     return (
         f"Exponents tie; with prefactors, at d = {tie.dimension:g}, {name} has the least energy, "
-        f"{value:.4g} {power}, before {', '.join(told)}{more}."
+        f"{value:.4g} {power('d', tie.exponent)}, before {', '.join(told)}{more}."
     )
 
 
