@@ -115,8 +115,8 @@ def describe_real(
     network: Description
     if source is not None and (layers is not None or (model is None and given)):
         raise InvalidParameter(
-            f"{source} and {', '.join(given)} are given; allowed: a description, or flags. Write "
-            "them into the description; a model in numbers takes flags other than layers."
+            f"{source} and {', '.join(given)} are given; allowed: one of them, a description or "
+            "flags. Write them into the description; a model in numbers takes all but layers."
         )
     if model is not None:
         content: dict[str, Any] = model.mapping()
