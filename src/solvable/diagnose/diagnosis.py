@@ -367,5 +367,5 @@ def _natural(row: MatrixDiagnosis) -> list[tuple[int, str]]:
 
 
 def _is_vector(row: MatrixDiagnosis) -> bool:
-    # What is damaged has no known shape, and must be told.
+    # What is damaged has no known shape, and is listed.
     return len(row.shape) == 1 or (row.shape == () and row.dtype != "unknown")

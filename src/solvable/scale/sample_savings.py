@@ -1,4 +1,4 @@
-"""What to change to need fewer samples: every change is computed, and told only if it saves."""
+"""What to change to need fewer samples: every change is computed, and listed if it saves."""
 
 from __future__ import annotations
 

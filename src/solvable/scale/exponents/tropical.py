@@ -135,7 +135,7 @@ def minimise(
     vertices = _vertices(program)
     if not vertices:
         closed_form(program)
-    # Of vertices that hold the same value, the one that needs the fewest bounds is told.
+    # Of vertices that hold the same value, the one that needs the fewest bounds is reported.
     value, _, weights = max(
         (
             sum((w * c for w, c in zip(vertex, constants, strict=True) if w), Fraction(0)),

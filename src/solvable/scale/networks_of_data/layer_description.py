@@ -101,13 +101,13 @@ class ModelDescription:
         return path
 
 
-def near_fraction(value: float, tolerance: float = 0.01) -> Fraction:
-    """Fraction of least denominator within a tolerance of a number."""
+def near_fraction(value: float) -> Fraction:
+    """Fraction of least denominator within 0.01 of a number."""
     if not math.isfinite(value):
         raise InvalidParameter(f"an exponent is {value}; allowed: finite numbers.")
     for denominator in range(1, 101):
         near = Fraction(round(value * denominator), denominator)
-        if abs(near - Fraction(value)) <= tolerance:
+        if abs(near - Fraction(value)) <= 0.01:
             return near
     return Fraction(value).limit_denominator(100)
 
