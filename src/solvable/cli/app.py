@@ -89,8 +89,19 @@ def _version() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; everything that goes wrong on purpose is one line on standard error."""
-    # Returns 0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C, 141 a closed pipe.
+    """Run the command line; everything that goes wrong on purpose is one line on standard error.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words after the program's name; default those of this process.
+
+    Returns
+    -------
+    int
+        0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C, 141 the reader of a pipe
+        left.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
