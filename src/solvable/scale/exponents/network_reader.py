@@ -104,14 +104,16 @@ def values_of(given: Mapping[str, Any]) -> dict[str, Fraction]:
 
 def read_assignments(text: str | None) -> dict[str, Fraction]:
     """``n1=1,n2=3/2`` as exact numbers."""
-    return values_of(read_words(text or "", "value", "each symbol once, as in n1=1,n2=3/2"))
+    allowed = "each symbol once, as in n1=1,n2=3/2"
+    return values_of(read_words(text, "value", allowed)) if text else {}
 
 
 def read_ranges(text: str | None) -> dict[str, tuple[Fraction, Fraction]]:
     """``n1=1:7,n2=0:4`` as ends of axes."""
     allowed = "each symbol once, as in n1=1:7,n2=1:7"
+    words = read_words(text, "range", allowed) if text else {}
     ends: list[dict[str, str]] = [{}, {}]
-    for name, value in read_words(text or "", "range", allowed).items():
+    for name, value in words.items():
         low, _, high = (part.strip() for part in value.partition(":"))
         if not (low and high):
             raise InvalidParameter(f"'{name}={value:.60}' is no range; allowed: {allowed}.")

@@ -132,7 +132,7 @@ def read_sizes_words(words: Iterable[str]) -> dict[str, float]:
 def read_words(text: str, what: str, allowed: str) -> dict[str, str]:
     """Values by name of ``name=value,name=value``."""
     found: dict[str, str] = {}
-    for word in filter(None, map(str.strip, text.split(","))):
+    for word in text.split(","):
         name, _, value = (part.strip() for part in word.partition("="))
         if not (name and value) or name in found:
             raise InvalidParameter(f"{word[:60]!r} is no {what}; allowed: {allowed}.")
