@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solvable.plots.prose import Prose
-from solvable.plots.tables import Table
+from solvable.plots.tables import Cell, Table
 from solvable.scale import network_of_flags
 from solvable.scale.answer_text import answer_json, answer_text
 from solvable.scale.answers import answer_of
@@ -23,7 +22,7 @@ def test_the_pattern_described_is_the_cheapest_of_those_that_tie(tied, tmp_path)
     ordered = [row.name for row in tied.tie.patterns if row.name in names]
     assert tied.cheapest.name == ordered[0] != names[0]
     title = f"What the layers do ({ordered[0]})"
-    assert Prose(title, "bold") in answer_text(tied, symbolic=False, files=None)
+    assert Cell(title, "bold") in answer_text(tied, symbolic=False, files=None)
     files = write_answer(tied, tmp_path / "out", command="solvable scale", request=["a request"])
     assert title in files.report.read_text("utf-8")
 
@@ -32,6 +31,6 @@ def test_text_is_composed_of_sentences_and_tables(tied):
     parts = answer_text(tied, symbolic=True, files=None)
     tables = [part for part in parts if isinstance(part, Table)]
     assert [table.columns[0].name for table in tables] == ["pattern", "pattern"]
-    assert parts[0] == Prose("Scaling", "bold")
+    assert parts[0] == Cell("Scaling", "bold")
     assert answer_json(tied, symbolic=True, files=None)["table"][0].keys() >= {"name", "energy"}
     assert "table" not in answer_json(tied, symbolic=False, files=None)

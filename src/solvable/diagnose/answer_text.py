@@ -9,22 +9,22 @@ from solvable.diagnose.attention import words as attention
 from solvable.diagnose.diagnosis import Diagnosed
 from solvable.diagnose.report import DiagnoseFiles
 from solvable.diagnose.tables import matrix_table
-from solvable.plots.prose import Part, Prose, section
-from solvable.plots.tables import Table, window
+from solvable.plots.prose import Part, section
+from solvable.plots.tables import Cell, Table, window
 
 
 def diagnosis_text(found: Diagnosed, files: DiagnoseFiles, stream: Any) -> list[Part]:
     """Tables and sentences in the width of the stream's window, and the files that hold them."""
     width = window(stream)
-    parts: list[Part] = [Prose(f"{found.name}: {words.subject(found)}", "bold")]
+    parts: list[Part] = [Cell(f"{found.name}: {words.subject(found)}", "bold")]
     if found.fitted:
         table, dropped = matrix_table(found, width)
         parts += _shown(table, width, words.legend(found))
         if dropped:
             out = f"Not shown in a window of this width: {', '.join(dropped)}."
-            parts.append(Prose(out, "dim"))
+            parts.append(Cell(out, "dim"))
     parts += section("What did the matrices learn?", ())
-    parts += [Prose(words.headline(found)), *(Prose(f"- {row}") for row in words.meanings(found))]
+    parts += [Cell(words.headline(found)), *(Cell(f"- {row}") for row in words.meanings(found))]
     if sentences := attention.sentences(found):
         title, *answers = section(attention.QUESTION, sentences, single=True)[1:]
         parts += ["", title]
@@ -38,4 +38,4 @@ def diagnosis_text(found: Diagnosed, files: DiagnoseFiles, stream: Any) -> list[
 
 def _shown(table: Table, width: int | None, legend: list[str]) -> list[Part]:
     """A table between empty lines, and what its columns mean."""
-    return ["", table if width else table.to_text(), "", *(Prose(row, "dim") for row in legend)]
+    return ["", table if width else table.to_text(), "", *(Cell(row, "dim") for row in legend)]

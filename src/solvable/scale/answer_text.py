@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from solvable.plots.prose import Part, Prose, section
+from solvable.plots.prose import Part, section
+from solvable.plots.tables import Cell
 from solvable.scale import words
 from solvable.scale.answers import Answer
 from solvable.scale.comparison import Comparison
@@ -39,32 +40,32 @@ def answer_json(answer: Answer, *, symbolic: bool, files: ScaleFiles | None) -> 
 
 def _of_comparison(comparison: Comparison) -> list[Part]:
     count = f"{len(comparison.titles)} networks"
-    parts: list[Part] = [Prose("Comparison", "bold"), Prose(count, "dim")]
+    parts: list[Part] = [Cell("Comparison", "bold"), Cell(count, "dim")]
     for title, found in zip(comparison.titles, comparison.found, strict=True):
-        parts += ["", Prose(f"{title}: {words.subject(found.network)}")]
-        parts.append(Prose(words.headline(found)))
+        parts += ["", Cell(f"{title}: {words.subject(found.network)}")]
+        parts.append(Cell(words.headline(found)))
     parts += section("Which needs the fewest samples?", comparison.sentences())
     return parts + (section("Warnings", comparison.warnings) if comparison.warnings else [])
 
 
 def _of_network(answer: Answer, *, symbolic: bool) -> list[Part]:
     found, tie, sums = answer.found[0], answer.tie, answer.sums
-    parts: list[Part] = [Prose("Scaling", "bold"), Prose(words.subject(found.network), "dim")]
+    parts: list[Part] = [Cell("Scaling", "bold"), Cell(words.subject(found.network), "dim")]
     if answer.real is not None:
         parts += section("What was read and measured", answer.real.words(numbers=sums is not None))
     if answer.overview is not None:
-        sentences = (Prose(f"- {row}") for row in answer.overview.sentences())
+        sentences = (Cell(f"- {row}") for row in answer.overview.sentences())
         parts += ["", answer.overview.table(), "", *sentences]
     parts += section(words.headline(found), ())
     if found.winners:
         parts += ["", words.pattern_table(found)]
         if tie is not None:
-            parts += ["", Prose(number_words.tie_sentence(tie))]
+            parts += ["", Cell(number_words.tie_sentence(tie))]
         first = answer.cheapest
         parts += section(f"What the layers do ({first.name})", words.winner_sentences(found, first))
     if symbolic:
         parts += ["", words.symbolic_table(found)]
     if sums is not None:
         parts += ["", number_words.number_table(sums), ""]
-        parts += [Prose(row) for row in number_words.number_sentences(sums)]
+        parts += [Cell(row) for row in number_words.number_sentences(sums)]
     return parts + (section("Warnings", answer.warnings) if answer.warnings else [])
