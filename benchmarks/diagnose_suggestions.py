@@ -28,7 +28,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from solvable.diagnose import MatrixDiagnosis, cut_matrix, diagnose_file, diagnose_matrix
-from solvable.diagnose.attention.pairs import Heads
+from solvable.diagnose.attention.query_key_arrays import Heads
 from solvable.diagnose.roles import Part, parts_of
 
 HARM = 1.05  # loss after over loss before from which a cut has done harm

@@ -19,7 +19,7 @@ from solvable import numpy_files
 from solvable.arrays import as_source
 from solvable.data import load
 from solvable.data.weights import iter_weights
-from solvable.diagnose.file import diagnose_whole
+from solvable.diagnose.matrices_of_file import diagnose_whole
 from solvable.errors import InvalidData, MemoryLimitExceeded, SolvableError
 from solvable.numpy_files import npz_members, open_npy, shape_fault
 

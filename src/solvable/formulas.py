@@ -28,21 +28,11 @@ HIGHEST_DEGREE = 20
 
 @dataclass(frozen=True)
 class Formula:
-    """A parsed formula: its function, and the places where it or its slope may jump.
-
-    Parameters
-    ----------
-    text : str
-        As it was written.
-    function : callable
-        Entry by entry on float64 arrays.
-    breakpoints : tuple of float
-        Ascending, inside the range that Gaussian quadrature looks at.
-    """
+    """A parsed formula: its function, and the places where it or its slope may jump."""
 
     text: str
-    function: Function
-    breakpoints: tuple[float, ...]
+    function: Function  # entry by entry on float64 arrays
+    breakpoints: tuple[float, ...]  # ascending, in the range of Gaussian quadrature
 
 
 def parse_formula(text: str) -> Formula:
@@ -75,11 +65,6 @@ def _silent(function: Function) -> Function:
             return function(z)
 
     return evaluate
-
-
-def formula_names() -> list[str]:
-    """Names of the functions that formulas know, heK aside."""
-    return sorted(_functions())
 
 
 _GRAMMAR = (

@@ -294,8 +294,8 @@ def diagnose_weights(
     ...     solvable.diagnose_weights(path, workers=1).matrices[0].phase
     'random-like'
     """
-    from solvable.diagnose.attention.file import AttentionRequest
-    from solvable.diagnose.file import diagnose_whole
+    from solvable.diagnose.attention.heads_of_file import AttentionRequest
+    from solvable.diagnose.matrices_of_file import diagnose_whole
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)

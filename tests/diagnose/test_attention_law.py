@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.diagnose.attention.factors import product_of, product_values, symmetry_of, without
-from solvable.diagnose.attention.law import diagnose_head
+from solvable.diagnose.attention.product_law import diagnose_head
 from solvable.diagnose.diagnosis import NOT_FITTED, HeadDiagnosis
 
 

@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from solvable import diagnose_weights
 from solvable.data.weights import iter_weights
 from solvable.diagnose import diagnose_heads
-from solvable.diagnose.attention.pairs import Heads, heads_of, named_pairs
+from solvable.diagnose.attention.query_key_arrays import Heads, heads_of, named_pairs
 from solvable.errors import InvalidData, InvalidParameter
 
 D, H = 48, 16  # inputs, dimensions of a head

@@ -94,16 +94,14 @@ def test_a_few_zeros_to_rounding_are_an_atom_only_with_a_gap():
 
 
 @pytest.mark.parametrize(
-    ("values", "tied", "words"),
+    ("values", "words"),
     [
-        (np.eye(60), False, "orthogonal"),
-        (np.eye(60)[::-1], True, "orthogonal"),
-        (1e-300 * np.arange(1600.0).reshape(40, 40) ** 0.5, True, "out of range"),
-        (np.diag(np.r_[np.arange(1.0, 11), np.zeros(50)]), False, "no bulk"),
+        (np.eye(60), "orthogonal"),
+        (np.diag(np.r_[np.arange(1.0, 11), np.zeros(50)]), "no bulk"),
     ],
 )
-def test_matrices_that_have_no_law_say_why(values, tied, words):
-    found = diagnose_matrix(values, tied=tied)
+def test_matrices_that_have_no_law_say_why(values, words):
+    found = diagnose_matrix(values)
     assert not found.fitted
     assert words in found.reason
 

@@ -162,15 +162,6 @@ def test_symmetric_matrix_is_diagnosed_by_its_eigenvalues():
     assert found.advice.matrix_error_lowered > found.advice.matrix_error_denoised
 
 
-def test_tied_matrix_is_the_square_of_the_plain_one():
-    W = np.random.default_rng(9).standard_normal((60, 90))
-    found = diagnose_matrix(W, tied=True)
-    np.testing.assert_allclose(
-        found.values, np.sort(np.linalg.svd(W, compute_uv=False)) ** 2, rtol=1e-10
-    )
-    assert found.symmetric
-
-
 def test_intervals_advice_and_errors_belong_together():
     found = diagnose_matrix(spiked(np.random.default_rng(10), (150, 200), [4.0, 2.5]))
     assert found.noise.low < 1 < found.noise.high
@@ -179,7 +170,6 @@ def test_intervals_advice_and_errors_belong_together():
     assert advice.matrix_error_denoised < advice.matrix_error_cut < advice.matrix_error
     assert (advice.kept, parts.undetected, advice.matrix_error_lowered) == (2, None, None)
     assert found.edges[1] < advice.cut < found.features[1].observed
-    assert 0 < advice.reduction < 1
     mass = np.trapezoid(found.law.density, found.law.x)
     assert mass == pytest.approx(1 - 2 / 150, abs=2e-3)
 

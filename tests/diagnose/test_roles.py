@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from solvable.diagnose import diagnose_file
-from solvable.diagnose.attention.pairs import Heads
-from solvable.diagnose.file import split_file
+from solvable.diagnose.attention.query_key_arrays import Heads
+from solvable.diagnose.matrices_of_file import split_file
 from solvable.diagnose.roles import parts_of, role_of
 
 

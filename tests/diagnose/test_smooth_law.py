@@ -22,7 +22,6 @@ def test_densities_are_those_of_scipy():
     other = gengamma(0.7, 1.5, scale=2.0)
     np.testing.assert_allclose(light.density(y), other.pdf(y))
     np.testing.assert_allclose(light.cdf(y), other.cdf(y))
-    assert heavy.tail_exponent == pytest.approx(1 + 1.5 * 1.2 / 2)
 
 
 @pytest.mark.parametrize("power_tail", [True, False])
@@ -43,7 +42,7 @@ def test_likelihood_is_the_sum_of_log_densities_and_draws_follow_the_law():
     assert found.log_likelihood == pytest.approx(np.log(found.density(values)).sum())
     assert found.log_likelihood >= np.log(law.density(values)).sum() - 1e-3
     # The exponent of squares is 1.8; its error at 4000 values is about 0.03.
-    assert found.tail_exponent == pytest.approx(1.8, abs=0.12)
+    assert 1 + found.sharpness * found.tail / 2 == pytest.approx(1.8, abs=0.12)
 
 
 def test_families_are_told_apart():

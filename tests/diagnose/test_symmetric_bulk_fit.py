@@ -7,7 +7,7 @@ import pytest
 
 from solvable.diagnose.bulk_fit import fit_symmetric
 from solvable.diagnose.noise import SymmetricNoise
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData
 
 
 def noise_matrix(rng, d):
@@ -114,7 +114,5 @@ def test_what_cannot_be_fitted_is_refused(values, words):
 
 
 def test_arguments_are_checked():
-    with pytest.raises(InvalidParameter, match="level"):
-        fit_symmetric(np.arange(50.0), level=2.0)
     with pytest.raises(InvalidData, match="below zero"):
         fit_symmetric(np.arange(50.0) - 5, semidefinite=True)

@@ -10,7 +10,7 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.scale.comparison import compare
-from solvable.scale.exponents.reading import network_of_flags, read_network
+from solvable.scale.exponents.network_reader import network_of_flags, read_network
 from solvable.scale.exponents.sample_exponent import scaling_of
 from solvable.scale.phases.diagram import PhaseDiagram
 

@@ -10,7 +10,7 @@ import pytest
 from solvable.plots.figure import Figure
 from solvable.plots.recording_backend import record
 from solvable.scale.comparison import compare
-from solvable.scale.exponents.reading import network_of_flags
+from solvable.scale.exponents.network_reader import network_of_flags
 from solvable.scale.figures import line_figure, mark, phase_figure
 from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine
 from solvable.scale.phases.exponent_ranges import phases_of

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from solvable.scale.changes import suggestions
-from solvable.scale.exponents.reading import network_of_flags, read_network
+from solvable.scale.exponents.network_reader import network_of_flags, read_network
 from solvable.scale.exponents.sample_exponent import scaling_of
+from solvable.scale.sample_savings import suggestions
 
 F = Fraction
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
-    from solvable.diagnose.attention.file import AttentionRequest
-    from solvable.diagnose.diagnosis import Diagnosed
-    from solvable.diagnose.report import DiagnoseFiles
+    from solvable.diagnose.attention.heads_of_file import AttentionRequest
 
 
 def diagnose(
@@ -78,30 +76,24 @@ def diagnose(
         Print nothing but errors (and the JSON).
     """
     from solvable.arrays import check_integer
-    from solvable.cli.terminal import note, progress_bar, status_line, write_json
-    from solvable.diagnose.attention.file import AttentionRequest, attention_in
-    from solvable.diagnose.file import count_matrices, split_file, stored_arrays, useful_workers
-    from solvable.diagnose.report import DIRECTORY, content_of, fingerprint_of, write_files
-    from solvable.plots.words import counted
+    from solvable.cli.terminal import note, progress_bar, status_line, write, write_json
+    from solvable.diagnose.answer_text import diagnosis_text
+    from solvable.diagnose.attention.heads_of_file import AttentionRequest
+    from solvable.diagnose.matrices_of_file import announced
+    from solvable.diagnose.report import reserved_directory, write_files
     from solvable.study.dispatch import count_workers
     from solvable.verbs import diagnose_weights
 
     check_integer("--seed", seed, 0)
     lanes = count_workers(workers)
+    request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
     with status_line("reading", shown=not quiet):
-        arrays = stored_arrays(weights)
-        if initial is not None:
-            stored_arrays(initial)
-        request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
-        attention = attention_in(weights, arrays, request)
-        asked = f" {request} {attention.heads}" if attention.pairs else ""
-        parts = split_file(weights, heads)
-        fingerprint = fingerprint_of(weights, initial, seed, asked)
-    directory = output or DIRECTORY.default(weights.name, fingerprint)
-    DIRECTORY.reserve(directory, fingerprint)
+        header = announced(weights, initial, request, lanes)
+        directory, fingerprint = reserved_directory(
+            output, weights, initial, f"{seed}{header.attention}"
+        )
     if not quiet:
-        matrices = counted(count_matrices(parts), "matrix", "matrices")
-        note(f"{weights.name}: {matrices}, {counted(useful_workers(arrays, lanes), 'worker')}")
+        note(header.text)
     with progress_bar(shown=not quiet) as show:
         found = diagnose_weights(
             weights,
@@ -113,15 +105,13 @@ def diagnose(
             workers=lanes,
             progress=show,
         )
-    content = content_of(
-        found, command=_command(weights, initial, seed, request), fingerprint=fingerprint
-    )
     with status_line("writing report", shown=not quiet):
-        files = write_files(found, content, directory)
+        command = _command(weights, initial, seed, request)
+        files, content = write_files(found, directory, command=command, fingerprint=fingerprint)
     if json:
         write_json(content | {"files": files.to_dict()})
     elif not quiet:
-        _tell(found, files)
+        write(*diagnosis_text(found, files, sys.stdout))
     if not found.complete:
         raise KeyboardInterrupt
     # 1: the file was read, and no matrix in it could be fitted.
@@ -138,46 +128,3 @@ def _command(weights: Path, initial: Path | None, seed: int, request: AttentionR
     words += ["--inputs-first"] if request.inputs_first else []
     words += ["--seed", str(seed)] if seed else []
     return shlex.join(words)
-
-
-def _tell_attention(found: Diagnosed) -> None:
-    from solvable.cli.terminal import write, write_prose
-    from solvable.diagnose.attention import words
-    from solvable.plots.tables import window
-
-    sentences = words.sentences(found)
-    if not sentences:
-        return
-    write("")
-    write_prose(words.QUESTION, style="bold")
-    if found.heads:
-        table = words.head_table(found)
-        write("", table if window(sys.stdout) else table.to_text(), "")
-        write_prose(words.legend(), style="dim")
-        write("")
-    write_prose(*(f"- {said}" if len(sentences) > 1 else said for said in sentences))
-
-
-def _tell(found: Diagnosed, files: DiagnoseFiles) -> None:
-    from solvable.cli.terminal import write, write_prose
-    from solvable.diagnose import words
-    from solvable.diagnose.tables import matrix_table
-    from solvable.plots.tables import window
-
-    write_prose(f"{found.name}: {words.subject(found)}", style="bold")
-    if found.fitted:
-        width = window(sys.stdout)
-        table, dropped = matrix_table(found, width)
-        write("", table if width else table.to_text(), "")
-        write_prose(*words.legend(found), style="dim")
-        if dropped:
-            write_prose(f"Not shown in a window of this width: {', '.join(dropped)}.", style="dim")
-    write("")
-    write_prose("What did the matrices learn?", style="bold")
-    write_prose(words.headline(found), *(f"- {meaning}" for meaning in words.meanings(found)))
-    _tell_attention(found)
-    for title, sentences in words.sections(found):
-        write("")
-        write_prose(title, style="bold")
-        write_prose(*(f"- {said}" if len(sentences) > 1 else said for said in sentences))
-    write("", f"report   {files.report}", f"result   {files.result}")

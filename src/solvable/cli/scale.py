@@ -5,14 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from solvable.cli.settings import Flag
-
-if TYPE_CHECKING:
-    from solvable.scale.answers import Answer
 
 Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 Files = Annotated[list[Path] | None, Parameter(consume_multiple=True, negative=())]
@@ -120,14 +117,14 @@ def scale(
         sizes given; with a real model "model" and "overview", with data "data";
         "phases" if asked for.
     """
-    from solvable.cli.terminal import status_line, write_json
+    from solvable.cli.terminal import status_line, write, write_json
     from solvable.errors import InvalidParameter
-    from solvable.paths import whole_directory
+    from solvable.scale.answer_text import answer_json, answer_text
     from solvable.scale.answers import answer_of
+    from solvable.scale.exponents.network_reader import read_assignments, read_ranges
     from solvable.scale.exponents.numerical_sizes import read_sizes_words
-    from solvable.scale.exponents.reading import read_assignments, read_ranges
     from solvable.scale.networks_of_data.calculator_networks import describe_all
-    from solvable.scale.words import symbolic_rows
+    from solvable.scale.report import write_answer
 
     for name, listed in (("compare", compare), ("numbers", numbers), ("phase", phase)):
         if listed is not None and not listed:
@@ -146,30 +143,16 @@ def scale(
     )
     files = None
     if output is not None or phase is not None:
-        from solvable.scale.report import DIRECTORY, fingerprint_of, write_answer
-
-        fingerprint = fingerprint_of(networks, at, box, phase, numbers, real and real.to_dict())
-        directory = output or DIRECTORY.default(answer.title, fingerprint)
         given = flags | {"data": data, "column": column, "act": act, "at": at, "range": box}
-        words = {f"--{name}": word for name, word in given.items()}
-        command = _command(
-            network, words, {"--phase": phase, "--numbers": numbers, "--compare": compare}
-        )
-        DIRECTORY.check(directory, fingerprint)
-        with status_line("writing report", shown=not json), whole_directory(directory) as draft:
-            files = write_answer(answer, draft, command=command, fingerprint=fingerprint)
-        files = files.moved(draft, directory)
+        lists = {"phase": phase, "numbers": numbers, "compare": compare}
+        request = (networks, at, box, phase, numbers, real and real.to_dict())
+        with status_line("writing report", shown=not json):
+            command = _command(network, given, lists)
+            files = write_answer(answer, output, command=command, request=request)
     if json:
-        table = symbolic_rows(answer.found[0]) if symbolic else None
-        held = answer.to_dict() | ({"table": table} if table is not None else {})
-        write_json(held | ({"files": files.to_dict()} if files else {}))
-        return 0
-    _tell_all(answer, symbolic=symbolic)
-    if files is not None:
-        from solvable.cli.terminal import write
-
-        write("", f"report   {files.report}", f"result   {files.result}")
-        write(*(f"figure   {path}" for path in files.figures))
+        write_json(answer_json(answer, symbolic=symbolic, files=files))
+    else:
+        write(*answer_text(answer, symbolic=symbolic, files=files))
     return 0
 
 
@@ -189,84 +172,7 @@ def _command(
     """Words that repeat what was done."""
     words = ["solvable", "scale", *([str(network)] if network else [])]
     for name, value in options.items():
-        words += [name, value] if value is not None else []
+        words += [f"--{name}", value] if value is not None else []
     for name, values in lists.items():
-        words += [name, *map(str, values)] if values else []
+        words += [f"--{name}", *map(str, values)] if values else []
     return shlex.join(words)
-
-
-def _tell_all(answer: Answer, *, symbolic: bool) -> None:
-    from solvable.cli.terminal import write, write_prose
-
-    if answer.comparison is None:
-        _tell(answer, symbolic=symbolic or not (answer.found[0].winners or answer.phases))
-    else:
-        _tell_comparison(answer)
-    if answer.advice:
-        write("")
-        write_prose("What to change to need fewer samples", style="bold")
-        write_prose(*(f"- {said}" for said in answer.advice))
-    if answer.phases is not None:
-        from solvable.scale.report import phase_tables
-
-        write("")
-        write_prose("Phases", style="bold")
-        for table in phase_tables(answer):
-            write("", table)
-
-
-def _tell_comparison(answer: Answer) -> None:
-    from solvable.cli.terminal import write, write_prose, write_title
-    from solvable.scale import words
-
-    comparison = answer.comparison
-    assert comparison is not None
-    write_title("Comparison", f"{len(comparison.titles)} networks")
-    for title, found in zip(comparison.titles, comparison.found, strict=True):
-        write("")
-        write_prose(f"{title}: {words.subject(found.network)}", words.headline(found))
-    write("")
-    write_prose("Which needs the fewest samples?", style="bold")
-    write_prose(*(f"- {said}" for said in comparison.sentences()))
-    if comparison.warnings:
-        write("")
-        write_prose("Warnings", style="bold")
-        write_prose(*(f"- {said}" for said in comparison.warnings))
-
-
-def _tell(answer: Answer, *, symbolic: bool) -> None:
-    from solvable.cli.terminal import write, write_prose, write_title
-    from solvable.scale import words
-    from solvable.scale.prefactors import words as number_words
-
-    found, tie, sums, real = answer.found[0], answer.tie, answer.sums, answer.real
-    write_title("Scaling", words.subject(found.network))
-    if real is not None:
-        write("")
-        write_prose("What was read and measured", style="bold")
-        write_prose(*(f"- {said}" for said in real.words(numbers=sums is not None)))
-    if answer.overview is not None:
-        write("", answer.overview.table(), "")
-        write_prose(*(f"- {said}" for said in answer.overview.sentences()))
-    write("")
-    write_prose(words.headline(found), style="bold")
-    if found.winners:
-        write("", words.pattern_table(found))
-        if tie is not None:
-            write("")
-            write_prose(number_words.tie_sentence(tie))
-        order = {} if tie is None else {row.name: at for at, row in enumerate(tie.patterns)}
-        first = min(found.winners, key=lambda winner: order.get(winner.name, 0))
-        write("")
-        write_prose(f"What the layers do ({first.name})", style="bold")
-        write_prose(*(f"- {said}" for said in words.winner_sentences(found, first)))
-    if symbolic:
-        write("", words.symbolic_table(found))
-    if sums is not None:
-        write("", number_words.number_table(sums))
-        write("")
-        write_prose(*number_words.number_sentences(sums))
-    if warnings := found.warnings + (() if sums is None else sums.warnings):
-        write("")
-        write_prose("Warnings", style="bold")
-        write_prose(*(f"- {said}" for said in warnings))

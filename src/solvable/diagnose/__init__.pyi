@@ -1,5 +1,5 @@
-from solvable.diagnose.attention.file import diagnose_heads as diagnose_heads
+from solvable.diagnose.attention.heads_of_file import diagnose_heads as diagnose_heads
 from solvable.diagnose.cuts import cut_matrix as cut_matrix
 from solvable.diagnose.diagnosis import MatrixDiagnosis as MatrixDiagnosis
-from solvable.diagnose.file import diagnose_file as diagnose_file
+from solvable.diagnose.matrices_of_file import diagnose_file as diagnose_file
 from solvable.diagnose.matrix import diagnose_matrix as diagnose_matrix

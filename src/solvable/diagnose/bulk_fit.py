@@ -22,9 +22,10 @@ from solvable.diagnose.noise import (
     debias,
     noise_edge,
 )
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData
 from solvable.spectra.edges import tracy_widom_quantile
 
+LEVEL = 0.01  # probability of calling pure noise an outlier
 MINIMUM_COUNT = 30  # values below which nothing is fitted
 
 
@@ -68,19 +69,15 @@ def first_outliers(fit: BulkFit, count: int) -> BulkFit:
     return replace(fit, spikes=replace(spikes, **kept), cut=cut)
 
 
-def check_spectrum(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Singular values in ascending order, checked against the shape of their matrix."""
+def _checked(values: np.ndarray, name: str) -> np.ndarray:
+    """Values in ascending order; raises where no bulk can be fitted to them."""
     y = np.sort(np.asarray(values, dtype=float).ravel())
-    if y.size != min(shape):
-        raise InvalidData(
-            f"{y.size} singular values of a {shape[0]} x {shape[1]} matrix; pass all."
-        )
     if y.size < MINIMUM_COUNT:
-        raise InvalidData(f"{y.size} singular values; at least {MINIMUM_COUNT} are needed.")
-    if not np.isfinite(y).all() or y[0] < 0:
-        raise InvalidData("a singular value is negative or not finite; allowed: numbers from 0 up.")
-    if y[-1] == 0:
-        raise InvalidData("all singular values are zero: the matrix is zero.")
+        raise InvalidData(f"{y.size} {name}; at least {MINIMUM_COUNT} are needed.")
+    if not np.isfinite(y).all():
+        raise InvalidData(f"one of the {name} is not finite; allowed: real numbers.")
+    if y[0] == y[-1]:
+        raise InvalidData(f"all {y.size} {name} are {y[0]:.6g}: the matrix is no more than that.")
     return y
 
 
@@ -88,28 +85,22 @@ def fit_bulk(
     values: np.ndarray,
     shape: tuple[int, int],
     *,
-    level: float = 0.01,
-    tolerance: float = 0.0,
     least: int = MINIMUM_COUNT,
     outliers: int = 0,
     seed: int = 0,
 ) -> BulkFit:
     """Noise, shrinkage and outliers of a matrix from all its singular values."""
     # Derived from arXiv:2505.17958, S ~ (S* + delta Z - b)_+ in its rectangular form: singular
-    # values y = (x - b)_+, x of a signal of low rank plus noise of variance delta^2 / q. The level
-    # is the probability of calling pure noise an outlier; values up to the tolerance are zeros. So
-    # many outliers are taken out from the start; with less than ``least`` values left there is no bulk.
-    if not 0 < level < 0.5:
-        raise InvalidParameter(
-            f"level is {level}; allowed: above 0 and below 0.5, for example 0.01."
-        )
+    # values y = (x - b)_+, x of a signal of low rank plus noise of variance delta^2 / q. So many
+    # outliers are taken out from the start; with less than ``least`` values left there is no bulk.
     p, q = sorted(int(side) for side in shape)
-    y = check_spectrum(values, shape)
-    y = np.where(y <= tolerance, 0.0, y)
+    y = _checked(values, "singular values")
+    if y.size != p or y[0] < 0:
+        raise InvalidData(
+            f"{y.size} singular values from {y[0]:.6g} of a {p} x {q} matrix; pass all, from 0 up."
+        )
     zeros = int((y == 0).sum())
-    outliers, scale, shift, cut, found, simulated = _settle(
-        y, q, zeros, level, least, seed, outliers
-    )
+    outliers, scale, shift, cut, found, simulated = _settle(y, q, zeros, least, seed, outliers)
     covariance = simulated.spread(p - outliers)
     law = RectangularNoise(p / q)
     noise = scale * np.sqrt(q / (q - outliers))
@@ -135,7 +126,7 @@ def fit_bulk(
 
 
 def _settle(
-    y: np.ndarray, q: int, zeros: int, level: float, least: int, seed: int, outliers: int
+    y: np.ndarray, q: int, zeros: int, least: int, seed: int, outliers: int
 ) -> tuple[int, float, float, float, float, Replicates]:
     """Number of outliers that stays, with scale, shift, cut, distance and simulated noise."""
     # Values beyond the Tracy-Widom quantile of the noise left are taken out until their number
@@ -162,9 +153,9 @@ def _settle(
         scale, shift = simulated.corrected(scale, shift, bulk.size)
         shift = shift if shifted else 0.0
         # Entries of the noise have standard deviation scale / sqrt(q - outliers).
-        reach = noise_edge(p - outliers, q - outliers, probability=1 - level)
+        reach = noise_edge(p - outliers, q - outliers, probability=1 - LEVEL)
         reach /= np.sqrt(q - outliers)
-        wider = wider_edge(law.edge_scale(bulk.size), law.edges[1], covariance, 1 - level)
+        wider = wider_edge(law.edge_scale(bulk.size), law.edges[1], covariance, 1 - LEVEL)
         cut = scale * (reach + wider) - shift
         beyond = int((y > cut).sum())
         if beyond <= outliers:
@@ -204,8 +195,6 @@ def fit_symmetric(
     values: np.ndarray,
     *,
     semidefinite: bool | None = None,
-    level: float = 0.01,
-    tolerance: float = 0.0,
     least: int = 15,
     outliers: int = 0,
     seed: int = 0,
@@ -213,37 +202,16 @@ def fit_symmetric(
     """Noise, shrinkage and features of a symmetric matrix from all its eigenvalues."""
     # By default it is semidefinite if none is below zero. A threshold at or beyond 2 delta leaves
     # no bulk to fit.
-    if not 0 < level < 0.5:
-        raise InvalidParameter(
-            f"level is {level}; allowed: above 0 and below 0.5, for example 0.01."
-        )
-    y = _check_eigenvalues(values)
+    y = _checked(values, "eigenvalues")
     if semidefinite is None:
-        semidefinite = bool(y[0] >= -tolerance)
-    if semidefinite:
-        if y[0] < -tolerance:
-            raise InvalidData(
-                f"an eigenvalue of {y[0]:.6g} is below zero; pass semidefinite=False."
-            )
-        y = np.where(y <= tolerance, 0.0, y)
-    return _fit_symmetric(y, semidefinite, level, least, seed, outliers)
-
-
-def _check_eigenvalues(values: np.ndarray) -> np.ndarray:
-    y = np.sort(np.asarray(values, dtype=float).ravel())
-    if y.size < MINIMUM_COUNT:
-        raise InvalidData(f"{y.size} eigenvalues; at least {MINIMUM_COUNT} are needed.")
-    if not np.isfinite(y).all():
-        raise InvalidData("an eigenvalue is not finite; allowed: real numbers.")
-    if y[0] == y[-1]:
-        raise InvalidData(
-            f"all {y.size} eigenvalues are {y[0]:.6g}: the matrix is no more than that."
-        )
-    return y
+        semidefinite = bool(y[0] >= 0)
+    if semidefinite and y[0] < 0:
+        raise InvalidData(f"an eigenvalue of {y[0]:.6g} is below zero; pass semidefinite=False.")
+    return _fit_symmetric(y, semidefinite, least, seed, outliers)
 
 
 def _fit_symmetric(
-    y: np.ndarray, semidefinite: bool, level: float, least: int, seed: int, outliers: int
+    y: np.ndarray, semidefinite: bool, least: int, seed: int, outliers: int
 ) -> SymmetricFit:
     # Derived from arXiv:2505.17958: with K outliers taken out, the d - K others are y = (x - b)_+
     # for x of the semicircle of delta sqrt(1 - K/d).
@@ -270,8 +238,8 @@ def _fit_symmetric(
         covariance = simulated.spread(bulk.size)
         # Outliers exceed 2 delta + delta d^(-2/3) TW_1 - b, further as the edge itself is fitted.
         unit = law.edge_scale(bulk.size)
-        margin = unit * tracy_widom_quantile(1 - level)
-        reach = scale * (2 + margin + wider_edge(unit, law.edges[1], covariance, 1 - level))
+        margin = unit * tracy_widom_quantile(1 - LEVEL)
+        reach = scale * (2 + margin + wider_edge(unit, law.edges[1], covariance, 1 - LEVEL))
         beyond = int((y + shift > reach).sum())
         under = 0 if semidefinite else int((y + shift < -reach).sum())
         if beyond <= high and under <= low:

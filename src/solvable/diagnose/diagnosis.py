@@ -29,6 +29,12 @@ class Estimate:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, value: float, error: float, unit: float, *, least: float = -math.inf) -> Estimate:
+        """A number with a standard error, in a unit; its interval ends at the least value."""
+        reach = 1.959964 * error
+        return cls(value * unit, max(value - reach, least) * unit, (value + reach) * unit)
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -68,11 +74,10 @@ class Rival:
 
 @dataclass(frozen=True)
 class Advice:
-    """What a cut at the edge of the bulk would keep, and the predicted error of the matrix.
+    """What a cut at the edge of the bulk would keep, and the predicted error of the matrix."""
 
-    Errors are Frobenius distances of the matrix, as an estimate, from the signals found behind it.
-    They are not the loss of the network.
-    """
+    # Errors are Frobenius distances of the matrix, as an estimate, from the signals behind it. They are
+    # not the loss of the network.
 
     kept: int  # singular values beyond the bulk
     kept_share: float  # their share of the squared Frobenius norm
@@ -82,11 +87,6 @@ class Advice:
     matrix_error_denoised: float  # with each value at its best size, in the directions of the file
     matrix_error_lowered: float | None = None  # with all values lowered by a threshold at the edge
     text: str = ""  # one sentence for a reader
-
-    @property
-    def reduction(self) -> float:
-        """Share of the predicted matrix error that denoising takes away."""
-        return 1 - self.matrix_error_denoised / self.matrix_error if self.matrix_error > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -263,75 +263,33 @@ NO_LAW = "no law"  # directions stand out, and the rest is no product of indepen
 
 @dataclass(frozen=True, eq=False)
 class HeadDiagnosis:
-    """The product query^T key of one attention head as one matrix.
+    """The product query^T key of one attention head as one matrix."""
 
-    Parameters
-    ----------
-    name : str
-        What the names of query and key share, and the number of the head.
-    pair : str
-        What the names share.
-    query, key : str
-        Names of the arrays in the file.
-    head : int or None
-        Number of the head, from 0; None where the arrays have not been taken apart.
-    shape : tuple of int
-        Sides of the product: inputs of the query, inputs of the key.
-    width : int
-        Dimensions of the head: the product has no larger rank.
-    phase : str
-        ``"random-like"``, ``"product+spikes"``, ``"thresholded"``, ``"low rank"``, ``"spread"``,
-        ``"no law"`` or ``"not fitted"``.
-    reason : str
-        Why this phase, or why nothing was fitted.
-    rank : int
-        Singular values that are not zero.
-    learned : int or None
-        Of them those that stand out of what noise reaches: all that can be told where a law is left
-        for the rest, at least so many where none is (``"spread"``, ``"no law"``); None where it
-        cannot be told.
-    noise : Estimate or None
-        Root of the longer side times the standard deviation of an entry of the noise.
-    threshold : Estimate or None
-        By which a penalty has lowered all values; None where the law has none.
-    features : tuple of Feature
-        Learned directions with the strengths behind them, strongest first; empty where no law is
-        left to tell strengths.
-    symmetry : float or None
-        ``Tr(M M) / Tr(M^T M)``: 1 for symmetric products, -1 for antisymmetric ones, near 0 for
-        neither; None where the sides differ.
-    tied : bool
-        Whether the product is symmetric with no eigenvalue below zero.
-    p_value : float or None
-        Probability of a fit as bad as that of the law to what is not learned, if the law is true.
-    rest_symmetry : float or None
-        Symmetry of what is not learned, in standard deviations of that of independent factors.
-    values : ndarray or None
-        Singular values that are not zero, descending.
-    expected : ndarray or None
-        What the law expects without anything learned, descending.
-    """
-
-    name: str
-    pair: str
-    query: str
+    name: str  # what the names of query and key share, and the number of the head
+    pair: str  # what the names share
+    query: str  # names of the arrays in the file
     key: str
-    head: int | None
-    shape: tuple[int, ...]
-    width: int
-    phase: str
-    reason: str
-    rank: int = 0
+    head: int | None  # from 0; None where the arrays have not been taken apart
+    shape: tuple[int, ...]  # inputs of the query, inputs of the key
+    width: int  # dimensions of the head: the product has no larger rank
+    phase: str  # one of the six above, or "not fitted"
+    reason: str  # why this phase, or why nothing was fitted
+    rank: int = 0  # singular values that are not zero
+    # those beyond what noise reaches; at least so many where no law fits the rest
     learned: int | None = None
+    # root of the longer side times the standard deviation of an entry
     noise: Estimate | None = None
-    threshold: Estimate | None = None
+    threshold: Estimate | None = None  # by which a penalty has lowered all values
+    # strongest first; empty where no law is left to give strengths
     features: tuple[Feature, ...] = ()
+    # Tr(M M) / Tr(M^T M): 1 for symmetric, -1 for antisymmetric; None where the sides differ
     symmetry: float | None = None
-    tied: bool = False
-    p_value: float | None = None
+    tied: bool = False  # whether the product is symmetric with no eigenvalue below zero
+    p_value: float | None = None  # of the law of what is not learned
+    # of what is not learned, in standard deviations of that of independent factors
     rest_symmetry: float | None = None
-    values: np.ndarray | None = None
-    expected: np.ndarray | None = None
+    values: np.ndarray | None = None  # singular values that are not zero, descending
+    expected: np.ndarray | None = None  # by the law, without anything learned, descending
 
     @property
     def fitted(self) -> bool:
@@ -409,5 +367,5 @@ def _natural(row: MatrixDiagnosis) -> list[tuple[int, str]]:
 
 
 def _is_vector(row: MatrixDiagnosis) -> bool:
-    # What is damaged has no known shape, and must be told.
+    # What is damaged has no known shape, and is listed.
     return len(row.shape) == 1 or (row.shape == () and row.dtype != "unknown")

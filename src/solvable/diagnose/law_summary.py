@@ -33,22 +33,19 @@ def features_of(fit: BulkFit, unit: float) -> tuple[Feature, ...]:
     """Outliers with their signals, in the unit of the file."""
     spikes = fit.spikes
     symmetric = spikes.short_overlap is spikes.long_overlap
-    features = []
-    for k in range(spikes.observed.size):
-        s, reach = float(spikes.strengths[k]), 1.959964 * float(spikes.standard_errors[k])
-        observed = float(spikes.observed[k]) - fit.shrinkage
-        # A signal below the threshold would not be seen.
-        low = max(abs(s) - reach, min(fit.threshold, abs(s)))
-        ends = sorted((np.sign(s) * low, np.sign(s) * (abs(s) + reach)))
-        features.append(
-            Feature(
-                observed * unit,
-                Estimate(s * unit, float(ends[0]) * unit, float(ends[1]) * unit),
-                float(spikes.short_overlap[k]),
-                None if symmetric else float(spikes.long_overlap[k]),
-            )
+    # A signal below the threshold would not be seen.
+    ends = np.sign(spikes.strengths)[:, None] * spikes.intervals(floor=fit.threshold)
+    return tuple(
+        Feature(
+            float(spikes.observed[k] - fit.shrinkage) * unit,
+            Estimate(
+                float(spikes.strengths[k]) * unit, *(float(end) * unit for end in sorted(row))
+            ),
+            float(spikes.short_overlap[k]),
+            None if symmetric else float(spikes.long_overlap[k]),
         )
-    return tuple(features)
+        for k, row in enumerate(ends)
+    )
 
 
 def decay_of(fit: BulkFit, notes: list[str], seed: int) -> Decay | None:

@@ -42,7 +42,6 @@ def diagnose_matrix(
     dtype: str | None = None,
     precision: float = 2.0**-52,
     initial: np.ndarray | None = None,
-    tied: bool = False,
     seed: int = 0,
 ) -> MatrixDiagnosis:
     r"""Bulk, learned features, tail and phase of one matrix.
@@ -67,8 +66,6 @@ def diagnose_matrix(
         Relative spacing of the stored numbers: singular values below its noise are zero.
     initial : ndarray, optional
         Weights before training, of the same shape.
-    tied : bool
-        Whether to diagnose the product of the matrix with itself.
     seed : int
         Of the bootstraps.
 
@@ -105,12 +102,12 @@ def diagnose_matrix(
     # Threads that wait for each other cost more than they bring at these sizes.
     with blas().limit(limits=1):
         try:
-            spectrum = read_spectrum(weights, precision, tied=tied)
+            spectrum = read_spectrum(weights, precision)
         except InvalidData as error:
             return MatrixDiagnosis(name, shape, stored, NOT_FITTED, str(error))
         row = _of_spectrum(spectrum, name, shape, stored, seed)
         if row.fitted and initial is not None:
-            start = diagnose_matrix(initial, precision=precision, tied=tied, seed=seed)
+            start = diagnose_matrix(initial, precision=precision, seed=seed)
             change = np.asarray(weights, dtype=np.float64) - initial
             difference = diagnose_matrix(change, name=name, precision=precision, seed=seed)
             row = replace(row, initial=_against_initial(row, start, difference, change, initial))
@@ -258,19 +255,14 @@ def _with_bulk(
     errors, advice = errors_and_advice(spectrum, fit, decay)
     row = replace(
         base,
-        noise=_estimate(fit.noise, fit.noise_error, unit),
-        shrinkage=_estimate(fit.shrinkage, fit.shrinkage_error, unit) if fit.shrinkage else None,
+        noise=Estimate.of(fit.noise, fit.noise_error, unit),
+        shrinkage=Estimate.of(fit.shrinkage, fit.shrinkage_error, unit) if fit.shrinkage else None,
         features=features_of(fit, unit),
         exponent=exponent_of(None, None, decay),
         advice=advice,
         errors=errors,
     )
     return row, fit
-
-
-def _estimate(value: float, error: float, unit: float) -> Estimate:
-    reach = 1.959964 * error
-    return Estimate(value * unit, (value - reach) * unit, (value + reach) * unit)
 
 
 def _reason(best: PhaseLaw, runner_up: PhaseLaw | None, p_value: float | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -12,46 +11,6 @@ from solvable.errors import InvalidParameter
 from solvable.spectra.edges import tracy_widom_quantile
 
 GRID = 4_001  # places of a tabulated distribution function: error below 1e-7 of the mass
-
-
-class NoiseLaw(Protocol):
-    """Spectrum of noise of unit scale, p values."""
-
-    @property
-    def edges(self) -> tuple[float, float]:
-        """Lower and upper end of the support."""
-
-    @property
-    def key(self) -> tuple[float, ...]:
-        """Numbers that tell this law from others, for tables of simulations."""
-
-    @property
-    def threshold(self) -> float:
-        """Strength from which a signal leaves the bulk."""
-
-    def density(self, x: np.ndarray) -> np.ndarray:
-        """Density at x, zero outside the support."""
-
-    def cdf(self, x: np.ndarray) -> np.ndarray:
-        """Distribution function at x."""
-
-    def quantile(self, probability: np.ndarray) -> np.ndarray:
-        """Inverse of the distribution function."""
-
-    def edge_scale(self, size: int) -> float:
-        """Unit of the Tracy-Widom law at the upper edge, for ``size`` values."""
-
-    def strength(self, x: np.ndarray) -> np.ndarray:
-        """Signal behind an outlier at x; the threshold where x is no outlier."""
-
-    def place(self, strength: float) -> float:
-        """Where a signal beyond the threshold shows: the inverse of :meth:`strength`."""
-
-    def spread(self, x: np.ndarray, size: int) -> np.ndarray:
-        """Standard deviation of an outlier at x, for ``size`` values."""
-
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Values of a simulated matrix, ascending."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +220,9 @@ def _semicircle_table() -> tuple[np.ndarray, np.ndarray]:
     return places, SymmetricNoise().cdf(places)
 
 
+NoiseLaw = RectangularNoise | SymmetricNoise  # of unit scale
+
+
 @dataclass(frozen=True)
 class Spikes:
     """Signals behind outlying singular values, in the unit of the matrix."""
@@ -274,12 +236,12 @@ class Spikes:
     long_overlap: np.ndarray
 
     def intervals(self, *, confidence: float = 0.95, floor: float = 0.0) -> np.ndarray:
-        """Intervals of the strengths, shape (k, 2), cut at ``floor`` (the detection threshold)."""
+        """Intervals of the strengths in modulus, shape (k, 2), cut at the detection threshold."""
         from scipy.special import ndtri
 
-        reach = ndtri(0.5 + confidence / 2) * self.standard_errors
-        low = np.maximum(self.strengths - reach, np.minimum(floor, self.strengths))
-        return np.stack([low, self.strengths + reach], axis=1)
+        size, reach = np.abs(self.strengths), ndtri(0.5 + confidence / 2) * self.standard_errors
+        low = np.maximum(size - reach, np.minimum(floor, size))
+        return np.stack([low, size + reach], axis=1)
 
 
 def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) -> Spikes:

@@ -149,7 +149,7 @@ def _pooled_spikes(
 
 def _smooth_phases(positive: np.ndarray, zeros: int, signed: bool) -> list[PhaseLaw]:
     size = positive.size + zeros
-    # Fewer are told from no law.
+    # Fewer values fit any law.
     if positive.size < 30 or positive.min() == positive.max():
         return []
     # Either sign is as likely.

@@ -46,9 +46,11 @@ class DiagnoseFiles(NamedTuple):
         return {name: str(path) for name, path in self._asdict().items()}
 
 
-def fingerprint_of(weights: Path, initial: Path | None, seed: int, attention: str = "") -> str:
-    """Fingerprint of the files and the request."""
-    total = hashlib.sha256(f"{FORMAT} {seed}{attention}".encode())
+def reserved_directory(
+    directory: Path | None, weights: Path, initial: Path | None, request: str
+) -> tuple[Path, str]:
+    """Where results can be written, by default under the name of the file; and their fingerprint."""
+    total = hashlib.sha256(f"{FORMAT} {request}".encode())
     for path in (weights, initial):
         if path is None:
             continue
@@ -59,7 +61,10 @@ def fingerprint_of(weights: Path, initial: Path | None, seed: int, attention: st
             raise InvalidData(
                 f"{path} cannot be read ({error.strerror or error}); pass a file of weights."
             ) from error
-    return total.hexdigest()
+    fingerprint = total.hexdigest()
+    directory = directory or DIRECTORY.default(weights.name, fingerprint)
+    DIRECTORY.reserve(directory, fingerprint)
+    return directory, fingerprint
 
 
 def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str, Any]:
@@ -83,13 +88,16 @@ def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str,
     }
 
 
-def write_files(found: Diagnosed, content: dict[str, Any], directory: Path) -> DiagnoseFiles:
-    """Write the numbers and the page."""
+def write_files(
+    found: Diagnosed, directory: Path, *, command: str, fingerprint: str
+) -> tuple[DiagnoseFiles, dict[str, Any]]:
+    """Write the numbers and the page; returns the files and the numbers."""
+    content = content_of(found, command=command, fingerprint=fingerprint)
     with whole_directory(directory) as draft:
         # The numbers first: they mark the directory as ours if it should be killed here.
         write_atomically(draft / RESULT, (json.dumps(content, allow_nan=False) + "\n").encode())
-        render_diagnose_report(found, draft / REPORT, command=content["command"])
-    return DiagnoseFiles(directory / REPORT, directory / RESULT)
+        render_diagnose_report(found, draft / REPORT, command=command)
+    return DiagnoseFiles(directory / REPORT, directory / RESULT), content
 
 
 @dataclass(frozen=True)

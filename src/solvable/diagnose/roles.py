@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from solvable.data.weights import StoredArray
-from solvable.diagnose.attention.pairs import BY_HEAD, FUSED, INPUTS_FIRST, Heads
+from solvable.diagnose.attention.query_key_arrays import BY_HEAD, FUSED, INPUTS_FIRST, Heads
 
 Role = Literal["", "embedding", "fused"]
 

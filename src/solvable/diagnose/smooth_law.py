@@ -31,11 +31,6 @@ class SmoothLaw:
         """Numbers that were fitted."""
         return 3 + self.power_tail - 2 * self.shifted
 
-    @property
-    def tail_exponent(self) -> float:
-        """Of the density of squared values; infinite without a power law."""
-        return 1 + self.sharpness * self.tail / 2 if self.power_tail else float("inf")
-
     def density(self, y: np.ndarray) -> np.ndarray:
         """Density at y, above 0."""
         t = np.log(y)

@@ -22,14 +22,13 @@ class Spectrum:
     """Values of a matrix in units of its largest entry."""
 
     values: np.ndarray  # (p,): singular values, or eigenvalues if symmetric; ascending, zeros exact
-    unit: float  # the largest entry in modulus, or its square for products of a matrix with itself
+    unit: float  # the largest entry in modulus
     shape: tuple[int, int]  # shorter and longer side
     symmetric: bool  # whether values are eigenvalues
     semidefinite: bool  # whether none is below zero
     notes: tuple[str, ...]  # what was done to the array
-    matrix: np.ndarray  # in the same unit, not taller than wide; before its product with itself
+    matrix: np.ndarray  # in the same unit, not taller than wide
     vectors: Vectors | None = None  # on its shorter side, of its largest values
-    tied: bool = False  # whether values are those of its product with itself
 
     @property
     def zeros(self) -> int:
@@ -59,12 +58,11 @@ class Spectrum:
             moduli = np.sort(np.abs(self.values + fit.shrinkage))
             matrix = matrix + fit.shrinkage * np.eye(len(matrix))
         tops = moduli[::-1][:count]
-        symmetric = self.symmetric and not self.tied
         return confirmed(
             matrix,
-            tops**0.5 if self.tied else tops,
+            tops,
             eigenvectors(matrix) if vectors is None else vectors,
-            symmetric=symmetric,
+            symmetric=self.symmetric,
             seed=seed,
         )
 
@@ -76,10 +74,8 @@ class Spectrum:
         return self.values[np.argsort(np.abs(self.values - centre))]
 
 
-def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) -> Spectrum:
+def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
     """Singular values or eigenvalues of an array; raises for what has none."""
-    # A tied matrix stands for its product with its own transpose, on the shorter side: the matrix
-    # that a quadratic network learns.
     matrix, notes = _joined(weights)
     p, q = sorted(matrix.shape)
     largest = _largest(matrix)
@@ -87,7 +83,7 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
     # A symmetric matrix may miss its transpose by eight spacings of the stored numbers.
     near = 8.0 * max(precision, 2.0**-52)
     # A row tells most that are not; the largest ones take a while to be compared as a whole.
-    symmetric = p == q and not tied and float(np.abs(matrix[0] - matrix[:, 0]).max()) <= near
+    symmetric = p == q and float(np.abs(matrix[0] - matrix[:, 0]).max()) <= near
     if symmetric:
         symmetric = float(np.abs(matrix - matrix.T).max()) <= near
     size = float(np.linalg.norm(matrix)) / matrix.size**0.5
@@ -112,12 +108,6 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
         tolerance = vanishing
         notes = (*notes, "values that single precision cannot tell from zero count as zeros.")
     y = np.where(np.abs(y) <= tolerance, 0.0, y)
-    if tied:
-        if not 1e-280 < largest * largest < 1e280:
-            raise InvalidData(f"the square of its largest entry {largest:.3g} is out of range.")
-        notes = (*notes, "W W^T was taken.")
-        unit = largest * largest
-        return Spectrum(y**2, unit, (p, p), True, True, notes, matrix, vectors, tied=True)
     return Spectrum(y, largest, (p, q), symmetric, bool(y[0] >= 0), notes, matrix, vectors)
 
 

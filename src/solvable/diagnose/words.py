@@ -10,7 +10,7 @@ from solvable.diagnose.naming import NAMED, kinds
 from solvable.diagnose.tables import estimate_text, probability_text
 from solvable.plots.words import counted, listed
 
-CLEAR_LEAD = 2.0  # nats over the runner-up from which a phase is told from it: odds of 7
+CLEAR_LEAD = 2.0  # nats over the runner-up from which a phase is clear: odds of 7
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def changes(found: Diagnosed) -> list[str]:
 
 
 def doubts(found: Diagnosed) -> list[str]:
-    """Matrices whose phase is hardly told from another, or whose law is refuted."""
+    """Matrices whose phase may be another one, or whose law is refuted."""
     lines = []
     alike = [
         row for row in found.fitted if row.control and row.control.confirmed < row.control.tested

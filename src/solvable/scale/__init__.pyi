@@ -1,9 +1,8 @@
-from solvable.scale.changes import suggestions as suggestions
 from solvable.scale.comparison import compare as compare
 from solvable.scale.exponents.network import Attention as Attention
 from solvable.scale.exponents.network import Layer as Layer
 from solvable.scale.exponents.network import Network as Network
-from solvable.scale.exponents.reading import network_of_flags as network_of_flags
+from solvable.scale.exponents.network_reader import network_of_flags as network_of_flags
 from solvable.scale.exponents.sample_exponent import Scaling as Scaling
 from solvable.scale.exponents.sample_exponent import scaling_of as scaling_of
 from solvable.scale.networks_of_data.layer_description import describe_layers as describe_layers
@@ -14,3 +13,4 @@ from solvable.scale.prefactors.random_energy import cross_entropy_samples as cro
 from solvable.scale.prefactors.samples_at_sizes import Numbers as Numbers
 from solvable.scale.prefactors.samples_at_sizes import break_tie as break_tie
 from solvable.scale.prefactors.samples_at_sizes import numbers_of as numbers_of
+from solvable.scale.sample_savings import suggestions as suggestions

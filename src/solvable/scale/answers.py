@@ -9,50 +9,30 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.changes import suggestions
 from solvable.scale.comparison import Comparison, compare
 from solvable.scale.exponents.linear_forms import about_all
 from solvable.scale.exponents.network import Description, Network
-from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
+from solvable.scale.exponents.sample_exponent import Scaling, Winner, scaling_of
 from solvable.scale.networks_of_data.calculator_networks import RealSizes
 from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine
 from solvable.scale.phases.exponent_ranges import Ends, phases_of
-from solvable.scale.prefactors.overview import DEGREES, Overview, overview_of
+from solvable.scale.prefactors.orders_of_magnitude import DEGREES, Overview, overview_of
 from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie, is_quick, numbers_of, tie_of
+from solvable.scale.sample_savings import suggestions
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Everything that was found for one request.
+    """Everything that one request asks for."""
 
-    Parameters
-    ----------
-    found : tuple of Scaling
-        One network, or those that are compared.
-    changes : tuple of str
-        What to change to need fewer samples.
-    phases : PhaseDiagram, PhaseLine or None
-        Over the symbols that were asked for.
-    comparison : Comparison or None
-        Which network wins where.
-    tie : Tie or None
-        What prefactors say where exponents tie.
-    sums : Numbers or None
-        Energies with their coefficients at given sizes.
-    real : RealSizes or None
-        What of the network was measured.
-    overview : Overview or None
-        Orders of magnitude for a model in numbers.
-    """
-
-    found: tuple[Scaling, ...]
-    changes: tuple[str, ...] = ()
-    phases: PhaseDiagram | PhaseLine | None = None
+    found: tuple[Scaling, ...]  # one network, or those that are compared
+    changes: tuple[str, ...] = ()  # what to change to need fewer samples
+    phases: PhaseDiagram | PhaseLine | None = None  # over the symbols that were asked for
     comparison: Comparison | None = None
-    tie: Tie | None = None
-    sums: Numbers | None = None
-    real: RealSizes | None = None
-    overview: Overview | None = None
+    tie: Tie | None = None  # prefactors where exponents tie
+    sums: Numbers | None = None  # energies with coefficients at given sizes
+    real: RealSizes | None = None  # measured sizes and inputs
+    overview: Overview | None = None  # orders of magnitude of a model in numbers
 
     @property
     def is_rounded(self) -> bool:
@@ -65,6 +45,19 @@ class Answer:
         return (
             " or ".join(self.comparison.titles) if self.comparison else self.found[0].network.title
         )
+
+    @property
+    def cheapest(self) -> Winner:
+        """The winning pattern of one network; of those that tie, the first by prefactors."""
+        order = (
+            {} if self.tie is None else {row.name: at for at, row in enumerate(self.tie.patterns)}
+        )
+        return min(self.found[0].winners, key=lambda winner: order.get(winner.name, 0))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about one network, prefactors included."""
+        return self.found[0].warnings + (() if self.sums is None else self.sums.warnings)
 
     @property
     def advice(self) -> tuple[str, ...]:

@@ -9,34 +9,22 @@ from typing import Any
 
 from solvable.errors import InvalidParameter
 from solvable.plots.words import listed
-from solvable.scale.exponents.linear_forms import LinearForm, about
+from solvable.scale.exponents.linear_forms import LinearForm, about, power
 from solvable.scale.exponents.network import Attention, Description, Network
 from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
 from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine, phase_diagram, phase_line
 from solvable.scale.phases.exponent_ranges import Ends, checked_box, sample_forms, validity
-from solvable.scale.words import power
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Sample exponents of several networks, and which of them is the least where.
+    """Sample exponents of several networks, and which of them is the least where."""
 
-    Parameters
-    ----------
-    titles : tuple of str
-        Names of the networks, all different.
-    found : tuple of Scaling
-        What is known of each.
-    phases : PhaseDiagram, PhaseLine or None
-        Cells whose ``names`` are the networks that win; None where all sizes have numbers.
-    warnings : tuple of str
-        What makes the comparison less fair.
-    """
-
-    titles: tuple[str, ...]
+    titles: tuple[str, ...]  # all different
     found: tuple[Scaling, ...]
+    # cells whose names are the networks that win; None where all sizes have numbers
     phases: PhaseDiagram | PhaseLine | None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what makes the comparison less fair
 
     @property
     def winners(self) -> tuple[str, ...]:
@@ -74,7 +62,7 @@ class Comparison:
         lead = min(others) - min(self._exponents)
         text = (
             f"{listed(winners)} {'wins' if len(winners) == 1 else 'tie'} with "
-            f"{_samples(min(self._exponents))}, fewer than the next by {power('d', LinearForm.of(lead))}"
+            f"{_samples(min(self._exponents))}, fewer than the next by {power('d', lead)}"
         )
         if self.is_rounded and lead <= Fraction(1, 50):
             text += ", which is within the rounding of sizes"
@@ -123,7 +111,7 @@ def compare(
 
     Examples
     --------
-    >>> from solvable.scale.exponents.reading import network_of_flags
+    >>> from solvable.scale.exponents.network_reader import network_of_flags
     >>> wide, deep = network_of_flags("erf:n", "he3"), network_of_flags("erf:2,erf:2", "he3")
     >>> compare([wide, deep], box={"n": (1, 7)}).sentences()[-1]
     'For n from 2 to 7, network (2) wins: d^(3/2) samples.'
@@ -199,8 +187,7 @@ def _target(network: Description) -> str:
 
 
 def _samples(exponent: LinearForm | Fraction) -> str:
-    form = exponent if isinstance(exponent, LinearForm) else LinearForm.of(exponent)
-    return f"{power('d', form)} samples"
+    return f"{power('d', exponent)} samples"
 
 
 def _along(line: PhaseLine) -> list[str]:

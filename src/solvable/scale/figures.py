@@ -12,9 +12,9 @@ import numpy as np
 from solvable.plots.figure import Figure, Marker, Region, Series
 from solvable.plots.palette import COLOURS
 from solvable.plots.words import listed
+from solvable.scale.exponents.linear_forms import power
 from solvable.scale.phases.diagram import Cell, Limit, PhaseDiagram, PhaseLine
 from solvable.scale.phases.polygons import Point, Polygon, area, centroid, clip, line_through, sides
-from solvable.scale.words import power
 
 SIZE = (5.2, 3.5)  # inches of the axes
 LINE, CHARACTER = 0.155, 0.075  # inches: height of a line of a mark, width of one of its characters

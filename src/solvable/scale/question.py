@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from solvable.data.dataset import Dataset
-from solvable.scale.exponents.reading import values_of
+from solvable.scale.exponents.network_reader import values_of
 from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
 from solvable.scale.networks_of_data.calculator_networks import describe_real
 from solvable.scale.networks_of_data.input_summary import InputSpectrum

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -12,13 +13,14 @@ from typing import Any, NamedTuple
 
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
 from solvable.pages.result_directory import RESULT, ResultDirectory
+from solvable.paths import whole_directory
 from solvable.plots.figure import Figure
 from solvable.plots.files import draw_all, write_atomically, write_figures
 from solvable.plots.recording_backend import record
 from solvable.plots.tables import Table
 from solvable.scale import words
 from solvable.scale.answers import Answer
-from solvable.scale.exponents.linear_forms import about
+from solvable.scale.exponents.linear_forms import about, power
 from solvable.scale.exponents.sample_exponent import scaling_of
 from solvable.scale.figures import line_figure, mark, phase_figure
 from solvable.scale.phases.diagram import Cell, PhaseDiagram, PhaseLine
@@ -43,26 +45,19 @@ class ScaleFiles(NamedTuple):
     result: Path  # the numbers
     figures: tuple[Path, ...]  # as SVG and PDF
 
-    def moved(self, start: Path, end: Path) -> ScaleFiles:
-        """The same files in another directory."""
-        report, result, *figures = (
-            end / path.relative_to(start) for path in (self.report, self.result, *self.figures)
-        )
-        return ScaleFiles(report, result, tuple(figures))
-
     def to_dict(self) -> dict[str, Any]:
         """Paths as text."""
         figures = [str(path) for path in self.figures]
         return {"report": str(self.report), "result": str(self.result), "figures": figures}
 
 
-def fingerprint_of(*request: object) -> str:
-    """Fingerprint of networks and options."""
-    return hashlib.sha256(f"{FORMAT} {request!r}".encode()).hexdigest()
-
-
-def write_answer(answer: Answer, directory: Path, *, command: str, fingerprint: str) -> ScaleFiles:
-    """Write the numbers, the page and the pictures."""
+def write_answer(
+    answer: Answer, directory: Path | None, *, command: str, request: Sequence[object]
+) -> ScaleFiles:
+    """Write the numbers, the page and the pictures; without a directory, to one named by the request."""
+    fingerprint = hashlib.sha256(f"{FORMAT} {tuple(request)!r}".encode()).hexdigest()
+    directory = directory or DIRECTORY.default(answer.title, fingerprint)
+    DIRECTORY.check(directory, fingerprint)
     content = {
         "format": FORMAT,
         "command": command,
@@ -70,13 +65,15 @@ def write_answer(answer: Answer, directory: Path, *, command: str, fingerprint: 
         "version": version("solvable"),
         **answer.to_dict(),
     }
-    # The numbers first: they mark the directory as ours if the page should fail.
-    result = directory / RESULT
-    write_atomically(result, (json.dumps(content, allow_nan=False) + "\n").encode())
     figures = answer_figures(answer)
-    pictures = write_figures(figures, directory, drawn=draw_all(figures))
-    write_atomically(directory / REPORT, _html(answer, figures, command).encode())
-    return ScaleFiles(directory / REPORT, result, tuple(pictures))
+    with whole_directory(directory) as draft:
+        # The numbers first: they mark the directory as ours if the page should fail.
+        text = json.dumps(content, allow_nan=False) + "\n"
+        write_atomically(draft / RESULT, text.encode())
+        pictures = write_figures(figures, draft, drawn=draw_all(figures))
+        write_atomically(draft / REPORT, _html(answer, figures, command).encode())
+    names = tuple(directory / path.relative_to(draft) for path in pictures)
+    return ScaleFiles(directory / REPORT, directory / RESULT, names)
 
 
 def answer_figures(answer: Answer) -> list[Figure]:
@@ -121,11 +118,11 @@ def cell_table(phases: PhaseDiagram | PhaseLine) -> Table:
         table = Table("from", "to", "samples", "attained by")
         for cell in phases.cells:
             (low,), (high,) = min(cell.pieces[0]), max(cell.pieces[0])
-            table.add(str(low), str(high), words.power("d", cell.form), ", ".join(cell.names))
+            table.add(str(low), str(high), power("d", cell.form), ", ".join(cell.names))
         return table
     table = Table("cell", "samples", "attained by", "corners")
     for number, cell in enumerate(phases.cells):
-        table.add(mark(number), words.power("d", cell.form), ", ".join(cell.names), _corners(cell))
+        table.add(mark(number), power("d", cell.form), ", ".join(cell.names), _corners(cell))
     return table
 
 
@@ -162,7 +159,7 @@ def cell_sentences(answer: Answer) -> list[tuple[str, list[str]]]:
 def _inside(cell: Cell) -> Point:
     """A point within a cell, of the smallest denominator near the middle of its largest part."""
     middle = centroid(cell.pieces[0])
-    for below in (2**power for power in range(12)):
+    for below in (2**k for k in range(12)):
         point = tuple(Fraction(round(x * below), below) for x in middle)
         if all(turn(*side, point) > 0 for side in sides(cell.pieces[0])):
             return point

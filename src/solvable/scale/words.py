@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from solvable.plots.tables import Table
 from solvable.scale.exponents.energies import energy_forms
-from solvable.scale.exponents.linear_forms import LinearForm, about, maximum
+from solvable.scale.exponents.linear_forms import about, bracketed, maximum, power
 from solvable.scale.exponents.network import Attention, Description, Network
 from solvable.scale.exponents.sample_exponent import Interval, LearnedLayer, Scaling, Winner
 from solvable.scale.exponents.tropical import Monomial
@@ -48,7 +48,7 @@ def headline(found: Scaling) -> str:
     if found.exponent is None:
         hint = f", as in --at {found.example}" if found.example else ""
         return f"Samples needed: {found.closed_form}. For the winning patterns give values{hint}."
-    exponent = f"d^{_bracket(found.exponent)}"
+    exponent = f"d^{bracketed(found.exponent)}"
     if found.is_rounded:
         near = ", ".join(f"{name} = {value}" for name, value in sorted(found.point.items()))
         form = f"; near here {found.closed_form} ({about(near)})" if near else ""
@@ -88,14 +88,10 @@ def _size(interval: Interval | None, name: str) -> str:
     """``O(1)``, ``d^(1/2)``, or the range of optima: ``M = d^0 to d^1``."""
     low, high = interval or (None, None)
     if low is not None and low == high:
-        return "O(1)" if low == 0 else _power_of_d(low)
-    first = "any less" if low is None else _power_of_d(low)
-    last = "any more" if high is None else _power_of_d(high)
+        return "O(1)" if low == 0 else power("d", low)
+    first = "any less" if low is None else power("d", low)
+    last = "any more" if high is None else power("d", high)
     return f"{name} = {first} to {last}"
-
-
-def _power_of_d(exponent: Fraction) -> str:
-    return power("d", LinearForm.of(exponent))
 
 
 def binding_sentences(winner: Winner) -> list[str]:
@@ -124,19 +120,7 @@ def monomial(term: Monomial) -> str:
 
 
 def _factor(name: str, value: Fraction) -> str:
-    return name if value == 1 else f"{name}^{_bracket(value)}"
-
-
-def power(base: str, form: LinearForm) -> str:
-    """``d^(n1/2+1)``, with 1 for the exponent 0."""
-    if form.number == 0:
-        return "1"
-    return base if form.number == 1 else f"{base}^{_bracket(form)}"
-
-
-def _bracket(value: LinearForm | Fraction) -> str:
-    text = str(value)
-    return f"({text})" if any(sign in text for sign in "+-*/") else text
+    return name if value == 1 else f"{name}^{bracketed(value)}"
 
 
 def symbolic_rows(found: Scaling) -> list[dict[str, str]]:

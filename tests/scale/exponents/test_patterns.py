@@ -14,7 +14,7 @@ from solvable.errors import InvalidParameter
 from solvable.scale import network_of_flags, scaling_of
 from solvable.scale.exponents.energies import candidates, energy_forms
 from solvable.scale.exponents.linear_forms import LinearForm
-from solvable.scale.exponents.reading import read_network
+from solvable.scale.exponents.network_reader import read_network
 from solvable.scale.exponents.tropical import minimise
 
 

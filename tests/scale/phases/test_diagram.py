@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from solvable.errors import InvalidParameter
 from solvable.scale.exponents.energies import candidates, energy_forms
 from solvable.scale.exponents.linear_forms import LinearForm
-from solvable.scale.exponents.reading import network_of_flags
+from solvable.scale.exponents.network_reader import network_of_flags
 from solvable.scale.exponents.sample_exponent import scaling_of
 from solvable.scale.exponents.tropical import minimise
 from solvable.scale.phases.diagram import INFINITESIMAL, Cell, phase_diagram, phase_line

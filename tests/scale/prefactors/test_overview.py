@@ -15,7 +15,7 @@ from solvable.scale import describe_layers, network_of_flags, numbers_of, scalin
 from solvable.scale.answers import answer_of
 from solvable.scale.exponents.linear_forms import LinearForm, about, about_all
 from solvable.scale.networks_of_data.calculator_networks import describe_real
-from solvable.scale.prefactors.overview import lazy_exponent, lazy_samples, overview_of
+from solvable.scale.prefactors.orders_of_magnitude import lazy_exponent, lazy_samples, overview_of
 
 FRACTION = re.compile(r"(?<![\w.])[0-9]+/([0-9]+)(?![\w])|\)/([0-9]+)")
 MLP = ["linear 512", "relu", "linear 512", "relu", "linear 512", "relu", "linear 10"]

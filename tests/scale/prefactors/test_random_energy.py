@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.scale.exponents.reading import read_network
+from solvable.scale.exponents.network_reader import read_network
 from solvable.scale.prefactors.attention_sums import AttentionBlock
 from solvable.scale.prefactors.random_energy import (
     cross_entropy_samples,

@@ -14,8 +14,8 @@ from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
 from solvable.scale import network_of_flags, scaling_of
 from solvable.scale.exponents.energies import energy_forms
+from solvable.scale.exponents.network_reader import read_network
 from solvable.scale.exponents.numerical_sizes import read_sizes_words
-from solvable.scale.exponents.reading import read_network
 from solvable.scale.prefactors.samples_at_sizes import break_tie, numbers_of, tie_of
 from solvable.scale.prefactors.words import number_sentences, number_table, tie_sentence
 

@@ -147,7 +147,7 @@ def beyond_signs(
     """How many of the largest values no control reaches, and the control that stopped the count."""
     # Independent entries that are as likely negative keep their law under random signs, whatever
     # the sizes of rows and columns; signs of cosines keep correlations. As for one matrix
-    # (controls.py), with signs of both factors.
+    # (chance_outliers.py), with signs of both factors.
     count, stopped = product.rank, ""
     for axes, name in CONTROLS:
         passed = _beyond(factors, product, count, axes, level / 5 if axes else level, seed)

@@ -18,31 +18,16 @@ HIGHEST_POWER = 9
 
 @dataclass(frozen=True)
 class Activation:
-    """Powers p of a feature that an activation makes, and its growth at large strength.
+    """Powers of a feature that an activation makes, and its growth at large strength."""
 
-    Parameters
-    ----------
-    name : str
-        As the user wrote it.
-    growth : str
-        "bounded": strengths of neurons stay of order one at most; "homogeneous": the response to a
-        strong feature grows with its strength; "polynomial": like the highest power.
-    parity : str
-        Powers at small strength: "odd", "one-or-even" (z/2 plus an even function, as of ReLU), "any".
-    degree : int or None
-        Highest power of a polynomial.
-    constant : bool
-        Whether its mean is not zero, so that neurons of the next layer have random biases.
-    biased : bool
-        Whether neurons have random biases, through which they make every power.
-    """
-
-    name: str
+    name: str  # as the user wrote it
+    # bounded: strengths up to order one; homogeneous: the response is linear in the strength
     growth: Growth
+    # powers at small strength; ReLU is z/2 plus an even function
     parity: Literal["odd", "one-or-even", "any"]
-    degree: int | None = None
-    constant: bool = True
-    biased: bool = False
+    degree: int | None = None  # highest power of a polynomial
+    constant: bool = True  # whether its mean is not zero: biases of the next layer are then random
+    biased: bool = False  # with random biases neurons make every power
 
     def makes(self, power: int) -> bool:
         """Whether the power has a coefficient, the noise of the other directions averaged."""

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from solvable.scale.exponents.linear_forms import LinearForm, maximum
+from solvable.scale.exponents.linear_forms import LinearForm, power
 from solvable.scale.exponents.network import Description, Network
 from solvable.scale.exponents.numerical_sizes import numbers_hint, without_coefficients
-
-
-def power_text(forms: tuple[LinearForm, ...]) -> str:
-    """What follows d^: brackets around a sum."""
-    text = maximum(forms)
-    return f"({text})" if len(forms) == 1 and any(sign in text for sign in "+-*/") else text
 
 
 def narrow_layers(network: Network) -> list[str]:
@@ -25,17 +19,12 @@ def narrow_layers(network: Network) -> list[str]:
         one = len(numbers) == 1
         names = " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
         found.append(
-            f"{'Layer' if one else 'Layers'} {names} {'has' if one else 'have'} {_size('d', width)} "
-            f"neurons for {_size('d', reach)} inputs: {'its' if one else 'their'} kernel"
+            f"{'Layer' if one else 'Layers'} {names} {'has' if one else 'have'} {power('d', width)} "
+            f"neurons for {power('d', reach)} inputs: {'its' if one else 'their'} kernel"
             f"{' fluctuates' if one else 's fluctuate'}, and exponents below that width are those of "
             "the patterns, not of a theorem."
         )
     return found
-
-
-def _size(base: str, form: LinearForm) -> str:
-    power = power_text((form,))
-    return base if power == "1" else f"{base}^{power}"
 
 
 def tie_of_patterns(network: Description, names: list[str], most: int = 6) -> str:

@@ -25,11 +25,8 @@ def candidates(network: Description) -> tuple[Candidate, ...]:
 def energy_forms(
     network: Description, *, boxes: bool = True, least_gain: LinearForm | None = None
 ) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Energies of all patterns: E is the least over the rows of the largest of their forms.
-
-    Without ``boxes`` the bounds on numbers of neurons and gains are left out, as in tables of the
-    literature. ``least_gain`` is the least exponent of gains, 0 unless given.
-    """
+    """Energies of all patterns: E is the least over the rows of the largest of their forms."""
+    # Tables of the literature leave out the bounds (boxes) on numbers of neurons and on gains.
     rows = candidates(network)
     if least_gain is not None:
         rows = tuple(_amplifying(candidate, least_gain) for candidate in rows)

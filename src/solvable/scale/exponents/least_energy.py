@@ -1,12 +1,8 @@
-"""The least energy of a network at given sizes, by one pass through its layers: exact, and quick
-for deep ones.
+"""The least energy of a network at given sizes, by one pass through its layers: exact, also for many.
 
-At an energy E a layer that learns may cost up to E. Its eigenvalues M - n + 2 p mu all grow with
-its budget M + 2 mu,
-and for a given budget one choice is best for all of them at once: strength before numbers where
-powers p exceed one.
-So each pattern has one best spectrum at E, and the least E is where the alignment term has come
-down to it.
+At an energy E a layer that learns may cost up to E. Its eigenvalues M - n + 2 p mu all grow with its
+budget M + 2 mu, and one choice is best for all of them at once: strength before numbers where powers p
+exceed one. So each pattern has one best spectrum at E, and the least E is that of the alignment term.
 """
 
 from __future__ import annotations

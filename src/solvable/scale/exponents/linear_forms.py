@@ -19,18 +19,10 @@ LARGEST = 10**6
 
 @dataclass(frozen=True, order=True)
 class LinearForm:
-    r"""An exponent :math:`c + \sum_s a_s s` in symbols s, exact.
+    """An exponent c + sum_s a_s s in symbols s, exact."""
 
-    Parameters
-    ----------
-    constant : Fraction
-        c.
-    coefficients : tuple of (str, Fraction)
-        Ascending by symbol, none of them zero; :meth:`of` puts them in order.
-    """
-
-    constant: Fraction = Fraction(0)
-    coefficients: tuple[tuple[str, Fraction], ...] = ()
+    constant: Fraction = Fraction(0)  # c
+    coefficients: tuple[tuple[str, Fraction], ...] = ()  # ascending by symbol, none of them zero
 
     @classmethod
     def of(cls, constant: Fraction | int = 0, terms: Mapping[str, Any] | None = None) -> LinearForm:
@@ -254,6 +246,18 @@ def maximum(forms: Iterable[LinearForm]) -> str:
     """Write the largest of several forms: ``max((n+1)/2, 1)``, or the form if there is one."""
     texts = [str(form) for form in forms]
     return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})"
+
+
+def bracketed(value: LinearForm | Fraction | str) -> str:
+    """An exponent as it stands behind a ^: in brackets if it is a sum or a fraction."""
+    text = str(value)
+    simple = text.startswith("max(") or not any(sign in text for sign in "+-*/")
+    return text if simple else f"({text})"
+
+
+def power(base: str, form: LinearForm | Fraction) -> str:
+    """``d^(n1/2+1)``, with 1 for the exponent 0."""
+    return {"0": "1", "1": base}.get(str(form), f"{base}^{bracketed(form)}")
 
 
 def without_dominated(forms: Iterable[LinearForm]) -> tuple[LinearForm, ...]:

@@ -216,21 +216,10 @@ class Attention:
 
 @dataclass(frozen=True)
 class OwnMonomials:
-    """Patterns whose terms a user writes down.
+    """Patterns whose terms a user writes down."""
 
-    Parameters
-    ----------
-    sizes : tuple of (str, LinearForm)
-        Names of sizes and their exponents; d has exponent 1.
-    patterns : tuple of (str, tuple of str, tuple of str)
-        Name, terms of the energy, and monomials that are at most 1.
-    kappa : LinearForm
-        Exponent of the ridge.
-    title : str
-        How it is named.
-    """
-
-    sizes: tuple[tuple[str, LinearForm], ...]
+    sizes: tuple[tuple[str, LinearForm], ...]  # names and exponents; d has exponent 1
+    # name, terms of the energy, monomials that are at most 1
     patterns: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
     kappa: LinearForm = field(default_factory=LinearForm)
     title: str = "own terms"

@@ -125,14 +125,18 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
 
 def read_sizes_words(words: Iterable[str]) -> dict[str, float]:
     """``d=100 N=500``, with blanks or commas between."""
-    found: dict[str, float] = {}
-    for word in ",".join(words).split(","):
-        name, equals, value = (part.strip() for part in word.partition("="))
-        if not (name and equals and value) or name in found:
-            raise InvalidParameter(
-                f"{word[:60]!r} is no size; allowed: each size once, as in d=100 N=500 kappa=0.5."
-            )
-        found[name] = _number(name, value)
+    given = read_words(",".join(words), "size", "each size once, as in d=100 N=500 kappa=0.5")
+    return {name: _number(name, value) for name, value in given.items()}
+
+
+def read_words(text: str, what: str, allowed: str) -> dict[str, str]:
+    """Values by name of ``name=value,name=value``."""
+    found: dict[str, str] = {}
+    for word in text.split(","):
+        name, _, value = (part.strip() for part in word.partition("="))
+        if not (name and value) or name in found:
+            raise InvalidParameter(f"{word[:60]!r} is no {what}; allowed: {allowed}.")
+        found[name] = value
     return found
 
 

@@ -1,13 +1,10 @@
 r"""Patterns of feature learning, layer by layer, as tropical programs.
 
-A pattern says of each hidden layer whether its pre-activations stay as in the prior (GP), have one
-direction
-amplified in all neurons (GFL, gain D), or have M neurons with a mean of strength mu along a
-feature (Sp; Mag where
-all neurons have it). Its energy is the sum of what the layers cost and of the alignment term
-chi/lambda(target).
-Below, exponents: lambda_l(k) is that of the eigenvalue of He_k in the kernel after layer l
-(arXiv:2512.04165, claims i-iii).
+In each hidden layer the pre-activations stay as in the prior (GP), have one direction amplified in all
+neurons (GFL, gain D), or have M neurons with a mean of strength mu along a feature (Sp; Mag: all of
+them). The energy is the sum of what the layers cost and of the alignment term chi/lambda(target).
+lambda_l(k) is the exponent of the eigenvalue of He_k in the kernel after layer l (arXiv:2512.04165,
+claims i-iii).
 """
 
 from __future__ import annotations

@@ -10,13 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.exponents.cautions import narrow_layers, power_text, tie_of_patterns
+from solvable.scale.exponents.cautions import narrow_layers, tie_of_patterns
 from solvable.scale.exponents.energies import candidates, energy_forms, never_above, table_of
 from solvable.scale.exponents.least_energy import Forward
 from solvable.scale.exponents.linear_forms import (
     LinearForm,
     about,
     about_all,
+    bracketed,
     maximum,
     without_dominated,
 )
@@ -41,22 +42,12 @@ KINDS = {
 
 @dataclass(frozen=True)
 class LearnedLayer:
-    """What one layer does in a winning pattern.
+    """What one layer does in a winning pattern."""
 
-    Parameters
-    ----------
-    kind : str
-        "lazy", "magnified" (all neurons, one direction amplified), "specialised" (some) or "magnetised"
-        (all neurons, a little).
-    feature : int or None
-        Degree of the feature it is about.
-    neurons, strength, gain : tuple or None
-        Least and largest exponent among all optima; None where the pattern has none, an end None
-        where it is open.
-    """
-
+    # lazy; magnified: all neurons, one direction; specialised: some neurons; magnetised: all, a little
     kind: str
-    feature: int | None = None
+    feature: int | None = None  # its degree
+    # least and largest exponent among all optima; an open end is None
     neurons: Interval | None = None
     strength: Interval | None = None
     gain: Interval | None = None
@@ -64,26 +55,13 @@ class LearnedLayer:
 
 @dataclass(frozen=True)
 class Winner:
-    """A pattern that attains the least energy.
+    """A pattern that attains the least energy."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, such as "GP-Sp(1)".
-    forms : tuple of LinearForm
-        Its energy exponent is the largest of these.
-    layers : tuple of LearnedLayer
-        What each layer does.
-    free : dict of str to tuple
-        Optimal exponents of free sizes, as intervals.
-    binding : tuple of (Monomial, Fraction)
-        Terms and constraints that hold the minimum, with their weights in the dual.
-    """
-
-    name: str
-    forms: tuple[LinearForm, ...]
+    name: str  # such as "GP-Sp(1)"
+    forms: tuple[LinearForm, ...]  # the energy exponent is the largest of these
     layers: tuple[LearnedLayer, ...]
-    free: dict[str, Interval]
+    free: dict[str, Interval]  # optimal exponents of free sizes
+    # terms and constraints at the minimum, with weights in the dual
     binding: tuple[tuple[Monomial, Fraction], ...]
 
 
@@ -244,7 +222,7 @@ def _shallow(given: Description) -> Scaling:
     return Scaling(
         given,
         least + given.kappa.constant,
-        f"P ~ d^{power_text(forms)}",
+        f"P ~ d^{bracketed(maximum(forms))}",
         tuple(winners),
         point,
         _warnings(given, winners),
@@ -285,7 +263,7 @@ def _deep(network: Network) -> Scaling:
         f"For {len(network.layers)} hidden layers no closed form of the exponent is given. Of each "
         "pattern one optimum is listed, and of ties those with the fewest layers that learn."
     )
-    text = f"P ~ d^{power_text((LinearForm.of(exponent),))}"
+    text = f"P ~ d^{bracketed(exponent)}"
     found = tuple(winners)
     return Scaling(network, exponent, text, found, {}, (*_warnings(network, found), said))
 
@@ -344,7 +322,7 @@ def _symbolic(network: Description) -> Scaling:
         shifted = without_dominated(form + network.kappa for form in forms)
         if not any(never_above(held, shifted) for held in kept):
             kept = [held for held in kept if not never_above(shifted, held)] + [shifted]
-    texts = [power_text(forms) for forms in sorted(kept)]
+    texts = [bracketed(maximum(forms)) for forms in sorted(kept)]
     text = texts[0] if len(texts) == 1 else f"min({', '.join(texts)})"
     return Scaling(network, None, f"P ~ d^{text}", (), {}, _warnings(network, ()))
 

@@ -1,12 +1,9 @@
 r"""Exact minimisation of a maximum of monomials' exponents: tropical programs.
 
-A monomial is :math:`d^{c + a\cdot v}` with free exponents v (numbers of neurons, strengths,
-gains). For large d a
-sum of monomials is its largest one, so that an energy is :math:`\min_v\max_i (c_i + a_i\cdot v)`
-under
-:math:`g_j + b_j\cdot v\le 0`. Its dual has vertices that do not depend on the sizes of the
-network, which gives the
-minimum as a maximum of linear forms in those sizes.
+A monomial is :math:`d^{c + a\cdot v}` with free exponents v (numbers of neurons, strengths, gains). For
+large d a sum of monomials is its largest one: an energy is :math:`\min_v\max_i (c_i + a_i\cdot v)` under
+:math:`g_j + b_j\cdot v\le 0`. The vertices of its dual do not depend on the sizes of the network: the
+minimum is a maximum of linear forms in those sizes.
 """
 
 from __future__ import annotations
@@ -32,24 +29,12 @@ LARGEST_ENUMERATION = 400_000
 
 @dataclass(frozen=True, order=True)
 class Monomial:
-    """One term: the exponent of d is a linear form plus free exponents times their powers.
-
-    Parameters
-    ----------
-    constant : LinearForm
-        Exponent without the free ones.
-    powers : tuple of (str, Fraction)
-        Free exponents and their powers, ascending by name.
-    meaning : str
-        What the term is the cost of, or what a constraint asks for.
-    box : bool
-        Of a constraint: a bound on how many or how much, that a table leaves out.
-    """
+    """One term: the exponent of d is a linear form plus free exponents times their powers."""
 
     constant: LinearForm
-    powers: tuple[tuple[str, Fraction], ...] = ()
-    meaning: str = ""
-    box: bool = False
+    powers: tuple[tuple[str, Fraction], ...] = ()  # of the free exponents, ascending by name
+    meaning: str = ""  # cost of what, or what a constraint bounds
+    box: bool = False  # a bound on how many or how much, which tables leave out
 
     @classmethod
     def of(
@@ -109,30 +94,19 @@ class Program:
 
 @dataclass(frozen=True)
 class Minimum:
-    """The least energy of a program at a point, and where it is attained.
+    """The least energy of a program at a point, and where it is attained."""
 
-    Parameters
-    ----------
-    value : Fraction
-        Exponent of the energy.
-    intervals : dict of str to (Fraction or None, Fraction or None)
-        Range of each free exponent among all minimisers; None where it has no end.
-    weights : tuple of (Monomial, Fraction)
-        The terms and constraints that hold the minimum, with their weights in the dual; those of
-        the terms add to 1.
-    """
-
-    value: Fraction
+    value: Fraction  # exponent of the energy
+    # range of each free exponent among all minimisers; an open end is None
     intervals: dict[str, tuple[Fraction | None, Fraction | None]]
+    # of terms (their sum is 1) and constraints in the dual
     weights: tuple[tuple[Monomial, Fraction], ...]
 
 
 def closed_form(program: Program) -> tuple[LinearForm, ...]:
-    """The minimum as the largest of linear forms in the sizes.
-
-    Weak duality: for y >= 0 of sum 1 and z >= 0 with A^T y + G^T z = 0 every v has
-    max_i (c_i + a_i v) >= sum_i y_i c_i + sum_j z_j g_j; the best vertex attains the minimum.
-    """
+    """The minimum as the largest of linear forms in the sizes."""
+    # Weak duality: for y >= 0 of sum 1 and z >= 0 with A^T y + G^T z = 0 every v has max_i (c_i + a_i
+    # v) >= sum_i y_i c_i + sum_j z_j g_j; the best vertex attains the minimum.
     forms = []
     for vertex in _vertices(program):
         total = LinearForm.of(0)
@@ -161,7 +135,7 @@ def minimise(
     vertices = _vertices(program)
     if not vertices:
         closed_form(program)
-    # Of vertices that hold the same value, the one that needs the fewest bounds is told.
+    # Of vertices that hold the same value, the one that needs the fewest bounds is reported.
     value, _, weights = max(
         (
             sum((w * c for w, c in zip(vertex, constants, strict=True) if w), Fraction(0)),
@@ -223,30 +197,16 @@ def _vertices(program: Program) -> tuple[Vector, ...]:
 
 def _infeasible(held: Program) -> bool:
     """Farkas: z >= 0 of sum 1 with G^T z = 0 and z . g > 0 shows that nothing meets the constraints."""
-    if not held.constraints:
-        return False
-    columns = [dict(term.powers) for term in held.constraints]
-    names = held.variables
-    rows = tuple(tuple(column.get(name, Fraction(0)) for column in columns) for name in names)
-    mass = (Fraction(1),) * len(columns)
-    right = (*(Fraction(0) for _ in names), Fraction(1))
+    constants = [term.constant.constant for term in held.constraints]
+    rays = _vertices(Program(held.constraints)) if constants else ()
     return any(
-        sum(
-            (w * term.constant.constant for w, term in zip(ray, held.constraints, strict=True)),
-            Fraction(0),
-        )
-        > 0
-        for ray in _basic_solutions((*rows, mass), right)
+        sum((w * c for w, c in zip(ray, constants, strict=True)), Fraction(0)) > 0 for ray in rays
     )
 
 
 @lru_cache(maxsize=20_000)
 def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
-    """All basic solutions w >= 0 of ``matrix @ w == right``, exact.
-
-    Supports are solved together in floating point; each that is not negative is made rational and
-    checked exactly. Determinants of these small integer systems are integers, far from rounding.
-    """
+    """All basic solutions w >= 0 of ``matrix @ w == right``, exact."""
     rows = _independent(matrix, right)
     if rows is None:
         return ()
@@ -261,6 +221,8 @@ def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
             "supports; "
             f"allowed: {LARGEST_ENUMERATION:,}. Take fewer layers or fewer free sizes."
         )
+    # Supports are solved together in floating point; each that is not negative is made rational and
+    # checked exactly. Determinants of these small integer systems are integers, far from rounding.
     supports = np.array(list(combinations(range(columns), rank)))
     values = np.array([[float(entry) for entry in row] for row in held])
     systems = values[:, supports].transpose(1, 0, 2)

@@ -13,14 +13,14 @@ from solvable.data.dataset import Dataset
 from solvable.errors import InvalidParameter
 from solvable.scale.exponents.linear_forms import LinearForm
 from solvable.scale.exponents.network import Description, Network
+from solvable.scale.exponents.network_reader import network_of_flags, read_network, target_of
 from solvable.scale.exponents.numerical_sizes import without_coefficients
 from solvable.scale.exponents.patterns import check_reachable
-from solvable.scale.exponents.reading import describe, read_network, target_of
 from solvable.scale.networks_of_data.input_spectrum import measure_inputs
 from solvable.scale.networks_of_data.input_summary import InputSpectrum
 from solvable.scale.networks_of_data.layer_description import ModelDescription
 from solvable.scale.networks_of_data.modules import WEIGHTS, find_model
-from solvable.scale.prefactors.overview import DEGREES
+from solvable.scale.prefactors.orders_of_magnitude import DEGREES
 
 LARGE = 300_000_000
 """Bytes of data that are read part by part instead of whole."""
@@ -110,13 +110,15 @@ def describe_real(
     model = source if isinstance(source, ModelDescription) else find_model(source, act)
     if inputs is not None and target is None and (model is not None or layers is not None):
         target = f"he{inputs.degree}"
-    if model is None:
-        if isinstance(source, ModelDescription):
-            raise AssertionError
-        network = describe(source, layers=layers, target=target, readout=readout, kappa=kappa)
-    else:
-        if layers is not None:
-            raise InvalidParameter(f"{source} and layers are given; allowed: one of them.")
+    flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
+    given = [name for name, value in flags.items() if value is not None]
+    network: Description
+    if source is not None and (layers is not None or (model is None and given)):
+        raise InvalidParameter(
+            f"{source} and {', '.join(given)} are given; allowed: one of them, a description or "
+            "flags. Write them into the description; a model in numbers takes all but layers."
+        )
+    if model is not None:
         content: dict[str, Any] = model.mapping()
         if isinstance(source, str | Path):
             content["title"] = Path(source).stem[:80]
@@ -126,6 +128,15 @@ def describe_real(
         assert isinstance(read, Network)  # it has layers
         read = replace(read, rounded=True)
         network = _highest(read) if target is None else read
+    elif source is not None:
+        assert not isinstance(source, ModelDescription)
+        network = read_network(source)
+    elif layers is None or target is None:
+        raise InvalidParameter(
+            "scale needs a file, or layers and target, as in solvable scale --layers erf:1 --target he3."
+        )
+    else:
+        network = network_of_flags(layers, target, readout or "standard", kappa or "0")
     if inputs is not None:
         if not isinstance(network, Network):
             raise InvalidParameter("data give the inputs of layers; this network has none.")

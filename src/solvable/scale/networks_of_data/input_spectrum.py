@@ -24,14 +24,8 @@ KERNEL_ROWS = 1500  # rows of the polynomial fits
 def measure_inputs(
     data: Dataset | LabelledSource, *, name: str | None = None, seed: int = 0
 ) -> InputSpectrum:
-    """Measure the spectrum of a data set's inputs and the strength of its target's direction.
-
-    Notes
-    -----
-    Rows beyond 2e11 multiplications of the covariance are left out, which is said. Time
-    :math:`O(nd^2 + d^3)`, memory :math:`O(d^2)` beside one chunk. Backed by
-    ``tests/scale/test_inputs.py``.
-    """
+    """Measure the spectrum of a data set's inputs and the strength of its target's direction."""
+    # Time O(n d^2 + d^3), memory O(d^2) and one chunk.
     stream = from_arrays(data.X, data.y) if isinstance(data, Dataset) else data
     classes = _classes(data)
     name = name or str(getattr(data, "name", "data"))

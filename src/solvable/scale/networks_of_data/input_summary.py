@@ -33,55 +33,24 @@ class FeatureStrength:
 
 @dataclass(frozen=True)
 class InputSpectrum:
-    r"""Spectrum of a data set's inputs as the theory of scaling needs it.
+    """Spectrum of a data set's inputs as the theory of scaling needs it."""
 
-    A neuron with the prior :math:`w \sim \mathcal N(0, I/\mathrm{tr}\,\Sigma)` reaches the unit
-    feature :math:`w_* \cdot x` at the cost :math:`1/(2\lambda_0)`, and
-
-    .. math:: \lambda_0 = \frac{w_*^T \Sigma w_*}{|w_*|^2\,\mathrm{tr}\,\Sigma} ,
-
-    which is 1/d for white inputs.
-
-    Parameters
-    ----------
-    name : str
-        Of the data.
-    n_rows, n_columns : int
-        Rows measured, and columns that vary.
-    eigenvalues : ndarray
-        Of the covariance over its trace, falling.
-    features : tuple of FeatureStrength
-        One for each class, or one.
-    degrees : tuple of float
-        Share of the target's variance, on rows left out, that polynomials of degree 1, 2 and 3
-        explain.
-    degree_error : float
-        Standard error of these shares, by rows.
-    tail : TailFit or None
-        Power law of the eigenvalues; None if it cannot be asked for.
-    reason : str
-        Why there is no power law; empty if there is one.
-    notes : tuple of str
-        What was left out, as sentences without full stop.
-    n_inputs : tuple of (int, int), optional
-        Numbers of inputs that a model of these data may have: all columns, those that do not vary
-        included, without and with the columns that were dropped in reading.
-
-    Notes
-    -----
-    Made by :func:`measure_inputs`. Backed by ``tests/scale/test_inputs.py``.
-    """
+    # A neuron with the prior w ~ N(0, I / tr Sigma) reaches the unit feature w_* . x at the cost 1 / (2
+    # lambda_0), lambda_0 = w_*^T Sigma w_* / (|w_*|^2 tr Sigma), which is 1/d for white inputs.
 
     name: str
-    n_rows: int
-    n_columns: int
-    eigenvalues: np.ndarray
-    features: tuple[FeatureStrength, ...]
+    n_rows: int  # measured
+    n_columns: int  # that vary
+    eigenvalues: np.ndarray  # of the covariance over its trace, falling
+    features: tuple[FeatureStrength, ...]  # one for each class, or one
+    # share of the target's variance, on rows left out, explained to degree 1, 2 and 3
     degrees: tuple[float, ...]
-    degree_error: float
+    degree_error: float  # standard error of these shares
     tail: TailFit | None
-    reason: str
-    notes: tuple[str, ...] = ()
+    reason: str  # why there is no power law
+    notes: tuple[str, ...] = ()  # what was left out
+    # least and most inputs of a model of these data: all columns, without and with those dropped in
+    # reading
     n_inputs: tuple[int, int] | None = None
 
     def check_inputs(self, dimension: int) -> None:

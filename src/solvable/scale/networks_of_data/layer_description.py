@@ -20,44 +20,14 @@ FORMAT = "solvable-model"  # what a file of a description says that it is
 
 @dataclass(frozen=True)
 class ModelDescription:
-    r"""A model as the theory of scaling sees it: an input, hidden layers, a linear readout.
+    """A model as the theory of scaling sees it: an input, hidden layers, a linear readout."""
 
-    Widths are exponents of the input dimension, :math:`N = d^{\,n}` with
-    :math:`n = \log N / \log d`, as the simplest fraction within 0.01 of it.
-
-    Parameters
-    ----------
-    input_shape : tuple of int
-        Shape of one input, channels first; d is its product.
-    hidden : tuple of LayerSize
-        Hidden layers, first to last.
-    outputs : int
-        Units of the readout.
-    layers : tuple of dict
-        The list that describes it, as :func:`describe_layers` takes it and a file holds it.
-    notes : tuple of str
-        What was read otherwise than it stands, as sentences without full stop.
-    said : tuple of str
-        The same, of what the list does not tell: a file keeps it.
-
-    Notes
-    -----
-    Made by :func:`describe_module`, :func:`describe_layers` and :func:`read_model`. Backed by
-    ``tests/scale/test_modules.py``.
-
-    Examples
-    --------
-    >>> model = describe_layers(["linear 128", "relu", "linear 10"], input_shape=784)
-    >>> model.numbers, model.mapping()["layers"]
-    ({'d': 784, 'N': 128}, [{'width': '8/11', 'act': 'relu'}])
-    """
-
-    input_shape: tuple[int, ...]
-    hidden: tuple[LayerSize, ...]
-    outputs: int
-    layers: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    input_shape: tuple[int, ...]  # channels first; d is its product
+    hidden: tuple[LayerSize, ...]  # first to last
+    outputs: int  # units of the readout
+    layers: tuple[Mapping[str, Any], ...]  # as describe_layers takes them and a file holds them
+    notes: tuple[str, ...] = ()  # what was read otherwise than it stands
+    said: tuple[str, ...] = ()  # the same, of what the layers do not show: a file keeps it
 
     @property
     def dimension(self) -> int:
@@ -131,13 +101,13 @@ class ModelDescription:
         return path
 
 
-def near_fraction(value: float, tolerance: float = 0.01) -> Fraction:
-    """Fraction of least denominator within a tolerance of a number."""
+def near_fraction(value: float) -> Fraction:
+    """Fraction of least denominator within 0.01 of a number."""
     if not math.isfinite(value):
         raise InvalidParameter(f"an exponent is {value}; allowed: finite numbers.")
     for denominator in range(1, 101):
         near = Fraction(round(value * denominator), denominator)
-        if abs(near - Fraction(value)) <= tolerance:
+        if abs(near - Fraction(value)) <= 0.01:
             return near
     return Fraction(value).limit_denominator(100)
 

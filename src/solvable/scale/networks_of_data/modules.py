@@ -94,12 +94,7 @@ def describe_module(
 
 
 def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
-    """Read a description from JSON or TOML, or shapes of stored weights; nothing is executed.
-
-    Notes
-    -----
-    Backed by ``tests/scale/test_modules.py``.
-    """
+    """Read a description from JSON or TOML, or shapes of stored weights; nothing is executed."""
     path = check_path(path)
     if path.suffix.lower() in WEIGHTS:
         return _of_shapes(path, act)

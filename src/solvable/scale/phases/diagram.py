@@ -88,31 +88,15 @@ class Limit:
 
 @dataclass(frozen=True)
 class PhaseDiagram:
-    """Which pattern of feature learning costs the fewest samples, over two exponents.
+    """Which pattern of feature learning costs the fewest samples, over two exponents."""
 
-    Parameters
-    ----------
-    x, y : str
-        Symbols along the axes.
-    box : tuple
-        Ends of both axes.
-    point : dict of str to Fraction
-        Values of the other symbols.
-    cells : tuple of Cell
-        They cover the box without overlap, the largest first.
-    edges : tuple of Edge
-        Between them.
-    limits : tuple of Limit
-        Of validity.
-    """
-
-    x: str
+    x: str  # symbols of the axes
     y: str
-    box: Box
-    point: dict[str, Fraction]
-    cells: tuple[Cell, ...]
+    box: Box  # ends of both axes
+    point: dict[str, Fraction]  # values of the other symbols
+    cells: tuple[Cell, ...]  # they cover the box without overlap, the largest first
     edges: tuple[Edge, ...]
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[Limit, ...] = ()  # of validity
 
     @property
     def area(self) -> Fraction:
@@ -146,26 +130,12 @@ class PhaseDiagram:
 
 @dataclass(frozen=True)
 class PhaseLine:
-    """Which pattern costs the fewest samples along one exponent.
-
-    Parameters
-    ----------
-    x : str
-        Symbol along the axis.
-    box : tuple
-        Its ends.
-    point : dict of str to Fraction
-        Values of the other symbols.
-    cells : tuple of Cell
-        Segments, in order along the axis.
-    limits : tuple of Limit
-        Of validity.
-    """
+    """Which pattern costs the fewest samples along one exponent."""
 
     x: str
     box: Box
-    point: dict[str, Fraction]
-    cells: tuple[Cell, ...]
+    point: dict[str, Fraction]  # values of the other symbols
+    cells: tuple[Cell, ...]  # segments, in order along the axis
     limits: tuple[Limit, ...] = ()
 
     @property

@@ -24,11 +24,9 @@ Ends = Mapping[str, tuple[Fraction, Fraction]]
 
 
 def sample_forms(network: Description) -> Candidates:
-    """Patterns with the forms of their sample exponent: those of the energy and kappa's.
-
-    Gains are beyond one, be it by an infinitesimal: a pattern that ties only where it amplifies
-    nothing is another one.
-    """
+    """Patterns with the forms of their sample exponent: those of the energy and kappa's."""
+    # Gains are beyond one by an infinitesimal: a pattern that ties only where it amplifies nothing is
+    # another one.
     rows = energy_forms(network, least_gain=LinearForm.symbol(INFINITESIMAL))
     return [(name, tuple(form + network.kappa for form in forms)) for name, forms in rows]
 
@@ -126,7 +124,7 @@ def phases_of(
 
     Examples
     --------
-    >>> from solvable.scale.exponents.reading import network_of_flags
+    >>> from solvable.scale.exponents.network_reader import network_of_flags
     >>> line = phases_of(network_of_flags("erf:1", "he3"), "n", box={"n": (1, 7)})
     >>> [str(cell.form) for cell in line.cells], line.breakpoints
     (['(n+1)/2', '3'], (Fraction(5, 1),))

@@ -18,33 +18,19 @@ def solved(line: LinearForm, axes: Sequence[str]) -> tuple[str, LinearForm]:
 
 
 def equation(line: LinearForm, axes: Sequence[str]) -> str:
-    """The line on which a form is zero, solved for the first axis that it depends on.
-
-    >>> equation(LinearForm.parse("2*n1 - n2 - 1"), ["n1", "n2"])
-    'n1 = (n2+1)/2'
-    """
+    """Write the line on which a form is zero, as in n1 = (n2+1)/2, for the first axis in it."""
     symbol, form = solved(line, axes)
     return f"{symbol} = {form}"
 
 
 def power_equation(line: LinearForm, axes: Sequence[str]) -> str:
-    """The same line in powers of d.
-
-    >>> power_equation(LinearForm.parse("2*n1 - n2 - 1"), ["n1", "n2"])
-    'N_1 = sqrt(N_2 d)'
-    >>> power_equation(LinearForm.parse("n2 - 5"), ["n1", "n2"])
-    'N_2 = d^5'
-    """
+    """Write the same line in powers of d, as in N_1 = sqrt(N_2 d)."""
     symbol, form = solved(line, axes)
     return f"{power(symbol)} = {power_text(form)}"
 
 
 def power(symbol: str) -> str:
-    """The size whose exponent a symbol is: N_1 for n1; d^kappa where no letter is at hand.
-
-    >>> power("n1"), power("s"), power("kappa")
-    ('N_1', 'S', 'd^kappa')
-    """
+    """Write the size whose exponent a symbol is: N_1 for n1; d^kappa where no letter is at hand."""
     # Of single letters, d is the base and m a degree.
     letter = re.fullmatch(r"([a-ce-ln-z])_?(\d*)", symbol)
     if not letter:
@@ -53,13 +39,7 @@ def power(symbol: str) -> str:
 
 
 def power_text(form: LinearForm) -> str:
-    """Write d to a linear form as a product of powers: "(N_1 N_2 d)^(1/3)".
-
-    >>> power_text(LinearForm.parse("(n1 + n2 + 1)/3"))
-    '(N_1 N_2 d)^(1/3)'
-    >>> power_text(LinearForm.parse("3*n1/2 - 1"))
-    'sqrt(N_1^3 / d^2)'
-    """
+    """Write d to a linear form as a product of powers: (N_1 N_2 d)^(1/3), sqrt(N_1^3 / d^2)."""
     sizes = {power(symbol): slope for symbol, slope in form.coefficients}
     alone = LinearForm.of(form.constant)
     for symbol in sorted(form.symbols):

@@ -16,9 +16,8 @@ from solvable.scale.prefactors.pattern_sums import (
     LayerNumbers,
     Optimum,
     amplified,
-    best_neurons,
-    least,
     rest_range,
+    specialised,
 )
 from solvable.scale.prefactors.random_energy import softmax_response
 
@@ -28,12 +27,10 @@ LARGEST_SCALE = 30.0
 
 @dataclass(frozen=True)
 class AttentionBlock:
-    r"""Softmax attention of H heads over L tokens of dimension d.
+    """Softmax attention of H heads over L tokens of dimension d."""
 
-    :math:`f = L^{-1/2}\sum_h\sum_{ab}\mathrm{softmax}(XA_hX^\top)_{ab}\,w_h\cdot x_b` with entries
-    of A from N(0, 1/d^2) and w from N(0, I/(Hd)), and the target
-    :math:`y = L^{-1}\sum_{ab} x_{a1}x_{b2}x_{b3}`.
-    """
+    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, entries of A from N(0, 1/d^2), w from
+    # N(0, I/(H d)); target y = L^-1 sum_ab x_a1 x_b2 x_b3.
 
     dimension: float
     heads: float
@@ -75,21 +72,12 @@ class AttentionBlock:
             )
         lazy, spread = (0.0, 0.0) if one_route else (2 * half, d**-2)
 
-        def parts(place: np.ndarray) -> tuple[float, float, float]:
-            strength, rest = np.exp(place)
+        def head(strength: float, rest: float) -> tuple[float, float]:
             each = (d * d * strength**2 + (d * d - 1) * (rest - 1 - log(rest))) / 2
-            gain = (self.around(strength, spread, rest) - lazy / 2) / heads
-            neurons = best_neurons(each, lazy, gain, alignment, heads)
-            return neurons, neurons * each, alignment / (2 * (lazy + neurons * gain))
+            return each, (self.around(strength, spread, rest) - lazy / 2) / heads
 
         bounds = [(-log(d) - 6, log(8.0)), rest_range(frozen)]
-        grid = [[mu, r] for mu in np.linspace(*bounds[0], 25) for r in (-1.0, 0.0)]
-        grid.sort(key=lambda start: sum(parts(np.array(start))[1:]))
-        energy, place = least(lambda p: sum(parts(p)[1:]), bounds, grid[:2])
-        neurons, cost, left = (float(part) for part in parts(place))
-        strength, rest = (float(part) for part in np.exp(place))
-        numbers = LayerNumbers("Sp", 1, neurons, strength, rest)
-        return Optimum(energy, (numbers,), (("layer 1", cost), ("alignment", left)))
+        return specialised("Sp", heads, alignment, lazy, head, bounds, (-1.0, 0.0))
 
 
 @lru_cache(maxsize=16)

@@ -19,10 +19,8 @@ LARGEST_DIMENSION = 3_000.0
 def mode_moments(
     activation: str, degrees: tuple[int, ...], dimension: float, gain: float = 1.0
 ) -> np.ndarray:
-    r"""Moments :math:`E[c_i c_j]` of the overlaps of neurons of the prior, shape (degrees, degrees).
-
-    The component of a neuron along the target has the variance ``gain`` times that of the prior, 1/d.
-    """
+    """Moments E[c_i c_j] of the overlaps of neurons of the prior, shape (degrees, degrees)."""
+    # The component along the target has the variance gain / d.
     z, chance = fluctuations(gain / dimension, 32)
     # degrees of one parity: products are even
     z, chance = z[z > 0], 2 * chance[z > 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Literal
@@ -159,29 +159,43 @@ def two_layer(first: FirstLayer, sizes: Sizes, kind: Kind) -> Optimum:
         return Optimum(energy, (LayerNumbers("GP"),), (("alignment", energy),))
     if kind == "GFL":
         return amplified(width, sizes.alignment, first.diffuse, first.dimension)
-    d = first.dimension
     lazy = 0.0 if sizes.one_route else first.diffuse()
+    top = log(LARGEST_STRENGTH) if first.bounded else log(1e4) + log(sizes.alignment * width) / 4
+    return specialised(
+        kind,
+        width,
+        sizes.alignment,
+        lazy,
+        lambda u, r: (first.cost(u, r), first.squared(u, r) / width - lazy / width),
+        [(-log(first.dimension) / 2 - 6, max(top, 1.0)), rest_range(sizes.frozen)],
+        (-1.5, -0.4, 0.0),
+    )
+
+
+def specialised(
+    kind: Kind,
+    width: float,
+    alignment: float,
+    lazy: float,
+    neuron: Callable[[float, float], tuple[float, float]],
+    bounds: list[tuple[float, float]],
+    rests: Sequence[float],
+) -> Optimum:
+    """Least energy of M neurons at (u, r), the others lazy; ``neuron`` is the cost and gain of one."""
 
     def parts(place: np.ndarray) -> tuple[float, float, float]:
-        u, r = np.exp(place)
-        each, gain = first.cost(u, r), first.squared(u, r) / width
-        # what is not specialised stays lazy
-        gain -= lazy / width
-        neurons = (
-            max(width, 1.0)
-            if kind == "Mag"
-            else best_neurons(each, lazy, gain, sizes.alignment, width)
-        )
-        return neurons, neurons * each, sizes.alignment / (2 * (lazy + neurons * gain))
+        each, gain = neuron(*np.exp(place))
+        neurons = max(width, 1.0)
+        if kind != "Mag":
+            neurons = best_neurons(each, lazy, gain, alignment, width)
+        return neurons, neurons * each, alignment / (2 * (lazy + neurons * gain))
 
-    top = log(LARGEST_STRENGTH) if first.bounded else log(1e4) + log(sizes.alignment * width) / 4
-    bounds = [(-log(d) / 2 - 6, max(top, 1.0)), rest_range(sizes.frozen)]
-    grid = [[u, r] for u in np.linspace(*bounds[0], 25) for r in (-1.5, -0.4, 0.0)]
+    grid = [[u, r] for u in np.linspace(*bounds[0], 25) for r in rests]
     grid.sort(key=lambda start: sum(parts(np.array(start))[1:]))
-    energy, place = least(lambda p: sum(parts(p)[1:]), bounds, grid[:3])
-    neurons, layer, alignment = (float(part) for part in parts(place))
+    energy, place = least(lambda p: sum(parts(p)[1:]), bounds, grid[: len(rests)])
+    neurons, layer, left = (float(part) for part in parts(place))
     numbers = LayerNumbers(kind, 1, neurons, float(np.exp(place[0])), float(np.exp(place[1])))
-    return Optimum(energy, (numbers,), (("layer 1", layer), ("alignment", alignment)))
+    return Optimum(energy, (numbers,), (("layer 1", layer), ("alignment", left)))
 
 
 def rest_range(frozen: bool) -> tuple[float, float]:

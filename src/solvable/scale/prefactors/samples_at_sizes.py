@@ -35,31 +35,14 @@ from solvable.scale.prefactors.pattern_sums import (
 
 @dataclass(frozen=True)
 class PatternNumbers:
-    """A pattern at given sizes.
+    """A pattern at given sizes."""
 
-    Parameters
-    ----------
-    name : str
-        As in the exponents' table, such as "Sp(1)-GP".
-    energy : float
-        Least value of its sum.
-    samples : float
-        P* = 2 kappa E / k.
-    factor : float
-        Energy over that of the winner.
-    layers : tuple of LayerNumbers
-        Kind, feature, neurons M, strength mu, power r of their other weights over that of the
-        prior, gain D.
-    parts : tuple of (str, float)
-        What each layer costs, and the alignment term.
-    """
-
-    name: str
-    energy: float
-    samples: float
-    factor: float
+    name: str  # such as "Sp(1)-GP"
+    energy: float  # least value of its sum
+    samples: float  # P* = 2 kappa E / k
+    factor: float  # energy over that of the winner
     layers: tuple[LayerNumbers, ...]
-    parts: tuple[tuple[str, float], ...]
+    parts: tuple[tuple[str, float], ...]  # what each layer costs, and the alignment term
 
 
 @dataclass(frozen=True)
@@ -219,21 +202,11 @@ def is_quick(network: Network) -> bool:
 
 @dataclass(frozen=True)
 class Tie:
-    """Patterns whose exponents tie, by their energies at large proportional widths.
+    """Patterns whose exponents tie, by their energies at large proportional widths."""
 
-    Parameters
-    ----------
-    dimension : float
-        d at which the sums are compared, its widths the powers that the network has.
-    exponent : Fraction
-        Of the energy.
-    patterns : tuple of PatternNumbers
-        The cheapest first.
-    """
-
-    dimension: float
-    exponent: Fraction
-    patterns: tuple[PatternNumbers, ...]
+    dimension: float  # d; widths are the powers of it that the network has
+    exponent: Fraction  # of the energy
+    patterns: tuple[PatternNumbers, ...]  # the cheapest first
 
     @property
     def coefficients(self) -> dict[str, float]:

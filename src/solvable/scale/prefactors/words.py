@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from solvable.plots.tables import Column, Table
+from solvable.scale.exponents.linear_forms import power
 from solvable.scale.prefactors.pattern_sums import LayerNumbers
 from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie
 
@@ -19,14 +20,14 @@ def number_table(found: Numbers) -> Table:
         title="Patterns at these sizes",
     )
     for row in found.patterns:
-        told = [layer_words(layer) for layer in row.layers]
-        table.add(row.name, size(row.energy), size(row.samples), f"{row.factor:.3g}", *told)
+        texts = [layer_words(layer) for layer in row.layers]
+        table.add(row.name, size(row.energy), size(row.samples), f"{row.factor:.3g}", *texts)
     if found.exact is not None:
         exact = found.exact
         samples = found.winner.samples * exact.energy / found.winner.energy
-        told = [layer_words(LayerNumbers("Sp", 1, exact.neurons, exact.strength, exact.rest))]
+        texts = [layer_words(LayerNumbers("Sp", 1, exact.neurons, exact.strength, exact.rest))]
         factor = exact.energy / found.winner.energy
-        table.add("exact", size(exact.energy), size(samples), f"{factor:.3g}", *told)
+        table.add("exact", size(exact.energy), size(samples), f"{factor:.3g}", *texts)
     return table
 
 
@@ -66,14 +67,12 @@ def number_sentences(found: Numbers) -> list[str]:
 def tie_sentence(tie: Tie) -> str:
     """Which of the patterns that tie in exponents is cheapest, and by how much."""
     rows = list(tie.coefficients.items())
-    power = f"d^{tie.exponent}" if tie.exponent.denominator == 1 else f"d^({tie.exponent})"
-    power = "d" if tie.exponent == 1 else power
-    told = [f"{name} {value:.4g}" for name, value in rows[1:6]]
+    texts = [f"{name} {value:.4g}" for name, value in rows[1:6]]
     more = f" and {len(rows) - 6} more" if len(rows) > 6 else ""
     name, value = rows[0]
     return (
         f"Exponents tie; with prefactors, at d = {tie.dimension:g}, {name} has the least energy, "
-        f"{value:.4g} {power}, before {', '.join(told)}{more}."
+        f"{value:.4g} {power('d', tie.exponent)}, before {', '.join(texts)}{more}."
     )
 
 

@@ -8,25 +8,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from solvable.arrays import check_integer
 from solvable.data.weights import StoredArray, iter_weights
-from solvable.diagnose.attention.file import AttentionRequest, attention_in, each_head
-from solvable.diagnose.attention.pairs import heads_of
+from solvable.diagnose.attention.heads_of_file import AttentionRequest, attention_in, each_head
+from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, HeadDiagnosis, MatrixDiagnosis
 from solvable.diagnose.matrix import diagnose_matrix
 from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.plots.words import counted
 
 
 def diagnose_file(
     path: str | Path,
     *,
     initial: str | Path | None = None,
-    tied: bool = False,
     heads: int | None = None,
     workers: int = 1,
     seed: int = 0,
@@ -39,9 +39,6 @@ def diagnose_file(
         ``.safetensors``, ``.npz`` or ``.npy``.
     initial : str or Path, optional
         Weights before training, under the same names: their difference is diagnosed as well.
-    tied : bool
-        Whether to diagnose the product of each matrix with itself, as a quadratic network learns
-        it.
     heads : int, optional
         Attention heads, by which fused projections that hold them in turn are split; default what
         the metadata of the file or ``config.json`` next to it give.
@@ -76,7 +73,7 @@ def diagnose_file(
         before = {stored.name: stored for stored in split_arrays(iter_weights(initial), known)}
     missing = initial is not None
     arrays = split_arrays(iter_weights(path), known)
-    tasks = ((stored, before.get(stored.name), missing, tied, seed) for stored in arrays)
+    tasks = ((stored, before.get(stored.name), missing, seed) for stored in arrays)
     if workers == 1:
         for task in tasks:
             yield _diagnose_stored(*task)
@@ -91,7 +88,6 @@ def _diagnose_stored(
     stored: StoredArray,
     before: StoredArray | None,
     missing: bool,
-    tied: bool,
     seed: int,
 ) -> MatrixDiagnosis:
     if len(stored.shape) == 1:
@@ -115,7 +111,6 @@ def _diagnose_stored(
         dtype=stored.dtype,
         precision=stored.precision,
         initial=start,
-        tied=tied,
         seed=seed,
     )
     note = (f"initial weights: {refusal}",) if refusal else ()
@@ -143,15 +138,32 @@ def split_file(path: Path, heads: int | None = None) -> list[StoredArray]:
     return list(split_arrays(stored_arrays(path), heads_of(path, heads)))
 
 
-def count_matrices(arrays: Sequence[StoredArray]) -> int:
-    """Arrays that are no vectors."""
-    return sum(len(array.shape) > 1 for array in arrays)
-
-
 def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
     """Processes that pay: starting one takes seconds, about as long as four small matrices."""
     cost = sum(_cost(array.shape) for array in arrays)
-    return max(1, min(workers, count_matrices(arrays), int(cost / 4.0)))
+    matrices = sum(len(array.shape) > 1 for array in arrays)
+    return max(1, min(workers, matrices, int(cost / 4.0)))
+
+
+class Announced(NamedTuple):
+    """What the headers of the files announce."""
+
+    text: str  # "model.npz: 3 matrices, 2 workers"
+    attention: str  # request and heads where there are pairs of query and key; for a fingerprint
+
+
+def announced(
+    path: Path, initial: Path | None, request: AttentionRequest, workers: int
+) -> Announced:
+    """Read the headers; raises for what cannot be read or was asked and is not there."""
+    arrays = stored_arrays(path)
+    if initial is not None:
+        stored_arrays(initial)
+    attention = attention_in(path, arrays, request)
+    parts = split_file(path, request.heads)
+    matrices = counted(sum(len(array.shape) > 1 for array in parts), "matrix", "matrices")
+    text = f"{path.name}: {matrices}, {counted(useful_workers(arrays, workers), 'worker')}"
+    return Announced(text, f" {request} {attention.heads}" if attention.pairs else "")
 
 
 def diagnose_whole(

@@ -12,7 +12,7 @@ from solvable.errors import InvalidParameter
 from solvable.models.two_layer_posterior.overlap import kernel_diagonal
 from solvable.plots.tables import Column, Table
 from solvable.scale.exponents.least_energy import Forward
-from solvable.scale.exponents.linear_forms import LinearForm, about
+from solvable.scale.exponents.linear_forms import LinearForm, about, power
 from solvable.scale.exponents.network import Network
 from solvable.scale.exponents.numerical_sizes import without_coefficients
 from solvable.scale.exponents.patterns import LayerPattern, check_reachable
@@ -20,7 +20,6 @@ from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
 from solvable.scale.prefactors.lazy_kernels import lazy_alignment
 from solvable.scale.prefactors.samples_at_sizes import Numbers, is_quick, numbers_of
 from solvable.scale.prefactors.words import size
-from solvable.scale.words import power
 
 DEGREES = (1, 2, 3)
 """Targets of which an overview is given where none is named."""
@@ -75,7 +74,7 @@ class Overview:
         number = f"c * {_short(row.power)}" if row.samples is None else _short(row.samples)
         lazy = "" if row.lazy_samples is None else _short(row.lazy_samples)
         powers = [
-            power("d", LinearForm.of(value)) if value is not None else ""
+            power("d", value) if value is not None else ""
             for value in (row.exponent, row.lazy_exponent)
         ]
         if self.rounded:
@@ -153,12 +152,7 @@ def overview_of(
     kappa: float | None = None,
     sums: Numbers | None = None,
 ) -> Overview:
-    """Orders of magnitude of the samples that targets of several degrees need.
-
-    Notes
-    -----
-    Backed by ``tests/scale/test_overview.py``.
-    """
+    """Orders of magnitude of the samples that targets of several degrees need."""
     ridge = float(dimension ** float(network.kappa.constant)) if kappa is None else kappa
     held = {"d": float(dimension)} | dict(sizes or {}) | {"kappa": ridge}
     white = replace(network, inputs=((1, LinearForm.of(-1)),))

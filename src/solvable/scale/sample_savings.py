@@ -1,4 +1,4 @@
-"""What to change to need fewer samples: every change is computed, and told only if it saves."""
+"""What to change to need fewer samples: every change is computed, and listed if it saves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from solvable.errors import InvalidParameter
 from solvable.scale.exponents.activations import find_activation
-from solvable.scale.exponents.linear_forms import LinearForm, about
+from solvable.scale.exponents.linear_forms import LinearForm, about, power
 from solvable.scale.exponents.network import (
     MOST_EXPONENT,
     MOST_LAYERS,
@@ -27,7 +27,6 @@ from solvable.scale.exponents.sample_exponent import (
 )
 from solvable.scale.phases.diagram import Candidates, PhaseLine, phase_line
 from solvable.scale.phases.exponent_ranges import sample_forms
-from solvable.scale.words import power
 
 ONE = LinearForm.of(1)
 FARTHEST = Fraction(4)
@@ -49,6 +48,7 @@ class _Size:
 
     symbol: str
     least: Fraction  # below it the theory does not hold
+    most: Fraction  # as far as it is tried
     smaller: str  # "Narrow layer 2: d^{0} fewer neurons"
     larger: str
     unit: str  # "a width of"
@@ -71,7 +71,7 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
 
     Examples
     --------
-    >>> from solvable.scale.exponents.reading import network_of_flags
+    >>> from solvable.scale.exponents.network_reader import network_of_flags
     >>> for sentence in suggestions(network_of_flags("erf:2", "he3")):
     ...     print(sentence)
     Add a layer of d erf neurons after layer 1: exponent 1 instead of 3/2.
@@ -100,8 +100,7 @@ def _sizes(found: Scaling) -> Iterator[Suggestion]:
     if isinstance(network, Network) and is_deep(network):
         return
     for size in _sizes_of(network, found.point):
-        here = found.point[size.symbol]
-        ends = [size.least, here, min(here + FARTHEST, max(here, LARGEST))]
+        ends = [size.least, found.point[size.symbol], size.most]
         rows = [
             (name, tuple(form + kappa for form in forms))
             for name, forms in forms_along(network, size.symbol, ends)
@@ -110,28 +109,23 @@ def _sizes(found: Scaling) -> Iterator[Suggestion]:
 
 
 def _sizes_of(network: Description, point: dict[str, Fraction]) -> Iterator[_Size]:
-    for symbol in point:
+    for symbol, here in point.items():
+        least, most = Fraction(0), min(here + FARTHEST, max(here, LARGEST))
         if isinstance(network, Network):
             number = int(symbol[1:] or 1)
-            reach = network.layers[number - 1].reach.constant
-            less = f"Narrow layer {number}: d^x fewer neurons"
-            yield _Size(symbol, reach, less, f"Widen layer {number}: d^x more neurons", "neurons")
+            least, unit = network.layers[number - 1].reach.constant, "neurons"
+            less, more = f"Narrow layer {number}", f"Widen layer {number}"
         elif isinstance(network, Attention):
             words = {"h": ("heads", "Take fewer heads", "Take more heads")}
-            unit, less, more = words.get(
-                symbol, ("tokens", "Shorten the context", "Lengthen the context")
-            )
-            zero = Fraction(0)
-            yield _Size(symbol, zero, f"{less}: d^x fewer {unit}", f"{more}: d^x more {unit}", unit)
+            other = ("tokens", "Shorten the context", "Lengthen the context")
+            unit, less, more = words.get(symbol, other)
         else:
             name = next(name for name, _ in network.sizes if name.lower() == symbol)
-            yield _Size(
-                symbol,
-                Fraction(0),
-                f"Make {name} smaller: d^x less",
-                f"Make {name} larger: d^x more",
-                "",
-            )
+            less, more = f"Make {name} smaller: d^x less", f"Make {name} larger: d^x more"
+            yield _Size(symbol, least, most, less, more, "")
+            continue
+        less, more = f"{less}: d^x fewer {unit}", f"{more}: d^x more {unit}"
+        yield _Size(symbol, least, most, less, more, unit)
 
 
 def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterator[Suggestion]:
@@ -139,14 +133,13 @@ def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterato
     if not any(size.symbol in form.symbols for _, forms in rows for form in forms):
         return
     here = point[size.symbol]
-    ranges = []
-    if here < LARGEST:
-        ranges.append((here, min(here + FARTHEST, LARGEST), size.larger, "up to"))
-    if size.least < here:
-        ranges.append((size.least, here, size.smaller, "down to"))
-    for low, high, words, until in ranges:
-        line = phase_line(rows, size.symbol, box={size.symbol: (low, high)}, point=point)
-        yield from _least(line, here, size, words, until)
+    for low, high, words, until in (
+        (here, size.most, size.larger, "up to"),
+        (size.least, here, size.smaller, "down to"),
+    ):
+        if low < high:
+            line = phase_line(rows, size.symbol, box={size.symbol: (low, high)}, point=point)
+            yield from _least(line, here, size, words, until)
 
 
 def _least(
@@ -177,7 +170,7 @@ def _least(
 
 
 def _size(exponent: Fraction) -> str:
-    return "O(1)" if exponent == 0 else power("d", LinearForm.of(exponent))
+    return "O(1)" if exponent == 0 else power("d", exponent)
 
 
 def _ridge(network: Description) -> Iterator[Suggestion]:
@@ -248,17 +241,9 @@ def _patches(network: Network) -> Iterator[Suggestion]:
     size = _Size(
         "s",
         Fraction(0),
+        network.layers[1].reach.constant if len(network.layers) > 1 else Fraction(1),
         "If the target is a sum over smaller patches, take them: d^x fewer inputs",
         "If the target is a sum over larger patches, take them: d^x more inputs",
         "inputs",
     )
-    widest = network.layers[1].reach.constant if len(network.layers) > 1 else Fraction(1)
-    if not any("s" in form.symbols for _, forms in rows for form in forms):
-        return
-    for low, high, words, until in (
-        (Fraction(0), here, size.smaller, "down to"),
-        (here, widest, size.larger, "up to"),
-    ):
-        if low < high:
-            line = phase_line(rows, "s", box={"s": (low, high)})
-            yield from _least(line, here, size, words, until)
+    yield from _along(rows, size, {"s": here})

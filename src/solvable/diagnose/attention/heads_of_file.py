@@ -9,8 +9,8 @@ from typing import Any
 
 from solvable.arrays import check_integer
 from solvable.data.weights import StoredArray, iter_weights
-from solvable.diagnose.attention.law import diagnose_head
-from solvable.diagnose.attention.pairs import (
+from solvable.diagnose.attention.product_law import diagnose_head
+from solvable.diagnose.attention.query_key_arrays import (
     AttentionPair,
     Heads,
     asked_pairs,

@@ -154,17 +154,12 @@ def _of_threshold(row: HeadDiagnosis, fit: BulkFit, factors: Factors, unit: floa
             f"threshold (p = {fit.p_value:.2f})."
         ),
         learned=fit.n_outliers,
-        noise=_estimate(fit.noise, fit.noise_error, unit),
-        threshold=_estimate(fit.shrinkage, fit.shrinkage_error, unit),
+        noise=Estimate.of(fit.noise, fit.noise_error, unit, least=0.0),
+        threshold=Estimate.of(fit.shrinkage, fit.shrinkage_error, unit, least=0.0),
         features=features_of(fit, unit),
         p_value=fit.p_value,
         expected=expected[expected > 0] * unit,
     )
-
-
-def _estimate(value: float, error: float, unit: float) -> Estimate:
-    reach = 1.959964 * error
-    return Estimate(value * unit, max(value - reach, 0.0) * unit, (value + reach) * unit)
 
 
 def _of_product(
@@ -194,7 +189,7 @@ def _of_product(
         phase=phase,
         reason=reason.strip(),
         learned=count,
-        noise=_estimate(noise, noise * fit.norm_error, unit) if fit.stands else None,
+        noise=Estimate.of(noise, noise * fit.norm_error, unit, least=0.0) if fit.stands else None,
         features=strengths(factors, product, count, unit, seed) if fit.stands else (),
         p_value=fit.p_value,
         rest_symmetry=None if factors.tied else fit.symmetry,
@@ -264,12 +259,10 @@ def strengths(
     rest = product.values[count : product.rank]
     found = [_behind(x, rest, factors) for x in product.values[:count]]
     errors = _spread(factors, product, count, np.array([s for s, *_ in found]), seed)
-    features = []
-    for x, (s, short, long), error in zip(product.values, found, errors, strict=False):
-        reach = 1.959964 * error
-        strength = Estimate(s * unit, max(s - reach, 0.0) * unit, (s + reach) * unit)
-        features.append(Feature(float(x) * unit, strength, short, long))
-    return tuple(features)
+    return tuple(
+        Feature(float(x) * unit, Estimate.of(s, error, unit, least=0.0), short, long)
+        for x, (s, short, long), error in zip(product.values, found, errors, strict=False)
+    )
 
 
 def _behind(x: float, rest: np.ndarray, factors: Factors) -> tuple[float, float, float]:

@@ -21,6 +21,7 @@ from solvable.scale.exponents.network import (
     Network,
     OwnMonomials,
 )
+from solvable.scale.exponents.numerical_sizes import read_words
 
 
 def read_network(source: str | Path | Mapping[str, Any]) -> Description:
@@ -88,31 +89,6 @@ def target_of(word: str) -> dict[str, int]:
     return {"hermite" if match[1] == "he" else "parity": int(match[2])}
 
 
-def describe(
-    source: str | Path | Mapping[str, Any] | None,
-    *,
-    layers: str | None = None,
-    target: str | None = None,
-    readout: str | None = None,
-    kappa: str | None = None,
-) -> Description:
-    """The network of a file or of flags, not of both."""
-    flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
-    given = [name for name, value in flags.items() if value is not None]
-    if source is not None:
-        if given:
-            raise InvalidParameter(
-                f"{source} and {', '.join(given)} are given; allowed: a description, or flags. "
-                "Write them into the description."
-            )
-        return read_network(source)
-    if layers is None or target is None:
-        raise InvalidParameter(
-            "scale needs a file, or layers and target, as in solvable scale --layers erf:1 --target he3."
-        )
-    return network_of_flags(layers, target, readout or "standard", kappa or "0")
-
-
 def values_of(given: Mapping[str, Any]) -> dict[str, Fraction]:
     """Exact numbers for symbols."""
     found = {}
@@ -128,27 +104,19 @@ def values_of(given: Mapping[str, Any]) -> dict[str, Fraction]:
 
 def read_assignments(text: str | None) -> dict[str, Fraction]:
     """``n1=1,n2=3/2`` as exact numbers."""
-    found: dict[str, str] = {}
-    for word in filter(None, map(str.strip, (text or "").split(","))):
-        name, equals, value = (part.strip() for part in word.partition("="))
-        if not (name and equals and value) or name in found:
-            raise InvalidParameter(
-                f"{word[:60]!r} is no value; allowed: each symbol once, as in n1=1,n2=3/2."
-            )
-        found[name] = value
-    return values_of(found)
+    allowed = "each symbol once, as in n1=1,n2=3/2"
+    return values_of(read_words(text, "value", allowed)) if text else {}
 
 
 def read_ranges(text: str | None) -> dict[str, tuple[Fraction, Fraction]]:
     """``n1=1:7,n2=0:4`` as ends of axes."""
+    allowed = "each symbol once, as in n1=1:7,n2=1:7"
+    words = read_words(text, "range", allowed) if text else {}
     ends: list[dict[str, str]] = [{}, {}]
-    for word in filter(None, map(str.strip, (text or "").split(","))):
-        name, _, values = (part.strip() for part in word.partition("="))
-        low, colon, high = (part.strip() for part in values.partition(":"))
-        if not (name and low and colon and high) or name in ends[0]:
-            raise InvalidParameter(
-                f"{word[:60]!r} is no range; allowed: each symbol once, as in n1=1:7,n2=1:7."
-            )
+    for name, value in words.items():
+        low, _, high = (part.strip() for part in value.partition(":"))
+        if not (low and high):
+            raise InvalidParameter(f"'{name}={value:.60}' is no range; allowed: {allowed}.")
         ends[0][name], ends[1][name] = low, high
     lows, highs = map(values_of, ends)
     return {name: (lows[name], highs[name]) for name in lows}

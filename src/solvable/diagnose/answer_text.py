@@ -1,0 +1,41 @@
+"""The diagnoses of a file as the command line prints them, composed in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from solvable.diagnose import words
+from solvable.diagnose.attention import words as attention
+from solvable.diagnose.diagnosis import Diagnosed
+from solvable.diagnose.report import DiagnoseFiles
+from solvable.diagnose.tables import matrix_table
+from solvable.plots.prose import Part, section
+from solvable.plots.tables import Cell, Table, window
+
+
+def diagnosis_text(found: Diagnosed, files: DiagnoseFiles, stream: Any) -> list[Part]:
+    """Tables and sentences in the width of the stream's window, and the files that hold them."""
+    width = window(stream)
+    parts: list[Part] = [Cell(f"{found.name}: {words.subject(found)}", "bold")]
+    if found.fitted:
+        table, dropped = matrix_table(found, width)
+        parts += _shown(table, width, words.legend(found))
+        if dropped:
+            out = f"Not shown in a window of this width: {', '.join(dropped)}."
+            parts.append(Cell(out, "dim"))
+    parts += section("What did the matrices learn?", ())
+    parts += [Cell(words.headline(found)), *(Cell(f"- {row}") for row in words.meanings(found))]
+    if sentences := attention.sentences(found):
+        title, *answers = section(attention.QUESTION, sentences, single=True)[1:]
+        parts += ["", title]
+        if found.heads:
+            parts += [*_shown(attention.head_table(found), width, [attention.legend()]), ""]
+        parts += answers
+    for title, rows in words.sections(found):
+        parts += section(title, rows, single=True)
+    return [*parts, "", f"report   {files.report}", f"result   {files.result}"]
+
+
+def _shown(table: Table, width: int | None, legend: list[str]) -> list[Part]:
+    """A table between empty lines, and what its columns mean."""
+    return ["", table if width else table.to_text(), "", *(Cell(row, "dim") for row in legend)]

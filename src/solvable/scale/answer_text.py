@@ -1,0 +1,71 @@
+"""An answer as the command line prints it, composed in one call: text, or JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from solvable.plots.prose import Part, section
+from solvable.plots.tables import Cell
+from solvable.scale import words
+from solvable.scale.answers import Answer
+from solvable.scale.comparison import Comparison
+from solvable.scale.prefactors import words as number_words
+from solvable.scale.report import ScaleFiles, phase_tables
+
+
+def answer_text(answer: Answer, *, symbolic: bool, files: ScaleFiles | None) -> list[Part]:
+    """Sentences and tables of an answer, and the files that hold it if there are any."""
+    parts = (
+        _of_network(answer, symbolic=symbolic or not (answer.found[0].winners or answer.phases))
+        if answer.comparison is None
+        else _of_comparison(answer.comparison)
+    )
+    if answer.advice:
+        parts += section("What to change to need fewer samples", answer.advice)
+    if answer.phases is not None:
+        parts += section("Phases", ())
+        for table in phase_tables(answer):
+            parts += ["", table]
+    if files is not None:
+        parts += ["", f"report   {files.report}", f"result   {files.result}"]
+        parts += [f"figure   {path}" for path in files.figures]
+    return parts
+
+
+def answer_json(answer: Answer, *, symbolic: bool, files: ScaleFiles | None) -> dict[str, Any]:
+    """The same as ``--json`` prints it."""
+    table = {"table": words.symbolic_rows(answer.found[0])} if symbolic else {}
+    return answer.to_dict() | table | ({"files": files.to_dict()} if files else {})
+
+
+def _of_comparison(comparison: Comparison) -> list[Part]:
+    count = f"{len(comparison.titles)} networks"
+    parts: list[Part] = [Cell("Comparison", "bold"), Cell(count, "dim")]
+    for title, found in zip(comparison.titles, comparison.found, strict=True):
+        parts += ["", Cell(f"{title}: {words.subject(found.network)}")]
+        parts.append(Cell(words.headline(found)))
+    parts += section("Which needs the fewest samples?", comparison.sentences())
+    return parts + (section("Warnings", comparison.warnings) if comparison.warnings else [])
+
+
+def _of_network(answer: Answer, *, symbolic: bool) -> list[Part]:
+    found, tie, sums = answer.found[0], answer.tie, answer.sums
+    parts: list[Part] = [Cell("Scaling", "bold"), Cell(words.subject(found.network), "dim")]
+    if answer.real is not None:
+        parts += section("What was read and measured", answer.real.words(numbers=sums is not None))
+    if answer.overview is not None:
+        sentences = (Cell(f"- {row}") for row in answer.overview.sentences())
+        parts += ["", answer.overview.table(), "", *sentences]
+    parts += section(words.headline(found), ())
+    if found.winners:
+        parts += ["", words.pattern_table(found)]
+        if tie is not None:
+            parts += ["", Cell(number_words.tie_sentence(tie))]
+        first = answer.cheapest
+        parts += section(f"What the layers do ({first.name})", words.winner_sentences(found, first))
+    if symbolic:
+        parts += ["", words.symbolic_table(found)]
+    if sums is not None:
+        parts += ["", number_words.number_table(sums), ""]
+        parts += [Cell(row) for row in number_words.number_sentences(sums)]
+    return parts + (section("Warnings", answer.warnings) if answer.warnings else [])
