@@ -139,8 +139,8 @@ CLAIMS = (
         "recovery-crossing", "Half of the representation is found at the predicted number of samples.",
         "derived", estimate=crossing_place, apart=ALONG, within=0.2,
         because="0.2 in the logarithm: interpolation between sizes a factor of two apart.", power=0.2,
-        missing="in no curve does the subspace overlap pass one half between two sample sizes a factor of "
-        "two apart; add samples around crossing_samples from `solvable theory`",
+        missing="in no curve does the subspace overlap pass one half between two sample sizes a factor "
+        "of two apart; add samples around crossing_samples from `solvable theory`",
     ),
     Estimate(
         "recovery-scaling",

@@ -16,7 +16,7 @@ PRESETS = {
             "samples": (4_100, 8_200, 16_400, 32_800, 65_600),
             "kernel_samples": (8_200,),
         },
-        replicates=3,
+        replicates=5,
     ),
     "four-layers": Preset(
         "d = 40, four layers of widths 40, 4, 1: the first representation before the second; about "
