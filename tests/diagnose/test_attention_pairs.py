@@ -155,7 +155,7 @@ def test_a_query_without_its_key_is_told(tmp_path, factors):
 @pytest.mark.parametrize(
     ("pair", "heads", "words"),
     [
-        (("q", "none"), 2, "there is no array 'none'; the file has q, k, narrow, three"),
+        (("q", "none"), 2, "there is no array 'none'; the file has q, k, narrow and three"),
         (("q", "narrow"), 2, "do not multiply: they are 32 x 48 and 24 x 48"),
         (("q", "k"), 5, "5 heads do not divide the 32 outputs"),
         (("three", "k"), 2, "has the shape (2, 3, 4)"),

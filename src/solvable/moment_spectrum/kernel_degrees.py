@@ -57,7 +57,7 @@ def best_kernel_error(
     --------
     >>> energies = {2: 0.1, 4: 1.1}
     >>> best_kernel_error(samples=np.array([0, 820, 13_120]), dimension=40, energies=energies).round(3)
-    array([1.   , 0.911, 0.823])
+    array([1.   , 0.911, 0.819])
     """
     n = np.asarray(samples, dtype=np.float64)
     whole = float(sum(energy for degree, energy in energies.items() if degree > 0))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.frame.claims import OUTCOMES, Verdict
+from solvable.frame.claims import OUTCOMES, WEAK, Verdict
 from solvable.frame.points import Point
 from solvable.frame.power import PowerRow
 from solvable.plots.numbers import MISSING, format_number, format_with_error
@@ -97,6 +97,8 @@ def power_table(rows: Sequence[PowerRow]) -> Table:
         never = MISSING if row.status in ("not testable", "error") else "never"
         shown = [never if x is None else format_number(x, 2) for x in ends]
         status = row.status if row.passes or row.error else "not testable"
+        if status == "holds" and row.notices is not None and row.notices > WEAK:
+            status = "holds weakly"
         table.add(verdict_cell(status), row.claim, *shown, row.chance)
     return table
 

@@ -7,7 +7,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.system import system
-from solvable.theory import neighbour_mixing
+from solvable.moment_spectrum.neighbour_mixing import neighbour_mixing
 
 
 def test_mixing_of_simulated_neighbours() -> None:

@@ -128,7 +128,7 @@ def predict_sequential(
     ...     weights=np.arange(1, 17) ** -1.0, n_features_total=465, samples=[64 * 465, 256 * 465]
     ... )
     >>> prediction.normalised_mse.round(1), prediction.recovered.sum(axis=1)
-    (array([0.2, 0.1]), array([ 8, 16]))
+    (array([0.2, 0.1]), array([ 6, 16]))
     """
     check_positive(n_features_total=n_features_total)
     strengths = np.asarray(weights, dtype=np.float64)
