@@ -95,7 +95,9 @@ def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> Spe
         blank = xp.concat([strengths, 0 * hidden])
         vectors = xp.concat([inside, outside], axis=1)
         return SpectralEstimate(np.inf, float(n), np.inf, 0.0, blank, vectors)
-    logarithm = brentq(lambda place: excess(np.exp(place)), np.log(low), np.log(high), xtol=1e-13)
+    logarithm = brentq(
+        lambda place: excess(float(np.exp(place))), np.log(low), np.log(high), xtol=1e-13
+    )
     epsilon = float(np.exp(logarithm))
     threshold = regularisation * epsilon
     # delta = 2 epsilon |r| / d
