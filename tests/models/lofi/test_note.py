@@ -218,7 +218,7 @@ def factor_of(mnist, seed):
     """Factor of the ReLU kernel of 1,000 images, and their centred labels."""
     train, _ = split(mnist, seed, 1000, 0)
     X = (mnist.X[train] - mnist.X[train].mean()) / mnist.X[train].std()
-    chain = KernelChain(("relu",), (float(np.mean(np.sum(X**2, axis=1))),))
+    chain = KernelChain(("relu",), (float(np.mean(np.sum(X**2, axis=1))),), (0.0,))
     y = np.where(mnist.y[train].astype(int) % 2, 1.0, -1.0)
     return factorise_kernel(chain(X, X)).rows, y - y.mean()
 
