@@ -74,7 +74,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Advice:
-    """What a cut at the edge of the bulk would keep, and the predicted error of the matrix."""
+    """Squared norm that a cut at the edge of the bulk keeps, and the predicted error of the matrix."""
 
     # Errors are Frobenius distances of the matrix, as an estimate, from the signals behind it. They are
     # not the loss of the network.

@@ -146,7 +146,7 @@ def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
 
 
 class Announced(NamedTuple):
-    """What the headers of the files announce."""
+    """Summary of the headers of the files."""
 
     text: str  # "model.npz: 3 matrices, 2 workers"
     attention: str  # request and heads where there are pairs of query and key; for a fingerprint

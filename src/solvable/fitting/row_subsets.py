@@ -22,7 +22,7 @@ from solvable.errors import InvalidParameter
 
 
 @dataclass(frozen=True)
-class _View:
+class SourceView:
     """Rows of a source, with its columns and its type."""
 
     source: Any
@@ -39,7 +39,7 @@ class _View:
 
 
 @dataclass(frozen=True)
-class RowSubset(_View):
+class RowSubset(SourceView):
     """Some rows of a source, gathered chunk by chunk."""
 
     rows: np.ndarray  # positions in ascending order, so that the source is read front to back
@@ -74,7 +74,7 @@ class RowSubset(_View):
 
 
 @dataclass(frozen=True)
-class GeneratedRange(_View):
+class GeneratedRange(SourceView):
     """A range of rows of a regenerated source; blocks before it are not drawn."""
 
     start: int

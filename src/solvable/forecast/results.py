@@ -62,7 +62,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What the forecast rests on."""
+    """Diagnostics of the fits behind a forecast."""
 
     sizes: tuple[float, ...]  # distinct sample sizes
     means: tuple[float, ...]

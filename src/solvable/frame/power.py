@@ -34,7 +34,7 @@ NO_CHANCE = "no chance learner"
 
 @dataclass(frozen=True)
 class PowerRow:
-    """What it takes to make one claim fail on these records."""
+    """Smallest errors of the prediction that make one claim fail on these records."""
 
     claim: str
     status: str

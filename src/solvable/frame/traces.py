@@ -157,7 +157,7 @@ def _unknown(name: str, prediction: Metrics) -> InvalidParameter:
 
 
 def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
-    """What was measured along a curve."""
+    """Measured values along a curve."""
     part = curve.where(**trace.where) if trace.where else curve
     if not trace.measured or part is None:
         return None

@@ -29,7 +29,7 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 @dataclass(frozen=True)
 class TokenShape:
-    """What of T tokens is seen, against one that is alone."""
+    """Indices and tensors of T tokens that labels show, relative to a single token."""
 
     # ``pairs`` and ``triples`` are the squared norms of the tensors that V and the third cumulants are
     # multiples of; 1 for T = 1.
@@ -61,7 +61,7 @@ def token_shape(tokens: int, shifted: bool = False) -> TokenShape:
 
 @dataclass(frozen=True)
 class FirstOrder:
-    """What the first order in 1/d adds to the log of the error, times d, and that error's response."""
+    """Terms of first order in 1/d of the log of the error, times d, and the response of the error."""
 
     error: float  # E of the limit
     denoiser: float  # from the finite matrix

@@ -76,7 +76,7 @@ def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
 
 
 def cubic_operator(tensors: np.ndarray, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """What the sixth chaos of sum_i c_i f_i^2 / 2 holds beside its spikes, on columns (D, k)."""
+    """Sixth chaos of sum_i c_i f_i^2 / 2 without its spikes, applied to columns (D, k)."""
     # tau_6 = sum_i c_i / 2 sym(A_i (x) A_i) 6! / 6: of its twenty pairings two are the spike
     # c_i A_i A_i^T and eighteen the operator 9 c_i C_i.
     d = tensors.shape[1]

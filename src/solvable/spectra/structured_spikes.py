@@ -89,7 +89,7 @@ def squared_components(weights: np.ndarray, couplings: np.ndarray) -> np.ndarray
 
 @dataclass(frozen=True)
 class Background:
-    """What the population matrix holds in addition to the spikes."""
+    """The population matrix without its spikes."""
 
     atoms: np.ndarray  # eigenvalues on the complement of the spikes, equally likely, shape (k,)
     variance: float  # of a further semicircle, free of the atoms

@@ -41,7 +41,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a study would take, and which of its claims it could test.
+    """Expected time and memory of a study, and the claims that it could test.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def claim_table(found: DryRun) -> Table:
 
 
 def sentences(found: DryRun) -> list[str]:
-    """What the study takes, then why some claims cannot be tested, then the count, in sentences."""
+    """Sentences: tasks, time and memory; why claims cannot be tested; how many can."""
     study = found.study
     points, tasks = len(study.points), found.tasks
     size = f"{counted(points, 'point')} x {counted(study.replicates, 'replicate')}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from solvable.arrays import Array, Source, as_on, namespace, to_numpy
 from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.fitting.row_subsets import SourceView
 from solvable.fitting.shrinkage import oracle_shrinkage, shrunk
 from solvable.memory import available_bytes, gigabytes
 from solvable.operators._symmetric import mirror, rank_update
@@ -23,10 +24,9 @@ ROWS = 4096
 
 
 @dataclass(frozen=True)
-class StandardisedSource:
+class StandardisedSource(SourceView):
     """A source whose columns are centred and scaled block by block."""
 
-    source: Any
     mean: np.ndarray  # (d,)
     scale: np.ndarray  # (d,)
 
@@ -34,16 +34,6 @@ class StandardisedSource:
     def n_samples(self) -> int:
         """Number of rows."""
         return int(self.source.n_samples)
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return int(self.source.n_columns)
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the entries."""
-        return self.source.dtype
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Yield ``(slice, block)`` in order."""

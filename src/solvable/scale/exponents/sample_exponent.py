@@ -42,7 +42,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class LearnedLayer:
-    """What one layer does in a winning pattern."""
+    """Role of one layer in a winning pattern."""
 
     # lazy; magnified: all neurons, one direction; specialised: some neurons; magnetised: all, a little
     kind: str
