@@ -2,7 +2,7 @@
 
 Seconds between two synchronisations, float32 without tensor cores' short formats, best of several
 repeats, as a share of a float32 GEMM of size 8192 on the same device. Nominal flops per vector are
-4 n d (degree 1), 4 n d^2 (degree 2) and 2 n d^3 (degree 3, of which half is done). Exits 0
+4 n d (degree 1), 4 n d² (degree 2) and 2 n d³ (degree 3, of which half is done). Exits 0
 without a device, after saying so; `--cpu` runs all of it at a hundredth of the samples.
 """
 

@@ -143,7 +143,7 @@ def columns_and_rows(planted: Planted) -> tuple[int, int]:
     sizes, _, lengths, _ = population(chosen)
     aimed = chosen["signal"]
     relative = aimed + np.sqrt(aimed**2 - 1)
-    # s = sqrt(d / n) for labels of power one; a first moment is sqrt(1 + m^2 n / d) times its null.
+    # s = sqrt(d / n) for labels of power one; a first moment is sqrt(1 + m² n / d) times its null.
     if chosen["link"] == "odd":
         per_column = (aimed**2 - 1) / max(lengths) ** 2
     else:

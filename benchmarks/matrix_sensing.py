@@ -74,7 +74,7 @@ def main() -> int:
         show("60 points of state evolution", 1e3 * curve, 50, at_least=False, unit=" ms")
     if "--full" in sys.argv:
         peak = peak_of(__file__, "large") / 1e6
-        # n d^2 numbers in single precision would be 28 GB
+        # n d² numbers in single precision would be 28 GB
         show("peak memory, d = 400, n = 44,000", peak, 1_000, at_least=False, unit=" MB")
     return exit_status()
 

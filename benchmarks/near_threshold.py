@@ -5,7 +5,7 @@
 Draws settings of sequential recovery at random (every sign, map, readout, second layer and input;
 degree 1 with 60 to 900 dimensions, degree 2 with 8 to 44, degree 3 with 7 to 13; up to 11 features),
 each with a sample size between half and four times the threshold of one of its features. Prints a row
-for each, and how many overlaps are within .05 of the mean of the replicates: of all features, and of
+for each, and how many overlaps are within 0.05 of the mean of the replicates: of all features, and of
 those between half and four times their own threshold. A perfect prediction would not have all of them
 there, as means of 20 replicates have errors of their own. Exits with 1 where less than `SHARE` of what
 a perfect prediction would have is.

@@ -1,6 +1,6 @@
 """Operator products against a GEMM in the same process: `python benchmarks/operator_product.py`.
 
-Nominal flops per vector are 4 n d^2 at degree 2 and 2 n d^3 at degree 3; the symmetric forms do half
+Nominal flops per vector are 4 n d² at degree 2 and 2 n d³ at degree 3; the symmetric forms do half
 of that arithmetic, so that a ratio above one is possible. The torch lines are left out where torch is
 not installed.
 

@@ -5,7 +5,7 @@
 Nothing of the calculator is used: activations act through products of Hermite polynomials written
 out, spectra are maxima over every way at once, and numbers M, strengths mu and gains D run over a
 grid that is refined around its best points. A grid can only be above the exact minimum; the exit
-status is 1 if it is below, or above by .02.
+status is 1 if it is below, or above by 0.02.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def patches(X: np.ndarray, side: int) -> np.ndarray:
-    """Disjoint squares of pictures of 8 by 8, shape (n, patches, side^2)."""
+    """Disjoint squares of pictures of 8 by 8, shape (n, patches, side²)."""
     pictures = X.reshape(-1, 8 // side, side, 8 // side, side)
     return pictures.transpose(0, 1, 3, 2, 4).reshape(len(X), -1, side * side)
 
@@ -134,7 +134,7 @@ def alignment(f: np.ndarray, y: np.ndarray) -> float:
 
 
 def curves(Z, y, Z_test, y_test, sizes, seed, neurons=NEURONS) -> dict[str, list]:
-    """Alignments of the network and of its lazy kernel, and the network's R^2, at each size."""
+    """Alignments of the network and of its lazy kernel, and the network's R², at each size."""
     K, cross = kernel(Z[: sizes[-1]], Z[: sizes[-1]]), kernel(Z_test, Z[: sizes[-1]])
     found: dict[str, list] = {"learned": [], "lazy": [], "r2": [], "chains": []}
     for P in sizes:

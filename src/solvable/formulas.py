@@ -218,7 +218,7 @@ def _breakpoints(reader: _Reader) -> tuple[float, ...]:
 
 def _roots(switches: list[Function]) -> tuple[float, ...]:
     """Where the switches change their sign or are zero."""
-    # Zero is a node: most kinks are there. Roots closer than a step of .007 may be missed.
+    # Zero is a node: most kinks are there. Roots closer than a step of 0.007 may be missed.
     grid = np.linspace(-GAUSSIAN_RANGE, GAUSSIAN_RANGE, 4001)
     found: set[float] = set()
     for switch in switches:

@@ -14,7 +14,7 @@ from solvable.formulas import parse_formula
 from solvable.hermite import GAUSSIAN_RANGE, gaussian_quadrature, hermite_polynomials, panel_nodes
 
 NAMED_LINKS = {
-    # E[cos(w z) (z^2 - 1)] = -w^2 exp(-w^2 / 2): the mixture has no part of degree two, and is bounded
+    # E[cos(w z) (z² - 1)] = -w² exp(-w² / 2): the mixture has no part of degree two, and is bounded
     "cosmix": "cos(z) - exp(1.5)/4*cos(2*z)",
     "identity": "z",
     "square": "z**2",
@@ -119,7 +119,7 @@ class Link:
 
     def correlation(self, overlap: np.ndarray | float) -> np.ndarray:
         """Part kappa(q) of the variance that a coordinate of squared overlap q explains."""
-        # kappa(q) = sum_{k >= 1} mu_k^2 q^k; mu_k are orthonormal coefficients here
+        # kappa(q) = sum_{k >= 1} mu_k² q^k; mu_k are orthonormal coefficients here
         q = np.asarray(overlap, dtype=np.float64)
         return np.asarray(np.polynomial.polynomial.polyval(q, np.append(0.0, self._series)))
 

@@ -113,7 +113,7 @@ def test_the_verb_shows_itself():
     found = package.activations_of("abs", "cosmix", noise=400.0)
     assert repr(found) == "<Activations: abs, cosmix at noise 400>"
     assert "<table" in found._repr_html_()
-    # |z| at large noise: 1 / c_1^2 noise with c_1^2 = (2/pi) / (1 - 2/pi)
+    # |z| at large noise: 1 / c_1² noise with c_1² = (2/pi) / (1 - 2/pi)
     assert found.rows[0].threshold_ratio == pytest.approx(400 * (pi / 2 - 1), rel=2e-3)
     assert found.figure_names == ["samples"]
     axes = found.figure("samples").axes[0]

@@ -124,7 +124,7 @@ def test_untrained_heads_have_learned_nothing(kind):
         if kind == "other inputs":
             key = rng.standard_normal((24, 200))
         found.append(diagnosed(query, key, seed))
-    # The shape is tested at 1 %, largest values and symmetry at less: of 30 heads .4 are expected,
+    # The shape is tested at 1 %, largest values and symmetry at less: of 30 heads 0.4 are expected,
     # and 4 or more in one of a thousand such tests.
     assert sum(row.phase != "random-like" for row in found) <= 3
     assert sum(row.learned > 0 for row in found) <= 2

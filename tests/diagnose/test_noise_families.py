@@ -87,7 +87,7 @@ def test_a_few_matrices_of_noise_have_no_features(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_noise_has_features_in_five_of_a_hundred_matrices_at_most(name):
-    # At the level of 1 %, six of a hundred have a probability of .0005.
+    # At the level of 1 %, six of a hundred have a probability of 0.0005.
     featured, advised, named = false_findings(name, 100)
     assert max(featured, advised) <= 5
     # An entry of a diagonal counts as an axis: large ones of heavy tails are phases of their own.
@@ -115,7 +115,7 @@ def test_planted_features_are_found_and_their_intervals_cover():
         )
     print(f"{found} of {planted} found, {inside / found:.3f} covered, {more} more")
     # The weakest, next to the threshold, hide in the edge of the small matrices, and one matrix in
-    # eighty has a bulk that is refuted at this level. Without controls it was .970.
+    # eighty has a bulk that is refuted at this level. Without controls it was 0.970.
     assert found >= 0.95 * planted
     # 95 % nominal: three standard errors of some 300 features are 3.8 %.
     assert inside >= 0.912 * found

@@ -46,7 +46,7 @@ def test_layers_do_not_spoil_a_linear_model(run, table):
 
 
 def test_known_strength_of_the_baselines(run):
-    # The R^2 of ridge on this table is 0.48 to 0.49 in textbooks.
+    # The R² of ridge on this table is 0.48 to 0.49 in textbooks.
     assert run[0]["diabetes"]["ridge"].mean() == pytest.approx(0.51, abs=0.04)
     assert run[0]["breast cancer"]["RBF kernel ridge"].mean() < 0.25
 

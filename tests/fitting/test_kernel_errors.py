@@ -156,7 +156,7 @@ def test_median_heuristic_is_the_median_over_all_pairs():
 
 @pytest.mark.slow
 def test_a_kernel_stops_at_the_energy_of_degree_two():
-    """Between d^2 and d^4/24 samples the best error is what degree 2 leaves over (note 3.8)."""
+    """Between d² and d^4/24 samples the best error is what degree 2 leaves over (note 3.8)."""
     target = HierarchicalTarget(40, features=6, decay=0.4, signs="positive")
     # 6 D samples, the fewest that learn degree 2 well; degree 4 has 123,410 coordinates.
     X, y = target.sample(5000, random_stream(12), dtype=np.float32)

@@ -84,7 +84,7 @@ def test_a_curved_tail_loses_and_a_power_law_does_not():
     from scipy.stats import truncnorm
 
     rng = np.random.default_rng(5)
-    # Density ~ exp(-t - t^2): a Gaussian of variance 1/2 around -1/2, cut at zero.
+    # Density ~ exp(-t - t²): a Gaussian of variance 1/2 around -1/2, cut at zero.
     width = 2**-0.5
     curved = truncnorm(0.5 / width, np.inf, loc=-0.5, scale=width).rvs(20_000, random_state=rng)
     assert _gains(curved[None])[0] < -100

@@ -107,8 +107,8 @@ def test_curves_of_a_fixed_number_of_epochs_reach_lower_and_no_higher():
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_of_networks_trained_for_a_fixed_number_of_epochs(monkeypatch):
-    # 77 curves of ten settings: .74 and .64 at the two sizes held back without an allowance for bends,
-    # .94 and .86 where the data show them, .95 and .88 where the forecast is told of the epochs.
+    # 77 curves of ten settings: 0.74 and 0.64 at the two sizes held back without an allowance for bends,
+    # 0.94 and 0.86 where the data show them, 0.95 and 0.88 where the forecast is told of the epochs.
     folder = Path(__file__).parents[2] / "benchmarks"
     monkeypatch.syspath_prepend(folder)
     spec = importlib.util.spec_from_file_location(

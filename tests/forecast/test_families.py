@@ -39,7 +39,7 @@ def test_far_above_its_thresholds_the_cascade_is_the_error_of_the_theory():
     squares /= squares.sum()
     first = n_total / (2 * squares[0])
     found = Cascade().shapes(np.array([[decay, first, features]]), ratio * n_total)[0]
-    # 1 - sum_i lambda_i^2 c_i^4, c_i^2 = (nu_i - 1)_+ / (nu_i + 4 lambda_i^2), nu_i = 2 lambda_i^2 n / D
+    # 1 - sum_i lambda_i² c_i⁴, c_i² = (nu_i - 1)_+ / (nu_i + 4 lambda_i²), nu_i = 2 lambda_i² n / D
     nu = 2 * squares * ratio[:, None]
     expected = 1 - (np.maximum(nu - 1, 0) / (nu + 4 * squares)) ** 2 @ squares
     # The theory here has sharp corners, the cascade rounds them.

@@ -63,7 +63,7 @@ def test_products_and_squares_have_their_total_effects():
     preparation, Z = prepared(X)
     functions = [lambda Z: Z[:, 0] * Z[:, 1], lambda Z: Z[:, 2] ** 2 + Z[:, 0]]
     made = attribute(Plain(functions, [-2.0, 1.0]), Z, preparation, seed=2)
-    # T_1 = T_2 = Var f = 1 of the product; Var(x^2) = 2 and Var(x) = 1 of the sum.
+    # T_1 = T_2 = Var f = 1 of the product; Var(x²) = 2 and Var(x) = 1 of the sum.
     np.testing.assert_allclose(made.shares[0], [0.5, 0.5, 0], atol=0.12)
     np.testing.assert_allclose(made.shares[1], [1 / 3, 0, 2 / 3], atol=0.12)
     np.testing.assert_allclose(made.straight, [0, 1 / 3], atol=0.06)
@@ -122,7 +122,7 @@ def test_planted_columns_have_the_largest_shares(planted):
     assert sum(part.share for part in layer.columns) == pytest.approx(1)
     # On unseen rows the signal rests on these alone, and those that decide are named.
     assert {part.column for part in layer.columns if part.named} == named
-    # The product is seen as (x1 + x4)^2 - (x1 - x4)^2: two straight directions of either sign.
+    # The product is seen as (x1 + x4)² - (x1 - x4)²: two straight directions of either sign.
     told = [one for one in layer.strongest if one.number <= layer.directions]
     pair = [one for one in told if {part.column for part in one.columns[:2]} == {"x1", "x4"}][:2]
     assert pair[0].strength * pair[1].strength < 0

@@ -86,7 +86,7 @@ def test_of_many_classes_training_rows_have_a_mean_of_one():
 
 
 def test_a_column_that_carries_what_another_tells_takes_nothing():
-    # The second moment of x_0 x_1 goes with y = x_0^2, and x_1 says nothing of it.
+    # The second moment of x_0 x_1 goes with y = x_0², and x_1 says nothing of it.
     rng = np.random.default_rng(2)
     X = rng.standard_normal((6000, 3))
     y = X[:, 0] ** 2 + 0.3 * rng.standard_normal(6000)
@@ -106,7 +106,7 @@ def test_a_column_that_carries_what_another_tells_takes_nothing():
 def test_the_level_is_that_of_all_tests_together():
     assert Estimate(1.7, 1.0).is_above_zero(1)
     assert not Estimate(1.6, 1.0).is_above_zero(1)
-    assert not Estimate(3.2, 1.0).is_above_zero(100)  # 1 - Phi(3.29) = .05 / 100
+    assert not Estimate(3.2, 1.0).is_above_zero(100)  # 1 - Phi(3.29) = 0.05 / 100
     assert Estimate(3.4, 1.0).is_above_zero(100)
 
 
@@ -140,7 +140,7 @@ def names_and_shares(found):
 def test_directions_rest_on_the_columns_that_decide(tmp_path):
     found = learn(planted(tmp_path, 7), Request(folds=3))
     named, noise = names_and_shares(found)
-    # In features that are not centred, .9 of a direction was made of products with columns of noise.
+    # In features that are not centred, 0.9 of a direction was made of products with columns of noise.
     assert noise < 0.5
     assert named
     assert {name[0] for name in named} == {"t"}

@@ -151,5 +151,5 @@ def test_intervals_of_skewed_losses_in_clusters_cover(rate):
         each = (rng.random(120) < 0.05).astype(float) if rate else rng.standard_normal(120) ** 2
         found = loss_of_clusters(each[clusters], clusters, rate=rate)
         covered += found.lower <= (0.05 if rate else 1.0) <= found.upper
-    # The standard error of a share near .95 is .011.
+    # The standard error of a share near 0.95 is 0.011.
     assert 0.95 - 3 * 0.011 < covered / repeats < 0.95 + 3 * 0.011

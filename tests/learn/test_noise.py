@@ -128,7 +128,7 @@ def test_the_first_direction_has_a_level_of_one_in_a_hundred(tails):
         Z = rng.standard_normal((60, 12)) * np.exp(rng.standard_normal((60, 1)))
         y = rng.standard_normal(60) if tails == "normal" else rng.standard_t(1.2, 60)
         hits += strongest(Z, y, seed)
-    # 1.2 % of 150: more than 6 have a probability of .3 %.
+    # 1.2 % of 150: more than 6 have a probability of 0.3 %.
     assert hits <= 6
 
 

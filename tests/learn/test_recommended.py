@@ -99,7 +99,7 @@ def test_a_rare_class_is_not_hidden_by_the_error(rare):
     constant = next(score for score in found.methods if score.key == "constant")
     assert constant.error < 0.05
     assert constant.balanced_error == pytest.approx(0.5)
-    # Forty rows against 1,200 give an area a standard error of .05.
+    # Forty rows against 1,200 give an area a standard error of 0.05.
     assert found.learned.auc > 0.5 + 4 * 0.05
     # The error alone would recommend nothing.
     assert not any(score.beats_constant for score in found.methods)

@@ -41,7 +41,7 @@ def test_they_reach_the_noise_on_a_target_of_steps():
     X, y = steps_and_noise(3000, 3)
     fresh, truth = steps_and_noise(2000, 4)
     error = np.mean((TreesRegressor().fit(X, y).predict(fresh) - truth) ** 2)
-    # The noise alone is .09, with a standard error of .003.
+    # The noise alone is 0.09, with a standard error of 0.003.
     assert 0.08 < error < 0.11
 
 

@@ -71,7 +71,7 @@ def test_messages_are_posterior_means(channel):
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=repr)
 def test_bayes_identity_of_slopes(channel):
-    """-E dg/domega = E g^2, by finite differences of the messages at labels that stay."""
+    """-E dg/domega = E g², by finite differences of the messages at labels that stay."""
     v, error, step = channel.variances, 0.5, 1e-4
     n = 2_500 if channel.variances.size == 6 else 10_000
     omega, _, labels = draws(channel, error, n, seed=5)
@@ -161,7 +161,7 @@ def test_unlikely_outcomes_stay_finite():
 
 
 def pair_information(share):
-    """E sum v g^2 of two tokens, with prior variances v and the unseen share s of all variance."""
+    """E sum v g² of two tokens, with prior variances v and the unseen share s of all variance."""
     # Cavity means of variance (1 - s) / s (3, 1; 1, 3), on a grid that is fine near the boundaries
     spread = np.sqrt(3 * (1 - share) / share)
     reach, fine = 8.5 * spread, min(1.0, spread)
@@ -220,7 +220,7 @@ def test_stored_tables_are_those_of_the_integrals(tokens, within):
 
 
 def test_limits_of_the_sign():
-    """Nothing known: 2 phi(0)^2 / s^2 twice; nearly all known: a law of the square root."""
+    """Nothing known: 2 phi(0)² / s² twice; nearly all known: a law of the square root."""
     channel = SignOfIndex(0.0, Q)
     assert channel.information(np.array([Q]))[0] == pytest.approx(2 / np.pi / Q)
     near = channel.information(np.array([1e-6, 4e-6]))

@@ -22,7 +22,7 @@ def channel(name, amplitudes=(1.0,), noise=0.5, standardised=True):
         ("abs", 0.1, False, 0.6043),
         ("cos(2*z)", 0.05, False, 1.7558),
         ("z**2", 0.5, False, 0.5780),
-        # Several preimages: state evolution and simulation agree with 1.6167 to .001
+        # Several preimages: state evolution and simulation agree with 1.6167 to 0.001
         ("cos(2*z)", 0.0, True, 1.6167),
         # The note has 1.0119, which is the integral cut at labels of 30: 0.9991 up to 40, 0.9910 up to
         # 60, as `test_moments_agree_with_direct_integrals` integrates it.
@@ -95,7 +95,7 @@ def test_hierarchical_thresholds_of_the_note():
 
 @pytest.mark.parametrize("name", ["he2", "abs", "cosmix"])
 def test_weak_features_do_not_suffer_from_the_grid(name):
-    # A part of SNR lambda among Gaussian noise: alpha = (beta!)^2 / (beta! c^2) lambda^-beta to leading
+    # A part of SNR lambda among Gaussian noise: alpha = (beta!)² / (beta! c²) lambda^-beta to leading
     # order, here far beyond the widths of a cell
     link = make_link(name)
     z, chance = link.nodes()
@@ -109,7 +109,7 @@ def test_weak_features_do_not_suffer_from_the_grid(name):
 
 def test_labels_without_noise_gather_atoms():
     moments = channel("relu", noise=0.0, standardised=False).moments
-    # Half of the samples have the label 0, which tells that z < 0: E[z^2 - 1] = 0, E[z] = -sqrt(2/pi)
+    # Half of the samples have the label 0, which tells that z < 0: E[z² - 1] = 0, E[z] = -sqrt(2/pi)
     atom = np.argmin(np.abs(moments.labels))
     assert moments.probabilities[atom] == pytest.approx(0.5, abs=1e-6)
     assert moments.first[atom, 0] == pytest.approx(-np.sqrt(2 / np.pi), abs=1e-6)

@@ -32,7 +32,7 @@ def test_information_agrees_with_draws(formula, noise, overlap):
     squares = g.values[:, 0] ** 2
     found = label_information(output, overlap)
     assert found == pytest.approx(squares.mean(), abs=4 * squares.std() / np.sqrt(n))
-    # Matched posteriors: E[g^2] = -E[dg / domega]
+    # Matched posteriors: E[g²] = -E[dg / domega]
     assert found == pytest.approx(-g.slope[0, 0] / n, rel=0.06)
 
 
@@ -151,12 +151,12 @@ def test_bad_input_is_refused(make, words):
 
 
 def test_a_label_without_second_order_information_is_never_found():
-    # Of |z| in ten classes whose signs hide the mean of z^2
+    # Of |z| in ten classes whose signs hide the mean of z²
     from scipy.optimize import brentq
     from scipy.special import ndtr
 
     def excess(b):
-        # E[(z^2 - 1) s] with s = 1 between 0.5 and b, -1 elsewhere: z^2 - 1 integrates to -z phi
+        # E[(z² - 1) s] with s = 1 between 0.5 and b, -1 elsewhere: z² - 1 integrates to -z phi
         def part(z):
             return -z * np.exp(-(z**2) / 2)
 
@@ -174,7 +174,7 @@ def test_a_label_without_second_order_information_is_never_found():
 def test_thresholds_at_large_noise_are_not_lost_to_rounding(link, noise):
     channel = AdditiveChannel((make_link(link),), (1.0,), noise)
     evolution = state_evolution(channel)
-    # alpha = 2 noise^2 / c_2^2 for a noise sensitivity exponent of 2 (eq. 3.6), and more samples than
+    # alpha = 2 noise² / c_2² for a noise sensitivity exponent of 2 (eq. 3.6), and more samples than
     # information asks for (eq. 3.7, in proportion to the noise)
     c_2 = {"cosmix": 1.7449381, "he4": 8.0}[link]
     leading = 2 * noise**2 / c_2**2

@@ -51,7 +51,7 @@ def test_a_known_matrix_has_no_first_order():
 
 @pytest.mark.parametrize("rho", [0.2, 3.0])
 def test_little_known(rho):
-    """The prior's own error, E |S - sqrt(rho)|^2 / d = 1 + 1/d, is where any noise ends."""
+    """The prior's own error, E |S - sqrt(rho)|² / d = 1 + 1/d, is where any noise ends."""
     for noise in (30.0, 90.0):
         law = SpectralLaw(marchenko_pastur(rho), noise=noise)
         assert _denoiser(law) == pytest.approx(1, abs=0.01)
@@ -66,7 +66,7 @@ def test_shapes_of_tokens():
     assert token_shape(1).triples == pytest.approx(1)
     assert [token_shape(T).seen for T in (1, 2, 3)] == [1, 3, 6]
     assert [token_shape(T, True).seen for T in (2, 3, 4)] == [2, 5, 9]
-    # by drawing: |sum_kl sym(B_k B_l)|^2 is E |Var V|^2 for V_kl = <A_k, Y A_l>, Y of the GOE over 2
+    # by drawing: |sum_kl sym(B_k B_l)|² is E |Var V|² for V_kl = <A_k, Y A_l>, Y of the GOE over 2
     rng, T = np.random.default_rng(0), 2
     basis = [np.diag([1.0, 0]), np.diag([0, 1.0]), np.array([[0, 1.0], [1.0, 0]]) / np.sqrt(2)]
     squares = []

@@ -118,7 +118,7 @@ def test_quadrature_finds_edges_and_moments():
     # The vector that was projected out carries the eigenvalue -5, which must not be seen.
     assert measure.atoms.min() == pytest.approx(rest.min(), abs=1e-6)
     assert measure.atoms.max() == pytest.approx(rest.max(), abs=1e-6)
-    # Moments of one random vector deviate by about sqrt(2 Var(x^2) / D) = 0.1.
+    # Moments of one random vector deviate by about sqrt(2 Var(x²) / D) = 0.1.
     second = measure.probabilities @ measure.atoms**2
     assert second == pytest.approx(np.mean(rest**2), abs=0.3)
 
@@ -176,10 +176,10 @@ def test_population_bulk_contains_what_the_noise_does_not(correction):
 
 @pytest.mark.slow
 def test_correction_narrows_the_population_bulk():
-    r"""Eigenvalues 2 theta (a^2 + b^2 + a b) without the correction, 2 theta a b with it.
+    r"""Eigenvalues 2 theta (a² + b² + a b) without the correction, 2 theta a b with it.
 
     a and b run over the eigenvalues of M, a semicircle of edges +-2/sqrt(d): [0, 24] theta / d and
-    +-8 theta / d. Note 3.6 gives -8 as the lower edge of the former too, but a^2 + b^2 + a b >= 0.
+    +-8 theta / d. Note 3.6 gives -8 as the lower edge of the former too, but a² + b² + a b >= 0.
     """
     dimension, widths = 30, {}
     for correction in ("none", "wick"):
@@ -193,7 +193,7 @@ def test_correction_narrows_the_population_bulk():
         lower, upper = bulk.edges(values[-1:], vectors[:, -1:]).bulk
         widths[correction] = np.array([lower, upper]) * dimension / theta
     # The largest eigenvalues of matrices of size d = 30 lie inside their limits by some ten per
-    # cent, the feature is known with c^2 < 1, and B_1 is measured: noise 2 sqrt(E[T^2] d / n) on
+    # cent, the feature is known with c² < 1, and B_1 is measured: noise 2 sqrt(E[T²] d / n) on
     # either of its two sides, 30 / 0.4 times 0.08 = 6 at most on 24 and on the 0.
     assert widths["wick"] == pytest.approx([-8, 8], rel=0.25)
     assert widths["none"][1] == pytest.approx(24, rel=0.25)

@@ -43,7 +43,7 @@ def test_numbers_of_the_corrected_kernel_are_those_of_its_matrix(d: int, p: int)
 
 
 def test_crossed_contractions_are_moments_of_the_corrected_kernel() -> None:
-    # E[f_j^2 <A_i, K A_i>] = 2 R_ij
+    # E[f_j² <A_i, K A_i>] = 2 R_ij
     A = directions(3, 3, 4)
     X, chance = grid(3, 8)
     sample = cubic_sample(A, [X])

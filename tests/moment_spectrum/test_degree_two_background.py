@@ -22,8 +22,8 @@ def population(matrices, weights, plain):
 
 
 def background(weights, dimension, plain):
-    """That of the index sum_i lambda_i (h_i^2 - 1) / sqrt(2)."""
-    # theta_i = sqrt(2) lambda_i (1 + 4 / d), and E[T 2 tr((x x^T - I) M_i^2)] = (8 / sqrt(2)) <S, M_i^2>
+    """That of the index sum_i lambda_i (h_i² - 1) / sqrt(2)."""
+    # theta_i = sqrt(2) lambda_i (1 + 4 / d), and E[T 2 tr((x x^T - I) M_i²)] = (8 / sqrt(2)) <S, M_i²>
     squares = mean_traces(weights.size, dimension)[1]
     contracted = 8 / np.sqrt(2) * squares @ weights if plain else None
     heights = np.sqrt(2) * weights * (1 + 4 / dimension)
@@ -53,7 +53,7 @@ def test_larger_dimensions_are_scaled_from_random_matrices(plain):
     found = background(WEIGHTS, 34, plain)
     complement = np.linalg.qr(directions, mode="complete")[0][:, WEIGHTS.size :]
     values = np.linalg.eigvalsh(complement.T @ exact @ complement)
-    # The next order is 5 / (2 d): .11 at the 22 dimensions behind it and .07 here.
+    # The next order is 5 / (2 d): 0.11 at the 22 dimensions behind it and 0.07 here.
     assert found.atoms.std() == pytest.approx(values.std(), rel=0.15)
     np.testing.assert_allclose(found.atoms[[0, -1]], values[[0, -1]], rtol=0.25)
     joined = np.sum(((complement.T @ exact @ directions) ** 2), axis=0)
@@ -69,7 +69,7 @@ def test_a_single_strong_feature_has_products_of_its_eigenvalues():
 
 
 def test_many_features_leave_a_semicircle():
-    """Beyond as many as the dimension they are drawn together, with 8/d^2 of variance in all."""
+    """Beyond as many as the dimension they are drawn together, with 8/d² of variance in all."""
     found = background(np.full(400, 400**-0.5), 60, False)
     assert found.links.shape == (400, found.atoms.size)
     total = found.variance + np.mean(found.atoms**2)

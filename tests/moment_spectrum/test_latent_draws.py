@@ -130,7 +130,7 @@ def test_features_beyond_the_leading_ones_share_coefficients():
     # sqrt(2 / 20,000) of the ratio of two variances of the same labels, at most.
     assert fit.normalised_mse == pytest.approx(1 - np.sum(weights**2 * overlap**2), abs=0.02)
     expected = weights * overlap / np.sqrt(2)
-    # Coefficients of h^2, of variance 2, over 20,000 draws: 0.003 each.
+    # Coefficients of h², of variance 2, over 20,000 draws: 0.003 each.
     error = np.sqrt(fit.normalised_mse / 2 / 20_000)
     np.testing.assert_allclose(np.diag(fit.matrix), expected, atol=5 * error)
 

@@ -63,7 +63,7 @@ def test_gaussian_features_are_known_in_closed_form():
     weights = make_target(parameters, 0).weights
     # T is standardised by the sample: 0.3 % of noise in its scale.
     np.testing.assert_allclose(moments.law.heights, np.sqrt(2) * weights, rtol=0.01)
-    # tau_2 = E[y^2 ||F||^4]/D^2 = 1 + O(1/D), coupling 1 + 4 lambda^2 + O(1/D).
+    # tau_2 = E[y² ||F||⁴]/D² = 1 + O(1/D), coupling 1 + 4 lambda² + O(1/D).
     assert moments.law.noise == pytest.approx(1, abs=0.05)
     assert moments.label_second_moment == pytest.approx(1, abs=1e-9)
     sample = moments.law.sample
@@ -75,7 +75,7 @@ def test_gaussian_features_are_known_in_closed_form():
 
 @pytest.mark.parametrize("correction", ["none", "wick"])
 def test_noise_is_that_of_the_operator(correction):
-    """E||C - E C||_F^2 n / D^2 of a simulated operator against tau_2 and the contraction."""
+    """E||C - E C||_F² n / D² of a simulated operator against tau_2 and the contraction."""
     parameters = SequentialParameters(
         dimension=14, features=2, correction=correction, label_map="tanh"
     )
@@ -91,10 +91,10 @@ def test_noise_is_that_of_the_operator(correction):
     moments = finite_size_moments([target], label_map="tanh", correction=correction, draws=25_000)
     expected = moments.law.noise
     if correction == "none":
-        # The noise N of the contraction acts as U -> N U + U N: trace norm (d + 2) ||N||^2 + tr^2.
+        # The noise N of the contraction acts as U -> N U + U N: trace norm (d + 2) ||N||² + tr^2.
         noise = moments.law.background.contraction_noise * (parameters.dimension + 2)
         expected += noise * parameters.dimension / D**2
-        # The plain spectrum as a whole is moved by E[T |F|^2] / D.
+        # The plain spectrum as a whole is moved by E[T |F|²] / D.
         assert moments.shift == pytest.approx(
             np.mean([np.trace(C) for C in matrices]) / D, abs=0.02
         )
@@ -106,7 +106,7 @@ def test_noise_is_that_of_the_operator(correction):
 
 @pytest.mark.parametrize("correction", ["none", "wick"])
 def test_couplings_are_what_a_direction_loses(correction):
-    """E||P (C - E C) A_i||^2 = tau_2h (D - p) / n, from simulated matrices of both kinds."""
+    """E||P (C - E C) A_i||² = tau_2h (D - p) / n, from simulated matrices of both kinds."""
     parameters = SequentialParameters(
         dimension=14, features=3, correction=correction, label_map="clip"
     )

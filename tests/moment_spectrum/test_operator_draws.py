@@ -31,10 +31,10 @@ def test_the_index_itself_has_the_exact_coefficients():
     rates = fit_population(targets, "identity", draws=400_000)
     sigma = np.sqrt(np.mean([target.index_variance for target in targets]))
     exact = 4 / np.sqrt(2) * targets[0].weights / sigma
-    # One standard error of a moment of eighth degree is about .04.
+    # One standard error of a moment of eighth degree is about 0.04.
     strengths, M = targets[0].weights, targets[0].symmetric_matrices()
     np.testing.assert_allclose(rates.pairs(strengths)[:2], exact, atol=0.15)
-    # M_i^2 and what it saturates by are nearly the same matrix: their sum is known.
+    # M_i² and what it saturates by are nearly the same matrix: their sum is known.
     B = np.tensordot(rates.contracted(strengths), square_matrices(M), axes=1)
     np.testing.assert_allclose(B, np.tensordot(exact, M @ M, axes=1), atol=0.03)
 
@@ -81,7 +81,7 @@ def test_drawn_operators_are_like_sampled_ones(name):
 @pytest.mark.parametrize("several", [1.0, 4.0])
 @pytest.mark.parametrize("budget", [30, 300, 3_000])
 def test_single_samples_keep_the_third_moment_of_all_samples(several, budget):
-    """Chance times size cubed is |T|^3, chance times size squared at most T^2."""
+    """Chance times size cubed is |T|³, chance times size squared at most T^2."""
     T = np.abs(np.random.default_rng(0).standard_normal(20_000)) ** 1.5
     tau = single_level(T, several * T.size, budget)
     size = single_sizes(T, tau, several)

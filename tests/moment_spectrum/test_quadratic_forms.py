@@ -17,7 +17,7 @@ def random_symmetric(count, dimension, seed):
 def test_variance_of_one_diagonal_feature_is_that_of_independent_squares():
     a = np.array([0.9, -0.3, 0.5, 0.1])
     a /= np.linalg.norm(a)
-    # h = sum a_j u_j with independent u_j = (x_j^2 - 1)/sqrt2 of kurtosis 15.
+    # h = sum a_j u_j with independent u_j = (x_j² - 1)/sqrt2 of kurtosis 15.
     fourth = 3 * np.sum(a**2) ** 2 + (15 - 3) * np.sum(a**4)
     variance = quadratic_index_variance(np.diag(a)[None], np.ones(1))
     assert variance == pytest.approx((fourth - 1) / 2, rel=1e-12)
@@ -44,9 +44,9 @@ def test_variance_does_not_depend_on_the_basis_of_the_inputs(seed):
 
 
 def test_energy_splits_the_variance_by_degree():
-    # One feature u = (x^2-1)/sqrt2: (u^2-1)/sqrt2 = c2 He_2 + c4 He_4 + constant.
+    # One feature u = (x²-1)/sqrt2: (u²-1)/sqrt2 = c2 He_2 + c4 He_4 + constant.
     M, weights = np.ones((1, 1, 1)), np.ones(1)
-    # u^2 = (He_4 + 4 He_2 + 2)/2, so the degree-2 energy is (4/2)^2 * 2! / 2.
+    # u² = (He_4 + 4 He_2 + 2)/2, so the degree-2 energy is (4/2)² * 2! / 2.
     assert degree_two_energy(M, weights) == pytest.approx(4.0)
     assert quadratic_index_variance(M, weights) == pytest.approx(4.0 + 24 / 4 / 2)
 

@@ -63,7 +63,7 @@ def test_without_coupling_it_is_the_forward_fit(nothing):
 
 def test_coupling_finds_what_forward_filters_cannot_see():
     # E[y x_2] = E[y x_i x_j] = 0 for the silent direction, so that a filter keeps it by chance and
-    # noise only; the gates of the second layer know x_0^2 - 1, which makes y s linear in x_2.
+    # noise only; the gates of the second layer know x_0² - 1, which makes y s linear in x_2.
     gains, overlaps = [], []
     for seed in range(4):
         X, y = sample(4000, 30, seed)

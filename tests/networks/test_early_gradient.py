@@ -29,7 +29,7 @@ def only(iterator):
 
 
 def test_steps_of_a_quadratic_network_are_powers_of_the_operator():
-    # sigma(t) = t^2 has the gate 2t, so that with the residual y each step multiplies w_j by
+    # sigma(t) = t² has the gate 2t, so that with the residual y each step multiplies w_j by
     # I + 2 eta a_j C.
     X, y = gaussian_sample()
     H = scaled(X)
@@ -65,7 +65,7 @@ def test_a_wide_quadratic_network_learns_the_leading_eigenvectors():
     assert len(found.eigenvalues) == 2
     assert found.eigenvalues[0] > 0 > found.eigenvalues[1]
     # Neurons with a positive sign grow along the positive eigenvector. The sign explains one part
-    # of the growth 4 eta a lambda (w v)^2: corr(a, a Z) with Z = chi^2_1 is 1 / sqrt(E Z^2).
+    # of the growth 4 eta a lambda (w v)²: corr(a, a Z) with Z = chi^2_1 is 1 / sqrt(E Z²).
     assert found.neuron_correlation[0] == pytest.approx(1 / np.sqrt(3), abs=4 / np.sqrt(4000))
 
 
@@ -80,7 +80,7 @@ def test_a_linear_network_learns_the_first_moment_alone():
 
 def test_one_step_of_a_relu_network_on_gaussian_inputs_has_a_closed_form():
     # y = x^T B x - tr B has degree 2 only, so that Stein's formula, twice, gives
-    # E[y 1{w x > 0} x] = (2 B w - w (w^T B w) / |w|^2) / (sqrt(2 pi) |w|):
+    # E[y 1{w x > 0} x] = (2 B w - w (w^T B w) / |w|²) / (sqrt(2 pi) |w|):
     # the power iteration on C = E[y x x^T] = 2 B and a part along w.
     rng = random_stream(1, "relu population")
     n, d, p = 200_000, 5, 12
@@ -220,7 +220,7 @@ def test_check_11_mnist_even_against_odd():
 
 @pytest.mark.slow
 def test_alignment_outlives_the_linear_regime():
-    # The note's path at |dW| / |W(0)| of 0.17 / 0.88 / 1.6 / 2.5: overlap .90 / .88 / .86 / .83,
+    # The note's path at |dW| / |W(0)| of 0.17 / 0.88 / 1.6 / 2.5: overlap 0.90 / 0.88 / 0.86 / 0.83,
     # correlation over neurons 0.92 at 0.88 and 0.97 later.
     X, digits = mnist_5k()
     rows = random_stream(0, "check 11").permutation(len(X))[:2000]

@@ -129,7 +129,7 @@ def test_two_classes_as_classes_are_the_signed_filter(features, multiclass):
     V, report = fit(ClassSignals(Z, codes, 2), FilterSettings(4, multiclass=multiclass))
     expected, reference = fit(signed(Z, y - y.mean()), FilterSettings(4))
     assert largest_angle(V, expected) < 1e-6
-    # C_1 = -C_0 = C / 2: the sum of squares has C^2 / 2, the best unit direction C / sqrt(2).
+    # C_1 = -C_0 = C / 2: the sum of squares has C² / 2, the best unit direction C / sqrt(2).
     np.testing.assert_allclose(
         np.abs(report.eigenvalues), np.abs(reference.eigenvalues) / np.sqrt(2), rtol=1e-6
     )

@@ -105,7 +105,7 @@ def test_a_linear_network_tends_to_least_squares(torch):
     exact = np.linalg.lstsq(design, y, rcond=None)[0]
     np.testing.assert_allclose(found.weights[0][:, 0], exact[:3], atol=1e-4)
     assert found.biases[0][0] == pytest.approx(exact[3], abs=1e-4)
-    # The step is 1 / E |(x, 1)|^2, over the first rows.
+    # The step is 1 / E |(x, 1)|², over the first rows.
     assert found.step_size == pytest.approx(1 / np.mean(np.sum(design[:32] ** 2, axis=1)), rel=1e-5)
 
 

@@ -74,7 +74,7 @@ def test_infinite_lift_of_the_identity_filters_the_samples(table):
 
 
 def test_infinite_lift_of_the_square_filters_all_products(table):
-    # E (w.a)^2 (w.b)^2 = |a|^2 |b|^2 + 2 (a.b)^2: features |x|^2 and sqrt(2) x x^T.
+    # E (w.a)² (w.b)² = |a|² |b|² + 2 (a.b)²: features |x|² and sqrt(2) x x^T.
     X, _, y = table
     scaled = X / np.sqrt(np.mean(np.sum(X**2, axis=1)))
     products = np.sqrt(2) * np.einsum("ni,nj->nij", scaled, scaled).reshape(len(X), -1)
@@ -351,7 +351,7 @@ def test_many_classes(multiclass, width):
     model = NeuralLoFiClassifier(blocks, multiclass=multiclass, random_state=0)
     model.fit(X[:600], y[:600])
     assert model.decision_function(X).shape == (900, 3)
-    # Chance is a third; 300 rows have a standard error of .025.
+    # Chance is a third; 300 rows have a standard error of 0.025.
     assert model.score(X[600:], y[600:]) > 0.75
     assert (model.filters_[0].eigenvalues[0] > 0) or multiclass == "alternating"
 
@@ -364,7 +364,7 @@ def test_unbalanced_labels_are_centred_on_request(table):
         blocks = [Block(None, math.inf), Block(2, None)]
         model = NeuralLoFiTransformer(blocks, centre_labels=centre, random_state=0).fit(X, y)
         means.append(model.filters_[0].eigenvalues[0])
-    # Raw labels of mean -.8 add -.8 times the second moment of the features, whose first
+    # Raw labels of mean -0.8 add -0.8 times the second moment of the features, whose first
     # eigenvalue is that of the mean of a ReLU, near 1 / 2 pi.
     assert means[0] == pytest.approx(-0.8 / (2 * np.pi), rel=0.1)
     assert abs(means[1]) < abs(means[0]) / 2

@@ -135,7 +135,7 @@ def test_labels_drawn_anew_do_not_depend_on_the_cuts():
     np.testing.assert_array_equal(part, whole[3210:7777])
     other = relabelled(code, labels, 0, seed=1, replicate=3)
     assert not np.array_equal(other, whole)
-    # Standard errors of the shares are below .005.
+    # Standard errors of the shares are below 0.005.
     np.testing.assert_allclose(np.bincount(whole) / 10_000, [0.1, 0.3, 0.6], atol=0.02)
 
 
@@ -158,7 +158,7 @@ def test_noise_has_no_first_direction_though_its_ratio_exceeds_the_limit_of_the_
         numbers.append(result.number)
         ratios.append(result.null_ratios[0, 0])
     assert np.mean(np.array(ratios) > SIGNIFICANT_RATIO) > 0.15
-    # The normal tail beyond 1.4 at a scatter of .3 is a tenth, and its error over 60 draws .04.
+    # The normal tail beyond 1.4 at a scatter of 0.3 is a tenth, and its error over 60 draws 0.04.
     assert np.mean(np.array(numbers) > 0) < 0.2
     assert np.array_equal(np.array(numbers) > 0, np.array(ratios) > FIRST_RATIO)
 

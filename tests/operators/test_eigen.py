@@ -99,7 +99,7 @@ def test_dual_form_of_repeated_opposite_and_unweighted_samples() -> None:
 
 
 def test_dual_form_of_vanishing_features() -> None:
-    # (x^2 - 1) / sqrt(2) is zero at x = 1: the kernel has rank zero.
+    # (x² - 1) / sqrt(2) is zero at x = 1: the kernel has rank zero.
     operator = MomentOperator(np.ones((1, 1)), [2.0], HermiteFeatures(2, 1))
     assert leading_eigenpairs(operator, 1, 0, rng=0).values == pytest.approx([-2.0])
     X = np.zeros((2, 4))

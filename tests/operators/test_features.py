@@ -49,8 +49,8 @@ def test_explicit_features_follow_the_definition(degree: int, dimension: int) ->
 
 @pytest.mark.parametrize(("degree", "bound"), [(2, 0.03), (3, 0.06)])
 def test_covariance_is_the_identity(degree: int, bound: float) -> None:
-    # Check 1 of the note. The largest standard error of an entry is sqrt(E[F^4] / n): F^4 of
-    # (x^3 - 3 x) / sqrt(6) has mean 93, hence 0.022, and 15, hence 0.009, for degree 2.
+    # Check 1 of the note. The largest standard error of an entry is sqrt(E[F⁴] / n): F⁴ of
+    # (x³ - 3 x) / sqrt(6) has mean 93, hence 0.022, and 15, hence 0.009, for degree 2.
     X = np.random.default_rng(11).standard_normal((200_000, 5))
     explicit = HermiteFeatures(degree, 5).transform(X)
     covariance = explicit.T @ explicit / len(X)

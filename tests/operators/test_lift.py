@@ -60,7 +60,7 @@ def test_weights_are_standard_gaussian_and_depend_on_the_seed_alone():
     weights = RandomLift(200, 500, seed=3).weights
     np.testing.assert_array_equal(weights, RandomLift(200, 500, seed=3).weights)
     assert not np.array_equal(weights, RandomLift(200, 500, seed=4).weights)
-    # 1e5 draws: standard errors .0032, .0045 and .0155.
+    # 1e5 draws: standard errors 0.0032, 0.0045 and 0.0155.
     assert abs(weights.mean()) < 0.015
     assert abs(weights.var() - 1) < 0.02
     assert abs(np.mean(weights**4) - 3) < 0.12

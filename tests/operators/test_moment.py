@@ -53,12 +53,12 @@ def test_in_sample_second_layer_is_diagonal() -> None:
 
 
 def test_population_matrix_has_the_height_of_the_note() -> None:
-    # E[C] = sqrt(2) lambda u u^T for y = lambda (h^2 - 1)/sqrt(2), features of degree 1, lambda=1.
+    # E[C] = sqrt(2) lambda u u^T for y = lambda (h² - 1)/sqrt(2), features of degree 1, lambda=1.
     rng = np.random.default_rng(4)
     X = rng.standard_normal((200_000, 3))
     y = (X[:, 0] ** 2 - 1) / np.sqrt(2)
     matrix = MomentOperator(X, y, HermiteFeatures(1, 3)).dense()
-    # The variance of y x_0^2 is 53; that of the other entries is at most 5.
+    # The variance of y x_0² is 53; that of the other entries is at most 5.
     expected = np.diag([np.sqrt(2), 0, 0])
     assert abs(matrix[0, 0] - np.sqrt(2)) < 4 * np.sqrt(53 / len(X))
     assert np.abs(matrix - expected)[1:].max() < 4 * np.sqrt(5 / len(X))

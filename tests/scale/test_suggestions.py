@@ -41,7 +41,7 @@ def test_a_wide_layer_is_narrowed_at_its_slope() -> None:
 
 
 def test_a_flat_start_is_told_with_where_it_ends() -> None:
-    # Lazy beyond d^5: narrowing saves nothing before.
+    # Lazy beyond d⁵: narrowing saves nothing before.
     (said,) = [
         row for row in suggestions(network_of_flags("erf:6", "he3")) if row.startswith("Narrow")
     ]

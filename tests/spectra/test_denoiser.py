@@ -62,7 +62,7 @@ def test_denoising_error_two_ways(target, noise):
 def test_feature_errors_sum_to_the_risk(target, threshold):
     law = SpectralLaw(target, noise=0.7)
     moments = truncated_moments(law, threshold)
-    # R = Q + 4 delta^2 A - int_b (x^2 - b^2), and x^2 - b^2 = (x - b)^2 + 2 b (x - b).
+    # R = Q + 4 delta² A - int_b (x² - b²), and x² - b² = (x - b)² + 2 b (x - b).
     second = target.node_weights @ target.nodes**2
     lost = moments.second[0] + 2 * threshold * moments.first[0]
     risk = second + 4 * law.variance * moments.slope[0] - lost
@@ -109,7 +109,7 @@ def test_own_error_of_an_isolated_spike():
     x, overlap = s + noise**2 / s, 1 - noise**2 / s**2
 
     def bulk(power):
-        # Of the spike's direction the bulk holds O(x, s) = 1 / (s^2 + 1 - s x) at unit noise.
+        # Of the spike's direction the bulk holds O(x, s) = 1 / (s² + 1 - s x) at unit noise.
         return quad(
             lambda y: (y - b) ** power * np.sqrt(4 - y**2) / (2 * np.pi) / (s**2 + 1 - s * y),
             b,

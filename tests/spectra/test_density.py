@@ -27,7 +27,7 @@ def test_moments_of_signed_weights():
     mass, mean, second = (np.trapezoid(found.density * found.x**k, found.x) for k in range(3))
     assert mass == pytest.approx(1, abs=1e-4)
     assert mean == pytest.approx(0, abs=1e-4)
-    # E tr (M - w)^2 / D = E[w^2] / delta by free probability.
+    # E tr (M - w)² / D = E[w²] / delta by free probability.
     assert second == pytest.approx(np.mean(weights**2) / 3, rel=1e-3)
 
 

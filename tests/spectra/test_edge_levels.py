@@ -27,7 +27,7 @@ def test_levels_of_a_full_matrix_with_a_spike(height):
         else (height / noise - 1) * 119 ** (1 / 3)
     )
     levels = edge_levels(np.array(w))
-    # Corrections of relative order size^(-2/3): .04 of a unit of each.
+    # Corrections of relative order size^(-2/3): 0.04 of a unit of each.
     assert first == pytest.approx(2 * noise + unit * levels[0], abs=4 * error[1] + 0.1 * unit)
     assert second == pytest.approx(2 * noise + unit * levels[1], abs=4 * error[0] + 0.15 * unit)
 
@@ -49,7 +49,7 @@ def test_means_of_both_ends_at_small_dimensions(d, n, strength):
     found = label_weighted_spectrum(law, ratio=n / d, dimension=d)
     rng, values = np.random.default_rng(d), []
     for _ in range(200):
-        # E[s^2 | y] = 1 +- strength
+        # E[s² | y] = 1 +- strength
         y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
         X = rng.standard_normal((n, d))
         X[:, 0] *= np.sqrt(1 + strength * y)

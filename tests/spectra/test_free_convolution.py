@@ -57,7 +57,7 @@ def test_single_atom_gives_the_semicircle():
 
 
 def test_components_of_two_atoms_split_where_the_theory_says():
-    # (w^(1/3) + w'^(1/3))^3 / gap^2 = 1 / t: at gap 2, t = 1 for two halves.
+    # (w^(1/3) + w'^(1/3))³ / gap² = 1 / t: at gap 2, t = 1 for two halves.
     assert SpectralLaw([-1.0, 1.0], noise=1 - 1e-6).edges.shape == (2, 2)
     assert SpectralLaw([-1.0, 1.0], noise=1 + 1e-6).edges.shape == (1, 2)
     cusp = SpectralLaw([-1.0, 1.0], noise=1.0)
@@ -90,7 +90,7 @@ def test_power_law_has_bulk_and_spikes():
     assert law.weights.sum() == pytest.approx(1, abs=1e-9)
     assert law.integrate(law.x**2) == pytest.approx(2, abs=1e-8)
     strongest = spectrum.nodes[-1]
-    # The bump of a spike of weight 1/d is centred at s + delta^2 E[1 / (s - s')].
+    # The bump of a spike of weight 1/d is centred at s + delta² E[1 / (s - s')].
     others = np.mean(1 / (strongest - spectrum.nodes[:-1])) * 399 / 400
     assert law.edges[-1].mean() == pytest.approx(strongest + others, rel=1e-3)
 

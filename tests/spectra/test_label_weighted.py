@@ -17,7 +17,7 @@ from solvable.spectra.label_weighted import bulk_function, label_weighted_spectr
 from solvable.spectra.outliers import resolvent_outliers
 
 STRENGTH = 0.8573481658
-"""E[y s^2] of y = sign(s^2 - median), 4 sqrt(m) phi(sqrt(m))."""
+"""E[y s²] of y = sign(s² - median), 4 sqrt(m) phi(sqrt(m))."""
 
 
 def closed_form(strength, ratio):
@@ -178,7 +178,7 @@ def noisy_direction(share):
 def test_a_direction_of_noise_alone_comes_out_at_both_ends():
     law = noisy_direction(4.6)
     assert abs(law.strengths[0]) < 1e-12
-    # E[T^2 s^2] above twice E[T^2] for the first law, below for the second.
+    # E[T² s²] above twice E[T²] for the first law, below for the second.
     assert (law.probabilities * law.weights**2) @ law.second_moments[:, 0] > 2 * law.weight_power
     upper, lower = (emergence_windows(law, end=end) for end in ("upper", "lower"))
     np.testing.assert_allclose(upper, lower)

@@ -80,7 +80,7 @@ def label_weighted(D, ratio, weights, repeats):
 
 
 def test_strong_features_overlap_and_place():
-    """The coupling 1 + 4 lambda^2 sets both the loss and the shift of a strong feature."""
+    """The coupling 1 + 4 lambda² sets both the loss and the shift of a strong feature."""
     weights = np.array([0.85, -0.45, 0.28])
     weights /= np.linalg.norm(weights)
     D, ratio, repeats = 120, 96.0, 10
@@ -109,7 +109,7 @@ def test_far_above_threshold_the_loss_is_perturbative():
 
 
 def test_half_is_reached_where_noted():
-    """c^2 = 1/2 at n = D (1/lambda^2 + 2) for T = y."""
+    """c² = 1/2 at n = D (1/lambda² + 2) for T = y."""
     weights = np.array([0.9, 0.3, 0.1])
     for weight in weights:
         overlap = spiked_overlap(
@@ -134,7 +134,7 @@ def test_profile_and_its_tails():
 
 
 def test_far_below_threshold_the_overlap_is_that_of_an_edge_vector():
-    """D E[c^2] -> 1/(1 - theta)^2 for the extreme vector of a subcritical spike."""
+    """D E[c²] -> 1/(1 - theta)² for the extreme vector of a subcritical spike."""
     D, theta = 10**9, 0.8
     overlap = spiked_overlap(heights=np.array([theta]), noise=1.0, aspect_ratio=1.0, n_features=D)[
         0

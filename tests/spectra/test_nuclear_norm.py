@@ -32,7 +32,7 @@ def test_limits_and_order():
 
 
 def test_statistical_dimension_of_a_drawn_cone():
-    """Amelunxen et al. 2014: min over tau of E dist(G, tau subdifferential)^2, by drawn matrices."""
+    """Amelunxen et al. 2014: min over tau of E dist(G, tau subdifferential)², by drawn matrices."""
     rng = np.random.default_rng(0)
     d, L, r = 60, 150, 18
     draws = [rng.standard_normal((d, L)) for _ in range(20)]

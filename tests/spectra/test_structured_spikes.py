@@ -28,7 +28,7 @@ def predict(heights, n_samples, n_features, sample=FLAT, **rest):
 
 
 def test_many_samples_give_the_closed_form():
-    """c^2 = (nu - 1)/nu and place theta + s^2/theta where couplings equal the noise."""
+    """c² = (nu - 1)/nu and place theta + s^2/theta where couplings equal the noise."""
     delta, heights = 1e4, np.array([0.03, -0.012])
     found = predict(heights, delta * 1e5, 100_000)
     strength = delta * heights**2
@@ -39,7 +39,7 @@ def test_many_samples_give_the_closed_form():
 
 
 def test_strong_spikes_lose_what_couples_them_to_the_noise():
-    """Far above threshold 1 - c^2 = tau_h / nu, whatever the noise of the bulk."""
+    """Far above threshold 1 - c² = tau_h / nu, whatever the noise of the bulk."""
     sample = WeightedSample(FLAT.weights, FLAT.probabilities, np.array([[1.7, 0.4]] * 2))
     found = predict([0.5, -0.5], 1e4 * 500, 500, sample)
     lost = 1 - found.sharp_squared_overlap
@@ -111,7 +111,7 @@ def test_background_atoms_shift_and_widen_the_bulk():
 
 @pytest.mark.parametrize("columns", [150, 600])
 def test_rounding_at_threshold(columns):
-    """A weak spike has E c^2 near 0.85 D^(-1/3) at its threshold."""
+    """A weak spike has E c² near 0.85 D^(-1/3) at its threshold."""
     rng = np.random.default_rng(7)
     repeats = 6000 // columns
     overlaps = []
@@ -190,5 +190,5 @@ def test_many_directions_do_not_hold_what_one_could_not():
     found = predict_spikes(
         sample=sample, heights=heights, n_samples=990 * 20, n_features=990, n_directions=60
     )
-    # Four random matrices of this size with these spikes: .0628 +- .0009 on the mean.
+    # Four random matrices of this size with these spikes: 0.0628 +- 0.0009 on the mean.
     assert found.squared_overlap.mean() == pytest.approx(0.0628, abs=0.01)

@@ -23,7 +23,7 @@ def test_limits():
     t = np.array([0.1, 1.0, 10.0])
     assert wishart_denoising_errors(1e7, t) == pytest.approx(t / (1 + t), rel=1e-3)
     assert wishart_denoising_errors(0.3, np.array([1e6])) == pytest.approx(1, rel=1e-5)
-    # little noise: the degrees of freedom of a matrix of rank rho d, 2 alpha_PR = 2 rho - rho^2
+    # little noise: the degrees of freedom of a matrix of rank rho d, 2 alpha_PR = 2 rho - rho²
     small = np.array([1e-8])
     assert wishart_denoising_errors(0.3, small) / small == pytest.approx(0.6 - 0.09, rel=2e-3)
     assert wishart_denoising_errors(0.5, np.ones((2, 3))).shape == (2, 3)

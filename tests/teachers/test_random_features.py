@@ -14,7 +14,7 @@ def less_linear(u):
 
 @pytest.mark.parametrize("rho", [-0.9, -0.2, 0.0, 0.5])
 def test_covariance_is_that_of_the_double_integral(rho):
-    # Trapezoidal rule: exact for Gaussian tails, O(step^2) at the two kinks.
+    # Trapezoidal rule: exact for Gaussian tails, O(step²) at the two kinks.
     grid = np.linspace(-8, 8, 3201)
     u, v = grid[:, None], np.sqrt(1 - rho**2) * grid
     density = stats.norm.pdf(grid)
@@ -66,6 +66,6 @@ def test_hermite_directions_are_the_regression_on_hermite_features():
     directions = features.hermite_directions(columns)
     # The entries F_a h have a standard deviation below 4.
     np.testing.assert_allclose(F.T @ h / n, directions, atol=5 * 4 / np.sqrt(n))
-    # Of the variance, degree 2 holds c_2^2 against the rest of the ReLU: 0.876 on average.
+    # Of the variance, degree 2 holds c_2² against the rest of the ReLU: 0.876 on average.
     share = np.sum(directions**2, axis=0)
     assert ((share > 0.7) & (share < 1.0)).all()

@@ -167,7 +167,7 @@ def _coloured_or_grey(image: Image.Image, colour: Colour) -> Image.Image:
     if image.mode.startswith("I"):  # 16 bits, which Pillow's own conversion cuts off at 255
         return Image.fromarray(np.asarray(image, dtype=np.float32) / np.float32(257))
     if colour == "grey" or image.mode in ("L", "1"):
-        return image.convert("L")  # .299 red + .587 green + .114 blue
+        return image.convert("L")  # 0.299 red + 0.587 green + 0.114 blue
     return image.convert("RGB")
 
 

@@ -34,7 +34,7 @@ class BulkFit:
     """Bulk and spikes of one spectrum: y = (x - b)_+, x of signal plus noise."""
 
     shape: tuple[int, int]  # shorter and longer side of the matrix, p and q
-    noise: float  # delta: entries of the noise have variance delta^2 / q
+    noise: float  # delta: entries of the noise have variance delta² / q
     shrinkage: float  # b >= 0, by which values were lowered (soft threshold of a nuclear norm)
     zeros: int  # values that are zero
     edge: float  # upper edge of the bulk, delta (1 + sqrt(c)) - b
@@ -91,7 +91,7 @@ def fit_bulk(
 ) -> BulkFit:
     """Noise, shrinkage and outliers of a matrix from all its singular values."""
     # Derived from arXiv:2505.17958, S ~ (S* + delta Z - b)_+ in its rectangular form: singular
-    # values y = (x - b)_+, x of a signal of low rank plus noise of variance delta^2 / q. So many
+    # values y = (x - b)_+, x of a signal of low rank plus noise of variance delta² / q. So many
     # outliers are taken out from the start; with less than ``least`` values left there is no bulk.
     p, q = sorted(int(side) for side in shape)
     y = _checked(values, "singular values")
@@ -181,7 +181,7 @@ def spikes_with_error(
 class SymmetricFit(BulkFit):
     """Fit of (S* + delta Z - b)_+, or of S* + delta Z - b if not semidefinite."""
 
-    # The edge is 2 delta - b, strengths are eigenvalues of S*, both overlaps 1 - delta^2 / s^2, and
+    # The edge is 2 delta - b, strengths are eigenvalues of S*, both overlaps 1 - delta² / s², and
     # -b is the centre of a matrix of both signs.
     semidefinite: bool = True  # whether eigenvalues below zero were cut
 
@@ -273,7 +273,7 @@ def _symmetric_spikes(x: np.ndarray, noise: float, covariance: np.ndarray, d: in
     x = x[np.abs(x) > 2 * noise]
     x = x[np.argsort(-np.abs(x))]
     place = np.abs(x) / noise
-    # s = (x + sqrt(x^2 - 4 delta^2)) / 2, o = 1 - delta^2 / s^2.
+    # s = (x + sqrt(x² - 4 delta²)) / 2, o = 1 - delta² / s^2.
     s = law.strength(place)
     overlap = 1 - 1 / s**2
     errors = law.spread(place, d) / overlap

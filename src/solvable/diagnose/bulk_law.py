@@ -106,7 +106,7 @@ def log_edge_density(xi: np.ndarray) -> np.ndarray:
     from scipy.special import airy, airye, itairy
 
     # Forrester, Nagao and Honner, Nucl. Phys. B 553 (1999) 601, orthogonal ensemble:
-    # K(xi) = Ai'(xi)^2 - xi Ai(xi)^2 + Ai(xi)/2 (1 - int_xi^inf Ai).
+    # K(xi) = Ai'(xi)² - xi Ai(xi)² + Ai(xi)/2 (1 - int_xi^inf Ai).
     found = np.empty(xi.shape)
     far = xi > 3
     # Far out the last term is the whole; its Airy function in scaled form.

@@ -106,7 +106,7 @@ class ErrorParts:
     """Predicted squared Frobenius distance to the signals, in parts (``docs/spectral-law.md``)."""
 
     noise: float  # bulk that the matrix keeps: overfitting
-    shrinkage: float  # wrong size of the features, sum_k (y_k - s_k)^2
+    shrinkage: float  # wrong size of the features, sum_k (y_k - s_k)²
     rotation: float  # wrong direction of the features, 2 sum_k s_k y_k (1 - o_k)
     # Squared signals below the threshold, from the fitted power law of the strengths; None where
     # there is none, as a few weak signals leave no trace in a spectrum.

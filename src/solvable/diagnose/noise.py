@@ -54,7 +54,7 @@ class RectangularNoise:
 
     def place(self, strength: float) -> float:
         """Where a signal beyond the threshold shows."""
-        # x^2 = (1 + s^2) (c + s^2) / s^2
+        # x² = (1 + s²) (c + s²) / s²
         square = strength**2
         return float(((1 + square) * (self.ratio + square) / square) ** 0.5)
 
@@ -63,7 +63,7 @@ class RectangularNoise:
         columns, c = round(size / self.ratio), self.ratio
         found = debias(np.asarray(x), noise=1.0, n_columns=columns, ratio=c)
         s, y = found.strengths, found.observed
-        # 2 x dx = 2 (s - c / s^3) ds.
+        # 2 x dx = 2 (s - c / s³) ds.
         return np.asarray(found.standard_errors * (s - c / s**3) / y)
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -73,7 +73,7 @@ class RectangularNoise:
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """Density at x, zero outside the support."""
-        # Marchenko-Pastur: f(x) = sqrt((x_+^2 - x^2) (x^2 - x_-^2)) / (pi c x).
+        # Marchenko-Pastur: f(x) = sqrt((x_+^2 - x²) (x² - x_-^2)) / (pi c x).
         low, high = self.edges
         square = np.clip((high**2 - x**2) * (x**2 - low**2), 0, None)
         inside = (x > low) & (x < high)
@@ -90,7 +90,7 @@ class RectangularNoise:
         return np.interp(probability, masses, places)
 
     def moments_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means of g = 1/(x^2 - lambda) and of its square over the p eigenvalues, x out."""
+        """Means of g = 1/(x² - lambda) and of its square over the p eigenvalues, x out."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
         # Differences of nearly equal numbers far out are turned into quotients, here and below.
@@ -126,7 +126,7 @@ def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> flo
             f"the matrix is {n_rows} x {n_columns}; allowed: at least two rows and columns."
         )
     # Johnstone 2001; the halves, which make the error of order p^(-2/3), from Ma, Bernoulli 18
-    # (2012) 322: x^2 = (sqrt(p') + sqrt(q'))^2 + (sqrt(p') + sqrt(q')) (p'^(-1/2) +
+    # (2012) 322: x² = (sqrt(p') + sqrt(q'))² + (sqrt(p') + sqrt(q')) (p'^(-1/2) +
     # q'^(-1/2))^(1/3) TW_1.
     low, high = np.sqrt(n_rows - 0.5), np.sqrt(n_columns - 0.5)
     scale = (low + high) * (1 / low + 1 / high) ** (1 / 3)
@@ -171,7 +171,7 @@ class SymmetricNoise:
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """Density at x, zero outside the support."""
-        # Wigner: f(x) = sqrt(4 - x^2) / (2 pi).
+        # Wigner: f(x) = sqrt(4 - x²) / (2 pi).
         return np.asarray(np.sqrt(np.clip(4 - x**2, 0, None)) / (2 * np.pi))
 
     def cdf(self, x: np.ndarray) -> np.ndarray:
@@ -200,7 +200,7 @@ class SymmetricNoise:
 
     def spread(self, x: np.ndarray, size: int) -> np.ndarray:
         """Standard deviation of an outlier at x."""
-        # Capitaine, Donati-Martin and Feral, arXiv:0706.0136: Var x = 2/d (1 - 1/s^2).
+        # Capitaine, Donati-Martin and Feral, arXiv:0706.0136: Var x = 2/d (1 - 1/s²).
         return np.asarray(np.sqrt(2 / size * (1 - 1 / self.strength(x) ** 2)))
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -253,27 +253,27 @@ def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) 
             f"a singular value of {observed.min():.6g} is not beyond the edge "
             f"{noise * law.edges[1]:.6g} of the noise; pass outliers only."
         )
-    # Benaych-Georges and Nadakuditi, arXiv:1103.2221: x^2 = (1 + s^2) (c + s^2) / s^2 in units of
+    # Benaych-Georges and Nadakuditi, arXiv:1103.2221: x² = (1 + s²) (c + s²) / s² in units of
     # the noise, s > c^(1/4).
     gap = x**2 - 1 - c
     root = np.sqrt(gap**2 - 4 * c)
     square = (gap + root) / 2
     s = np.sqrt(square)
-    # The error is derived. With A = x <g>, B = x (c <g> + (1 - c)/x^2) the outlier solves
-    # (1/s - Gamma)^2 = A B, where Var A = 2 x^2/p (<g^2> - <g>^2) and Var Gamma = <lambda g^2>/q.
+    # The error is derived. With A = x <g>, B = x (c <g> + (1 - c)/x²) the outlier solves
+    # (1/s - Gamma)² = A B, where Var A = 2 x^2/p (<g²> - <g>^2) and Var Gamma = <lambda g²>/q.
     first, _ = law.moments_beyond(x)
     short, long_ = x * first, x * (c * first + (1 - c) / x**2)
     of_short, of_long, cross = law.fluctuations_beyond(x)
     var_short, var_long = 2 * x**2 * of_short / (c * n_columns), 2 * x**2 * of_long / n_columns
     var_cross = cross / n_columns
     spread = np.sqrt(long_**2 * var_short + short**2 * var_long + 4 * var_cross / square)
-    # d(AB)/ds along the curve AB = 1/s^2: the error of x goes straight over to s.
+    # d(AB)/ds along the curve AB = 1/s²: the error of x goes straight over to s.
     error = spread * s**3 / 2
     return Spikes(
         np.asarray(observed, dtype=float),
         noise * s,
         noise * error,
-        # o_p = (s^4 - c) / (s^4 + c s^2) and o_q = (s^4 - c) / (s^4 + s^2).
+        # o_p = (s⁴ - c) / (s⁴ + c s²) and o_q = (s⁴ - c) / (s⁴ + s²).
         (square**2 - c) / (square**2 + c * square),
         (square**2 - c) / (square**2 + square),
     )

@@ -27,7 +27,7 @@ class Decay:
 
     def undetected(self, size: int) -> float:
         """Squared strengths beyond those seen, of ``size`` values in all."""
-        # sum_{i=n+1}^d A^2 i^(-2 gamma)
+        # sum_{i=n+1}^d A² i^(-2 gamma)
         ranks = np.arange(self.n + 1, size + 1)
         return float(self.amplitude**2 * (ranks ** (-2.0 * self.value)).sum())
 
@@ -90,8 +90,8 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
     """Take the weak strengths out of the noise and the shrinkage of a plain fit."""
     # Derived from arXiv:2505.17958. The strengths s_i = A i^(-gamma) below the threshold, i > K,
     # stay in the bulk. Of mean m and variance v over the d values, they lower the shrinkage that a
-    # semicircle needs and widen it: b = b_plain + m, delta^2 = delta_plain^2 - v and s_i = m + (z_i
-    # + sqrt(z_i^2 - 4 delta^2)) / 2, z_i = y_i + b_plain: the law of S* + delta Z to its second
+    # semicircle needs and widen it: b = b_plain + m, delta² = delta_plain² - v and s_i = m + (z_i
+    # + sqrt(z_i² - 4 delta²)) / 2, z_i = y_i + b_plain: the law of S* + delta Z to its second
     # free cumulant, solved with A and gamma of the strengths as a fixed point.
     if not plain.semidefinite:
         raise InvalidData("the matrix is not semidefinite; the decay is of positive strengths.")
@@ -149,8 +149,8 @@ def _moments(
 class Errors:
     """Squared Frobenius distance to the signals behind the outliers, by what is done to them."""
 
-    bulk: float  # sum y^2 over the bulk: what the matrix keeps of the noise alone
-    shrinkage: float  # sum_k (y_k - s_k)^2
+    bulk: float  # sum y² over the bulk: what the matrix keeps of the noise alone
+    shrinkage: float  # sum_k (y_k - s_k)²
     rotation: float  # 2 sum_k s_k y_k (1 - c_k)
     cut: float  # with the bulk removed and the outliers as they are
     edge: float  # with the outliers lowered to x - x_+, as by a threshold at the edge of the bulk
@@ -167,8 +167,8 @@ def shrinkage_errors(
 ) -> Errors:
     """Predicted error of a matrix and of what pruning and denoising make of it."""
     # Gavish and Donoho, arXiv:1405.7511: a signal s u v^T estimated by y u' v'^T, c = (u.u')
-    # (v.v'), costs s^2 + y^2 - 2 s y c = (s - y)^2 + 2 s y (1 - c), least at y = s c, where it is
-    # s^2 (1 - c^2). Signals below the threshold are in none of the errors: no treatment of the
+    # (v.v'), costs s² + y² - 2 s y c = (s - y)² + 2 s y (1 - c), least at y = s c, where it is
+    # s² (1 - c²). Signals below the threshold are in none of the errors: no treatment of the
     # spectrum finds them.
     y = np.sort(np.abs(values))
     tops, bulk = y[y.size - n_outliers :][::-1], y[: y.size - n_outliers]

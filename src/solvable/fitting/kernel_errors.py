@@ -44,8 +44,8 @@ def kernel_errors(
 class KernelRidge:
     """Kernel ridge regression of standardised inputs, its ridge chosen on held-out training rows."""
 
-    # One Krylov space of the labels serves all ridges: 2 n^2 flops for each of its vectors, 10 to 60 of
-    # them where the best ridge is above the noise of the kernel; a Cholesky factor, n^3 / 3, where
+    # One Krylov space of the labels serves all ridges: 2 n² flops for each of its vectors, 10 to 60 of
+    # them where the best ridge is above the noise of the kernel; a Cholesky factor, n³ / 3, where
     # n / 40 vectors do not suffice. Memory: half of the kernel matrix, and as much again for a factor.
 
     def __init__(
@@ -110,8 +110,8 @@ class KernelRidge:
         """Kernel matrix of two sets of standardised rows."""
         gram = A @ B.T
         if self.kind == "rbf":
-            # exp(-|a - b|^2 / (2 l^2)), l^2 the median squared distance between samples;
-            # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b
+            # exp(-|a - b|² / (2 l²)), l² the median squared distance between samples;
+            # |a - b|² = |a|² + |b|² - 2 a.b
             gram *= -2
             gram += np.einsum("ij,ij->i", A, A)[:, None]
             gram += np.einsum("ij,ij->i", B, B)

@@ -109,7 +109,7 @@ def _scan(ordered: np.ndarray) -> _Scan | None:
     """Threshold of smallest distance; None if no tail is long enough."""
     n = ordered.size
     # Logarithms are summed once and thresholds tried in geometric steps of the number beyond them:
-    # the scan costs O(N log N) where every threshold would cost O(N^2).
+    # the scan costs O(N log N) where every threshold would cost O(N²).
     logs = np.log(ordered)
     beyond = np.cumsum(logs[::-1])[::-1]
     counts = np.unique(np.geomspace(MINIMUM_TAIL, n, 60).astype(int))
@@ -132,7 +132,7 @@ def _scan(ordered: np.ndarray) -> _Scan | None:
 def _p_value_against_lognormal(
     logs: np.ndarray, exponent: float, rng: np.random.Generator, draws: int
 ) -> float:
-    # Logarithms of a truncated log-normal have density ~ exp(-a t - b t^2 / 2), t > 0, b > 0: the
+    # Logarithms of a truncated log-normal have density ~ exp(-a t - b t² / 2), t > 0, b > 0: the
     # power law is its limit b = 0, so its gain is at most zero.
     gain = _gains(logs[None])[0]
     under_law = _gains(rng.exponential(1 / (exponent - 1), (draws, logs.size)))
@@ -142,7 +142,7 @@ def _p_value_against_lognormal(
 def _gains(logs: np.ndarray) -> np.ndarray:
     """Log-likelihood lost by no curvature, for each row of logarithms; at most zero."""
     # With alpha = a / sqrt(b) and sigma = b^(-1/2) the law is that of a Gaussian beyond alpha
-    # standard deviations. At fixed alpha the best sigma is the root of sigma^2 - alpha m_1 sigma -
+    # standard deviations. At fixed alpha the best sigma is the root of sigma² - alpha m_1 sigma -
     # m_2, so that one number is searched, all rows at once.
     from scipy.special import erfcx
 

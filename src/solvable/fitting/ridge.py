@@ -68,7 +68,7 @@ def kernel_ridge(
 def _by_spectrum(
     centred: Array, targets: Array, regularisation: Regularisation
 ) -> tuple[Array, float, float, float]:
-    """Dual weights, penalty, criterion and freedom: about 10 n^3 flops serve all penalties."""
+    """Dual weights, penalty, criterion and freedom: about 10 n³ flops serve all penalties."""
     xp = namespace(centred)
     n = len(centred)
     values, vectors = xp.linalg.eigh((centred + centred.T) / 2)
@@ -87,7 +87,7 @@ def _by_spectrum(
 
     def left_out(kept: Array) -> Array:
         # S = K_c (K_c + alpha)^-1.
-        # LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))^2, exact.
+        # LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))², exact.
         free = 1 - squares @ kept - 1 / n
         parts = (1 - kept)[:, :, None] * projected[:, None, :]
         residual = xp.reshape(vectors @ xp.reshape(parts, (n, -1)), parts.shape)
@@ -120,7 +120,7 @@ def _by_spectrum(
 
 
 def _by_inverse(centred: Array, targets: Array, penalty: float) -> tuple[Array, float, float]:
-    """Dual weights, criterion and freedom at one penalty: n^3 flops."""
+    """Dual weights, criterion and freedom at one penalty: n³ flops."""
     xp = namespace(centred)
     n = len(centred)
     inverse = _inverse(centred + penalty * as_on(np.eye(n), centred))
@@ -225,7 +225,7 @@ class ReadoutMoments:
         power = ridge.trace / n
 
         def criterion(penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            # GCV(alpha) = n RSS / (n - 1 - df)^2; single samples, and leaving one out, are gone.
+            # GCV(alpha) = n RSS / (n - 1 - df)²; single samples, and leaving one out, are gone.
             gain, freedom = np.transpose([ridge.gain(float(penalty)) for penalty in penalties])
             residual = np.maximum(total - gain, 0.0)
             return n * residual / np.maximum(n - 1 - freedom, 1e-12) ** 2, 1 + freedom
@@ -246,7 +246,7 @@ class ReadoutMoments:
 class _Tridiagonal:
     """A ridge problem after A = Q T Q^T, T tridiagonal: cheap at every penalty."""
 
-    # The reduction costs 4 P^3 / 3 flops, less than half of an eigendecomposition, and no eigenvector is
+    # The reduction costs 4 P³ / 3 flops, less than half of an eigendecomposition, and no eigenvector is
     # needed: a penalty costs O(P).
 
     def __init__(self, lower: np.ndarray, cross: np.ndarray) -> None:
@@ -294,7 +294,7 @@ class _Tridiagonal:
         """Decrease of the sum of squares, and degrees of freedom."""
         solved = self._solved(penalty)
         used = max(penalty, self._least)
-        # c^T (A + alpha)^-1 c + alpha |(A + alpha)^-1 c|^2, and sum_i lambda_i / (lambda_i + alpha).
+        # c^T (A + alpha)^-1 c + alpha |(A + alpha)^-1 c|², and sum_i lambda_i / (lambda_i + alpha).
         gain = float(np.sum(self._cross * solved) + used * np.sum(solved**2))
         return gain, float(np.sum(self._values / (self._values + used)))
 

@@ -10,7 +10,7 @@ def oracle_shrinkage(correlation: np.ndarray, n: int) -> float:
     # Oracle approximating shrinkage (Chen et al. 2010, eq. 23): delta is 1 up to O(1/d) where the inputs
     # are white, which are thus left alone at any n/d, and goes to 0 as n grows where they are not.
     d = len(correlation)
-    power = float(np.mean(correlation**2))  # tr S^2 / d^2
+    power = float(np.mean(correlation**2))  # tr S² / d²
     level = float(np.trace(correlation)) / d
     excess = power - level**2 / d
     return 1.0 if excess <= 0 else min(1.0, (power + level**2) / ((n + 1) * excess))

@@ -191,7 +191,7 @@ def spread_inflation(held_out: Mapping[str, HeldOut], weights: Mapping[str, floa
 def is_decisive(held_out: Mapping[str, HeldOut]) -> bool:
     """Whether the held-out sizes tell the models apart."""
     scores = sorted(held.score for held in held_out.values())
-    return scores[-1] - scores[-2] >= 3.0  # odds of e^3 = 20 to 1
+    return scores[-1] - scores[-2] >= 3.0  # odds of e³ = 20 to 1
 
 
 def verdict_sentence(

@@ -128,12 +128,12 @@ def _cascade(decay: np.ndarray, first: np.ndarray, features: int, sizes: np.ndar
     # arXiv:2605.14567, identity readout; decay is gamma, first is n_1, constants derived.
     ranks, counts = _nodes(features)
     strengths = ranks ** (-2 * decay[:, None])
-    # lambda_i^2 ~ i^(-2 gamma), summing to 1
+    # lambda_i² ~ i^(-2 gamma), summing to 1
     shares = strengths / (counts * strengths).sum(axis=1, keepdims=True)
     thresholds = np.log(first)[:, None] - np.log(strengths)  # n_i = n_1 i^(2 gamma)
     ratio = np.log(sizes)[None, :, None] - thresholds[:, None, :]
-    # c_i^2 = (n / n_i - 1)_+ / ((n / n_i - 1)_+ + 1 + 4 lambda_i^2)
+    # c_i² = (n / n_i - 1)_+ / ((n / n_i - 1)_+ + 1 + 4 lambda_i²)
     excess = np.exp(np.interp(ratio, *_excess_table()))
     overlap = excess / (excess + 1 + 4 * shares[:, None, :])
-    # g(n) = sum_i lambda_i^2 (1 - c_i^4)
+    # g(n) = sum_i lambda_i² (1 - c_i⁴)
     return np.asarray(np.einsum("gi,gki->gk", counts * shares, 1 - overlap**2))

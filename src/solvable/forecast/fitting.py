@@ -68,7 +68,7 @@ def projected(
     shapes: np.ndarray, data: np.ndarray, white: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Offset, amplitude and misfit of every row of data with every shape, each of shape (b, g)."""
-    # Variable projection: |W (e - e_inf - A g)|^2 is quadratic in e_inf and A, with these products
+    # Variable projection: |W (e - e_inf - A g)|² is quadratic in e_inf and A, with these products
     # of W 1, W g and W e.
     ones = white.sum(axis=1)
     columns = shapes @ white.T
@@ -176,7 +176,7 @@ def fit_family(
 def _allowed(freedom: int, noise_known: bool) -> float:
     """Sum of squares that needs no misfit to explain it."""
     least = max(freedom, 1)
-    # One standard deviation of chi^2 counts as chance. Without replicates the misfit is the noise
+    # One standard deviation of chi² counts as chance. Without replicates the misfit is the noise
     # itself and must be unbiased.
     return least + ((2 * least) ** 0.5 if noise_known else 0.0)
 
@@ -190,7 +190,7 @@ def relative_misfit(
 ) -> float:
     """Relative misfit that brings the sum of squares down to the freedom; 0 if noise suffices."""
 
-    # Paule and Mandel for random effects: r^T (C + tau^2 diag(e^2))^-1 r = freedom, by bisection.
+    # Paule and Mandel for random effects: r^T (C + tau² diag(e²))^-1 r = freedom, by bisection.
     def excess(misfit: float) -> float:
         total = covariance + np.diag((misfit * scale) ** 2)
         return float(residual @ np.linalg.solve(total, residual)) - freedom

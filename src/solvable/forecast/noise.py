@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.forecast.curve import LearningCurve
 
-# Mean and spread of the exponent of sigma^2 ~ e^q: 1 for counts of mistakes, 2 for noise in
+# Mean and spread of the exponent of sigma² ~ e^q: 1 for counts of mistakes, 2 for noise in
 # proportion to the error.
 PRIOR_SLOPE = (1.5, 0.5)
 
@@ -25,7 +25,7 @@ class ReplicateNoise:
     exponent: float  # q of the pooled law
     correlation: float  # between the errors of one replicate at two sizes, 0 to 1
     known: bool  # whether there are replicates
-    law: tuple[float, float]  # intercept and slope of ln sigma^2 against ln e
+    law: tuple[float, float]  # intercept and slope of ln sigma² against ln e
 
     def variance_at(self, error: np.ndarray) -> np.ndarray:
         """Variance of one new error where the mean error is as given, by the pooled law."""
@@ -57,17 +57,17 @@ def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
     measured = np.where(freedom > 0, np.nan_to_num(curve.variances), 0.0)
     behind = np.maximum(freedom, 0.0)
     # G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with a trend:
-    # sigma_k^2 = (d_0 phi e_k^q + d_k s_k^2) / (d_0 + d_k), d_k = R_k - 1
+    # sigma_k² = (d_0 phi e_k^q + d_k s_k²) / (d_0 + d_k), d_k = R_k - 1
     variances = (prior_freedom * pooled + behind * measured) / (prior_freedom + behind)
     correlation = _correlation(curve, variances)
-    covariance = np.diag(variances / counts + floor)  # sigma_k^2 / R_k
+    covariance = np.diag(variances / counts + floor)  # sigma_k² / R_k
     if correlation > 0:
         shared = _shared_replicates(curve)
         spread = np.sqrt(variances)
         together = correlation * np.outer(spread / counts, spread / counts) * shared
         covariance += together - np.diag(np.diag(together))
-    # R errors of correlation rho scatter by sigma^2 (1 - rho), and their mean by
-    # sigma^2 (1 + (R - 1) rho) / R.
+    # R errors of correlation rho scatter by sigma² (1 - rho), and their mean by
+    # sigma² (1 + (R - 1) rho) / R.
     overlap = np.minimum(curve.shared * curve.sizes, 0.9)
     excess = np.sqrt((1 + (counts - 1) * overlap) / (1 - overlap))
     covariance *= np.outer(excess, excess)
@@ -92,7 +92,7 @@ def _pooled_law(
     from scipy.special import digamma, polygamma
 
     half = freedom / 2
-    # ln s^2 is ln sigma^2 + ln(chi^2_d / d), whose mean is digamma(d / 2) - ln(d / 2), and its
+    # ln s² is ln sigma² + ln(chi^2_d / d), whose mean is digamma(d / 2) - ln(d / 2), and its
     # variance trigamma(d / 2).
     observed = np.log(variances) - digamma(half) + np.log(half)
     scatter = polygamma(1, half)
@@ -101,7 +101,7 @@ def _pooled_law(
     mean, spread = PRIOR_SLOPE
     excess = 0.0
     for _ in range(20):
-        # d_0 is what the scatter of ln s^2 beyond that of ln chi^2 leaves to the law.
+        # d_0 is what the scatter of ln s² beyond that of ln chi² leaves to the law.
         weights = 1 / (scatter + excess)
         level = np.average(observed, weights=weights)
         x_bar = np.average(x, weights=weights)

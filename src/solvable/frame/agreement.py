@@ -297,7 +297,7 @@ class Comparison:
 
 def overlap_scatter(cell: Cell) -> float:
     """What a squared overlap in a transition scatters by: sqrt(q) (1 - q)^(3/2)."""
-    # q = 1 - 1/theta^2 has dq/dtheta = 2 (1 - q)^(3/2); below the transition q is a squared amplitude.
+    # q = 1 - 1/theta² has dq/dtheta = 2 (1 - q)^(3/2); below the transition q is a squared amplitude.
     overlap = min(max(cell.measured, 0.02), 0.98)
     return float(np.sqrt(overlap) * (1 - overlap) ** 1.5)
 

@@ -39,7 +39,7 @@ class Axis:
     value : callable, optional
         ``value(setting)``: coordinate of a point; default the parameter itself.
     told : str or callable, optional
-        Words for a place with names of parameters in braces, such as "n/d = {sample_ratio:.4g}", or
+        Words for a place with names of parameters in braces, such as "n/d = {sample_ratio:0.4g}", or
         ``told(setting)``; default name and value.
     words : mapping of str to str
         Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``; default

@@ -116,15 +116,15 @@ def _moderated(own: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, float]
     from scipy.special import digamma, polygamma
 
     half = degrees[used] / 2
-    # e = log s^2 - digamma(k/2) + log(k/2), of mean log sigma^2 and variance trigamma(k/2) (Smyth, eq. 3)
+    # e = log s² - digamma(k/2) + log(k/2), of mean log sigma² and variance trigamma(k/2) (Smyth, eq. 3)
     e = np.log(own[used]) - digamma(half) + np.log(half)
     trigamma = polygamma(1, half).mean()
     seen = e.var(ddof=1) - trigamma if e.size > 1 else 0.0
-    # Variance of that variance for a logarithm of chi^2: its fourth cumulant plus twice its square
+    # Variance of that variance for a logarithm of chi²: its fourth cumulant plus twice its square
     noise = (polygamma(3, half).mean() + 2 * trigamma**2) / e.size
     excess = (USUAL_EXCESS / USUAL_SPREAD**2 + seen / noise) / (1 / USUAL_SPREAD**2 + 1 / noise)
     half_prior = _inverse_trigamma(max(float(excess), LEAST_EXCESS))
-    # s_0^2 = exp(mean e + digamma(d_0/2) - log(d_0/2)); (d_0 s_0^2 + k s^2) / (d_0 + k) (eqs. 2 and 4)
+    # s_0² = exp(mean e + digamma(d_0/2) - log(d_0/2)); (d_0 s_0² + k s²) / (d_0 + k) (eqs. 2 and 4)
     common = np.exp(e.mean() + digamma(half_prior) - np.log(half_prior))
     prior = 2 * half_prior
     return (prior * common + degrees * own) / (prior + degrees), prior
@@ -180,7 +180,7 @@ def jackknife_errors(without_one: Sequence[np.ndarray]) -> EstimateError:
     counts = np.array([values.size for values in without_one])
     if (counts < 2).any() or not all(np.isfinite(values).all() for values in without_one):
         return EstimateError(float("nan"), 0.0)
-    # v_i = (n - 1) / n sum_r (f_(-r) - mean)^2 (Efron and Stein 1981)
+    # v_i = (n - 1) / n sum_r (f_(-r) - mean)² (Efron and Stein 1981)
     added = np.array([(v.size - 1) * v.var() for v in without_one])
     degrees = counts - 1.0
     used = added > 1e-16 * added.sum()  # less is rounding
@@ -189,10 +189,10 @@ def jackknife_errors(without_one: Sequence[np.ndarray]) -> EstimateError:
     from scipy.special import digamma
 
     half = degrees[used] / 2
-    # E log s^2 = log sigma^2 + digamma(k/2) - log(k/2) with k degrees of freedom
+    # E log s² = log sigma² + digamma(k/2) - log(k/2) with k degrees of freedom
     common = np.exp(np.mean(np.log(added[used]) - digamma(half) + np.log(half)))
     if used.sum() > 1:
         added = np.where(used, np.maximum(added, common), 0.0)
-    # (sum v)^2 / sum(v^2 / k) (Welch and Satterthwaite)
+    # (sum v)² / sum(v² / k) (Welch and Satterthwaite)
     freedom = added.sum() ** 2 / np.sum(added**2 / degrees)
     return EstimateError(float(np.sqrt(added.sum())), float(freedom))

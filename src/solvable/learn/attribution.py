@@ -42,7 +42,7 @@ def attribute(
     if count == 0 or len(groups) > MOST_COLUMNS:
         return None
     # Share of column j in direction f, Jansen's estimate of its total effect (1999):
-    # T_j = E[(f(x) - f(x with x_j of another row))^2] / 2 Var f. For a straight line in independent
+    # T_j = E[(f(x) - f(x with x_j of another row))²] / 2 Var f. For a straight line in independent
     # columns it is the squared loading in standardised units. All columns of one text go together.
     rng = random_stream(seed, "rows to attribute directions")
     rows = rng.permutation(len(X))[: rows_attributed(len(groups))]

@@ -122,7 +122,7 @@ class _Rbf(BaseEstimator):
         distances = _squared_distances(Z[some], Z[some])
         apart = distances[distances > 0]
         self._median = float(np.median(apart)) if apart.size else 1.0
-        # k(x, x') = exp(-|x - x'|^2 / (b m)), m the median squared distance, b = 1/8 ... 8. The
+        # k(x, x') = exp(-|x - x'|² / (b m)), m the median squared distance, b = 1/8 ... 8. The
         # criterion is leave-one-out: no filter has seen the labels here, so that it is honest.
         fits: dict[float, RidgeFit] = {
             width: kernel_ridge(np.exp(-distances / (width * self._median)), Y[some])

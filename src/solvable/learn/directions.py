@@ -188,7 +188,7 @@ def _of_class(report: FilterReport, place: int, whole: int) -> tuple[dict[int, f
 
 def emergence_rows(rows: int, ratio: float | None) -> float | None:
     """Rows at which a direction is expected to be as strong as its null; None if it is weaker."""
-    # n_e = n / r^2, r = |lambda_(k+1)| / null: the strength of a direction with signal hardly
+    # n_e = n / r², r = |lambda_(k+1)| / null: the strength of a direction with signal hardly
     # depends on n, and its null falls as n^(-1/2). Derived. On digits, even against odd, directions
     # counted at n = 112, 225 and 450 are 9 to 13, 21 to 25 and 36 to 79 where the ratios at
     # n = 1797 say 10, 15 and 37.

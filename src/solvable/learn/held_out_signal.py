@@ -78,8 +78,8 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     weights = np.maximum(weights, 1e-6 * max(float(weights.max()), 1e-300))
 
     def signal_of(features: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        # s_k(x) = sum_c y_c f_k sum_l (M_c)_kl f_l / sum_c,l (M_c)_kl^2, whose mean is 1 on training
-        # rows; sum_c y_c f_k m_ck / sum_c m_ck^2 of first moments; all together are weighted.
+        # s_k(x) = sum_c y_c f_k sum_l (M_c)_kl f_l / sum_c,l (M_c)_kl², whose mean is 1 on training
+        # rows; sum_c y_c f_k m_ck / sum_c m_ck² of first moments; all together are weighted.
         parts = [
             code[:, None] * features * (features @ moment.T)
             for code, moment in zip(tested_left[rows].T, moments, strict=True)

@@ -32,7 +32,7 @@ def _normal_quantile(confidence: float) -> float:
 
 def wilson_interval(wrong: int, rows: int) -> Interval:
     """Interval of an error rate; not degenerate when nothing or everything is wrong."""
-    # Wilson 1927: (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
+    # Wilson 1927: (p + z² / 2n +- z sqrt(p (1 - p) / n + z² / 4n²)) / (1 + z² / n).
     # In cross-validation the rows of all folds are pooled, which is valid asymptotically for stable
     # learners (Bayle et al., arXiv:2007.12671).
     found = _of_share(wrong / rows, rows)
@@ -55,7 +55,7 @@ def paired_rate_difference(
     """Error rate of the first method less that of the second, from masks of the same rows."""
     # Bonett and Price 2012, which covers also when few rows are told apart: with
     # p_10 = (m + 1) / (n + 2), m the rows that the first alone has wrong,
-    # p_10 - p_01 +- z sqrt((p_10 + p_01 - (p_10 - p_01)^2) / (n + 2)).
+    # p_10 - p_01 +- z sqrt((p_10 + p_01 - (p_10 - p_01)²) / (n + 2)).
     rows = len(first)
     only_first = int(np.count_nonzero(first & ~second))
     only_second = int(np.count_nonzero(second & ~first))
@@ -151,5 +151,5 @@ def _sums_of_clusters(values: np.ndarray, clusters: np.ndarray) -> tuple[np.ndar
     """Sum over each cluster of the deviations from the mean, and the standard error of that mean."""
     sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=values - values.mean())
     count = len(sums)
-    # Sandwich: s^2 = G / (G - 1) sum_g (sum_{i in g} (v_i - v))^2 / n^2.
+    # Sandwich: s² = G / (G - 1) sum_g (sum_{i in g} (v_i - v))² / n^2.
     return sums, math.sqrt(count / max(count - 1, 1) * float(sums @ sums)) / len(values)

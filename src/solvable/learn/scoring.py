@@ -145,7 +145,7 @@ def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
         return None
     best = max(areas.values())
     # Hanley and McNeil 1982, of m and n rows:
-    # (A (1 - A) + (m - 1) (A / (2 - A) - A^2) + (n - 1) (2 A^2 / (1 + A) - A^2)) / m n.
+    # (A (1 - A) + (m - 1) (A / (2 - A) - A²) + (n - 1) (2 A² / (1 + A) - A²)) / m n.
     m, n = sorted(np.unique(losses.y[losses.folds >= 0], return_counts=True)[1])
     spread = best * (1 - best) + (m - 1) * (best / (2 - best) - best**2)
     spread += (n - 1) * (2 * best**2 / (1 + best) - best**2)

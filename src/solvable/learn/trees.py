@@ -26,7 +26,7 @@ class Effort(NamedTuple):
 def effort_for(rows: int, columns: int, outputs: int) -> Effort:
     """What is tried on so many rows, columns and trees a step: all, where that takes seconds."""
     # Measured on one core: a step of n rows, d columns, k trees of l leaves takes about
-    # 1e-8 n d k + 1e-6 l d k seconds; 100 steps are usual at a rate of .1, 30 at .3.
+    # 1e-8 n d k + 1e-6 l d k seconds; 100 steps are usual at a rate of 0.1, 30 at 0.3.
     per_leaf = 1e-6 * columns * outputs
     per_step = 1e-8 * rows * columns * outputs
     if columns * outputs > 60_000:

@@ -25,7 +25,7 @@ TABLES = {
     3: np.array([3.03526587, -0.16572675, -0.04732406, 0.00482355]),
 }
 # fmt: on
-"""Chebyshev coefficients in 2 sqrt(s) - 1 of (E + Delta / 2) sum v E[g^2] / sqrt(s) of a hardmax of T
+"""Chebyshev coefficients in 2 sqrt(s) - 1 of (E + Delta / 2) sum v E[g²] / sqrt(s) of a hardmax of T
 tokens, s = (E + Delta / 2) / (Q + Delta / 2), by the functions at the end of the module `hardmax`."""
 
 
@@ -71,7 +71,7 @@ class SoftmaxAttention(_Attention):
     # half of it off the diagonal.
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """Sum of v E[g^2]."""
+        """Sum of v E[g²]."""
         seen = len(self.variances) - 1
         with np.errstate(divide="ignore"):
             return seen / (np.asarray(error, dtype=float) + self.noise / 2)
@@ -133,7 +133,7 @@ class HardmaxAttention(_Attention):
             )
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """Sum of v E[g^2], from its table along E / Q."""
+        """Sum of v E[g²], from its table along E / Q."""
         unseen = np.asarray(error, dtype=float) + self.noise / 2
         share = np.clip(unseen / (self.second_moment + self.noise / 2), 0.0, 1.0)
         with np.errstate(divide="ignore"):
@@ -180,7 +180,7 @@ class SignOfIndex:
         return np.array([2.0])
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """2 E[g^2]."""
+        """2 E[g²]."""
         unseen = np.asarray(error, dtype=float) + self.noise / 2
         share = np.clip(unseen / (self.second_moment + self.noise / 2), 0.0, 1.0)
         with np.errstate(divide="ignore"):
@@ -192,7 +192,7 @@ class SignOfIndex:
         return np.where(z >= 0, 1.0, -1.0)
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """G = y phi(x) / Phi(y x) / s, x = omega / s, s^2 = V + Delta."""
+        """G = y phi(x) / Phi(y x) / s, x = omega / s, s² = V + Delta."""
         from scipy.special import log_ndtr
 
         def given(omega: np.ndarray, V: np.ndarray) -> Message:
@@ -205,7 +205,7 @@ class SignOfIndex:
 
 
 def _sign_information(share: np.ndarray) -> np.ndarray:
-    """E of phi^2 / (Phi (1 - Phi)) at x of variance (1 - s) / s."""
+    """E of phi² / (Phi (1 - Phi)) at x of variance (1 - s) / s."""
     from scipy.special import log_ndtr
 
     t = np.linspace(-10, 10, 401)

@@ -16,7 +16,7 @@ from solvable.message_passing.outputs import GaussianOutput
 from solvable.message_passing.preimages import preimage_moments
 
 MOST_CROSS = 40
-"""Directions up to which moments of pairs of coordinates are held, p^2 for each label."""
+"""Directions up to which moments of pairs of coordinates are held, p² for each label."""
 
 SPLINE_ORDER = 8
 """Cells over which a label is spread before a Fourier transform; even."""
@@ -177,7 +177,7 @@ class _Transforms:
         self.window = np.sinc(frequency * self.cell / (2 * np.pi)) ** SPLINE_ORDER
 
     def of(self, link: Link, amplitude: float) -> tuple[np.ndarray, ...]:
-        """Transforms of 1, z and z^2 - 1 of one coordinate, each times exp(i t a sigma(z))."""
+        """Transforms of 1, z and z² - 1 of one coordinate, each times exp(i t a sigma(z))."""
         key = (link, amplitude)
         if key not in self._cache:
             z, chance = self._nodes[link]
@@ -225,7 +225,7 @@ def _gathered(transforms: _Transforms, *, pairs: bool) -> ConditionalMoments:
     channel = transforms.channel
     parts = list(zip(channel.links, channel.amplitudes, strict=True))
     others = _products_of_others([transforms.of(*part)[0] for part in parts])
-    # p(y) = F^-1[exp(-Delta t^2 / 2) prod_j phi_j]
+    # p(y) = F^-1[exp(-Delta t² / 2) prod_j phi_j]
     density = transforms.back(others[0] * transforms.of(*parts[0])[0])
     keep = density > 1e-12 * density.max()
     inside = np.flatnonzero(keep)
@@ -238,7 +238,7 @@ def _gathered(transforms: _Transforms, *, pairs: bool) -> ConditionalMoments:
             _, odd, even = transforms.of(*part)
             zero = np.zeros(merge.labels.size)
             m = merge(transforms.back(rest * odd)[keep]) if odd.any() else zero
-            # p(y) G_kk(y) = F^-1[exp(-Delta t^2 / 2) nu_k prod_{j != k} phi_j]
+            # p(y) G_kk(y) = F^-1[exp(-Delta t² / 2) nu_k prod_{j != k} phi_j]
             known[part] = m, merge(transforms.back(rest * even)[keep])
         first.append(known[part][0])
         second.append(known[part][1])
@@ -264,7 +264,7 @@ def _pairs(
         for j in range(k):
             key = tuple(sorted((parts[k], parts[j]), key=lambda part: (part[1], part[0].name)))
             if key not in known:
-                # F^-1 of exp(-Delta t^2 / 2), E[z exp(i t a sigma)] of both, and phi of the others
+                # F^-1 of exp(-Delta t² / 2), E[z exp(i t a sigma)] of both, and phi of the others
                 rest = [transforms.of(*part)[0] for i, part in enumerate(parts) if i not in (j, k)]
                 product = transforms.of(*parts[k])[1] * transforms.of(*parts[j])[1]
                 for phi in rest:

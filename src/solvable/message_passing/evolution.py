@@ -32,7 +32,7 @@ MOST_LABELS = 20_000
 
 
 def label_information(output: GaussianOutput, overlap: float) -> float:
-    """Information of a label, E(q) = E[g_out^2], at an overlap q (2405.15480)."""
+    """Information of a label, E(q) = E[g_out²], at an overlap q (2405.15480)."""
     if not 0 <= overlap < 1:
         raise InvalidParameter(f"overlap is {overlap}; allowed: at least 0 and below 1.")
     return _noisy(output, overlap) if output.noise else _noiseless(output, overlap)
@@ -63,7 +63,7 @@ def _noisy(output: GaussianOutput, q: float) -> float:
         cavity = weight[:, None] * np.exp(-(moved**2) / (2 * V)) / np.sqrt(2 * np.pi * V)
         evidence = likelihood @ cavity
         mean = likelihood @ (cavity * moved)
-        # int dy p(y) g^2,  g = (E[z | y] - omega) / V
+        # int dy p(y) g²,  g = (E[z | y] - omega) / V
         squares = np.divide(mean**2, evidence, out=np.zeros_like(mean), where=evidence > 1e-290)
         total += float(step @ squares @ share) / V**2
     return total
@@ -149,7 +149,7 @@ class StateEvolution:
         """Samples per dimension from which message passing that starts with nothing finds anything."""
         if self.first_information:
             return 0.0
-        # alpha(0) = 1 / E'(0) with E(q) = q E[G^2] + O(q^2)
+        # alpha(0) = 1 / E'(0) with E(q) = q E[G²] + O(q²)
         if self.moments is not None:
             return float(self.moments.weak_recovery_ratio[0])
         small = 1e-6

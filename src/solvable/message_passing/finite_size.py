@@ -4,7 +4,7 @@
 # differs from its law by the mass of `excess_mass`, and diagonal entries that vary twice as much. (2) The
 # sensors, which are no Gaussian matrices: exchanged for tokens one by one (Lindeberg), each changes the
 # mean log-evidence of its labels by
-#     -|Var V|^2 / 4 (1 / s^4) - |kappa_3|^2 / 12 (1 / s^6),   s^2 = E + Delta / 2,
+#     -|Var V|² / 4 (1 / s⁴) - |kappa_3|² / 12 (1 / s⁶),   s² = E + Delta / 2,
 # for the covariance V of its indices over the posterior of the matrix differs from sample to sample, with
 # the place of its tokens among the eigenvectors, and that posterior is not Gaussian along x x^T. What the
 # evidence changes by moves the fixed point as a field on E would (I-MMSE). Measured against: the runs in
@@ -137,12 +137,12 @@ LARGEST = 0.35
 
 def _denoiser(law: SpectralLaw) -> float:
     """D (mmse_d(t) - mmse(t)) of the limit's denoiser on matrices of d rows."""
-    # Tr f^2 - 2 Tr M f + 2 (t / d) (sum_ij D_ij + sum f'), f = x - 2 t h and D its divided differences,
-    # whose row mean is 1 - t |G|^2: t - 4 t^2 int mu dh - 4 pi^2 t^2 int mu^2 d(mass)
+    # Tr f² - 2 Tr M f + 2 (t / d) (sum_ij D_ij + sum f'), f = x - 2 t h and D its divided differences,
+    # whose row mean is 1 - t |G|²: t - 4 t² int mu dh - 4 pi² t² int mu² d(mass)
     t, density = law.variance, law.height / (np.pi * law.variance)
     slopes = float(law.weights @ (1 / law.points.slope))  # int mu du
     mass = excess_mass(law, law.u + 1j * law.height)
-    # d(mu^2) on each panel of the quadrature, by the derivative of the polynomial through its nodes
+    # d(mu²) on each panel of the quadrature, by the derivative of the polynomial through its nodes
     nodes, weights = np.polynomial.legendre.leggauss(PANEL_NODES)
     powers = np.polynomial.legendre.legvander(nodes, PANEL_NODES - 1)
     basis = np.polynomial.legendre.legder(np.eye(PANEL_NODES), axis=0)
@@ -158,7 +158,7 @@ def _evidence(
     """Change of the mean log-evidence of a sample, times d."""
     law = SpectralLaw(signal.spectrum, noise=float(np.sqrt(t)))
     h, height = (law.x - law.u) / t, law.height / t
-    # row means of divided differences, 1 - t |G|^2, and kappa_3 of x^T S x from int f Im G^3
+    # row means of divided differences, 1 - t |G|², and kappa_3 of x^T S x from int f Im G³
     leverage = law.weights @ (1 - t * (h**2 + height**2)) ** 2
     third = 2 * law.weights @ ((2 * law.u - law.x) * (3 * h**2 - height**2))
     error = float(signal.mmse(np.array([t]))[0])

@@ -175,7 +175,7 @@ def _orthant(x: np.ndarray, signs: np.ndarray, correlation: float) -> tuple[np.n
     a, b = (signs * x).T
     r = signs[:, 0] * signs[:, 1] * correlation
     root = np.sqrt(1 - r**2)
-    # P(a, b; r) = Phi(a) Phi(b) + int_0^asin(r) exp(-(a^2 + b^2 - 2 a b sin t) / 2 cos^2 t) dt / 2 pi
+    # P(a, b; r) = Phi(a) Phi(b) + int_0^asin(r) exp(-(a² + b² - 2 a b sin t) / 2 cos² t) dt / 2 pi
     nodes, weights = np.polynomial.legendre.leggauss(12)
     angle = np.multiply.outer(np.arcsin(r) / 2, nodes + 1)
     sine = np.sin(angle)

@@ -19,7 +19,7 @@ class MatrixChannel(Protocol):
         """V of the K indices: index k of a signal of second moment Q has variance v_k Q."""
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """Sum over indices of v_k E[g_k^2] at these errors E of the signal, cavity variance v_k E."""
+        """Sum over indices of v_k E[g_k²] at these errors E of the signal, cavity variance v_k E."""
 
     def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Labels of indices (n, K)."""
@@ -38,7 +38,7 @@ def bayes_message(values: np.ndarray) -> Message:
 def unbiased_message(values: np.ndarray, slopes: np.ndarray, variances: np.ndarray) -> Message:
     """Messages scaled so that b / A is the signal plus noise of variance 1 / A, whatever V was."""
     # b / A = S + c (S* - S) + noise with c = a / A, a = sum of -v dg/domega: only A = a is unbiased, and
-    # its noise has the variance E[v g^2] / a^2. Messages times a / E[v g^2] make that 1 / A. Where V is
+    # its noise has the variance E[v g²] / a^2. Messages times a / E[v g²] make that 1 / A. Where V is
     # the true error all of this is 1; on finite samples it is what lets the loop settle.
     a, power = -float(variances @ slopes), float(variances @ np.sum(values**2, axis=0))
     scale = a / max(power, 1e-300)
@@ -57,7 +57,7 @@ class GaussianIndices:
             raise InvalidParameter(f"noise is {self.noises}; allowed: variances of at least 0.")
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """Sum of v E[g^2], g = (y - omega) / (Delta + v E)."""
+        """Sum of v E[g²], g = (y - omega) / (Delta + v E)."""
         spread = self.noises + np.multiply.outer(np.asarray(error, dtype=float), self.variances)
         with np.errstate(divide="ignore"):
             return np.asarray((self.variances / spread).sum(axis=-1))

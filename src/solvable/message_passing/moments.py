@@ -16,7 +16,7 @@ class ConditionalMoments:
     labels: np.ndarray  # y, ascending, shape (m,)
     probabilities: np.ndarray  # above 0, sum 1
     first: np.ndarray  # E[z_k | y], shape (m, p)
-    second: np.ndarray  # E[z_k^2 - 1 | y], of mean 0
+    second: np.ndarray  # E[z_k² - 1 | y], of mean 0
     cross: np.ndarray | None = None  # E[z z^T - I | y]; None where it is diagonal, or not asked for
 
     @property
@@ -37,7 +37,7 @@ class ConditionalMoments:
     @property
     def weak_recovery_ratio(self) -> np.ndarray:
         """Samples per dimension from which second moments find each coordinate alone, shape (p,)."""
-        # alpha_c = 1 / E[G_kk^2] (3.2); what is zero by symmetry is so to rounding only.
+        # alpha_c = 1 / E[G_kk²] (3.2); what is zero by symmetry is so to rounding only.
         power = self.quadratic_information
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.where(power > 1e-18, power, 0.0))

@@ -70,7 +70,7 @@ class SymmetricSignal:
         return self.variance + self.mean**2
 
     def mmse(self, noise: np.ndarray) -> np.ndarray:
-        """E(t) = t - (4 pi^2 / 3) t^2 int mu_t^3, of every entry."""
+        """E(t) = t - (4 pi² / 3) t² int mu_t³, of every entry."""
         t = np.asarray(noise, dtype=np.float64)
         # In more noise the linear estimate is as good to 1e-7, and the integral all cancels.
         loud = t > 2e4 * self.variance

@@ -167,7 +167,7 @@ class PredictedBulk:
             self.atoms, self.chance = noise_law(operator)
         # Of the spectrum, but for uncorrected features of degree 1, from which mean(T) I is taken.
         self.mean = float(np.dot(self.chance, self.atoms))
-        # E[w^2] / delta = s^2
+        # E[w²] / delta = s²
         self.noise_scale = float(np.sqrt(np.dot(self.chance, self.atoms**2) / self.aspect_ratio))
         # One seed for all rounds, so that edges change with the features only.
         self._seed = int(rng.integers(2**31))
@@ -257,8 +257,8 @@ class PredictedBulk:
             images = vectors * values - self._contraction(vectors)
             norms = np.linalg.norm(images, axis=0)
             seen, directions = np.sign(np.sum(vectors * images, axis=0)) * norms, images / norms
-        # A spike seen at theta + s^2 / theta is known up to c^2 and counts by
-        # theta c^2 = sqrt(seen^2 - 4 s^2).
+        # A spike seen at theta + s² / theta is known up to c² and counts by
+        # theta c² = sqrt(seen² - 4 s²).
         counted = np.sign(seen) * np.sqrt(np.maximum(seen**2 - 4 * self.noise_scale**2, 0.0))
         if features.degree == 3:
             return cubic_operator(tensors_of(directions), counted)

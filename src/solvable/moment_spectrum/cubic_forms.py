@@ -27,11 +27,11 @@ class CubicSample:
     """Draws that the law of a cubic first layer is made of, m of them for p features."""
 
     directions: np.ndarray  # A, orthonormal columns (D, p)
-    squared_input_norm: np.ndarray  # |x|^2, (m,)
-    squared_norm: np.ndarray  # |F|^2, (m,)
+    squared_input_norm: np.ndarray  # |x|², (m,)
+    squared_norm: np.ndarray  # |F|², (m,)
     latent: np.ndarray  # f_i, (m, p)
     sixth: np.ndarray  # <A_i, K A_i>, (m, p)
-    images: np.ndarray  # |K A_i|^2, (m, p)
+    images: np.ndarray  # |K A_i|², (m, p)
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
@@ -64,8 +64,8 @@ def tensors_of(directions: np.ndarray) -> np.ndarray:
 
 
 def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
-    """R_ij = <A_i, P_j A_i> of the sixth chaos of f_j^2 / 2, shape (p, p)."""
-    # P_j = |A_j><A_j| + 9 C_j, C_j(U)_efg = sym U_abc A_abe A_cfg: <A_i, C_j A_i> = tr (A_i (x)_2 A_j)^2
+    """R_ij = <A_i, P_j A_i> of the sixth chaos of f_j² / 2, shape (p, p)."""
+    # P_j = |A_j><A_j| + 9 C_j, C_j(U)_efg = sym U_abc A_abe A_cfg: <A_i, C_j A_i> = tr (A_i (x)_2 A_j)²
     count, d = tensors.shape[:2]
     flat = tensors.reshape(count * d, d * d)
     crossed = np.empty((count, count))
@@ -76,7 +76,7 @@ def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
 
 
 def cubic_operator(tensors: np.ndarray, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Sixth chaos of sum_i c_i f_i^2 / 2 without its spikes, applied to columns (D, k)."""
+    """Sixth chaos of sum_i c_i f_i² / 2 without its spikes, applied to columns (D, k)."""
     # tau_6 = sum_i c_i / 2 sym(A_i (x) A_i) 6! / 6: of its twenty pairings two are the spike
     # c_i A_i A_i^T and eighteen the operator 9 c_i C_i.
     d = tensors.shape[1]
@@ -128,7 +128,7 @@ class _Forms:
         self.table = (scale * table).astype(np.float32)
         self.traces = np.einsum("iaac->ic", tensors)
         forms = np.einsum("iabc,iabd->icd", tensors, tensors, optimize=True)
-        self.forms = (scale * forms[:, rows, columns].T).astype(np.float32)  # x^T S x = |A x|^2
+        self.forms = (scale * forms[:, rows, columns].T).astype(np.float32)  # x^T S x = |A x|²
 
     def __call__(self, X: np.ndarray) -> CubicSample:
         """Sample of a block of inputs (m, d)."""
@@ -140,11 +140,11 @@ class _Forms:
         cubes = np.einsum("nic,nc->ni", a, X)  # <A, x (x) x (x) x>
         along = X @ self.traces.T
         f = (cubes - 3 * along) / np.sqrt(6)  # <A, He_3(x)> / sqrt(6)
-        # I_4(A (x)_1 A) = |a - t|^2 - 4 |A x|^2 + 2, t the trace of A; I_2(A (x)_2 A) = |A x|^2 - 1
+        # I_4(A (x)_1 A) = |a - t|² - 4 |A x|² + 2, t the trace of A; I_2(A (x)_2 A) = |A x|² - 1
         b = a - self.traces
         bb = np.sum(b**2, axis=2)
         lower = 1.5 * (bb - 4 * moved + 2) + 3 * (moved - 1)
-        # sum_|alpha|=3 He_alpha^2 / alpha!: coefficient of t^3 of (1 - t^2)^(-d/2) e^(s t / (1 + t))
+        # sum_|alpha|=3 He_alpha² / alpha!: coefficient of t³ of (1 - t²)^(-d/2) e^(s t / (1 + t))
         squared_norm = s**3 / 6 - s**2 + s + d / 2 * s
         # K A = f F - (3/2) sym(b (x) X) + 3 sym(M (x) x) - A with X = x x^T - I, M = A x, a = M x,
         # b = a - t; inner products of the four terms, b . x = <M, X> = cubes - along

@@ -39,7 +39,7 @@ class QuadraticBackground:
         return self.contraction is not None
 
     def at(self, n_samples: float) -> Background:
-        """Background at a sample size; O(m^6)."""
+        """Background at a sample size; O(m⁶)."""
         if self.contraction is None:
             return self._corrected
         size = len(self.contraction)
@@ -82,14 +82,14 @@ def quadratic_background(
 ) -> QuadraticBackground:
     """Background of a label from the corrected heights of its features, whatever its layers.
 
-    `contracted` is, for an operator without correction, E[T 2 tr((x x^T - I) M_i^2)].
+    `contracted` is, for an operator without correction, E[T 2 tr((x x^T - I) M_i²)].
     """
     p, d = heights.size, dimension
     size = min(d, LARGEST)
     # Matrices of norm 1 have a spectrum of width d^(-1/2), the background one of width 1/d.
     scale = size / d
-    # Up to the chaos of degree 4 that T holds it is (1/2) sum_i theta_i (h_i^2 - 1) / (1 + 4/d), which
-    # is the label sqrt(2) sum_i lambda_i (h_i^2 - 1) / 2 times an attenuation.
+    # Up to the chaos of degree 4 that T holds it is (1/2) sum_i theta_i (h_i² - 1) / (1 + 4/d), which
+    # is the label sqrt(2) sum_i lambda_i (h_i² - 1) / 2 times an attenuation.
     norm = float(np.linalg.norm(heights))
     weights, attenuation = heights / norm, norm / (np.sqrt(2) * (1 + 4 / d))
     matrices = random_matrices(min(p, size), size)
@@ -99,18 +99,18 @@ def quadratic_background(
     strongest, rest = weights[order], np.delete(weights, order)
     contraction = None
     if contracted is not None:
-        # E[T 2 tr((x x^T - I) M_i^2)] = 2 beta <S, M_i^2> with S = sum_i lambda_i M_i^2
+        # E[T 2 tr((x x^T - I) M_i²)] = 2 beta <S, M_i²> with S = sum_i lambda_i M_i²
         squares = mean_traces(p, d)[1]
         beta = float(weights @ contracted / 2 / (weights @ squares @ weights))
         S = np.einsum("i,iab,ibc->ac", strongest, matrices, matrices, optimize=True)
-        # M_i^2 of many weak features is close to its mean I / d
+        # M_i² of many weak features is close to its mean I / d
         contraction = beta * (scale * S + rest.sum() / d * np.eye(size))
     return QuadraticBackground(
         matrices=matrices,
         rates=4 / np.sqrt(2) * attenuation * scale * strongest,
         order=order,
         features=p,
-        # (4/sqrt(2)) sum_i lambda_i M_i U M_i of many is close to a free semicircle of variance 8/d^2
+        # (4/sqrt(2)) sum_i lambda_i M_i U M_i of many is close to a free semicircle of variance 8/d²
         variance=8 * attenuation**2 / d**2 * float(rest @ rest),
         contraction=contraction,
         contraction_noise=contraction_noise,

@@ -25,7 +25,7 @@ class LatentSample:
 
     labels: np.ndarray  # y, shape (m,)
     latent: np.ndarray  # h_i = <A_i, F>, shape (m, p)
-    squared_norm: np.ndarray  # |F|^2, shape (m,)
+    squared_norm: np.ndarray  # |F|², shape (m,)
     form: OrthogonalForm  # of the target in these directions
     corrected: SampleKernel | None = None  # the Wick-corrected kernel; degrees 2 and 3
     cubic: CubicSample | None = None
@@ -89,7 +89,7 @@ def index_energies(target: MomentTarget) -> tuple[float, float]:
     gaussian = float(strengths @ strengths)
     if not is_quadratic(target):
         return gaussian, gaussian
-    # Var = sum_ij mu_i mu_j [<B_i, B_j>^2 + 2 tr M_i M_j M_i M_j + 4 tr M_i^2 M_j^2]
+    # Var = sum_ij mu_i mu_j [<B_i, B_j>^2 + 2 tr M_i M_j M_i M_j + 4 tr M_i² M_j²]
     alternating, squares = mean_traces(strengths.size, target.dimension)
     low = 4 * float(strengths @ squares @ strengths)
     return low, gaussian + 2 * float(strengths @ alternating @ strengths) + low
@@ -98,7 +98,7 @@ def index_energies(target: MomentTarget) -> tuple[float, float]:
 def rotated_numbers(
     n: int, target: MomentTarget, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, SampleKernel]:
-    """Latent features, |F|^2 and the corrected kernel of features of degree 2."""
+    """Latent features, |F|² and the corrected kernel of features of degree 2."""
     # In blocks, as they need many numbers at a time.
     block = max(500_000 // target.features, 100)
     sizes = np.diff([*range(0, n, block), n])
@@ -125,7 +125,7 @@ def _rotated_block(
     second /= np.sqrt(np.sum(second**2, axis=1) + other**2 + beyond)[:, None]
     # F = (x x^T - I) / sqrt(2), x = sqrt(s) e_1
     latent = first * ((s - 1) / np.sqrt(2))[:, None] - second * np.sqrt((d - 1) / 2)
-    # |M x|^2 = s (M_11^2 + sum_a M_1a^2), the d - 1 entries of what is left of the norm
+    # |M x|² = s (M_11² + sum_a M_1a²), the d - 1 entries of what is left of the norm
     left = np.maximum(1 - first**2 - second**2, 0)
     entries = rng.chisquare(d - 1, (n, p))
     share_left = entries / (entries + rng.chisquare(D - d - 1, (n, p)))

@@ -15,7 +15,7 @@ ROWS = 100_000
 def chaos_eigenvalues(
     squared_norm: np.ndarray, dimension: int, degree: int
 ) -> list[tuple[np.ndarray, int]]:
-    """Eigenvalues of the part of degree 2q of F F^T - I, for |x|^2 of shape (n,), and how often."""
+    """Eigenvalues of the part of degree 2q of F F^T - I, for |x|² of shape (n,), and how often."""
     counts = [count for _, count in _eigenvalues(squared_norm[:1], dimension, degree)]
     found = np.empty((len(counts), squared_norm.size))
     for start in range(0, squared_norm.size, ROWS):
@@ -28,10 +28,10 @@ def _eigenvalues(
     squared_norm: np.ndarray, dimension: int, degree: int
 ) -> list[tuple[np.ndarray, int]]:
     """The same of some samples."""
-    # K[U, U] = (exp(-Laplacian / 2) U(x)^2) / q! of the form U(x) = <U, x (x) ... (x) x>. Along x and
+    # K[U, U] = (exp(-Laplacian / 2) U(x)²) / q! of the form U(x) = <U, x (x) ... (x) x>. Along x and
     # across, x = |x| e_1 and y, the forms x_1^(q - l - 2j) |y|^2j h_l(y) with h_l harmonic in n = d - 1
     # dimensions make blocks of at most two: He_(a + a')(|x|) of the first factors, times
-    # (-1)^(m + l) E[|y|^2m h_l^2], m = j + j', of the second.
+    # (-1)^(m + l) E[|y|^2m h_l²], m = j + j', of the second.
     n, along = dimension - 1, np.sqrt(squared_norm)
     hermite = hermite_polynomials(along, 2 * degree)  # orthonormal: He_k / sqrt(k!)
     found = []
@@ -40,7 +40,7 @@ def _eigenvalues(
         count -= comb(n + harmonic - 3, harmonic - 2) if harmonic > 1 else 0
         size = (degree - harmonic) // 2 + 1 if n else 1
         powers = [degree - harmonic - 2 * j for j in range(size)]
-        # Norms: |x_1^a|^2 = a!, and Laplacian |y|^2j h = 2j (2j + 2l + n - 2) |y|^(2j - 2) h.
+        # Norms: |x_1^a|² = a!, and Laplacian |y|^2j h = 2j (2j + 2l + n - 2) |y|^(2j - 2) h.
         norms = [
             factorial(a) * prod(2 * i * (2 * i + 2 * harmonic + n - 2) for i in range(1, j + 1))
             for j, a in enumerate(powers)

@@ -33,7 +33,7 @@ def harmonics(dimension: int, degrees: Sequence[int]) -> tuple[list[_Harmonic], 
     """Hermite features as harmonics times radial parts, and the chances of the places of the norm."""
     from scipy.special import eval_genlaguerre, roots_genlaguerre
 
-    # |x|^2 / 2 is a gamma variable of shape d / 2
+    # |x|² / 2 is a gamma variable of shape d / 2
     half, chance = roots_genlaguerre(40, dimension / 2 - 1)
     chance = chance / chance.sum()
     found = []
@@ -42,7 +42,7 @@ def harmonics(dimension: int, degrees: Sequence[int]) -> tuple[list[_Harmonic], 
         places = [i for i, p in enumerate(degrees) if p >= order and (p - order) % 2 == 0]
         count = comb(dimension + order - 1, order)
         count -= comb(dimension + order - 3, order - 2) if order > 1 else 0
-        # |x|^l L_((p - l) / 2)^(l + d/2 - 1)(|x|^2 / 2), normalised
+        # |x|^l L_((p - l) / 2)^(l + d/2 - 1)(|x|² / 2), normalised
         parts = [
             half ** (order / 2)
             * eval_genlaguerre((degrees[i] - order) // 2, order + dimension / 2 - 1, half)
@@ -102,7 +102,7 @@ def ridge_on_degrees(
             {"change": float(np.abs(q / before - 1).max())},
         )
     # Error variance at a norm: v = noise + sum_l u_l^T [N_l (1 - S A) e (1 - S A)^T + N_l S B S] u_l,
-    # B = n E[u u^T v / (penalty + q)^2], e the energy of a feature: linear in v
+    # B = n E[u u^T v / (penalty + q)²], e the energy of a feature: linear in v
     rest = [np.eye(len(s)) - s @ a for s, a in zip(left, gains, strict=True)]
     bias = spread(
         [r @ np.diag((energies / sizes)[p.degrees]) @ r.T for r, p in zip(rest, parts, strict=True)]

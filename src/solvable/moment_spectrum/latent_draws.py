@@ -30,7 +30,7 @@ class LatentDraws:
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
         """Learned features of a learner with these overlaps, up to a rotation; shape (m, p)."""
         overlap = np.clip(squared_overlap, 0.0, 1.0)
-        # hat u_k = c_k u_k + sqrt(1 - c_k^2) zeta_k. What stands in the place of a feature that is not
+        # hat u_k = c_k u_k + sqrt(1 - c_k²) zeta_k. What stands in the place of a feature that is not
         # found is an eigenvector of all of the noise, which leans to no side.
         rest = 1 - overlap
         if self.lean is not None:
@@ -66,7 +66,7 @@ def random_features(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Features along random directions orthogonal to the latent ones, of the shape of the signal."""
-    # Given x, <Z, F> over random Z is Gaussian of variance |F_perp|^2 / (D - p): uncorrelated with
+    # Given x, <Z, F> over random Z is Gaussian of variance |F_perp|² / (D - p): uncorrelated with
     # the signal, not independent, as both share the norm of x. For one Z the joint law is the same
     # but for O(1/d).
     rest = max(n_features - signal.shape[1], 1)
@@ -78,14 +78,14 @@ def sample_lean(
     T: np.ndarray, signal: np.ndarray, images: np.ndarray, squared_input_norm: np.ndarray, d: int
 ) -> np.ndarray:
     """How much more than along a random direction features of degree 2 vary along the noise of each."""
-    # `images` are |M_i x|^2, (m, p); O(m p^2).
+    # `images` are |M_i x|², (m, p); O(m p²).
     # That noise is made of samples, sum_mu T_mu h_mu F_mu, and these are large where M_i is. With
-    # w = T^2 h_i^2: <F, E[w F F^T] F> = E[w] |F|^2 + 2 tr(B F^2) + k [(x^T M_i x)^2 - 2 |M_i x|^2 + 1],
-    # B = E[w (x x^T - 1)] = b_0 + sum_j b_j M_j^2 and k = E[w (h_i^2 - 1 - 2 (|M_i x|^2 - 1))].
+    # w = T² h_i²: <F, E[w F F^T] F> = E[w] |F|² + 2 tr(B F²) + k [(x^T M_i x)² - 2 |M_i x|² + 1],
+    # B = E[w (x x^T - 1)] = b_0 + sum_j b_j M_j² and k = E[w (h_i² - 1 - 2 (|M_i x|² - 1))].
     s, w = squared_input_norm, (T[:, None] * signal) ** 2
     power = w.mean(axis=0)
     trace = w.T @ (s - d) / s.size
-    # Traceless parts of M_j^2 are nearly orthogonal, of squared norm tr M_j^4 - 1/d
+    # Traceless parts of M_j² are nearly orthogonal, of squared norm tr M_j⁴ - 1/d
     quartic = (2 * d**2 + 5 * d + 5) / ((d + 1) * (d * (d + 1) / 2 + 2))
     b = (w.T @ (images - 1) / s.size - trace[:, None] / d) / (quartic - 1 / d)
     uniform = (trace - b.sum(axis=1)) / d
@@ -113,7 +113,7 @@ def latent_draws(
     rng = random_stream("sequential-recovery", "random directions", place)
     lean = None
     if T is not None and rows.corrected is not None:
-        # <A_i, K A_i> = h_i^2 - 1 - 2 (|M_i x|^2 - 1) and |F|^2 = (s^2 - 2 s + d) / 2
+        # <A_i, K A_i> = h_i² - 1 - 2 (|M_i x|² - 1) and |F|² = (s² - 2 s + d) / 2
         images = 1 + (rows.latent**2 - 1 - rows.corrected.diagonal) / 2
         d = round((np.sqrt(8 * n_features + 1) - 1) / 2)
         s = 1 + np.sqrt(np.maximum(2 * rows.squared_norm - d + 1, 0))
@@ -142,7 +142,7 @@ def fit_last_layer(
 ) -> LastLayer:
     """Last quadratic layer of a learner with so many fresh rows (None: infinitely many)."""
     # `guess` is what its diagonal is proportional to for features beyond the leading ones.
-    # Gaussian features, identity readout: diag(b_k c_k^2), and the error 1 - sum_k lambda_k^2 c_k^4.
+    # Gaussian features, identity readout: diag(b_k c_k²), and the error 1 - sum_k lambda_k² c_k^4.
     count, p = features.shape
     table, spread = _products(features, rows, np.ones(p) if guess is None else guess)
     table -= table.mean(axis=0)

@@ -66,11 +66,11 @@ class FiniteSizeMoments:
     n_features: int  # D
     linear: bool  # whether the readout is the identity
     label_map: str
-    label_second_moment: float  # E[T^2]
+    label_second_moment: float  # E[T²]
     label_variance: float  # Var(y)
     learner_noise: float  # what a learner takes for tau_2: above degree 1 always the corrected one
-    shift: float  # E[T (|F|^2 / D - 1)], the mean of the spectrum; 0 for the corrected operator
-    products: np.ndarray  # E[T^2 h_i^2 h_(i+1)^2], (p - 1,)
+    shift: float  # E[T (|F|² / D - 1)], the mean of the spectrum; 0 for the corrected operator
+    products: np.ndarray  # E[T² h_i² h_(i+1)²], (p - 1,)
     # Mean squared inner products of the directions (columns) with the orthonormal basis (rows) that
     # everything above is about, where they are not orthogonal, (p, p).
     mixing: np.ndarray | None = None
@@ -177,7 +177,7 @@ def _part(sample: LatentSample, T: np.ndarray, target: MomentTarget, *, wick: bo
             T @ law.diagonal / T.size,
             target.dimension,
             contracted=None if wick else contracted,
-            # |x x^T - I|_F^2 = 2 |F|^2
+            # |x x^T - I|_F² = 2 |F|²
             contraction_noise=float(np.mean(T**2 * 2 * sample.squared_norm) / target.dimension),
         )
     means = {

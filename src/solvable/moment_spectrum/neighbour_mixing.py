@@ -79,7 +79,7 @@ def neighbour_mixing(
     c2 = np.ones(theta.size) if squared_overlap is None else np.asarray(squared_overlap, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.sqrt(c2[..., 1:] * c2[..., :-1])
-        # v = E[T^2 h_i^2 h_j^2] / (n c^2): the noise within the two and through the bulk between them
+        # v = E[T² h_i² h_j²] / (n c²): the noise within the two and through the bulk between them
         noise = weights / n[..., None] / found
         unit = np.sqrt(4 * noise)
         mixed = found * _two_levels(np.abs(np.diff(theta)) / unit)
@@ -93,11 +93,11 @@ _erf = np.frompyfunc(erf, 1, 1)  # SciPy's would be its only import here
 
 
 def _two_levels(distance: np.ndarray) -> np.ndarray:
-    """E[sin^2 phi] where (cos 2 phi, sin 2 phi) is along (k, 0) + N(0, 1), 2 phi in a half plane."""
+    """E[sin² phi] where (cos 2 phi, sin 2 phi) is along (k, 0) + N(0, 1), 2 phi in a half plane."""
     nodes, weights = np.polynomial.legendre.leggauss(64)
     k = np.asarray(distance, dtype=float)[..., None]
     # Density of the angle t of a Gaussian vector around (k, 0), folded into 0 < t < pi / 2:
-    # [2 e^(-k^2/2) + sqrt(2 pi) x erf(x / sqrt 2) e^(-k^2 sin^2 t / 2)] / pi, x = k cos t
+    # [2 e^(-k^2/2) + sqrt(2 pi) x erf(x / sqrt 2) e^(-k² sin² t / 2)] / pi, x = k cos t
     top = np.minimum(np.pi / 2, 12 / np.maximum(k, 1.0))
     t = top * (nodes + 1) / 2
     x = k * np.cos(t)
@@ -108,7 +108,7 @@ def _two_levels(distance: np.ndarray) -> np.ndarray:
         * np.exp(-((k * np.sin(t)) ** 2) / 2)
     )
     density = (2 * np.exp(-(k**2) / 2) + peak) / np.pi
-    # sin^2 phi = (1 - cos 2 phi) / 2 = sin^2(t / 2)
+    # sin² phi = (1 - cos 2 phi) / 2 = sin^2(t / 2)
     return np.asarray(np.sum(density * np.sin(t / 2) ** 2 * weights, axis=-1) * top[..., 0] / 2)
 
 

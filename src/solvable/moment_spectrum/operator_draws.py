@@ -84,7 +84,7 @@ class OperatorDraws:
         return self.population.plain
 
     def at(self, n_samples: float) -> Background:
-        """Background of one first layer; O(d^6), of larger ones than 22 scaled from there."""
+        """Background of one first layer; O(d⁶), of larger ones than 22 scaled from there."""
         known = self.population
         size = min(known.size, 22)
         population = replace(known, size=size, scale=size / known.size)
@@ -118,7 +118,7 @@ class OperatorDraws:
             )
             edges.append(corrected.bulk_edges)
         learned: list[tuple[FixedDraws, FixedDraws]] = []
-        # 7,000 directions of all scatter by .02.
+        # 7,000 directions of all scatter by 0.02.
         count = int(np.clip(7_000 / space.norm.size, 12, 48))
         for member, rng in self.population.members(count):
             C, B = self.noise.drawn(member, self.mean, n_samples, rng)
@@ -198,7 +198,7 @@ def is_beyond(target: MomentTarget) -> bool:
 
 def is_drawn(target: MomentTarget, label_map: LabelMap, *, plain: bool) -> bool:
     """Whether operators are drawn for a target."""
-    # Corrected operators of mapped labels are as the law says: 88 % of 127 overlaps within .05, drawn
+    # Corrected operators of mapped labels are as the law says: 88 % of 127 overlaps within 0.05, drawn
     # 90 %, at a hundredth of the time.
     return can_fit(target) and (plain or label_map == "identity")
 

@@ -31,9 +31,9 @@ class SampleNoise:
 
     # The noise has the second and the third cumulant of (1/n) sum_mu T_mu K_mu. The third one makes a
     # bulk skewed: with features of one sign, large labels are positive and go with large inputs. A
-    # sample of label T is drawn on its own with probability min(1, |T| / tau)^3, and then has the size
+    # sample of label T is drawn on its own with probability min(1, |T| / tau)³, and then has the size
     # max(|T|, tau): that keeps the third cumulant of all samples, and leaves
-    # T^2 (1 - |T| / max(|T|, tau)) of the second one to a Gaussian tensor.
+    # T² (1 - |T| / max(|T|, tau)) of the second one to a Gaussian tensor.
     target: MomentTarget
     targets: tuple[MomentTarget, ...]  # that the mean of the single samples is fitted to
     label_map: LabelMap
@@ -73,7 +73,7 @@ class SampleNoise:
         C += (f.T * (weights / 2).astype(np.float32)) @ f
         C[np.diag_indices(len(C))] -= weights.sum()
         B = B + contracted if population.plain else B
-        # T^2 - chance / several size^2 = T^2 (1 - |T| / size) is left
+        # T² - chance / several size² = T² (1 - |T| / size) is left
         power = T**2 * (1 - np.abs(T) / size)
         if tau:
             some = slice(min(len(T), 20_000))  # for what the kernels of the rest are like
@@ -112,13 +112,13 @@ class SampleNoise:
             contraction = np.sqrt(power.mean() / 2) * (second + second.T)
             ends = np.stack([contraction, np.eye(d)]), np.stack([np.eye(d), contraction])
             noise += space.operator(np.tensordot(*ends, axes=(0, 0)))
-        # E[T^2 |P K P|^2] on the complement P of the features, where large labels go with large inputs
+        # E[T² |P K P|²] on the complement P of the features, where large labels go with large inputs
         images = noise @ Q
         drawn = np.sum(noise**2) - 2 * np.sum(images**2) + np.sum((Q.T @ images) ** 2)
         wanted = power @ kernel.rest**2 / power.size * (D - p) ** 2
         scale = np.sqrt(wanted / drawn)
         noise *= scale
-        # E[T^2 |P K A_i|^2] towards a feature, which large labels share
+        # E[T² |P K A_i|²] towards a feature, which large labels share
         couplings = power @ kernel.outer / power.size * (D - p)
         grown = Q * (np.sqrt(couplings * (D - p) / wanted) - 1)
         noise += grown @ (Q.T @ noise)
@@ -131,7 +131,7 @@ class SampleNoise:
 
             def single(labels: np.ndarray) -> np.ndarray:
                 T = apply_label_map(labels, self.label_map)
-                # chance times size, with the sign of T: (|T| / size)^3 size
+                # chance times size, with the sign of T: (|T| / size)³ size
                 return T * (np.abs(T) / single_sizes(np.abs(T), tau, several)) ** 2
 
             means = np.mean([form.strengths for form in self.population.forms], axis=0)
@@ -167,5 +167,5 @@ def single_level(sizes: np.ndarray, n: float, budget: float, steps: float | None
 
 
 def single_sizes(sizes: np.ndarray, tau: float, several: float) -> np.ndarray:
-    """Size that a sample has when it is drawn, with chance `several` (size / it)^3, at most one."""
+    """Size that a sample has when it is drawn, with chance `several` (size / it)³, at most one."""
     return np.asarray(np.maximum(sizes * several ** (1 / 3), tau if tau else 1e-300))

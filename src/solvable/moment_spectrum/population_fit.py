@@ -21,10 +21,10 @@ from solvable.operators import apply_label_map
 from solvable.operators.labels import LabelMap
 
 LARGEST_DRAWN = 44
-"""Inputs up to which operators are drawn: twelve larger ones by laws were off by .030 at .014 errors."""
+"""Inputs up to which operators are drawn; twelve settings with more inputs use a law (errors 0.030)."""
 
 MOST_FITTED = 64
-"""Features up to which operators are drawn: their products are p^2 matrices."""
+"""Features up to which operators are drawn: their products are p² matrices."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class PopulationRates:
 
     # They hardly depend on the dimension, and a first layer of other strengths has others.
     unit: float  # strengths are measured in
-    inner: np.ndarray  # of Z U Z, moved Z, and <M_i^2, U> M_i^2, then of B U B and B U B moved
-    squares: np.ndarray  # of M_i^2 and {M_i^2, G} / 2 in B, and of I
-    linked: np.ndarray  # of M_j M_i M_j and {M_i, M_j^2} in what joins spike i
+    inner: np.ndarray  # of Z U Z, moved Z, and <M_i², U> M_i², then of B U B and B U B moved
+    squares: np.ndarray  # of M_i² and {M_i², G} / 2 in B, and of I
+    linked: np.ndarray  # of M_j M_i M_j and {M_i, M_j²} in what joins spike i
 
     def pairs(self, strengths: np.ndarray) -> np.ndarray:
         """Coefficients of Z U Z for the matrices of `sandwich_matrices`, shape (2p + 2,)."""
@@ -43,7 +43,7 @@ class PopulationRates:
         return np.asarray((known @ self.inner)[: 2 * strengths.size + 2])
 
     def own(self, strengths: np.ndarray) -> np.ndarray:
-        """Coefficients of <M_i^2, U> M_i^2, shape (p,)."""
+        """Coefficients of <M_i², U> M_i², shape (p,)."""
         known = _inner_profiles(strengths / self.unit)
         return np.asarray((known @ self.inner)[2 * strengths.size + 2 :])
 
@@ -147,21 +147,21 @@ def symmetric(matrices: np.ndarray) -> np.ndarray:
 
 
 def link_matrices(M: np.ndarray) -> np.ndarray:
-    """What spikes are joined to: M_j M_i M_j, then M_i M_j^2 + M_j^2 M_i, (p, 2p, d, d)."""
+    """What spikes are joined to: M_j M_i M_j, then M_i M_j² + M_j² M_i, (p, 2p, d, d)."""
     crossed = M @ M[:, None] @ M
     moved = 2 * symmetric(M[:, None] @ (M @ M))
     return np.concatenate([crossed, moved], axis=1)
 
 
 def sandwich_matrices(M: np.ndarray, B: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Z in Z U Z: M_i, then M_i moved by G = sum_k M_k^2, B, and B moved; shape (2p + 2, d, d)."""
+    """Z in Z U Z: M_i, then M_i moved by G = sum_k M_k², B, and B moved; shape (2p + 2, d, d)."""
     # (M_i G) U M_i and G U B, by which large eigenvalues saturate, by polarisation
     G = scale * np.sum(M @ M, axis=0)
     return np.concatenate([M, M + 2 * symmetric(M @ G), B[None], (B + G)[None]])
 
 
 def square_matrices(M: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """M_i^2, which saturate as (M_i^2 G + G M_i^2) / 2, and I; shape (2p + 1, d, d)."""
+    """M_i², which saturate as (M_i² G + G M_i²) / 2, and I; shape (2p + 1, d, d)."""
     V = M @ M
     G = scale * np.sum(V, axis=0)
     return np.concatenate([V, symmetric(V @ G), np.eye(M.shape[-1])[None]])
@@ -175,7 +175,7 @@ def can_fit(target: MomentTarget) -> bool:
 def fit_population(
     targets: Sequence[MomentTarget], label_map: LabelMap, draws: int | None = None
 ) -> PopulationRates:
-    """Coefficients by least squares on draws of some targets; O(draws p d^2)."""
+    """Coefficients by least squares on draws of some targets; O(draws p d²)."""
     p, d = targets[0].features, targets[0].dimension
     space = Symmetric(d)
     if draws is None:  # a second at most
@@ -217,7 +217,7 @@ class _Normal:
 
     @property
     def solution(self) -> np.ndarray:
-        # Of directions that coincide, as M_i^3 does, each gets a half.
+        # Of directions that coincide, as M_i³ does, each gets a half.
         gram = np.asarray(self.gram)
         size = np.sqrt(np.maximum(np.diag(gram), 1e-12 * np.diag(gram).max()))
         found = np.linalg.lstsq(gram / size / size[:, None], self.image / size, rcond=1e-5)[0]
@@ -233,7 +233,7 @@ class _Moments:
     contraction: np.ndarray  # B = E[T X]
     images: np.ndarray  # E[T h_i X] / sqrt(2)
     sandwiches: np.ndarray  # E[T <X, Z X Z>] / 2
-    squares: np.ndarray  # E[T <M_i^2, X>^2] / 2
+    squares: np.ndarray  # E[T <M_i², X>^2] / 2
 
 
 def _moments(target: MomentTarget, label_map: LabelMap, draws: int) -> _Moments:
@@ -249,13 +249,13 @@ def _moments(target: MomentTarget, label_map: LabelMap, draws: int) -> _Moments:
     images -= (T @ h / draws)[:, None, None] * np.eye(target.dimension)
     squares = T @ (lengths - 1) ** 2 / (2 * draws)
     forms, lengths = quadratic_forms(x, sandwich_matrices(M, B))
-    # <X, Z X Z> = (x^T Z x)^2 - 2 |Z x|^2 + tr Z^2, and T has mean zero
+    # <X, Z X Z> = (x^T Z x)² - 2 |Z x|² + tr Z², and T has mean zero
     sandwiches = T @ (forms**2 - 2 * lengths) / (2 * draws)
     return _Moments(form.strengths, M, B, images / np.sqrt(2), sandwiches, squares)
 
 
 def quadratic_forms(x: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x^T Z x and |Z x|^2, shape (n, k)."""
+    """x^T Z x and |Z x|², shape (n, k)."""
     forms, lengths = np.empty((2, len(x), len(Z)))
     for k, matrix in enumerate(Z):
         moved = x @ matrix
@@ -271,12 +271,12 @@ def _inner_equations(
     M, B = moments.matrices, moments.contraction
     Z, V = sandwich_matrices(M, B), M @ M
     flat, v = Z.reshape(len(Z), -1), space.vectors(V)
-    # <O_Z, O_Y> = [(tr Z Y)^2 + tr Z Y Z Y] / 2, and <V, Z V Z>, <V, W>^2
+    # <O_Z, O_Y> = [(tr Z Y)² + tr Z Y Z Y] / 2, and <V, Z V Z>, <V, W>^2
     crossed = np.array([np.einsum("kab,kba->k", a @ Z, a @ Z) for a in Z])
     turned = space.vectors(Z[:, None] @ V @ Z[:, None])
     inside = np.einsum("kiD,iD->ki", turned, v)
     gram = np.block([[((flat @ flat.T) ** 2 + crossed) / 2, inside], [inside.T, (v @ v.T) ** 2]])
-    # <O, {B, .}> = tr(Z B) tr Z + tr Z^2 B, and 2 <V, B V>
+    # <O, {B, .}> = tr(Z B) tr Z + tr Z² B, and 2 <V, B V>
     traces = np.trace(Z, axis1=1, axis2=2)
     plain = (flat @ B.ravel()) * traces + np.einsum("kab,kbc,ca->k", Z, Z, B, optimize=True)
     joined = 2 * np.einsum("iab,bc,ica->i", V, B, V, optimize=True)

@@ -14,14 +14,14 @@ import numpy as np
 
 def degree_two_energy(matrices: np.ndarray, weights: np.ndarray) -> float:
     """Energy of the index in Hermite degree 2, which a kernel learns first."""
-    # The degree-2 part of h_i^2 is 2 (x^T M_i^2 x - tr M_i^2): 4 |S|_F^2 with S = sum_i lambda_i M_i^2
+    # The degree-2 part of h_i² is 2 (x^T M_i² x - tr M_i²): 4 |S|_F² with S = sum_i lambda_i M_i²
     S = np.einsum("i,iab,ibc->ac", weights, matrices, matrices, optimize=True)
     return float(4 * np.sum(S**2))
 
 
 def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float:
-    """Variance of sum_i lambda_i (h_i^2 - 1) / sqrt(2); O(p^2 d^3)."""
-    # sum_ij lambda_i lambda_j [<M_i, M_j>^2 + 2 tr(M_i M_j M_i M_j)] + 4 |S|_F^2
+    """Variance of sum_i lambda_i (h_i² - 1) / sqrt(2); O(p² d³)."""
+    # sum_ij lambda_i lambda_j [<M_i, M_j>^2 + 2 tr(M_i M_j M_i M_j)] + 4 |S|_F²
     flat = matrices.reshape(len(weights), -1)
     gaussian_part = float(weights @ (flat @ flat.T) ** 2 @ weights)
     products = [first @ matrices for first in matrices]
@@ -31,10 +31,10 @@ def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float
 
 
 def mean_traces(features: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """E tr M_i M_j M_i M_j and E tr M_i^2 M_j^2 of random orthonormal symmetric matrices, (p, p)."""
+    """E tr M_i M_j M_i M_j and E tr M_i² M_j² of random orthonormal symmetric matrices, (p, p)."""
     d, D = dimension, comb(dimension + 1, 2)
-    # Entries of variance (1 + delta_ab) / 2: E tr M^2 W^2 = d ((d + 1) / 2)^2, and
-    # E tr M W M W = E [tr M^2 + (tr M)^2] / 2 = (D + d) / 2; E tr M^4 is the sum over pairings.
+    # Entries of variance (1 + delta_ab) / 2: E tr M² W² = d ((d + 1) / 2)², and
+    # E tr M W M W = E [tr M² + (tr M)²] / 2 = (D + d) / 2; E tr M⁴ is the sum over pairings.
     squares, alternating = d * (d + 1) ** 2 / 4, (D + d) / 2
     same = (2 * squares + alternating) / (D * (D + 2))
     gram = np.eye(features)

@@ -19,7 +19,7 @@ class SampleKernel:
     size: np.ndarray  # |K|_F / D, at least 0, (m,)
     diagonal: np.ndarray  # <A_i, K A_i>, (m, p)
     rest: np.ndarray  # |P K P|_F / (D - p), (m,)
-    outer: np.ndarray  # |P K A_i|^2 / (D - p), (m, p)
+    outer: np.ndarray  # |P K A_i|² / (D - p), (m, p)
 
     def rows(self, rows: slice) -> SampleKernel:
         """Some of the draws."""
@@ -34,9 +34,9 @@ class SampleKernel:
 
 def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: int) -> SampleKernel:
     """Numbers of K = F F^T - I for features of any degree."""
-    # |K|_F^2 = |F|^4 - 2 |F|^2 + D, <A, K A> = h^2 - 1
+    # |K|_F² = |F|⁴ - 2 |F|² + D, <A, K A> = h² - 1
     frobenius = squared_norm**2 - 2 * squared_norm + n_features
-    # The features' own share of |F|^2 is large where T is: F = sum_i h_i A_i + F_perp.
+    # The features' own share of |F|² is large where T is: F = sum_i h_i A_i + F_perp.
     others = max(n_features - latent.shape[1], 1)
     outside = np.maximum(squared_norm - np.sum(latent**2, axis=1), 0)
     inner = (outside - 2) * outside + others
@@ -67,7 +67,7 @@ def corrected_kernel(
         squared_norm**2 + D - 2 * squared_norm
         - 2 * third + (d + 2) * second + first**2 + 2 * (d + 1) * first
     )  # fmt: skip
-    # x^T M x, 2 <M^2, X>, <F, X M + M X> and |X M + M X|^2
+    # x^T M x, 2 <M², X>, <F, X M + M X> and |X M + M X|²
     column = s[:, None]
     forms = np.sqrt(2) * latent + traces
     moved = 2 * (squared_images - 1)
@@ -88,7 +88,7 @@ def corrected_numbers(
     image: np.ndarray,
     n_features: int,
 ) -> SampleKernel:
-    """Numbers of a corrected kernel from |K|_F^2, <A_i, K A_i> and |K A_i|^2."""
+    """Numbers of a corrected kernel from |K|_F², <A_i, K A_i> and |K A_i|^2."""
     # <A_i, K A_j> is h_i h_j and a part of variance 4 / d, which is left out here.
     squares = latent**2
     crossed = squares * (squares.sum(axis=1)[:, None] - squares)

@@ -10,12 +10,12 @@ from solvable.moment_spectrum.quadratic_forms import mean_traces
 def exact_heights(
     strengths: np.ndarray, *, corrected: bool, dimension: int | None = None
 ) -> np.ndarray:
-    """Exact mean of sum_j lambda_j (h_j^2 - 1) times the diagonal of the kernel.
+    """Exact mean of sum_j lambda_j (h_j² - 1) times the diagonal of the kernel.
 
     `dimension` is that of features of degree 2, None for Gaussian ones.
     """
-    # E[sum_j lambda_j (h_j^2 - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>^2
-    #   + 8 tr M_i^2 M_j^2 + 4 tr M_i M_j M_i M_j): joint cumulants of quadratic forms. The Wick
+    # E[sum_j lambda_j (h_j² - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>^2
+    #   + 8 tr M_i² M_j² + 4 tr M_i M_j M_i M_j): joint cumulants of quadratic forms. The Wick
     # correction removes the second term; Gaussian features have the first alone.
     if dimension is None:
         return 2 * strengths

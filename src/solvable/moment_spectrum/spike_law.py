@@ -92,7 +92,7 @@ class SpikeLaw:
     @property
     def noise(self) -> float:
         """Power of the noise; that of a contraction is part of the background."""
-        return float(self.sample.probabilities @ self.sample.weights**2)  # tau_2 = E[T^2 |K|^2]/D^2
+        return float(self.sample.probabilities @ self.sample.weights**2)  # tau_2 = E[T² |K|²]/D²
 
     def spikes(self, n_samples: float) -> SpikePrediction:
         """Edges, places, and overlaps with as many directions as features."""
@@ -111,7 +111,7 @@ class SpikeLaw:
         if n_total > MOST_DRAWN or not (few or self.heights.size > MOST):
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
-        # Seconds of one draw; of a feature of an unbounded label one draw scatters by .35.
+        # Seconds of one draw; of a feature of an unbounded label one draw scatters by 0.35.
         seconds = 8e-8 * n_total**2
         if not few_spikes(n_total, self.heights.size):
             seconds += 1e-10 * n_total**3
@@ -121,15 +121,15 @@ class SpikeLaw:
     def few(self, n_samples: float, n_total: int) -> bool:
         """Whether laws of many samples or directions miss something, and the matrix can be drawn."""
         # One sample makes an eigenvalue |w| D / n, which counts from 1.5 times the half-width 2 s on:
-        # mapped labels have 0.8 to 1.2, with misses of the law of .01. Unmapped ones have tails, many
-        # such samples, and misses of .08 from .75 times the half-width on.
+        # mapped labels have 0.8 to 1.2, with misses of the law of 0.01. Unmapped ones have tails, many
+        # such samples, and misses of 0.08 from 0.75 times the half-width on.
         noise = np.sqrt(self.noise)
         largest = float(np.abs(self.sample.clipped(n_samples).weights).max())
         single = (
             largest * np.sqrt(n_total / n_samples) > (1.5 if largest > 5 * noise else 3) * noise
         )
-        # Of larger matrices time allows a few draws, which scatter by more than the law misses: by .04
-        # and .07 for .01 (40 dimensions, six features), .12 for .03 (800 linear ones).
+        # Of larger matrices time allows a few draws, which scatter by more than the law misses: by 0.04
+        # and 0.07 for 0.01 (40 dimensions, six features), 0.12 for 0.03 (800 linear ones).
         return n_total <= 64 or (single and n_total <= 500)
 
     def alone(self, n_samples: float, n_total: int) -> np.ndarray:
@@ -191,7 +191,7 @@ class SpikeLaw:
     @cached_property
     def thresholds(self) -> np.ndarray:
         """Sample size from which on each feature is out of the bulk; infinite if it never is."""
-        # The closed form n_i = D tau_2 / theta_i^2 says where to look first.
+        # The closed form n_i = D tau_2 / theta_i² says where to look first.
         closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
         most = MANY_SAMPLES * self.n_features
         low, high = min(closed.min() / 4, most / 2), min(closed.max() * 8, most)

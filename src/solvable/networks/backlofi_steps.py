@@ -50,7 +50,7 @@ def coupled_pass(
     number: int,
 ) -> tuple[CoupledLayer, ...]:
     """Replace columns at every boundary, from the top down; the readout is not refitted."""
-    # Section 2.6 of the note on BackLoFi. Time about 4 n P^2 per boundary, memory 4 n P per layer.
+    # Section 2.6 of the note on BackLoFi. Time about 4 n P² per boundary, memory 4 n P per layer.
     built, before = list(layers), list(layers)
     for boundary in range(len(built) - 2, -1, -1):
         rank = settings.n_replaced[boundary]

@@ -51,7 +51,7 @@ def default_blocks(n_samples: int | None) -> list[Block]:
 
 def filtered_block(width: Width, *, residual_labels: bool = True) -> Block:
     """Filter of centred features, first moments included, and a lift that also sees the inputs."""
-    # A bias of .3 to 1 does equally well on planted directions.
+    # A bias of 0.3 to 1 does equally well on planted directions.
     return Block(
         "auto",
         width,

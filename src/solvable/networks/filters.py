@@ -38,12 +38,12 @@ class FilterReport:
     """Directions of a filter, and how they compare with labels that mean nothing."""
 
     # lambda_j of the kept directions, |.| descending; of many classes the root of the eigenvalue of
-    # sum_c C_c^2, without sign; shape (k,)
+    # sum_c C_c², without sign; shape (k,)
     eigenvalues: np.ndarray
     variances: np.ndarray  # s_j = v_j^T Sigma v_j
     # tr Sigma_res / s_j, Sigma_res what is left after the stronger directions
     residual_dimensions: np.ndarray
-    # E[y^2] s_j tr Sigma_res / lambda_j^2, samples at which a direction of this strength is expected to
+    # E[y²] s_j tr Sigma_res / lambda_j², samples at which a direction of this strength is expected to
     # emerge; an underestimate where the eigenvalue is mostly noise
     emergence_samples: np.ndarray
     # numbers k of stronger directions removed, at which meaningless labels were tried; shape (g,)
@@ -89,9 +89,9 @@ class FilterReport:
     @property
     def missed(self) -> float:
         """Part of the hidden directions that the kept ones are expected to miss; 1 if none is kept."""
-        # A hidden direction w that u has squared overlap q^2 with: E w w^T = q^2 u u^T + (1 - q^2) I / P.
-        # A first moment r times as long as its null has q^2 = 1 - 1 / r^2; an eigenvalue r times the edge
-        # of its bulk has q^2 = 1 - (s / l)^2 with (l / s + s / l) / 2 = r (BBP). Weighted by r.
+        # A hidden direction w that u has squared overlap q² with: E w w^T = q² u u^T + (1 - q²) I / P.
+        # A first moment r times as long as its null has q² = 1 - 1 / r²; an eigenvalue r times the edge
+        # of its bulk has q² = 1 - (s / l)² with (l / s + s / l) / 2 = r (BBP). Weighted by r.
         if not self.n_kept_above:
             return 1.0
         known = ~np.isnan(self.null_ratios).all(axis=0)
@@ -100,7 +100,7 @@ class FilterReport:
         ratios = (
             np.interp(ranks, self.null_counts[known] + 1, tested) if self.n_above else np.ones(0)
         )
-        lost = (ratios - np.sqrt(ratios**2 - 1)) ** 2  # s / l = r - (r^2 - 1)^(1/2)
+        lost = (ratios - np.sqrt(ratios**2 - 1)) ** 2  # s / l = r - (r² - 1)^(1/2)
         linear = np.maximum(self.linear_ratios, 1.0)
         weights = np.concatenate([linear, ratios])
         missed = float(np.average(np.concatenate([1 / linear**2, lost]), weights=weights))
@@ -196,7 +196,7 @@ def fit_filter(
     kept, left = variances[n_linear:], np.maximum(left[n_linear:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         dimensions = np.where(kept > 0, left / kept, np.inf)
-        # n_j = E[y^2] s_j tr Sigma_res / lambda_j^2.
+        # n_j = E[y²] s_j tr Sigma_res / lambda_j^2.
         emergence = np.where(strengths != 0, label_power * kept * left / strengths**2, np.inf)
     largest = float(np.max(np.abs(pairs.values), initial=0.0)) or 1.0
     return V, FilterReport(

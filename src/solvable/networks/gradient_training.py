@@ -170,7 +170,7 @@ def _step_size(network: _Network, rows: Any, settings: TrainingSettings) -> floa
         return float(settings.step_size)
     if settings.optimiser == "adam":
         return 1e-3
-    # 1 / E|grad_theta f|^2 at the start, which no eigenvalue of the tangent kernel passes.
+    # 1 / E|grad_theta f|² at the start, which no eigenvalue of the tangent kernel passes.
     return 1 / network.mean_squared_gradient(rows)
 
 

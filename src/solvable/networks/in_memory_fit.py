@@ -290,7 +290,7 @@ def _lift_kernel(state: _State, activation: str, bias: float) -> None:
     square = float(xp.mean(diagonal)) + added or 1.0
     scaled = (diagonal + added) / square
     kernel_block = 128  # rows of a kernel that are lifted at a time on the host
-    # K' = kappa((K + b^2) / c^2), c^2 the mean diagonal; on the host in parts that stay in its cache.
+    # K' = kappa((K + b²) / c²), c² the mean diagonal; on the host in parts that stay in its cache.
     rows = n if is_tensor(kernel) else kernel_block
     lifted = xp.empty_like(kernel)
     for start in range(0, n, rows):

@@ -129,8 +129,8 @@ class KernelChain:
     """Kernel of consecutive infinitely wide lifts."""
 
     activations: tuple[str, ...]  # one per lift
-    squared_scales: tuple[float, ...]  # c_l^2, the mean training diagonal of K_l + b_l^2
-    squared_biases: tuple[float, ...]  # b_l^2, the variance of the biases
+    squared_scales: tuple[float, ...]  # c_l², the mean training diagonal of K_l + b_l²
+    squared_biases: tuple[float, ...]  # b_l², the variance of the biases
 
     def diagonals(self, h: Array) -> list[Array]:
         """Diagonals of all kernels on rows, the last one included."""
@@ -148,7 +148,7 @@ class KernelChain:
         kernel = left @ right.T  # K_0(a, b) = a . b
         steps = zip(self._lifts(), self.diagonals(left), self.diagonals(right), strict=False)
         for (name, square, bias), rows, columns in steps:
-            # K_{l+1} = kappa_sigma((K_l + b_l^2) / c_l^2)
+            # K_{l+1} = kappa_sigma((K_l + b_l²) / c_l²)
             scaled = ((part + bias) / square for part in (kernel, rows, columns))
             kernel = dual_kernel(name, *scaled)
         return kernel

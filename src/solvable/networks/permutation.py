@@ -90,9 +90,9 @@ def _is_beyond_doubt(measured: np.ndarray, drawn: np.ndarray) -> bool:
     """Whether no more draws are needed, by the scatter of those at hand."""
     from scipy.special import stdtr
 
-    # Logarithms of the null scatter by .1 to .6, most in tables whose labels have heavy tails; the
-    # prior is six draws that scatter by .25. With t = (x - m) / (s sqrt(1 + 1 / B)), p times the
-    # number of signals below 3e-4: over 48 tables without signal, .2 % of 5,760 draws.
+    # Logarithms of the null scatter by 0.1 to 0.6, most in tables whose labels have heavy tails; the
+    # prior is six draws that scatter by 0.25. With t = (x - m) / (s sqrt(1 + 1 / B)), p times the
+    # number of signals below 3e-4: over 48 tables without signal, 0.2 % of 5,760 draws.
     count = len(drawn)
     freedom = 6 + count - 1
     variance = (6 * 0.25**2 + (count - 1) * drawn.var(axis=0, ddof=1).mean()) / freedom

@@ -74,7 +74,7 @@ class Survey:
             return self
         total = self.rows + other.rows
         share = other.rows / total
-        # M = M_a + M_b + (mean_b - mean_a)^2 n_a n_b / n loses no digits where means are large.
+        # M = M_a + M_b + (mean_b - mean_a)² n_a n_b / n loses no digits where means are large.
         for mean, deviation in (("mean", "deviation"), ("label_mean", "label_deviation")):
             step = getattr(other, mean) - getattr(self, mean)
             spread = getattr(self, deviation) + getattr(other, deviation)

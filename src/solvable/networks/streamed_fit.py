@@ -275,7 +275,7 @@ class PassByPass:
         offset, factor = whitening_from(mean, square, whitening, centred=chosen.centred)
         self.layers.append(Filter(directions, offset, factor))
         self.reports.append(report)
-        # Mean squared norm of what comes out, E|(V^T z - offset) factor|^2: the scale of the next lift.
+        # Mean squared norm of what comes out, E|(V^T z - offset) factor|²: the scale of the next lift.
         self.square = float(np.sum(factor**2 * (square - 2 * offset * mean + offset**2)))
         self.shape = (*self.shape[:-1], directions.shape[1])
         skip: float | str = 0.0 if last else self.settings.blocks[self.block].skip

@@ -26,7 +26,7 @@ class Cubic(Linear):
 
     A product of three is a pair (j <= k) times the coordinate i <= j. Pairs stand in blocks of eight
     j, as many as a matrix product takes at a time, each of which meets only the coordinates up to its
-    last j: of d^3 pairs and coordinates they read .22 at d = 40, against 1/6 that are needed.
+    last j: of d³ pairs and coordinates they read 0.22 at d = 40, against 1/6 that are needed.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -107,11 +107,11 @@ class Cubic(Linear):
 
     @cached_property
     def multiplicity(self) -> np.ndarray:
-        """How often x_m is subtracted from x_i^2 x_m: 3 times for m = i, else once; flattened."""
+        """How often x_m is subtracted from x_i² x_m: 3 times for m = i, else once; flattened."""
         return (1.0 + 2.0 * np.eye(self.dimension)).ravel()
 
     def to_tensor(self, U: Array) -> Array:
-        """Symmetric tensors of the same norm: shape (d^3, k)."""
+        """Symmetric tensors of the same norm: shape (d³, k)."""
         xp = namespace(U)
         scale = self.constant("spread", U, U.dtype)
         return xp.take(U * scale[:, None], self.constant("tensor", U, xp.int64), axis=0)
@@ -128,7 +128,7 @@ class Cubic(Linear):
         return entries / self.constant("spread", V, V.dtype)[:, None]
 
     def prepare(self, U: Array, like: Array) -> Any:
-        # <u, F> = sum_alpha u_alpha / sqrt(alpha!) He_alpha(x), with He_iim = x_i^2 x_m - x_m (and
+        # <u, F> = sum_alpha u_alpha / sqrt(alpha!) He_alpha(x), with He_iim = x_i² x_m - x_m (and
         # 3 x_m for m = i).
         xp = namespace(like)
         d, count = self.dimension, U.shape[1]
@@ -235,7 +235,7 @@ class Cubic(Linear):
             cube = columns[i : i + 1, :] * pairs[start:, :]
             cube[1 : d - i, :] -= columns[i + 1 :, :]
             cube[1 : d - i, :] *= sqrt(1 / 2)
-            # sqrt(2) x (x^2 - 1) / sqrt(2) - 2 x = x^3 - 3 x
+            # sqrt(2) x (x² - 1) / sqrt(2) - 2 x = x³ - 3 x
             cube[0, :] *= sqrt(2)
             cube[0, :] -= 2 * columns[i, :]
             cube[0, :] *= sqrt(1 / 6)

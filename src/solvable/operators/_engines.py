@@ -156,7 +156,7 @@ class Linear:
 
 
 class Quadratic(Linear):
-    """F(x) = x_i x_j for i < j and (x_i^2 - 1) / sqrt(2), rows of the upper triangle."""
+    """F(x) = x_i x_j for i < j and (x_i² - 1) / sqrt(2), rows of the upper triangle."""
 
     def rows(self, n_vectors: int) -> int:
         return 2048
@@ -287,7 +287,7 @@ class Quadratic(Linear):
         pairs = products_of_pairs(columns)
         start = 0
         for size in range(self.dimension, 0, -1):
-            # x_i^2 -> (x_i^2 - 1) / sqrt(2)
+            # x_i² -> (x_i² - 1) / sqrt(2)
             pairs[start, :] -= 1
             pairs[start, :] *= sqrt(0.5)
             start += size

@@ -3,7 +3,7 @@ r"""The lower chaoses of a product of two features, to be subtracted from the mo
 With U, V read as symmetric tensors of q indices and f_U = <U, F>, the product formula of Wiener
 chaos is
 
-    f_U f_V = sum_r r! C(q, r)^2 / q!  I_{2q - 2r}(U (x)_r V),
+    f_U f_V = sum_r r! C(q, r)² / q!  I_{2q - 2r}(U (x)_r V),
 
 where (x)_r contracts r indices and I_m(S) = <S, He_m(x)>. The term r = q is <U, V>; the term r = 0
 is what the corrected operator keeps; the others are contracted here with the label-weighted means

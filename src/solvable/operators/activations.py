@@ -147,7 +147,7 @@ def _functions(xp: Any) -> dict[str, Elementwise]:
         "cube": lambda t: t * t * t,
         "cos": xp.cos,
         "sin": xp.sin,
-        # Its dual kernel is exp(-|x - y|^2).
+        # Its dual kernel is exp(-|x - y|²).
         "fourier": lambda t: sqrt(2) * xp.sin(sqrt(2) * t + pi / 4),
     }
 

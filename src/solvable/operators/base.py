@@ -24,11 +24,11 @@ class MomentStatistics:
     n_samples: int  # n
     n_features: int  # D
     mean_weight: float  # E_n[T], zero for centred weights
-    weight_second_moment: float  # E_n[T^2]
-    weighted_norm_mean: float  # E_n[T |F|^2] / D; minus the mean weight it is the shift of the bulk
-    weighted_norm_second: float  # E_n[T^2 |F|^2] / D
-    weighted_norm_fourth: float  # tau_2 = E_n[T^2 |F|^4] / D^2, the noise variance per sample
-    largest_weighted_norm: float  # max |T| |F|^2 / D
+    weight_second_moment: float  # E_n[T²]
+    weighted_norm_mean: float  # E_n[T |F|²] / D; minus the mean weight it is the shift of the bulk
+    weighted_norm_second: float  # E_n[T² |F|²] / D
+    weighted_norm_fourth: float  # tau_2 = E_n[T² |F|⁴] / D², the noise variance per sample
+    largest_weighted_norm: float  # max |T| |F|² / D
 
     @property
     def noise_scale(self) -> float:
@@ -45,7 +45,7 @@ def statistics_of(
     weights: np.ndarray, squared_norms: np.ndarray, n_features: int
 ) -> MomentStatistics:
     """Averages that set the noise, from the weights and the squared norms of the features."""
-    norms = squared_norms / n_features  # |F|^2 / D
+    norms = squared_norms / n_features  # |F|² / D
     weighted = weights * norms
     return MomentStatistics(
         n_samples=weights.size,
@@ -54,7 +54,7 @@ def statistics_of(
         weight_second_moment=float(np.mean(weights**2)),
         weighted_norm_mean=float(weighted.mean()),
         weighted_norm_second=float(np.mean(weights * weighted)),
-        # tau_2 = E_n[T^2 |F|^4] / D^2.
+        # tau_2 = E_n[T² |F|⁴] / D^2.
         weighted_norm_fourth=float(np.mean(weighted**2)),
         largest_weighted_norm=float(np.max(np.abs(weighted))),
     )

@@ -36,7 +36,7 @@ class KernelFactor:
 def factorise_kernel(
     kernel: np.ndarray, *, tolerance: float = 1e-10, max_rank: int | None = None
 ) -> KernelFactor:
-    """Pivoted Cholesky factor of a positive kernel matrix; n r^2 flops."""
+    """Pivoted Cholesky factor of a positive kernel matrix; n r² flops."""
     # Modes that are lost in rounding are dropped instead of clipped, so that the inverse never
     # multiplies noise.
     from scipy.linalg.lapack import dpstrf

@@ -77,7 +77,7 @@ def block_krylov(
 
     Notes
     -----
-    Measured on 5,000 digits with P = 3,000 and k = 40: squared overlap with the exact subspace .9999
+    Measured on 5,000 digits with P = 3,000 and k = 40: squared overlap with the exact subspace 0.9999
     after 4 passes. ``tests/operators/test_modulus.py``.
 
     Examples

@@ -25,8 +25,8 @@ from solvable.operators.features import HermiteFeatures
 class _Survey(NamedTuple):
     """What one pass over the samples tells; of the inputs for Hermite features above degree 1 only."""
 
-    squared_norms: np.ndarray  # |F|^2, (n,)
-    input_norms: np.ndarray | None  # |x|^2, (n,)
+    squared_norms: np.ndarray  # |F|², (n,)
+    input_norms: np.ndarray | None  # |x|², (n,)
     second_moment: np.ndarray | None  # (1/n) sum T (x x^T - I), (d, d)
 
 
@@ -220,7 +220,7 @@ class MomentOperator(SymmetricOperator):
         return statistics_of(self.weights, self._survey.squared_norms, self.features.n_features)
 
     def dense(self) -> np.ndarray:
-        """The operator as a matrix (D, D): n D^2 flops, explicit features of a block at a time."""
+        """The operator as a matrix (D, D): n D² flops, explicit features of a block at a time."""
         size = self.features.n_features
         rows = self.chunk_rows or int(max(64, min(4096, max(8_000_000, size**2 / 4) / size)))
         if isinstance(array_behind(self.source), (np.ndarray, NoneType)):

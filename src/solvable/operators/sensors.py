@@ -35,7 +35,7 @@ class SymmetricSensors:
 
     def precision(self, slope: np.ndarray) -> np.ndarray:
         """Precision of what all samples say of an entry, from the summed slopes of their messages."""
-        # q^ = -(2 / d^2) sum_mu sum_k v_k dg_k / domega_k  (alpha = n / d^2)
+        # q^ = -(2 / d²) sum_mu sum_k v_k dg_k / domega_k  (alpha = n / d²)
         return np.array([[-2 * float(self.variances @ np.diag(slope)) / self.size**2]])
 
     def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
@@ -59,7 +59,7 @@ def index_variances(tokens: int) -> np.ndarray:
 class TokenSensors(SymmetricSensors):
     """Indices of all pairs of the T tokens of a sample; for T = 1 measurements of rank one."""
 
-    # Phi^ab = (x_a x_b^T + x_b x_a^T) / (2 sqrt(d)) - delta_ab I / sqrt(d); 2 n T d^2 operations
+    # Phi^ab = (x_a x_b^T + x_b x_a^T) / (2 sqrt(d)) - delta_ab I / sqrt(d); 2 n T d² operations
     source: Source | np.ndarray  # standard Gaussian tokens of one sample after another, (n T, d)
     tokens: int = 1  # T
 

@@ -120,7 +120,7 @@ class MomentSignals:
         return parts.sum(axis=0)[None]
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator, its label less its mean; holds the matrix, 8 P^2 bytes."""
+        """Product with one operator, its label less its mean; holds the matrix, 8 P² bytes."""
         row = self.coefficients[signal]
         mean = float(row @ self.moments.totals)
         matrix = mirror(self._combined(row - mean * self._whole / self.moments.rows))

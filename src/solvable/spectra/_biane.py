@@ -32,8 +32,8 @@ def _chunks(size: int, columns: int) -> Iterator[slice]:
 
 
 def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndarray:
-    """Squared heights y = v^2 of the curve over these u, where it has any."""
-    # Roots of int mu(ds) / ((u - s)^2 + y) = 1/t. Newton on 1/S_1(y) - t, concave and increasing,
+    """Squared heights y = v² of the curve over these u, where it has any."""
+    # Roots of int mu(ds) / ((u - s)² + y) = 1/t. Newton on 1/S_1(y) - t, concave and increasing,
     # from the left: monotone, quadratic.
     y = measure.start(u, variance)
     sums = measure.inverse_squares(u)
@@ -64,7 +64,7 @@ def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) 
         y = np.zeros(part.size)
         if within.any():
             y[within] = squared_heights(measure, part[within], variance)
-        # x = psi(u) = u + t int (u - s) mu(ds) / ((u - s)^2 + v^2), and psi' along the curve.
+        # x = psi(u) = u + t int (u - s) mu(ds) / ((u - s)² + v²), and psi' along the curve.
         odd, odd_slope = measure.odd_sums(part, y)
         x[some] = part + variance * odd
         height[some] = np.sqrt(y)
@@ -84,7 +84,7 @@ def _march(
     measure: Measure, starts: np.ndarray, ends: np.ndarray, variance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """First edge met from each start towards its end, and whether there is one."""
-    # (int mu(ds) / (u - s)^2)^(-1/2) is concave between neighbouring pieces of the support (a power
+    # (int mu(ds) / (u - s)²)^(-1/2) is concave between neighbouring pieces of the support (a power
     # mean of linear functions); Newton on its crossing of sqrt(t) from below is monotone, and
     # passes the maximum where there is no crossing.
     u = starts.copy()

@@ -11,7 +11,7 @@ from solvable.arrays import random_stream
 from solvable.spectra._spectrum_end import EdgeArrow
 
 DRAWS = 128
-"""Random spectra over which overlaps are averaged: to .02 where they fluctuate most."""
+"""Random spectra over which overlaps are averaged: to 0.02 where they fluctuate most."""
 
 
 MOST = 16

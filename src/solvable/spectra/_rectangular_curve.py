@@ -8,9 +8,9 @@
 #     sqrt(beta) z = p (beta + int T nu(dT) / (p - T)).
 # By h = 1 / int nu(dT) / (p - T) both sides are rational, p = h + h / (h - c) + Delta and
 #     zeta = sqrt(beta) z = p (beta - 1 + p / h)
-#          = (h^2 + k1 h - e) (beta h^2 + k2 h - e) / (h (h - c)^2),
+#          = (h² + k1 h - e) (beta h² + k2 h - e) / (h (h - c)²),
 # k1 = 1 - c + Delta, k2 = 1 - beta c + Delta, e = c Delta, the quartic of arXiv:2203.07752. Of its roots
-# the one with Im h > 0 and |h - c|^2 > c (that is, Im p > 0) is the physical one; there is one such root
+# the one with Im h > 0 and |h - c|² > c (that is, Im p > 0) is the physical one; there is one such root
 # where the density is positive and none elsewhere.
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Quartic:
         return Quartic(self.aspect, self.rank_ratio, self.noise[index])
 
     def product(self) -> np.ndarray:
-        """Coefficients of (h^2 + k1 h - e) (beta h^2 + k2 h - e), that of h^4 first, on the last axis."""
+        """Coefficients of (h² + k1 h - e) (beta h² + k2 h - e), that of h⁴ first, on the last axis."""
         beta, (k1, k2, e) = self.aspect, self.linear
         parts = (beta, k2 + beta * k1, k1 * k2 - (1 + beta) * e, -e * (k1 + k2), e * e)
         return np.stack(np.broadcast_arrays(*parts), axis=-1)
@@ -92,9 +92,9 @@ class Quartic:
 def quartic_pairs(
     b: np.ndarray, c: np.ndarray, d: np.ndarray, e: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Upper root of each of two real quadratics whose product is x^4 + b x^3 + c x^2 + d x + e."""
-    # Ferrari: with x = y - b / 4, y^4 + p y^2 + q y + r and m > 0 of m^3 + p m^2 + (p^2/4 - r) m = q^2/8,
-    # the factors are y^2 -+ sqrt(2 m) y + p/2 + m +- q / (2 sqrt(2 m)).
+    """Upper root of each of two real quadratics whose product is x⁴ + b x³ + c x² + d x + e."""
+    # Ferrari: with x = y - b / 4, y⁴ + p y² + q y + r and m > 0 of m³ + p m² + (p^2/4 - r) m = q^2/8,
+    # the factors are y² -+ sqrt(2 m) y + p/2 + m +- q / (2 sqrt(2 m)).
     p, q = c - 3 * b * b / 8, d - b * c / 2 + b**3 / 8
     r = e - b * d / 4 + b * b * c / 16 - 3 * b**4 / 256
     m = np.maximum(largest_root(p, p * p / 4 - r, -q * q / 8), 1e-300)
@@ -107,7 +107,7 @@ def quartic_pairs(
 
 
 def largest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Largest real root of x^3 + a x^2 + b x + c."""
+    """Largest real root of x³ + a x² + b x + c."""
     Q, R = (a * a - 3 * b) / 9, (2 * a**3 - 9 * a * b + 27 * c) / 54
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         cosine = np.where(R * R < Q**3, R / np.abs(Q) ** 1.5, 0.0)

@@ -39,7 +39,7 @@ class SideSpikes:
 
     excess: np.ndarray  # R_i - L at the edge
     beyond: np.ndarray  # zeta_i less that of the edge; continued linearly below threshold
-    sharp: np.ndarray  # c_i^2, 0 below threshold
+    sharp: np.ndarray  # c_i², 0 below threshold
     near: EdgeArrow
 
 
@@ -47,10 +47,10 @@ class SideSpikes:
 class EdgeArrow:
     """The spikes as they meet single eigenvalues of the noise near its edge."""
 
-    # At a distance t from the edge spike i is where g_i t - y_i - sum_k b_ik^2 / (t - x_k) = 0, summed
+    # At a distance t from the edge spike i is where g_i t - y_i - sum_k b_ik² / (t - x_k) = 0, summed
     # over the eigenvalues x_k of the noise near the edge; y and g hold the rest of the spectrum.
 
-    couplings: np.ndarray  # E[b_ik^2]
+    couplings: np.ndarray  # E[b_ik²]
     value: np.ndarray  # g t - y with the rest of the spectrum taken continuous, at t = place
     slope: np.ndarray  # its derivative there
     place: np.ndarray
@@ -58,7 +58,7 @@ class EdgeArrow:
     def without(self, depth: float, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Heights y, metric g and couplings, eigenvalues down to a depth (in scales) taken out."""
         # int_0^m rho / (t + s) ds = kappa (2/pi) [sqrt(m) - sqrt(t) arctan(sqrt(m / t))] for the edge
-        # density rho = sqrt(s) / (pi l^(3/2)) and couplings b^2, kappa = b^2 l^(-3/2)
+        # density rho = sqrt(s) / (pi l^(3/2)) and couplings b², kappa = b² l^(-3/2)
         m, t = depth * scale, self.place
         angle = np.arctan(np.sqrt(m / t))
         change = (angle / np.sqrt(t) - np.sqrt(m) / (m + t)) / np.pi
@@ -116,7 +116,7 @@ class Side:
 
     def place(self, offset: float) -> float:
         """L: the place in the spectrum."""
-        # L = zeta + E[w / (1 - w a)] - E[w] + b^2 G, a = G / delta.
+        # L = zeta + E[w / (1 - w a)] - E[w] + b² G, a = G / delta.
         G = self.resolvent(offset)[0]
         share = self.weights / (1 - self.weights * G / self.delta)
         moved = float(self.probabilities @ share) - self.mean
@@ -158,7 +158,7 @@ class Side:
 
         if not own:
             G, change = G[:, None], change[:, None]
-        # R = theta + E[u a / (1 - w a)] + b_i^2 G + what it gains through the atoms.
+        # R = theta + E[u a / (1 - w a)] + b_i² G + what it gains through the atoms.
         value = spikes.heights + mean(chance, spikes.couplings) * G / self.delta
         value = value + spikes.background * G
         rate = (mean(chance * share, spikes.couplings) / self.delta + spikes.background) * change
@@ -209,8 +209,8 @@ class Side:
 
     def scatter(self, couplings: np.ndarray, n_samples: float) -> np.ndarray:
         """Variance of the entries that n samples give the block of the spikes, less the edge's."""
-        # n Var = E[w^2 h_i^2 h_j^2], features independent given the weight, whose couplings are
-        # u = w^2 h^2; on the diagonal of w (h_i^2 - 1), as the edge moves with the rest.
+        # n Var = E[w² h_i² h_j²], features independent given the weight, whose couplings are
+        # u = w² h²; on the diagonal of w (h_i² - 1), as the edge moves with the rest.
         with np.errstate(divide="ignore", invalid="ignore"):
             power = couplings / (self.weights**2)[:, None]
         power = np.where(np.isfinite(power), power, 1.0)

@@ -12,7 +12,7 @@ from solvable.spectra.label_law import LabelLaw
 
 FINEST = 1e-7  # distance from the real axis at which gaps are told from bulks, over the spectrum's
 
-GROUPS = 60  # weights behind a profile: 600 give the same overlaps to .001, ten times as slowly
+GROUPS = 60  # weights behind a profile: 600 give the same overlaps to 0.001, ten times as slowly
 
 DRAWS = 32  # random couplings behind the best eigenvector of a direction within a bulk
 
@@ -119,10 +119,10 @@ def direction_profile(
     # Of C = (1/n) sum T x x^T with x ~ N(0, Sigma) and a label of s = e.x / sqrt(s_e), e an eigenvector
     # of Sigma of eigenvalue s_e:
     # m(z) = (1/n) sum_j sigma_j / (z - b sigma_j), b = E[T / (1 - T m)], e^T (z - C)^-1 e = 1 / (z -
-    # s_e E[T s^2 / (1 - T m)]).
+    # s_e E[T s² / (1 - T m)]).
     # Poles of the last outside the bulks, in gaps too, are outliers of squared overlap equal to the
     # residue. Within a bulk its imaginary part over the density is the mean squared overlap of the
-    # eigenvectors there; the best is that of a level at mu = s_e E[T s^2] coupled at random to the
+    # eigenvectors there; the best is that of a level at mu = s_e E[T s²] coupled at random to the
     # bulk's (to about 0.06).
     check_positive(direction_variance=direction_variance, n_samples=n_samples)
     spread = np.asarray(variances, dtype=np.float64)

@@ -80,7 +80,7 @@ def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
 
 def empirical_denoised(eigenvalues: np.ndarray, noise: float) -> np.ndarray:
     """The same denoiser from observed eigenvalues alone, without a law of the target."""
-    # f(x) = x - (2 delta^2 / d) sum_j (x - l_j) / ((x - l_j)^2 + eta^2), eta = delta d^(-1/2); at d =
+    # f(x) = x - (2 delta² / d) sum_j (x - l_j) / ((x - l_j)² + eta²), eta = delta d^(-1/2); at d =
     # 300 its error is within 4 % of that with the law known (derived from 2408.03733).
     values = np.asarray(eigenvalues, dtype=np.float64)
     hilbert = smoothed_hilbert(values, values, noise**2 / values.size)

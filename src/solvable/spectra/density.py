@@ -32,11 +32,11 @@ def weighted_density(
     points: int = 200,
 ) -> SpectralDensity:
     """Density of (1/n) sum w g g^T - mean(w) I for given weights w, g ~ N(0, I)."""
-    # With delta = n/D and the Stieltjes transform G = delta / b: z(b) = b / delta + E[w] + E[w^2 / (b -
-    # w)] + sigma^2 delta / b, the last term for a free semicircle of variance sigma^2. On the spectrum
-    # b = u + iv and z is real where E[w^2 / ((u - w)^2 + v^2)] + sigma^2 delta / (u^2 + v^2) = 1 /
+    # With delta = n/D and the Stieltjes transform G = delta / b: z(b) = b / delta + E[w] + E[w² / (b -
+    # w)] + sigma² delta / b, the last term for a free semicircle of variance sigma^2. On the spectrum
+    # b = u + iv and z is real where E[w² / ((u - w)² + v²)] + sigma² delta / (u² + v²) = 1 /
     # delta: the left side falls in v, so each u has at most one v > 0. The density at z(b) is (delta /
-    # pi) v / (u^2 + v^2).
+    # pi) v / (u² + v²).
     check_positive(aspect_ratio=aspect_ratio)
     values = np.asarray(weights, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
@@ -52,7 +52,7 @@ def weighted_density(
             f"background_variance is {background_variance}; allowed: a finite number of at least 0."
         )
     extra = background_variance * aspect_ratio
-    # The mass of w^2 within reach of u bounds v: v <= sqrt(delta (E[w^2] + extra)).
+    # The mass of w² within reach of u bounds v: v <= sqrt(delta (E[w²] + extra)).
     radius = float(np.sqrt(aspect_ratio * (np.mean(values**2) + extra)))
     # Even in the angle: the density is smooth in it up to both edges.
     angles = (np.arange(points) + 0.5) * np.pi / points

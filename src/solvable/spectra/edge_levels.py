@@ -6,8 +6,8 @@ import numpy as np
 
 from solvable.spectra._monotone import monotone_cubic
 
-# w; mean of the largest eigenvalue, less w^2 above threshold; mean of the next one: from 6,000 spiked
-# tridiagonal matrices of size 10^6, each to about .02
+# w; mean of the largest eigenvalue, less w² above threshold; mean of the next one: from 6,000 spiked
+# tridiagonal matrices of size 10⁶, each to about 0.02
 LEVELS = np.array(
     [
         [-5.0, -1.019, -3.083], [-4.0, -0.972, -3.040], [-3.0, -0.900, -2.976], [-2.5, -0.847, -2.932],
@@ -25,7 +25,7 @@ FIRST, SECOND = -1.2065, -3.2624
 
 def edge_levels(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means of the two largest eigenvalues of noise with a spike, in units of the edge."""
-    # In units kappa D^(-2/3) beyond the edge, at place w in units in which the outlier would be at w^2
+    # In units kappa D^(-2/3) beyond the edge, at place w in units in which the outlier would be at w²
     # beyond the edge; w < 0 is below threshold.
     w = np.asarray(place, dtype=np.float64)
     within = np.clip(w, LEVELS[0, 0], LEVELS[-1, 0])

@@ -90,7 +90,7 @@ def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = Tr
         raise InvalidData("all weights are zero: the matrix has no spectrum to bound.")
     shift = float(values.mean()) if centre else 0.0
     # The upper edge is the minimum over 0 < a < 1 / max w of L(a) = 1 / (delta a) + (1/n) sum w / (1 -
-    # w a); kappa^3 = L''(a*) / (2 delta^2). The lower edge follows from w -> -w.
+    # w a); kappa³ = L''(a*) / (2 delta²). The lower edge follows from w -> -w.
     upper, upper_scale, _ = upper_edge(values, aspect_ratio)
     lower, lower_scale, _ = upper_edge(-values, aspect_ratio)
     return BulkEdges(-lower - shift, upper - shift, lower_scale, upper_scale)
@@ -105,7 +105,7 @@ def upper_edge(
     chance = np.full(weights.size, 1 / weights.size) if probabilities is None else probabilities
     largest = float(weights.max())
     # With a = a_max / (1 + exp(-t)) (or exp(t) if no weight is positive), log of
-    # delta a^2 E[w^2 / (1 - w a)^2] is increasing in t, and nearly linear: few steps suffice.
+    # delta a² E[w² / (1 - w a)²] is increasing in t, and nearly linear: few steps suffice.
     positive = largest > 0
     reference = largest if positive else float(np.abs(weights).max())
     ratio = weights / reference
@@ -126,7 +126,7 @@ def upper_edge(
     t = _increasing_root(excess)
     scaled = fraction(t)
     point = (1 / (1 + np.exp(-t)) if positive else np.exp(t)) / reference
-    # L(a) = 1/(delta a) + E[w / (1 - w a)] at its minimum, and kappa^3 = L'' / (2 delta^2).
+    # L(a) = 1/(delta a) + E[w / (1 - w a)] at its minimum, and kappa³ = L'' / (2 delta²).
     edge = (1 / aspect_ratio + np.dot(chance, scaled)) / point
     curvature = 2 * (1 / aspect_ratio + np.dot(chance, scaled**3)) / point**3
     scale = np.cbrt(max(curvature, 0.0) / (2 * aspect_ratio**2))

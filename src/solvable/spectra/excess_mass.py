@@ -12,7 +12,7 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 def excess_mass(law: SpectralLaw, z: np.ndarray) -> np.ndarray:
     """Mass above a place, times d, that the limit lacks."""
-    # T(x) = arg(dz/du) / 2 pi along z = u + delta^2 g(u)
+    # T(x) = arg(dz/du) / 2 pi along z = u + delta² g(u)
     target = law.target
     mass = np.angle(1 + law.variance * _resolvent_slope(target, z)) / (2 * np.pi)
     if isinstance(target, MarchenkoPasturMeasure):

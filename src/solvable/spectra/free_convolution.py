@@ -212,12 +212,12 @@ class SpectralLaw:
 
     def density(self, x: np.ndarray | float) -> np.ndarray:
         r"""Density :math:`\mu_\delta(x)`, 0 outside the support."""
-        # v / (pi delta^2)
+        # v / (pi delta²)
         return np.asarray(self.preimage(x)[1] / (np.pi * self.variance))
 
     def hilbert(self, x: np.ndarray | float) -> np.ndarray:
         r"""Hilbert transform :math:`h(x)=\mathrm{PV}\!\int\frac{\mu_\delta(dy)}{x-y}`, inside or out."""
-        # h = (x - u) / delta^2; outside the support the resolvent itself.
+        # h = (x - u) / delta²; outside the support the resolvent itself.
         return np.asarray((np.asarray(x) - self.preimage(x)[0]) / self.variance)
 
     def outlier(self, strength: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
@@ -231,13 +231,13 @@ class SpectralLaw:
             points = curve(
                 self.target, flat[free], self.variance, np.zeros(np.count_nonzero(free), dtype=bool)
             )
-            # x = s + delta^2 G*(s) and overlap 1 - delta^2 int mu*(ds') / (s - s')^2: the curve and
+            # x = s + delta² G*(s) and overlap 1 - delta² int mu*(ds') / (s - s')²: the curve and
             # its slope off the support; for mu* = delta_0 s + delta^2/s and 1 - delta^2/s^2.
             position[free], overlap[free] = points.x, points.slope
         return position.reshape(strengths.shape), overlap.reshape(strengths.shape)
 
     def outlier_strength(self, x: np.ndarray | float) -> np.ndarray:
         """Eigenvalue of the target behind an outlier seen at x; NaN inside the support."""
-        # s = x - delta^2 h(x)
+        # s = x - delta² h(x)
         u, height = self.preimage(x)
         return np.where(height > 0, np.nan, u)

@@ -20,7 +20,7 @@ class TruncatedMoments:
     threshold: np.ndarray  # b, shape (k,)
     mass: np.ndarray  # 1 - F(b)
     first: np.ndarray  # int_b (x - b) mu(dx)
-    second: np.ndarray  # J(delta, b) = int_b (x - b)^2 mu(dx)
+    second: np.ndarray  # J(delta, b) = int_b (x - b)² mu(dx)
     slope: np.ndarray  # A = int_b h(x) (x - b) mu(dx), h the Hilbert transform
     noise: float  # delta
 
@@ -176,13 +176,13 @@ def _cut_angles(law: SpectralLaw, thresholds: np.ndarray, component: np.ndarray)
 
 def energy_above(moments: TruncatedMoments) -> float:
     """Energy of the noisy target above the threshold, less that of the threshold itself."""
-    # int_b (x^2 - b^2) mu_delta = J - b d_2 J, with d_2 J = -2 int_b (x - b) mu_delta
+    # int_b (x² - b²) mu_delta = J - b d_2 J, with d_2 J = -2 int_b (x - b) mu_delta
     return float(moments.second[0] + 2 * moments.threshold[0] * moments.first[0])
 
 
 def thresholded_error(energy: float, moments: TruncatedMoments) -> float:
     """Error of the soft-thresholded noisy target, at least 0."""
-    # R = Q* + 4 delta^2 A - int_b (x^2 - b^2) mu_delta, the second equation of 2505.17958
+    # R = Q* + 4 delta² A - int_b (x² - b²) mu_delta, the second equation of 2505.17958
     return max(float(energy + 4 * moments.noise**2 * moments.slope[0] - energy_above(moments)), 0.0)
 
 

@@ -16,7 +16,7 @@ def balanced_emergence_ratio(strength: float) -> float:
         raise InvalidParameter(f"strength is {strength}; allowed: a number in [-1, 1].")
     if strength == 0:
         return float("inf")
-    # alpha_c Delta^2 = 1 + 1 / lambda^2 with Delta lambda^3 - lambda^2 - Delta lambda - 1 = 0:
+    # alpha_c Delta² = 1 + 1 / lambda² with Delta lambda³ - lambda² - Delta lambda - 1 = 0:
     # alpha_c(lambda) eliminated from the condition at the edge.
     delta = abs(strength)
     # In 1 / lambda the leading coefficient does not vanish with the strength.
@@ -29,8 +29,8 @@ def emergence_windows(
     law: LabelLaw, *, direction: int = 0, end: str = "upper", dimension: int | None = None
 ) -> tuple[tuple[float, float], ...]:
     """Ranges of n/d in which a direction is an outlier at one end."""
-    # alpha E[T (s_i^2 - 1) / (lambda - T)] > 1 at 1 / alpha = E[T^2 / (lambda - T)^2]. A direction of
-    # E[T (s^2 - 1)] = 0 comes out all the same, at both ends and for good, if E[T^2 s^2] > 2 E[T^2]:
+    # alpha E[T (s_i² - 1) / (lambda - T)] > 1 at 1 / alpha = E[T² / (lambda - T)²]. A direction of
+    # E[T (s² - 1)] = 0 comes out all the same, at both ends and for good, if E[T² s²] > 2 E[T²]:
     # the noise along it is stronger.
     if end not in ("upper", "lower"):
         raise InvalidParameter(f"end is {end!r}; allowed: 'upper', 'lower'.")
@@ -77,7 +77,7 @@ def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarra
 
 def _last_crossings(law: LabelLaw) -> np.ndarray:
     """Ratios from which on each direction is out at the upper end, for all at once, shape (k,)."""
-    # The parameter of the edge tells the ratio: 1 / alpha = E[T^2 / (lambda - T)^2].
+    # The parameter of the edge tells the ratio: 1 / alpha = E[T² / (lambda - T)²].
     largest = max(float(law.weights[-1]), 1e-300)
     reach = np.sqrt(law.weight_power) * 1e5
     above = np.geomspace(1e-9 * largest, max(reach, 10 * largest), 360)

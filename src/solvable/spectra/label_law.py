@@ -20,7 +20,7 @@ class LabelLaw:
 
     weights: np.ndarray  # values of T, ascending, shape (m,)
     probabilities: np.ndarray  # above 0, scaled to sum 1 here
-    second_moments: np.ndarray  # E[s_i^2 | T], shape (m, k)
+    second_moments: np.ndarray  # E[s_i² | T], shape (m, k)
 
     def __post_init__(self) -> None:
         T, chance, moments = (
@@ -51,7 +51,7 @@ class LabelLaw:
         delta = np.asarray(strengths, dtype=np.float64)
         if not delta.size or not (np.abs(delta) <= 1).all():
             raise InvalidParameter(f"strengths are {strengths}; allowed: numbers in [-1, 1].")
-        # E[s_i^2 | y] = 1 + y Delta_i.
+        # E[s_i² | y] = 1 + y Delta_i.
         return cls(np.array([-1.0, 1.0]), np.full(2, 0.5), np.stack([1 - delta, 1 + delta]))
 
     @classmethod
@@ -94,7 +94,7 @@ class LabelLaw:
     @property
     def weak_recovery_ratio(self) -> np.ndarray:
         """Samples per dimension below which no map of T finds a direction, shape (k,)."""
-        # alpha_opt = 1 / E[(E[s_i^2 | T] - 1)^2], 1/Delta^2 for balanced labels: Mondelli and
+        # alpha_opt = 1 / E[(E[s_i² | T] - 1)²], 1/Delta² for balanced labels: Mondelli and
         # Montanari, arXiv:1708.05932, eq. 17.
         power = self.probabilities @ (self.second_moments - 1) ** 2
         # Moments that are 1 by symmetry are so to rounding only.
@@ -103,7 +103,7 @@ class LabelLaw:
 
     def optimal(self, direction: int = 0) -> LabelLaw:
         """The law of the map of the label that finds a direction from the fewest samples."""
-        # Luo, Alghamdi and Lu, arXiv:1811.04420: T* = 1 - 1 / E[s_i^2 | T].
+        # Luo, Alghamdi and Lu, arXiv:1811.04420: T* = 1 - 1 / E[s_i² | T].
         given = self.second_moments[:, direction]
         if not given.all():
             raise InvalidData(

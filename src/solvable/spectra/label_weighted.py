@@ -27,7 +27,7 @@ def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) ->
 def spike_function(law: LabelLaw, parameter: float | np.ndarray) -> np.ndarray:
     """Place phi_i that a direction would have; it is an outlier where it meets psi."""
     at = _checked(law, parameter)
-    # phi_i(lambda) = lambda E[T s_i^2 / (lambda - T)]
+    # phi_i(lambda) = lambda E[T s_i² / (lambda - T)]
     share = law.probabilities * law.weights / (at[..., None] - law.weights)
     return np.asarray(at[..., None] * (share @ law.second_moments))
 
@@ -139,14 +139,14 @@ def signed_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
 
 def critical_parameter(law: LabelLaw, ratio: float) -> tuple[float, float]:
     """Upper edge and the parameter there, which is 0 where the bulk ends at 0."""
-    # The root of 1/alpha = E[T^2 / (lambda - T)^2].
+    # The root of 1/alpha = E[T² / (lambda - T)²].
     edge, _, point = upper_edge(law.weights, ratio, law.probabilities)
     return edge, 0.0 if np.isinf(point) else 1 / point
 
 
 def excess(law: LabelLaw, ratio: float, parameter: float) -> np.ndarray:
     """How far each direction is beyond the bulk, shape (k,)."""
-    # (phi_i - psi) alpha / lambda = alpha E[T (s_i^2 - 1) / (lambda - T)] - 1
+    # (phi_i - psi) alpha / lambda = alpha E[T (s_i² - 1) / (lambda - T)] - 1
     share = law.probabilities * law.weights / (parameter - law.weights)
     return np.asarray(ratio * (share @ (law.second_moments - 1)) - 1)
 
@@ -173,7 +173,7 @@ def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> Spectrum
     if dimension is None or not critical:
         return SpectrumEnd(edge, critical, parameters, places, np.full(k, edge), overlaps, overlaps)
     unit = scale * dimension ** (-2 / 3)
-    # Beyond threshold psi(lambda*) = edge + kappa D^(-2/3) w^2; below, psi is a parabola and
+    # Beyond threshold psi(lambda*) = edge + kappa D^(-2/3) w²; below, psi is a parabola and
     # phi_i - psi linear: w = D^(1/3) (phi_i - psi) / -phi_i' sqrt(psi'' / (2 kappa))
     share = law.probabilities * (law.weights / (critical - law.weights)) ** 2
     curvature = 2 * float(share @ (1 / (critical - law.weights)))

@@ -96,9 +96,9 @@ def spiked_overlap(
     n_features: int | None = None,
 ) -> np.ndarray:
     """Squared overlap of the eigenvector of each spike with its direction."""
-    # c_i^2 = (nu_i - tau_2)_+ / ((nu_i - tau_2)_+ + tau_2h,i), nu_i = (n/D) theta_i^2; at finite D the
+    # c_i² = (nu_i - tau_2)_+ / ((nu_i - tau_2)_+ + tau_2h,i), nu_i = (n/D) theta_i²; at finite D the
     # corner is rounded: (nu - tau_2)_+ -> tau_2 D^(-1/3) f(D^(1/3) (nu / tau_2 - 1)). Within 0.02 of
-    # simulation for c^2 above 0.5 and n/D above 30.
+    # simulation for c² above 0.5 and n/D above 30.
     theta, rows = _check_spikes(heights, noise, couplings)
     beyond = _column(aspect_ratio) * theta**2 / noise - 1
     if n_features is None:
@@ -125,7 +125,7 @@ def spiked_positions(
     theta, rows = _check_spikes(heights, noise, couplings)
     delta = _column(aspect_ratio)
     # theta_i + D tau_2h,i / (n theta_i) above threshold: the coupling sets the shift, not the noise of
-    # the bulk; +-2 s below, s^2 = D tau_2 / n.
+    # the bulk; +-2 s below, s² = D tau_2 / n.
     edge = 2 * np.sqrt(noise / delta)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.abs(theta) + rows / (delta * np.abs(theta))
@@ -136,10 +136,10 @@ def spiked_positions(
 
 def critical_profile(place: float | np.ndarray) -> np.ndarray:
     """Universal rounding of the transition of a rank-one spike in real symmetric noise."""
-    # E[c^2] / (1 - E[c^2]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1); below threshold w = 2 D^(1/3)
-    # (sqrt(n/n_i) - 1) is the better variable. f = w - 2/w^2 far above and (4/w^2) (1 - 6/w^2) far
+    # E[c²] / (1 - E[c²]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1); below threshold w = 2 D^(1/3)
+    # (sqrt(n/n_i) - 1) is the better variable. f = w - 2/w² far above and (4/w²) (1 - 6/w²) far
     # below; between, ln f is interpolated between values of 18,000 spiked tridiagonal matrices of size
-    # 10^6 (0.5 % accurate).
+    # 10⁶ (0.5 % accurate).
     w = np.asarray(place, dtype=np.float64)
     with np.errstate(divide="ignore"):
         far = np.where(w < 0, 4 / w**2 * (1 - 6 / w**2), w - 2 / w**2)

@@ -16,8 +16,8 @@ from solvable.spectra.measures import DiscreteMeasure, RealSums
 class MarchenkoPasturMeasure:
     """Spectrum of scale / sqrt(p d) W W^T, Marchenko and Pastur's law."""
 
-    # Mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))^2 / sqrt(kappa); its resolvent solves z
-    # g^2 / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0 (at scale 1).
+    # Mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa); its resolvent solves z
+    # g² / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0 (at scale 1).
 
     width_ratio: float  # kappa = p / d, above 0
     scale: float = 1.0  # factor on every eigenvalue; kappa^(-1/2) gives W W^T / p
@@ -92,7 +92,7 @@ class MarchenkoPasturMeasure:
         return g / self.scale, slope / self.scale**2, bend / self.scale**3
 
     def _roots(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """At scale 1: G, G - G^2 / sqrt(kappa*), and the square root in G."""
+        """At scale 1: G, G - G² / sqrt(kappa*), and the square root in G."""
         root = self._root
         # Two square roots of single factors keep the branch that decays at infinity.
         branch = np.sqrt(z - self.bulk[0] / self.scale)
@@ -143,7 +143,7 @@ class MarchenkoPasturMeasure:
 
     def _divided(self, u: np.ndarray, height: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Second sum off the bulk, as a divided difference of G that does not cancel."""
-        # With G = 2/q, q = L + s and s^2 quadratic, the divided differences of s over z, z, conj(z)
+        # With G = 2/q, q = L + s and s² quadratic, the divided differences of s over z, z, conj(z)
         # are rational in the parts of s.
         root, (low, high) = self._root, self.bulk
         low, high = low / self.scale, high / self.scale
@@ -178,9 +178,9 @@ class MarchenkoPasturMeasure:
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
         r"""Height from the cubic of :math:`p=\delta^2|G|^2`; from a scan where that is inexact."""
-        # With c = sqrt(kappa*) and z = 1/g + c^2 / (c - g), the imaginary part Im z = -delta^2 Im g
-        # makes |c - g|^2 = c^2 |g|^2 / (1 - p), and the real part (at scale 1)
-        # p^3 - (delta^2 c^2 + 1 - c^2 + 2cu) p^2 + (3 delta^2 c^2 + 2cu) p - 2 delta^2 c^2 = 0.
+        # With c = sqrt(kappa*) and z = 1/g + c² / (c - g), the imaginary part Im z = -delta² Im g
+        # makes |c - g|² = c² |g|² / (1 - p), and the real part (at scale 1)
+        # p³ - (delta² c² + 1 - c² + 2cu) p² + (3 delta² c² + 2cu) p - 2 delta² c² = 0.
         least = 1e-12  # squared imaginary part of g, over its scale, that the cubic still resolves
         share = self._squared_imaginary(u / self.scale, variance / self.scale**2)
         y = variance * np.maximum(share, least)
@@ -194,7 +194,7 @@ class MarchenkoPasturMeasure:
         return np.asarray(y)
 
     def _squared_imaginary(self, u: np.ndarray, t: float) -> np.ndarray:
-        """Variance times (Im G)^2 over u at scale 1; not to be trusted near 0."""
+        """Variance times (Im G)² over u at scale 1; not to be trusted near 0."""
         c = self._root
         quadratic = -(t * c**2 + 1 - c**2 + 2 * c * u)
         linear = 3 * t * c**2 + 2 * c * u

@@ -63,7 +63,7 @@ def quadrature(curve: Quartic) -> Nodes:
     low, high = parts.low[:, None], parts.high[:, None]
     s = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
     weights = (high - low) / 2 * np.sin(angle) * w
-    unit = curve.aspect**0.25  # zeta = sqrt(beta) s^2
+    unit = curve.aspect**0.25  # zeta = sqrt(beta) s²
     noise = np.broadcast_to(curve.noise[parts.index][:, None], s.shape)
     rows = Quartic(curve.aspect, curve.rank_ratio, noise)
     density, denoised = shrunk(rows, s / unit, rows.solve(s**2))
@@ -75,12 +75,12 @@ def shrunk(curve: Quartic, s: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np
     beta, noise = curve.aspect, curve.noise
     with np.errstate(divide="ignore", invalid="ignore"):
         p = h + h / (h - curve.c) + noise
-        # int mu(dx) / (s^2 - x^2) = sqrt(beta) / ((beta - 1) h + p)
+        # int mu(dx) / (s² - x²) = sqrt(beta) / ((beta - 1) h + p)
         density = np.where(
             h == 0, 0, -2 * s * np.imag(np.sqrt(beta) / ((beta - 1) * h + p)) / np.pi
         )
         # note 1.2: s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s)), with
-        # v(s) = s Re int mu(dx) / (s^2 - x^2) = sqrt(beta) s Re(1 / p) - (beta - 1) / s
+        # v(s) = s Re int mu(dx) / (s² - x²) = sqrt(beta) s Re(1 / p) - (beta - 1) / s
         denoised = s * (1 - 2 * noise * np.real(1 / p)) + noise * (beta - 1) / (np.sqrt(beta) * s)
     return density, np.where(h == 0, 0.0, denoised)
 
@@ -156,7 +156,7 @@ def _errors(curve: Quartic) -> np.ndarray:
     cube = nodes.integrate(nodes.density**3 / 4, count)
     seen = (beta - 1) ** 2 / beta * inverse + 4 * np.pi**2 / (3 * beta) * cube
     small = noise - noise**2 / np.sqrt(beta) * seen
-    # E|S|^2 less that of the estimate: the same, with digits left where it is near 1.
+    # E|S|² less that of the estimate: the same, with digits left where it is near 1.
     large = 1 - nodes.integrate(nodes.density * nodes.denoised**2, count) / np.sqrt(beta)
     return np.where(noise < 1, small, large)
 

@@ -38,7 +38,7 @@ class _Rest:
     block: np.ndarray  # (p, p), between spikes
     rows: np.ndarray  # (p,), between a spike and each direction of the complement
     complement: float
-    spike_mean: np.ndarray  # E[w h_i^2] of the others, which is part of the heights already
+    spike_mean: np.ndarray  # E[w h_i²] of the others, which is part of the heights already
     mean: float  # E[w] of the others
 
 
@@ -54,7 +54,7 @@ def draw_spikes(
     between_edges: bool = False,
 ) -> DrawnSpikes:
     """Draws of the matrix of `predict_spikes`, and the directions that a learner ranks first."""
-    # ``n_features`` is that of the complement of the spikes. O(draws D^3).
+    # ``n_features`` is that of the complement of the spikes. O(draws D³).
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
     # Where most directions are spikes, those who rank take them for noise too.
@@ -77,7 +77,7 @@ def draw_spikes(
         if n <= kept:
             # Labels are centred on the samples there are, and the learner's edges are theirs.
             weights = weights - weights.mean() + sample.probabilities @ sample.weights
-            norms = weights * (C + sample.powers[atoms].sum(axis=1)) / (p + C)  # T |F|^2 / D
+            norms = weights * (C + sample.powers[atoms].sum(axis=1)) / (p + C)  # T |F|² / D
             if C:
                 bulk = weighted_bulk(weights=norms, aspect_ratio=n / (p + C))
                 edges = np.add(bulk.with_margin(dimension=p + C), added)
@@ -174,7 +174,7 @@ def _moment(
     n_complement: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """(1/n) sum_mu w_mu f_mu f_mu^T of drawn samples, f = (h, g) with |g|^2 = D - p."""
+    """(1/n) sum_mu w_mu f_mu f_mu^T of drawn samples, f = (h, g) with |g|² = D - p."""
     p = powers.shape[1]
     rows = rng.standard_normal((weights.size, p + n_complement), dtype=np.float32)
     rows[:, :p] = np.sign(rows[:, :p]) * np.sqrt(powers)
@@ -198,7 +198,7 @@ def _rest(sample: WeightedSample, largest: np.ndarray, n_samples: int) -> _Rest:
     chance[largest] = 0.0
     w, h2 = sample.weights, sample.powers
     block = (h2.T * (chance * w**2)) @ h2
-    # Diagonals of the noise have twice the variance of the other entries, Var(w h^2) here.
+    # Diagonals of the noise have twice the variance of the other entries, Var(w h²) here.
     np.fill_diagonal(block, np.diag(block) - ((chance * w) @ h2) ** 2)
     block[np.diag_indices(len(block))] /= 2
     drawn = sample.probabilities - chance

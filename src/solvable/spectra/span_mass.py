@@ -1,7 +1,7 @@
 r"""Overlap of a vector with the span of the eigenvectors farthest out, at finite size.
 
 The deterministic equivalent of P + N, P with eigenvalues x of shares s and N free with weights w, has
-G(z) = sum s / (zeta - x) and z = zeta + E[w^2 a / (1 - w a)], a = G / delta. What a vector with the
+G(z) = sum s / (zeta - x) and z = zeta + E[w² a / (1 - w a)], a = G / delta. What a vector with the
 profile v on P has beyond a cut is an integral along the vertical line through it, on which all is
 smooth: the eigenvalues of P stand in G with their share 1/D each, which rounds the transition.
 """

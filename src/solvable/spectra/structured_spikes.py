@@ -18,8 +18,8 @@ class WeightedSample:
 
     weights: np.ndarray  # w, ascending, shape (m,)
     probabilities: np.ndarray  # of each weight
-    couplings: np.ndarray  # u_i = E[T^2 |P K A_i|^2 / D | w], shape (m, p)
-    # u_i / w^2 of one sample of each weight; by default the mean stands for it
+    couplings: np.ndarray  # u_i = E[T² |P K A_i|² / D | w], shape (m, p)
+    # u_i / w² of one sample of each weight; by default the mean stands for it
     single: np.ndarray | None = None
 
     @property
@@ -81,7 +81,7 @@ def compress_sample(
 
 
 def squared_components(weights: np.ndarray, couplings: np.ndarray) -> np.ndarray:
-    """Squared components h_i^2 = u_i / w^2 along the spikes; 1 for a sample without weight."""
+    """Squared components h_i² = u_i / w² along the spikes; 1 for a sample without weight."""
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = couplings / (weights**2)[:, None]
     return np.asarray(np.where(np.isfinite(powers), powers, 1.0))

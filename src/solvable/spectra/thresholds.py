@@ -19,7 +19,7 @@ from solvable.spectra.roots import bracketed_root
 class InterpolationThreshold:
     """Where the unregularised network stops to fit its noisy labels exactly."""
 
-    sample_ratio: float  # n / d^2
+    sample_ratio: float  # n / d²
     matrix_error: float  # height of the ridgeless peak
     effective_noise: float  # delta there; the threshold b is 0
 
@@ -91,15 +91,15 @@ def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1
         mean = _semicircle_above(cut, 1) - cut * _semicircle_above(cut, 0)
         return kappa * cut - sides * (1 - kappa) * mean
 
-    # kappa a = s (1 - kappa) int_a^2 (x - a) mu_sc(dx), alpha = kappa - kappa^2 / 2 + (s / 2) (1 -
-    # kappa)^2 int_a^2 x (x - a) mu_sc(dx): it depends on the rank alone.
+    # kappa a = s (1 - kappa) int_a² (x - a) mu_sc(dx), alpha = kappa - kappa² / 2 + (s / 2) (1 -
+    # kappa)² int_a² x (x - a) mu_sc(dx): it depends on the rank alone.
     cut = bracketed_root(balance, 0.0, 2.0, absolute=1e-15)
     rest = _semicircle_above(cut, 2) - cut * _semicircle_above(cut, 1)
     return kappa - kappa**2 / 2 + sides * (1 - kappa) ** 2 / 2 * rest
 
 
 def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
-    """Sample ratio kappa - kappa^2 / 2 above which the best estimator is perfect (2408.03733)."""
+    """Sample ratio kappa - kappa² / 2 above which the best estimator is perfect (2408.03733)."""
     if not 0 < rank_fraction < np.inf:
         raise InvalidParameter(f"rank_fraction is {rank_fraction}; allowed: above 0, finite.")
     kappa = min(float(rank_fraction), 1.0)
@@ -114,7 +114,7 @@ def flow_recovery_threshold(rank_fraction: float, width_ratio: float) -> float:
             f"width_ratio is {width_ratio}; allowed: from the target's {kappa} on, or it cannot be "
             "recovered."
         )
-    # min{w - w^2 / 2, kappa - kappa^2 / 2 + (1 - kappa)^2 / 2 int_max(0, omega)^2 x^2 mu_sc(dx)} for
+    # min{w - w² / 2, kappa - kappa² / 2 + (1 - kappa)² / 2 int_max(0, omega)² x² mu_sc(dx)} for
     # width w, mu_sc([omega, 2]) = (w - kappa) / (1 - kappa)
     width = min(float(width_ratio), 1.0)
     parameters = kappa - kappa**2 / 2

@@ -22,14 +22,14 @@ def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.nd
     x = middle - half * np.cos(angle)
     density = _imaginary_part(a, t[:, None, None], x) / np.pi
     cubes = np.sum(density**3 * half * np.sin(angle) * weight, axis=(1, 2))
-    # E(t) = t - (4 pi^2 / 3) t^2 int mu_t(x)^3 dx, a t g^3 - (t + a z) g^2 + (z + a - 1/a) g - 1 = 0, a
+    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx, a t g³ - (t + a z) g² + (z + a - 1/a) g - 1 = 0, a
     # = rho^(-1/2)
     return np.asarray((t - 4 * np.pi**2 / 3 * t**2 * cubes).reshape(np.shape(variances)))
 
 
 def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ends of two parts of the support for each variance; they touch where it is in one piece."""
-    # Edges are the real critical points of z(g): -(1 - a g)^2 + g^2 + t g^2 (1 - a g)^2 = 0.
+    # Edges are the real critical points of z(g): -(1 - a g)² + g² + t g² (1 - a g)² = 0.
     one = np.ones_like(t)
     quartic = [a * a * t, -2 * a * t, 1 - a * a + t, 2 * a * one, -one]
     companion = np.zeros((t.size, 4, 4))
@@ -72,7 +72,7 @@ def wishart_denoised(
 
 def largest_by_chance(width_ratio: float, dimension: int) -> float:
     """How much the largest eigenvalue of d rows may be above its edge, relative: two deviations."""
-    # lambda_max = (sqrt d + sqrt r)^2 with deviation 1.27 (sqrt d + sqrt r) (1/sqrt d + 1/sqrt r)^(1/3)
+    # lambda_max = (sqrt d + sqrt r)² with deviation 1.27 (sqrt d + sqrt r) (1/sqrt d + 1/sqrt r)^(1/3)
     # (Tracy and Widom, mean 1.2 of 1.27 below the edge)
     d, r = float(dimension), max(1.0, width_ratio * dimension)
     return float(2 * (d**-0.5 + r**-0.5) ** (1 / 3) / (d**0.5 + r**0.5))
@@ -99,11 +99,11 @@ def _imaginary_part(a: float, t: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def _resolvent(a: float, t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Real and imaginary part of g inside the support, where the cubic has a pair of roots."""
-    # g^3 - s g^2 + p g - q = 0
+    # g³ - s g² + p g - q = 0
     s, p, q = (t + a * x) / (a * t), (x + a - 1 / a) / (a * t), 1 / (a * t)
     shift = s / 3
     linear, constant = p - s * shift, -2 * shift**3 + p * shift - q
-    # y^3 + linear y + constant = 0 at g = y + shift, by Cardano
+    # y³ + linear y + constant = 0 at g = y + shift, by Cardano
     spread = np.sqrt(np.maximum(constant**2 / 4 + linear**3 / 27, 0.0))
     cube = np.cbrt(-constant / 2 - np.copysign(spread, constant))
     with np.errstate(divide="ignore", invalid="ignore"):

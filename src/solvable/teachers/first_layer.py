@@ -29,7 +29,7 @@ def draw_directions(
         # A positive diagonal makes the factor unique, so that it does not depend on the LAPACK.
         directions = basis * np.sign(np.diag(triangle))  # A^T A = I
     else:
-        # Entries of variance 1/D, left independent: |A_i|^2 = 1 + O(sqrt(2/D)).
+        # Entries of variance 1/D, left independent: |A_i|² = 1 + O(sqrt(2/D)).
         directions = gaussian / np.sqrt(n_coordinates)
     return freeze(directions)
 

@@ -45,7 +45,7 @@ class Readout:
     name: str | None  # among `NAMED_READOUTS`; None for a user's callable
     function: ReadoutFunction  # maps an array to an array of the same shape
     coefficients: np.ndarray  # g_0, g_1, ... of the function as given, before centring
-    second_moment: float  # E[g(z)^2] after centring
+    second_moment: float  # E[g(z)²] after centring
 
     @property
     def mean(self) -> float:

@@ -68,7 +68,7 @@ def test_a_unit_without_weights_is_stable_beyond_the_edge_alone():
 
 def test_a_large_spike_is_found_and_its_sign_known():
     state = unit_state(400.0, 3.0)
-    # m = sqrt(lambda), q = m^2 + 1 / alpha
+    # m = sqrt(lambda), q = m² + 1 / alpha
     assert state.m == pytest.approx(20.0, rel=1e-6)
     assert state.q == pytest.approx(400 + 1 / 3, rel=1e-6)
 

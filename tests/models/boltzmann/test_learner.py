@@ -64,7 +64,7 @@ def test_noise_has_no_stable_maximum_but_for_weight_decay():
     with pytest.warns(ConvergenceWarning, match="message passing did not come to rest"):
         plain = BoltzmannMachine(random_state=0).fit(X)
     assert not plain.stable_
-    # (1 + (200 / 300)^(1/2))^2 = 3.3
+    # (1 + (200 / 300)^(1/2))² = 3.3
     decayed = BoltzmannMachine(weight_decay=3.0, random_state=0).fit(X)
     assert decayed.stable_
     assert decayed.norm_[0] == 0

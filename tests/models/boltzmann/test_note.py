@@ -34,7 +34,7 @@ def overlap(weights, directions):
     ],
 )
 def test_table(spike, zeta, q, replicon, components, bayes):
-    # Trap 16: at spike 1 V is .96, where a rule of few nodes gives .4785.
+    # Trap 16: at spike 1 V is 0.96, where a rule of few nodes gives 0.4785.
     state = unit_state(spike, 2.0)
     assert component_overlap(spike, 2.0) == pytest.approx(components, abs=1e-4)
     assert bayes_overlap(spike, 2.0) == pytest.approx(bayes, abs=1e-4)
@@ -50,7 +50,7 @@ def test_the_replicon_line_and_the_crossover_with_principal_components():
     assert unit_state(1.36, 2.0).replicon > 1 > unit_state(1.39, 2.0).replicon
     leads = [unit_state(s, 2.0).overlap - component_overlap(s, 2.0) for s in (1.43, 1.47)]
     assert leads[0] < 0 < leads[1]
-    # "alpha = 8: .3780 vs .3536; alpha = 4: .558 vs .5": nothing is found up to there
+    # "alpha = 8: 0.3780 vs 0.3536; alpha = 4: 0.558 vs 0.5": nothing is found up to there
     for ratio, threshold in ((8.0, 0.3780), (4.0, 0.558)):
         assert unit_state(0.99 * threshold, ratio).overlap < 0.05
         assert unit_state(1.02 * threshold, ratio).overlap > 0.1
@@ -109,7 +109,7 @@ def test_20_principal_components_and_weight_decay():
     found = {}
     for spike in (0.4, 1.2, 2.0):
         rows = []
-        # Below threshold three samples scatter: .04 each, around .06
+        # Below threshold three samples scatter: 0.04 each, around 0.06
         for seed in range(12 if spike < 1 else 3):
             X, directions, rng = drawn(1_000, spike, seed)
             rows.append(overlap(principal_directions(X, 1, rng), directions))
@@ -133,7 +133,7 @@ def test_20_principal_components_and_weight_decay():
         plain, decayed, components = np.transpose(rows)
         assert decayed.mean() == pytest.approx(components.mean(), abs=0.06)
         deficits += list(components - plain)
-    # "at least .1 below": true of the mean, and of a third of the samples by far; others are alike.
+    # "at least 0.1 below": true of the mean, and of a third of the samples by far; others are alike.
     error = np.std(deficits, ddof=1) / np.sqrt(24)
     assert np.mean(deficits) > max(0.1 - 2 * error, 2.5 * error)
     assert np.mean(np.array(deficits) > 0.1) > 0.2

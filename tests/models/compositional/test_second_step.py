@@ -125,7 +125,7 @@ def test_the_background_is_that_of_the_measured_operator():
     predicted = population_background(truth, heights, 12)(np.eye(78))
     outside = np.eye(78) - truth @ truth.T
     predicted, measured = predicted @ outside, outside @ operator @ outside
-    # The noise of 400,000 rows has D E[T^2] / n = 2e-4 per row against 8 / d^2 = 0.05.
+    # The noise of 400,000 rows has D E[T²] / n = 2e-4 per row against 8 / d² = 0.05.
     slope = np.sum(predicted * measured) / np.sum(predicted**2)
     assert slope == pytest.approx(1, abs=0.1)
     assert np.sum((measured - slope * predicted) ** 2) < 0.15 * np.sum(measured**2)
@@ -175,7 +175,7 @@ def test_the_learner_is_predicted_where_a_feature_is_lost(changes):
     predicted = system.predict(parameters)
     assert predicted["squared_overlap"][2] < 0.1
     records = [system.measure(parameters, random_stream("whole", seed)) for seed in range(12)]
-    # The error of the plain operator is known to 8 % here, .88 for .96: its mixture is not told so well.
+    # The error of the plain operator is known to 8 % here: 0.88 predicted, 0.96 measured.
     names = ["inner_squared_overlap", "normalised_mse"][: 1 if "correction" in changes else 2]
     for name in names:
         values = np.array([record[name] for record in records]).ravel()

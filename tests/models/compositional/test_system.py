@@ -457,7 +457,7 @@ def test_predictions_where_thresholds_lie_below_every_size():
     values |= {"second_layer": "diagonal", "correction": "none", "samples": 134_519}
     prediction = system.predict(CompositionalParameters(**values))
     assert prediction["squared_overlap"][0] > 0.99
-    # One feature: the error is 1 - c^4, whatever the norm of its random direction.
+    # One feature: the error is 1 - c⁴, whatever the norm of its random direction.
     values |= {"dimension": 96, "first_layer": "random", "label_map": "clip", "samples": 60_000}
     prediction = system.predict(CompositionalParameters(**values))
     expected = 1 - prediction["squared_overlap"][0] ** 2

@@ -26,7 +26,7 @@ def test_residual_dimension_of_an_isotropic_kernel_counts_what_is_left(size):
 
 @pytest.mark.parametrize("strength", [0.15, 0.3, 0.6])
 def test_isotropic_spike_is_inverted_exactly(strength):
-    # The outlier of a semicircle of variance d / n: z = mu + d / (n mu); threshold mu^2 = d / n.
+    # The outlier of a semicircle of variance d / n: z = mu + d / (n mu); threshold mu² = d / n.
     n, d = 40_000, 400
     value = strength + d / (n * strength)
     found = predicted_emergence(
@@ -51,7 +51,7 @@ def test_an_eigenvalue_inside_the_noise_holds_no_estimate():
 
 
 def test_estimates_from_simulated_filters_are_right_on_the_average():
-    # y = sign(s^2 - median) has mu = 0.857 s_e, hence n_c = trace / (0.857^2 s_e) for a weak one.
+    # y = sign(s² - median) has mu = 0.857 s_e, hence n_c = trace / (0.857² s_e) for a weak one.
     d, n, estimates = 200, 1_600, []
     for seed in range(12):
         rng = np.random.default_rng(seed)

@@ -95,7 +95,7 @@ def test_means_at_a_finite_dimension_from_far_below_to_far_above(activation, rat
     rows = lifted_leaders(activation, ratio, d, seeds, skipped)
     error = rows.std(axis=0, ddof=1) / np.sqrt(seeds)
     found = predict_lifted_filter(LAW, ratio=ratio, activation=activation, dimension=d)
-    # 4 % and .04: terms of order 1 / d from norms.
+    # 4 % and 0.04: terms of order 1 / d from norms.
     assert rows[:, 0].mean() == pytest.approx(
         found.eigenvalue, abs=3 * error[0] + 0.04 * found.edge
     )
@@ -136,7 +136,7 @@ def test_the_constant_of_an_activation_adds_an_outlier_of_no_relevance():
     rows = lifted("relu", 4.0, 100, 2)
     constant, linear, tail = activation_energies("relu")
     assert (rows[:, 3] == 1).all()
-    # n = O(d) is far from the limit in which the pair is at +-c0 sqrt(n (c1^2 + c*^2)).
+    # n = O(d) is far from the limit in which the pair is at +-c0 sqrt(n (c1² + c*^2)).
     expected = np.sqrt(constant * 400 * (linear + tail))
     assert rows[:, 2].mean() == pytest.approx(expected, rel=0.3)
 

@@ -65,7 +65,7 @@ def mnist():
 
 @pytest.mark.slow
 def test_two_filters_on_digits(digits):
-    # Check 9: .0729 and .0818 were found.
+    # Check 9: 0.0729 and 0.0818 were found.
     networks = {"filtered": filtered(40, 2), "unfiltered": network_blocks(3)}
     found = means(digits, networks, 5, 600, 1000)
     assert found["filtered"][1] == pytest.approx(0.073, abs=0.006)
@@ -74,7 +74,7 @@ def test_two_filters_on_digits(digits):
 
 
 def test_ten_digits(digits):
-    # 0.93 +- .06 % were found for 80 directions, infinitely wide; the note has .89 at P = 400.
+    # 0.93 +- 0.06 % were found for 80 directions, infinitely wide; the note has 0.89 at P = 400.
     networks = {"80": filtered(80), "finite": [Block(None, 400), Block(80, INF)]}
     found = means(digits, networks, 2, 800, 997, task="ten-class")
     assert found["80"][0] < 1.1
@@ -119,7 +119,7 @@ def ramps():
 @pytest.mark.slow
 def test_patch_filters_are_derivatives_on_the_first_four_digits(mnist):
     # Check 14, second half. The note's 2,000 images are the first of a file sorted by class: the
-    # digits 0 to 3. On them the numbers are its own, .964 and .936.
+    # digits 0 to 3. On them the numbers are its own, 0.964 and 0.936.
     overlaps = np.abs(ramps().T @ first_filters(mnist, np.arange(2000)))
     assert overlaps[0, 1] > 0.85
     assert overlaps[1, 2] > 0.85
@@ -127,7 +127,7 @@ def test_patch_filters_are_derivatives_on_the_first_four_digits(mnist):
 
 @pytest.mark.slow
 def test_patch_filters_on_all_digits_span_both_derivatives(mnist):
-    # On all ten digits the filters number three and four are nearly degenerate (-.19, -.17), so
+    # On all ten digits the filters number three and four are nearly degenerate (-0.19, -0.17), so
     # that the derivative down the rows is shared between them.
     overlaps = ramps().T @ first_filters(mnist, np.arange(5000))
     assert abs(overlaps[1, 1]) > 0.85
@@ -152,7 +152,7 @@ def test_error_is_least_at_some_tens_of_directions_on_mnist(mnist):
 
 @pytest.mark.slow
 def test_wider_networks_are_better_and_lazy_ones_worse_on_mnist(mnist):
-    # Check 10: .328, .226, .198, .175 against .163 at infinity; lazy 10.5, 7.0, 5.0, 4.4 %.
+    # Check 10: 0.328, 0.226, 0.198, 0.175 against 0.163 at infinity; lazy 10.5, 7.0, 5.0, 4.4 %.
     widths = (300, 1000, 3000, 10_000)
     networks = {P: filtered(40, 1, P) for P in widths}
     networks |= {f"lazy {P}": network_blocks(1, width=P) for P in widths}
@@ -238,7 +238,7 @@ def deflated_ratio(R, y, k, permutations, rng):
 
 @pytest.mark.slow
 def test_deflated_null_on_mnist(mnist):
-    # Check 15: 5.1, 1.16 and .99 were found.
+    # Check 15: 5.1, 1.16 and 0.99 were found.
     R, y = factor_of(mnist, 0)
     rng = np.random.default_rng(0)
     assert deflated_ratio(R, y, 1, 6, rng) >= 3
@@ -259,7 +259,7 @@ def test_deflated_null_on_mnist(mnist):
 @pytest.mark.slow
 def test_permuted_labels_have_a_ratio_of_one_on_mnist(mnist):
     # Check 15, second half, which the note did not run. Single ratios have a standard deviation of
-    # .16, as few directions hold most of the variance, so that 1 +- .25 holds for nearly all alone
+    # 0.16, as few directions hold most of the variance, so that 1 +- 0.25 holds for nearly all alone
     # and for their mean.
     R, y = factor_of(mnist, 0)
     rng = np.random.default_rng(1)

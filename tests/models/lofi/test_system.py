@@ -273,7 +273,7 @@ def test_figures_tell_curves_apart_by_what_differs(figures):
 @pytest.mark.parametrize(
     ("setting", "replicates"),
     [
-        # A fifth of the samples goes with the strong directions: .94 without their share.
+        # A fifth of the samples goes with the strong directions: 0.94 without their share.
         ({"dimension": 110, "ratio": 4.0, "nuisance": 90, "nuisance_variance": 70.0}, 16),
         # Fewer samples than inputs: eigenvectors of the kernel are none of a direction.
         ({"dimension": 260, "ratio": 0.35, "nuisance": 12, "nuisance_variance": 90.0}, 32),

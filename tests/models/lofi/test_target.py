@@ -24,7 +24,7 @@ def test_strengths_of_named_channels_have_closed_forms():
     unbalanced = GaussianChannel(10, "tail-sign").law()
     assert unbalanced.strengths[0] == pytest.approx(4 * np.sqrt(tail) * high)
     assert unbalanced.mean_weight == pytest.approx(-0.8)
-    # E (s^2 - 1)^2 = 2; E |s| (s^2 - 1) = sqrt(2 / pi); E cos(2 s) (s^2 - 1) = -4 exp(-2).
+    # E (s² - 1)² = 2; E |s| (s² - 1) = sqrt(2 / pi); E cos(2 s) (s² - 1) = -4 exp(-2).
     expected = {"square": 2.0, "absolute": np.sqrt(2 / np.pi), "cosine": -4 * np.exp(-2), "sign": 0}
     for name, value in expected.items():
         strength = GaussianChannel(10, name).law().strengths[0]
@@ -101,7 +101,7 @@ def test_subspace_law_agrees_with_samples(coefficients):
 
 
 def test_default_form_is_that_of_the_note():
-    # x1^2 - x2^2 + 1.5 x3 x4 in the rotated pair (x3 +- x4) / sqrt 2.
+    # x1² - x2² + 1.5 x3 x4 in the rotated pair (x3 +- x4) / sqrt 2.
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1_000, 4))
     rotated = np.column_stack([x[:, 0], x[:, 1], x[:, 2] + x[:, 3], x[:, 2] - x[:, 3]])

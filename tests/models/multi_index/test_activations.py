@@ -25,7 +25,7 @@ def test_without_an_exponent_above_one_no_method_does_with_fewer():
         ("cosmix", 300.0, 2.433, 0.01),
         ("he6", 1e5, 2.637, 0.01),
         ("cosmix", 1e9, 2.433, 1e-3),
-        # E[m(y)^2] of it comes out as 3.5e-13 there, by rounding
+        # E[m(y)²] of it comes out as 3.5e-13 there, by rounding
         ("he4", 10**3.5, 1.976, 0.02),
     ],
 )

@@ -61,7 +61,7 @@ def test_moments_beside_the_sum_agree_with_draws():
 
 
 def test_the_committee_of_signs():
-    # y = sign(sum_k sign(z_k)): the note's large-p reduction gives 7.680 at q = .936 (literature 7.65)
+    # y = sign(sum_k sign(z_k)): the note's large-p reduction gives 7.680 at q = 0.936 (literature 7.65)
     z = np.linspace(-9, 9, 4001)
     chance = np.exp(-(z**2) / 2)
     chance /= chance.sum()
@@ -102,7 +102,7 @@ def test_a_label_of_the_sum_alone_tells_no_direction():
 
 @pytest.mark.parametrize("name", ["tanh", "relu", "abs"])
 def test_two_directions_given_their_sum_agree_with_direct_integrals(name):
-    # z = (s +- v) / sqrt 2: E[v^2 - 1 | y, s] by integrals over v, at places of s
+    # z = (s +- v) / sqrt 2: E[v² - 1 | y, s] by integrals over v, at places of s
     link, noise = make_link(name), 0.4
     v = np.linspace(-8, 8, 801)
     weight = np.exp(-(v**2) / 2)
@@ -132,7 +132,7 @@ def test_nothing_known_of_the_sum_leaves_moments_of_the_label(name, directions):
 @pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "sign"])
 def test_many_directions_given_their_sum_have_a_leading_order(name):
     # r = sigma - mu_1 z is what is left of the link, v = noise + Var r of the label (derived):
-    # v p / c_1^2 with c_1, else p^2 / (E[r^2 (z^2 - 1)]^2 / (2 v^2) + E[r He_3]^2 / v)
+    # v p / c_1² with c_1, else p² / (E[r² (z² - 1)]² / (2 v²) + E[r He_3]² / v)
     link, p, noise = make_link(name), 100, 0.7
     z, chance = link.nodes()
     linear = link.hermite(1)[1]

@@ -74,7 +74,7 @@ def test_hermite_polynomials_have_closed_forms(degree):
 
 @pytest.mark.parametrize("omega", [0.3, 1.0, 1.7, 2.6])
 def test_cosines_have_closed_forms(omega):
-    # E[cos(w z)(z^2 - 1)] = -w^2 exp(-w^2 / 2); variance (1 + exp(-2 w^2)) / 2 - exp(-w^2)
+    # E[cos(w z)(z² - 1)] = -w² exp(-w² / 2); variance (1 + exp(-2 w²)) / 2 - exp(-w²)
     expected = -(omega**2) * exp(-(omega**2) / 2)
     expected /= sqrt((1 + exp(-2 * omega**2)) / 2 - exp(-(omega**2)))
     found = exponents_of(make_link(f"cos({omega}*z)"))
@@ -117,7 +117,7 @@ def _of_z(name):
 
 
 def test_a_band_without_second_moments_has_generative_exponent_four():
-    # E[(z^2 - 1) 1(a < |z| < b)] = 2 (a phi(a) - b phi(b)) = 0
+    # E[(z² - 1) 1(a < |z| < b)] = 2 (a phi(a) - b phi(b)) = 0
     a = 0.5
     b = brentq(lambda x: x * exp(-(x**2) / 2) - a * exp(-(a**2) / 2), 1, 4)
     found = exponents_of(make_link(f"step(abs(z) - {a}) - step(abs(z) - {b!r})"))
@@ -127,8 +127,8 @@ def test_a_band_without_second_moments_has_generative_exponent_four():
 
 
 def test_a_staircase_has_noise_sensitivity_exponent_three():
-    # Values 2, 0, 1, 3 on bands of |z| with E[(z^2 - 1) 1(band)] = s (-3, -1, 3, 1): sums of v m and
-    # v^2 m vanish, that of v^3 m is s (-24 + 3 + 27) = 6 s; note 3.4: such links are made, not met.
+    # Values 2, 0, 1, 3 on bands of |z| with E[(z² - 1) 1(band)] = s (-3, -1, 3, 1): sums of v m and
+    # v² m vanish, that of v³ m is s (-24 + 3 + 27) = 6 s; note 3.4: such links are made, not met.
     def mass(x):
         return 2 * x * exp(-(x**2) / 2) / sqrt(2 * pi)
 
@@ -147,7 +147,7 @@ def test_what_cannot_be_told_is_said():
     fast = exponents_of(make_link("sin(30*z)"))
     assert (fast.information, fast.generative) == (None, None)
     assert "degree 20" in fast.untold
-    # exp(z^2 / 4.2) less its part of degree two: the square's tail is exp(-z^2 / 42)
+    # exp(z² / 4.2) less its part of degree two: the square's tail is exp(-z² / 42)
     z, chance = make_link("abs").nodes()
     wide = np.exp(z**2 / 4.2)
     part = float((chance @ (wide * (z**2 - 1))) / 2)
@@ -207,5 +207,5 @@ def test_hierarchical_thresholds_follow_the_exponent():
     ("name", "expected"), [("he4", 1.976), ("he6", 2.637), ("cosmix", 2.433), ("he2", 0.5)]
 )
 def test_information_at_large_noise(name, expected):
-    # Constants of note 3.4, three digits; that of He_2 is 1 / c_1^2, no gap
+    # Constants of note 3.4, three digits; that of He_2 is 1 / c_1², no gap
     assert large_noise_information_ratio(make_link(name), 1.0) == pytest.approx(expected, rel=3e-4)

@@ -85,7 +85,7 @@ def test_thresholds_of_a_map_are_above_the_best_ones():
 
 
 def test_128_thresholds_take_less_than_two_seconds():
-    # The figure, in CPU time of this process; measured .3 s.
+    # The figure, in CPU time of this process; measured 0.3 s.
     start = time.process_time()
     channel = AdditiveChannel((make_link("he2"),) * 128, tuple(1 / np.arange(1, 129)), 0.51)
     found = hierarchical_thresholds(channel), hierarchical_thresholds(channel, "tanh")

@@ -29,7 +29,7 @@ def slope(ratios, errors):
 
 
 def error_of_each(target, ratio, seed):
-    """Sum of a_k^2 (1 - <u_k, w_k>^2), the k-th eigenvector against the k-th direction."""
+    """Sum of a_k² (1 - <u_k, w_k>^2), the k-th eigenvector against the k-th direction."""
     X, y = target.sample(int(ratio) * target.dimension, seed)
     a = np.array(target.channel.amplitudes)
     learner = MultiIndexRegressor(
@@ -97,7 +97,7 @@ def best_readout_risk(parameters, seed):
 
 @pytest.mark.slow
 def test_5_15_directions_cost_most_of_the_risk():
-    # The best readout of the directions found has .377 and .123 in the note.
+    # The best readout of the directions found has 0.377 and 0.123 in the note.
     for ratio, expected in ((32, 0.377), (128, 0.123)):
         parameters = HierarchicalParameters(dimension=200, features=8, sample_ratio=ratio)
         risks = [best_readout_risk(parameters, seed) for seed in range(3)]

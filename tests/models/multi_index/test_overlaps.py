@@ -23,7 +23,7 @@ TABLE = {
 
 @pytest.mark.parametrize("ratio", sorted(TABLE))
 def test_theory_of_the_note(ratio):
-    # The note's table is of tanh(y / s) as it is; our learner subtracts its mean, E T = -.06, which
+    # The note's table is of tanh(y / s) as it is; our learner subtracts its mean, E T = -0.06, which
     # costs a hundredth of the overlap and is told by `mapped_labels`.
     overlaps, eigenvalues, edge = TABLE[ratio]
     moments = power_law_channel("he2", features=16, decay=1.0, noise=0.5).moments

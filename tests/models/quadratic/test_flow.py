@@ -219,7 +219,7 @@ def test_late_risk_is_the_width_floor(width):
     floor = width_floor(strengths, width=width)
     assert floor < early
     assert late == pytest.approx(floor, rel=1e-9)
-    # Note 04, section 4.3, has .0564, .0184 and .0045 for the floor.
+    # Note 04, section 4.3, has 0.0564, 0.0184 and 0.0045 for the floor.
     assert floor == pytest.approx({10: 0.0564, 30: 0.0184, 100: 0.0045}[width], abs=5e-5)
 
 

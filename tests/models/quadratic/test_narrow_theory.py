@@ -135,7 +135,7 @@ def test_error_has_its_minimum_at_a_finite_width():
         for width in (3, 10, 23, 100, 400)
     ]
     assert np.argmin(errors) == 2
-    # arXiv:2606.28242 has .01453 at full width, .01442 by its own theory.
+    # arXiv:2606.28242 has 0.01453 at full width, 0.01442 by its own theory.
     assert errors[-1] == pytest.approx(0.01442, rel=0.01)
 
 

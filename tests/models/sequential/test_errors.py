@@ -121,7 +121,7 @@ def test_errors_of_second_layers_off_the_spectrum(name):
 
 
 def test_noise_of_a_direction_leans_to_where_its_feature_is_large():
-    """E[u^2 zeta^2] along explicit sums of samples, sum_mu T_mu h_mu F_mu less the contraction."""
+    """E[u² zeta²] along explicit sums of samples, sum_mu T_mu h_mu F_mu less the contraction."""
     parameters = SequentialParameters(
         dimension=24, features=2, decay=0.5, signs="alternating", samples=1_000
     )
@@ -143,7 +143,7 @@ def test_noise_of_a_direction_leans_to_where_its_feature_is_large():
             values.append(1 + 8 * np.sum((M @ N) ** 2) + 4 * np.trace(M @ N @ M @ N))
     draws = _moments_of(parameters).latent[0]
     u2, zeta2 = draws.signal[:, 0] ** 2, draws.noise[:, 0] ** 2
-    # Tails of eighth powers over 80,000 rows, and four first layers: .02
+    # Tails of eighth powers over 80,000 rows, and four first layers: 0.02
     assert np.mean(u2 * zeta2) == pytest.approx(np.mean(random), abs=0.04)
     assert np.mean(u2 * zeta2 * draws.lean[:, 0]) == pytest.approx(np.mean(found), abs=0.04)
     assert np.mean(found) > np.mean(random) + 0.04
@@ -170,7 +170,7 @@ def test_noise_that_a_learner_subtracts(setting):
         )  # fmt: skip
         scales.append(learner.fit(X, y).noise_scale_)
     expected = np.sqrt(_moments_of(parameters).learner_noise * parameters.n_features_total / 4_000)
-    # Tails of |F|^4 at 14 inputs
+    # Tails of |F|⁴ at 14 inputs
     assert np.mean(scales) == pytest.approx(expected, rel=0.03)
 
 

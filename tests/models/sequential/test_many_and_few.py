@@ -91,7 +91,7 @@ def test_layers_of_eigenvalues_of_unbounded_labels(kind):
 
 
 def test_predicted_overlaps_grow_smoothly_with_samples():
-    # Four draws of a matrix at each size went up and down by .1 here.
+    # Four draws of a matrix at each size went up and down by 0.1 here.
     sizes = np.geomspace(3_000, 16_000, 9).astype(int)
     curve = np.array(
         [predict(SequentialParameters(samples=int(n)))["squared_overlap"] for n in sizes]

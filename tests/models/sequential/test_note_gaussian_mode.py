@@ -1,7 +1,7 @@
 """Acceptance checks 6 to 12 of the note: Gaussian features, where the theory is exact.
 
-Closed forms with T = y: c_i^2 = (nu - 1)_+/(nu + 4 lambda_i^2), nu = 2 lambda_i^2 n/D, and
-NMSE = 1 - sum lambda_i^2 c_i^4. The reference experiment has D = 465, 16 features, decay 1 and
+Closed forms with T = y: c_i² = (nu - 1)_+/(nu + 4 lambda_i²), nu = 2 lambda_i² n/D, and
+NMSE = 1 - sum lambda_i² c_i^4. The reference experiment has D = 465, 16 features, decay 1 and
 signs that are drawn again for every seed: at these sizes the heavy tail of y on one side of the
 spectrum moves the features of one sign a little.
 """
@@ -159,7 +159,7 @@ def test_check_9_at_few_samples_needs_the_finite_size_theory():
     ]  # fmt: skip
     found = np.array([one["normalised_mse"] for one in records(32, 16)])
     measured, error = found.mean(), found.std(ddof=1) / 4
-    # .323 +- .005 measured, .290 predicted: eight per cent for the heavy tails of T = y.
+    # 0.323 +- 0.005 measured, 0.290 predicted: eight per cent for the heavy tails of T = y.
     assert abs(measured - np.mean(predicted)) < 0.08 * measured + 3 * error
     assert measured > error_sum(32)
 

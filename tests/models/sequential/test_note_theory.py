@@ -68,7 +68,7 @@ def check_population_matrix(dimension, features, draws, with_bias, without):
 
 
 def test_check_5_population_matrix():
-    """Smaller: d = 10, where the bias is larger and its noise, D^2 entries, much smaller."""
+    """Smaller: d = 10, where the bias is larger and its noise, D² entries, much smaller."""
     check_population_matrix(10, 3, draws=300_000, with_bias=0.2, without=0.9)
 
 
@@ -92,7 +92,7 @@ def test_check_8_resolvent_with_a_clipped_label(ratio):
         labels=T - T.mean(), squared_features=h**2, aspect_ratio=float(ratio)
     )
     expected = REFERENCE[ratio]
-    # Monte-Carlo errors of two sets of 3e5 draws on c^2 near one half: 0.01; the tolerance of the
+    # Monte-Carlo errors of two sets of 3e5 draws on c² near one half: 0.01; the tolerance of the
     # check is 0.03.
     np.testing.assert_allclose(found.sharp_squared_overlap[: len(expected)], expected, atol=0.03)
 
@@ -154,11 +154,11 @@ def test_check_18_energy_of_degree_two(alternating, expected):
     low, whole = degree_two_energy(matrices, weights), quadratic_index_variance(matrices, weights)
     assert energy == pytest.approx(low, rel=0.05)
     assert 0.5 * expected < low < 2 * expected
-    # E tr S^2 = (1 + (sum lambda)^2) / d over random M_i of norm 1
+    # E tr S² = (1 + (sum lambda)²) / d over random M_i of norm 1
     leading = 4 / d * (1 + np.sum(weights) ** 2)
     assert leading == pytest.approx(low, rel=0.15)
     assert y.var() == pytest.approx(whole, rel=0.05)
-    # What a kernel is left with between d^2 and d^4/24 samples.
+    # What a kernel is left with between d² and d^4/24 samples.
     energies = {2: low, 4: whole - low}
     floor = best_kernel_error(samples=2 * rows.size, dimension=d, energies=energies)
     assert floor < 1 - 0.9 * energy / y.var()

@@ -73,7 +73,7 @@ def check_at_40(ratio, seeds):
     measured, expected, errors, predicted_errors = [], [], [], []
     for seed in seeds:
         target, _, learner, error = fits_at_40(ratio, seed)
-        # Floor of the corrected operator at infinite n: 4 / (lambda d)^2 (note 3.6).
+        # Floor of the corrected operator at infinite n: 4 / (lambda d)² (note 3.6).
         floor = 4 / (target.weights * target.dimension) ** 2
         prediction = predicted_overlaps(target, ratio * target.n_features_total, floor)
         measured.append(overlaps(target, learner.directions_).mean())

@@ -141,11 +141,11 @@ def test_predictions_improve_with_samples(samples):
     less = system.predict(SequentialParameters(dimension=20, features=3, samples=samples))
     more = system.predict(SequentialParameters(dimension=20, features=3, samples=2 * samples))
     # The random spectra behind the mean are the same, not their order: a hundredth at threshold. Where
-    # single samples count matrices are drawn, some fifty: an overlap of .05 scatters by .07 in one.
+    # single samples count matrices are drawn, some fifty: an overlap of 0.05 scatters by 0.07 in one.
     noise = 0.04 if samples < 2_000 else 0.01
     gain = np.asarray(more["squared_overlap"]) - np.asarray(less["squared_overlap"])
     assert np.all(gain >= -noise)
-    # So does the error of 24,000 rows along directions of twelve such matrices: by .004.
+    # So does the error of 24,000 rows along directions of twelve such matrices: by 0.004.
     assert more["normalised_mse"] <= less["normalised_mse"] + (0.01 if samples < 2_000 else 0.0)
     assert more["threshold_samples"] == less["threshold_samples"]
 

@@ -129,7 +129,7 @@ def test_index_variance_falls_to_one_like_the_inverse_dimension():
         for d in dimensions
     ]
     slope = np.polyfit(np.log(dimensions), np.log(excess), 1)[0]
-    # O(1/d^2) terms bend the line by a few per cent at d = 20.
+    # O(1/d²) terms bend the line by a few per cent at d = 20.
     assert slope == pytest.approx(-1.0, abs=0.1)
 
 

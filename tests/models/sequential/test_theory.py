@@ -20,7 +20,7 @@ def reference():
 
 
 def test_overlaps_far_above_threshold_are_those_of_the_closed_form(reference):
-    """c^2 = (nu - 1) / (nu + 4 lambda^2), to the order D / n."""
+    """c² = (nu - 1) / (nu + 4 lambda²), to the order D / n."""
     squares = HARMONIC**2 / np.sum(HARMONIC**2)
     nu = 2 * squares * RATIOS[:, None]
     closed = (nu - 1) / (nu + 4 * squares)
@@ -31,11 +31,11 @@ def test_overlaps_far_above_threshold_are_those_of_the_closed_form(reference):
 
 
 def test_reference_errors(reference):
-    # Measured: 1.23, .556, .257, .108, .044 of plain eigenvalues from n/D = 32 on.
+    # Measured: 1.23, 0.556, 0.257, 0.108, 0.044 of plain eigenvalues from n/D = 32 on.
     np.testing.assert_allclose(
         reference.normalised_mse_in_sample[1:], [1.23, 0.556, 0.257, 0.108, 0.044], rtol=0.15
     )
-    # The closed form 1 - sum lambda^2 c^4: to the order D / n
+    # The closed form 1 - sum lambda² c⁴: to the order D / n
     np.testing.assert_allclose(
         reference.normalised_mse[2:], [0.193, 0.1180, 0.0681, 0.0365], rtol=0.12
     )
@@ -44,7 +44,7 @@ def test_reference_errors(reference):
 
 
 def test_thresholds_grow_as_the_closed_form(reference):
-    """n_i = D / (2 lambda_i^2): the resolvent adds the skewness of unbounded labels."""
+    """n_i = D / (2 lambda_i²): the resolvent adds the skewness of unbounded labels."""
     closed = D30 * np.sum(HARMONIC**2) / (2 * HARMONIC**2)
     np.testing.assert_allclose(reference.threshold_samples[-3:], closed[-3:], rtol=0.35)
     assert np.all(np.diff(reference.threshold_samples) > 0)

@@ -23,7 +23,7 @@ def test_the_constants_of_the_note():
 
 @pytest.mark.parametrize("degree", [3, 5, 7, 9])
 def test_the_reduced_erf_in_closed_form(degree):
-    # u^2 = 3(m-1)/2 and R = (3m)^(m/2) / (A_m u^(m-1))
+    # u² = 3(m-1)/2 and R = (3m)^(m/2) / (A_m u^(m-1))
     found = specialisation("erf", degree, reduced=True)
     u = np.sqrt(3 * (degree - 1) / 2)
     amplitude = (

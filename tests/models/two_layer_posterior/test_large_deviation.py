@@ -54,14 +54,14 @@ def test_mean_square_overlap_with_a_fluctuating_rest():
 
 def test_the_limit_is_two_and_a_half_times_the_naive_one():
     # the naive coefficient expands the dual kernel (2/pi) arcsin(2 x.x'/3d) in x.x'/d: its cubic part
-    # is (2/pi)(1/6)(2/3)^3, and <y, (x.x')^3, y> = 6
+    # is (2/pi)(1/6)(2/3)³, and <y, (x.x')³, y> = 6
     naive = 2 / np.pi / 6 * (2 / 3) ** 3 * 6
     assert specialisation("erf", 3).gaussian / naive == pytest.approx(2.5, rel=1e-4)
 
 
 @pytest.mark.parametrize("activation", ["erf", "tanh"])
 def test_amplified_feature(activation):
-    # acceptance check 11: u ~ N(0, D/d) at d = 1000 gives D^3 to 20 percent at D = 16
+    # acceptance check 11: u ~ N(0, D/d) at d = 1000 gives D³ to 20 percent at D = 16
     d = 1_000
     z, weights = np.polynomial.hermite_e.hermegauss(80)
     weights = weights / weights.sum()
@@ -95,7 +95,7 @@ def test_the_bound_holds_for_draws_of_the_prior():
 
 
 def test_wide_networks_are_lazy():
-    # E -> alpha^2 / (2 sigma_a^2 E c^2) as N grows at fixed d
+    # E -> alpha² / (2 sigma_a² E c²) as N grows at fixed d
     neuron = TiltedNeuron(neuron_overlap("erf", 3), 8)
     found = large_deviation(dimension=8, width=10**9, alignment=0.7, readout_variance=1.5)
     assert found.energy == pytest.approx(0.7**2 / (2 * 1.5 * neuron.moments(0.0)[1]), rel=1e-4)
@@ -133,7 +133,7 @@ def test_the_derivative_of_the_energy_is_the_field():
 
 
 def test_relu_condenses():
-    # section 3.3: E -> 2 sqrt(2) sqrt(N d), on a neuron with u^2 = sqrt(8 N/d)
+    # section 3.3: E -> 2 sqrt(2) sqrt(N d), on a neuron with u² = sqrt(8 N/d)
     found = large_deviation(dimension=50, width=5_000, activation="relu", degree=2, target="parity")
     assert found.condensed
     assert found.neurons == 1

@@ -20,7 +20,7 @@ def measured(networks, name, **values):
 
 
 def test_check_15_a_cubic_target_in_ten_dimensions():
-    # d = 10, N = 100, kappa = 0.5, P = 310: .23 +- .03 was found with plain Langevin steps of 0.015
+    # d = 10, N = 100, kappa = 0.5, P = 310: 0.23 +- 0.03 was found with plain Langevin steps of 0.015
     samples_per_unit = 0.5 * np.sqrt(1_000)
     found = measured(6, "check 15", dimension=10, scaled_samples=310 / samples_per_unit)
     assert CurseParameters(dimension=10, scaled_samples=310 / samples_per_unit).samples == 310
@@ -48,7 +48,7 @@ def test_check_16_the_onset(dimension, networks, growth):
 
 @pytest.mark.slow
 def test_half_the_step_gives_the_same_alignment():
-    # note: .231 +- .027 at a step of .015, .236 +- .029 at half of it
+    # note: 0.231 +- 0.027 at a step of 0.015, 0.236 +- 0.029 at half of it
     values = {"dimension": 10, "scaled_samples": 20.0, "start": "planted"}
     found = measured(6, "halved", **values)
     halved = measured(6, "halved", **values, step=0.5, steps=6_000)

@@ -104,7 +104,7 @@ def test_powers_of_the_parts(activation):
 
 
 def test_mixed_power_of_the_note():
-    # section 2.3: 0.0910 at u^2 = 3, r = 1; the linear part is 13.5 times the cubic one at u = sqrt(3)
+    # section 2.3: 0.0910 at u² = 3, r = 1; the linear part is 13.5 times the cubic one at u = sqrt(3)
     assert float(power_parts("erf", np.sqrt(3), 1.0)[2]) == pytest.approx(0.0910, abs=5e-5)
     linear, cubic = hermite_modes("erf", (1, 3), np.sqrt(3), 1.0)
     assert float((linear / cubic) ** 2) == pytest.approx(13.5, rel=1e-3)

@@ -30,8 +30,8 @@ NOTE = [
     (14, 8, 0.025, 0.001),
 ]
 
-# Own Langevin ensembles (note 1.1, scaled step .015, 2000 to 4000 steps, 8 to 48 networks on as many data
-# sets): d, N, P, kappa, activation, readout, overlap, its error, outliers, their error.
+# Own Langevin ensembles (note 1.1, scaled step 0.015, 2000 to 4000 steps, 8 to 48 networks on as many
+# data sets): d, N, P, kappa, activation, readout, overlap, its error, outliers, their error.
 ENSEMBLES = [
     (14, 140, 443, 0.5, "erf", "standard", 0.204, 0.016, 3.96, 0.35),
     (5, 50, 504, 4.0, "erf", "standard", 0.066, 0.0014, 0.38, 0.02),
@@ -79,14 +79,14 @@ def test_langevin_ensembles_elsewhere(row):
 )
 def test_risk_of_langevin_ensembles(samples, risk, error):
     # d = 8, N = 80, kappa = 1/2: 24 data sets each, solvable run curse-of-detail (a plain Euler step of
-    # .015 adds a tenth to the squared error of one network, not to its overlap)
+    # 0.015 adds a tenth to the squared error of one network, not to its overlap)
     found = posterior(dimension=8, width=80, samples=samples, kappa=0.5)
     assert abs(found.risk - risk) < 3 * error
 
 
 def test_one_ensemble_with_what_its_neurons_do():
     found = posterior(dimension=10, width=100, samples=310, kappa=0.5, draws=12)
-    # note, check 15: .23 +- .03, 4 +- 1 outliers with a shrunken rest among a bulk without
+    # note, check 15: 0.23 +- 0.03, 4 +- 1 outliers with a shrunken rest among a bulk without
     assert abs(found.alignment - 0.23) < 3 * 0.03
     assert abs(found.outliers - 4.0) < 1
     assert found.outlier_rest < 0.55
@@ -206,12 +206,12 @@ def test_sectors_hold_the_power_of_a_neuron():
 
 
 def test_harmonics():
-    # every polynomial of degree q is a sum of harmonics times powers of |x|^2
+    # every polynomial of degree q is a sum of harmonics times powers of |x|²
     for n in (2, 3, 7):
         for q in (2, 3, 6):
             parts = sum(harmonic_count(n, ell) for ell in range(q % 2, q + 1, 2))
             assert parts == comb(n + q - 1, q)
     weights = power_weights(8, 5)
     assert weights.sum(1) == pytest.approx(np.ones(9))
-    # share of momentum 1 in t^3: 3/(n + 2)
+    # share of momentum 1 in t³: 3/(n + 2)
     assert weights[3, 1] == pytest.approx(3 / 7)

@@ -35,8 +35,8 @@ def tail_energy(
     readout: str = "standard",
     bins: int = 2_000,
 ) -> TailEnergy:
-    """Minus log Pr[A >= alpha] = -log E_V Q(alpha / sqrt(V)) under the prior, V = sum c^2 / (N chi)."""
-    # The law of c^2 by quadrature over the rest of a neuron, its N-fold convolution by doubling, all in
+    """Minus log Pr[A >= alpha] = -log E_V Q(alpha / sqrt(V)) under the prior, V = sum c² / (N chi)."""
+    # The law of c² by quadrature over the rest of a neuron, its N-fold convolution by doubling, all in
     # logarithms, so that no tilt is needed: a tilt reaches the convex hull of the rate alone, and below
     # width d the rate is concave.
     scale = 1 / (readout_scale(readout, width) * width)
@@ -68,7 +68,7 @@ def single_neuron_cost(
     degree: int = 3,
     activation: str = "erf",
 ) -> float:
-    """Least d omega^2 / 2 + alpha^2 N / 2 c^2 of one neuron, at sizes of any magnitude."""
+    """Least d omega² / 2 + alpha² N / 2 c² of one neuron, at sizes of any magnitude."""
     overlap = neuron_overlap(activation, degree)
     return _cheapest(overlap, dimension, 1, 1 / width, alignment)[2]
 
@@ -76,11 +76,11 @@ def single_neuron_cost(
 def _cheapest(
     overlap: NeuronOverlap, dimension: float, most: int, scale: float, alignment: float
 ) -> tuple[int, float, float, float, float]:
-    """Number of equal neurons, their c^2, cost, u and r, at the least weight decay."""
+    """Number of equal neurons, their c², cost, u and r, at the least weight decay."""
     u = np.geomspace(1e-4, 300.0, 1_500)
     log_r = np.append(-np.geomspace(12.0, 1e-5, 250), 0.0)
     squares = np.maximum(overlap.value(u[:, None], np.exp(log_r)) ** 2, 1e-300)
-    # (d/2)(u^2 + r - 1 - log r)
+    # (d/2)(u² + r - 1 - log r)
     decay = dimension / 2 * (u[:, None] ** 2 + np.expm1(log_r) - log_r)
     best: tuple[float, int, int, int] | None = None
     counts = np.unique(np.round(np.geomspace(1, most, 60)).astype(int))
@@ -105,7 +105,7 @@ def _rest(dimension: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _log_survival(overlap: NeuronOverlap, dimension: int, squares: np.ndarray) -> np.ndarray:
-    """Log Pr[c^2 > v] at each v."""
+    """Log Pr[c² > v] at each v."""
     u = np.geomspace(1e-5, 900.0, 4_000)
     total = np.full(squares.size, -np.inf)
     with np.errstate(divide="ignore"):
@@ -113,7 +113,7 @@ def _log_survival(overlap: NeuronOverlap, dimension: int, squares: np.ndarray) -
         for r, log_weight in zip(*_rest(dimension), strict=True):
             value = np.log(np.maximum(overlap.value(u, r) ** 2, 1e-300))
             assert (np.diff(value) >= -1e-9).all()  # of an overlap that grows with u
-            # c grows with u, so that c^2 > v means |u| > u(v, r), of which log erfc(x) is the probability
+            # c grows with u, so that c² > v means |u| > u(v, r), of which log erfc(x) is the probability
             x = sqrt(dimension / 2) * np.exp(np.interp(wanted, value, np.log(u)))
             tail = np.where(wanted > value[-1], -np.inf, np.log(erfcx(x)) - x * x)
             tail = np.where(wanted < value[0], 0.0, tail)
@@ -129,7 +129,7 @@ def _log_difference(survival: np.ndarray) -> np.ndarray:
 
 
 def _mean_below(overlap: NeuronOverlap, dimension: int, edge: float) -> float:
-    """Mean of c^2 where it is below an edge."""
+    """Mean of c² where it is below an edge."""
     places = np.append(0.0, np.geomspace(1e-8 * edge, edge, 200))
     survival = np.exp(_log_survival(overlap, dimension, places))
     # int_0^e v dF = int_0^e S dv - e S(e)
@@ -216,7 +216,7 @@ def test_wide_layers_have_the_exponent_of_the_chernoff_energy():
 
 @pytest.mark.parametrize(("exponent", "degree"), [(1 / 3, 3), (1 / 2, 3), (1 / 3, 5), (0.7, 3)])
 def test_one_neuron_has_the_exponent_of_free_strength(exponent, degree):
-    # d u^2 against N / u^2m: energy d^((m + n)/(m + 1)) at u = d^(-(1 - n)/(2m + 2))
+    # d u² against N / u^2m: energy d^((m + n)/(m + 1)) at u = d^(-(1 - n)/(2m + 2))
     sizes = 10.0 ** np.array([30, 40])
     costs = [single_neuron_cost(dimension=d, width=d**exponent, degree=degree) for d in sizes]
     slope = np.diff(np.log(costs))[0] / np.log(sizes[1] / sizes[0])
@@ -258,7 +258,7 @@ def test_exponent_of_the_exact_tail_to_a_million_dimensions(exponent, degree):
     ]
     slopes = np.diff(np.log(energies)) / np.diff(np.log(sizes))
     assert (np.diff(slopes) > 0).all()
-    # The correction is a series in u^2 = d^(-(1 - n)/(m + 1)): a parabola through the slopes.
+    # The correction is a series in u² = d^(-(1 - n)/(m + 1)): a parabola through the slopes.
     middle = np.sqrt(sizes[1:] * sizes[:-1])
     small = middle ** (-(1 - exponent) / (degree + 1))
     limit = np.polyfit(small, slopes, 2)[-1]
@@ -272,7 +272,7 @@ def test_exponent_of_the_exact_tail_to_a_million_dimensions(exponent, degree):
 def test_weak_relu_neurons_are_no_part_of_the_optimal_face(target):
     # With M neurons of strength u the energy is sqrt(N d) omega(u)/c(u), the rest at its best. At u >= 1
     # it is flat up to a factor: M + 2 mu = 1/2 for mu in [0, 1/4]. Below it grows like 1/u, as c falls
-    # like u^2: at N = d^2 neurons of strength d^mu, mu < 0, cost d^(3/2 - mu), not d^(3/2).
+    # like u²: at N = d² neurons of strength d^mu, mu < 0, cost d^(3/2 - mu), not d^(3/2).
     overlap = neuron_overlap("relu", 2, target)
     r = np.geomspace(1e-14, 1.0, 4_000)
     u = np.array([1e-6, 1e-5, 1e-4, 1e1, 1e2, 1e3])

@@ -111,7 +111,7 @@ def test_magnetisation_hands_over_to_the_second_layer():
 
 def test_strong_neurons_of_relu_tie_with_many():
     (winner,) = scaling_of(network_of_flags("relu:2", "parity2")).winners
-    # M mu^2 = sqrt(N/d). Weak strengths are not among the optima: their response falls as mu^2.
+    # M mu² = sqrt(N/d). Weak strengths are not among the optima: their response falls as mu^2.
     assert winner.free == {"M1": (0, Fraction(1, 2)), "mu1": (0, Fraction(1, 4))}
 
 
@@ -164,7 +164,7 @@ def test_three_layers_everywhere_above_width_d():
     ("width", "degree", "energy"), [("1/3", 3, "5/6"), ("1/2", 3, "7/8"), ("1/3", 5, "8/9")]
 )
 def test_below_width_d_one_neuron_of_less_than_full_strength(width, degree, energy):
-    # M = 1: mu^2 d = N mu^(-2m) gives d^((m+n)/(m+1)); tests/models/two_layer_posterior holds it against
+    # M = 1: mu² d = N mu^(-2m) gives d^((m+n)/(m+1)); tests/models/two_layer_posterior holds it against
     # exact tails.
     found = scaling_of(network_of_flags(f"erf:{width}", f"he{degree}"))
     assert found.exponent == Fraction(energy) == (degree + Fraction(width)) / (degree + 1)

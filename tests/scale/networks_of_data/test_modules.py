@@ -259,7 +259,7 @@ class TestCalculator:
         assert found.exponent == scale_network(layers="erf:3/2:2/3", target="he3").exponent
 
     def test_a_stronger_direction_needs_fewer_samples(self):
-        # sqrt(N / lambda_0) with N = d^2: half of lambda_0's exponent.
+        # sqrt(N / lambda_0) with N = d²: half of lambda_0's exponent.
         rng = np.random.default_rng(0)
         model = describe_layers(["linear 2500", "erf", "linear 1"], 50)
         exponents = []

@@ -181,7 +181,7 @@ def test_amplified_fluctuations_are_what_a_second_layer_does_exactly():
 
 
 def test_features_of_a_lazy_layer_are_its_eigenfunctions():
-    # <He_3, K, He_3> is 0.4716 / d^3, of which the fluctuations of |x|^2 in the linear one make 3/5:
+    # <He_3, K, He_3> is 0.4716 / d³, of which the fluctuations of |x|² in the linear one make 3/5:
     # what is left is 6 times the cubic coefficient of the kernel
     d = 1e5
     seen = network(d=d).prior()

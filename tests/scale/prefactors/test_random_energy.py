@@ -67,7 +67,7 @@ def target(x):
 
 
 def drawn_alignment(context, d, draws, batch, seed):
-    """<y, K, y> L d^3: two independent batches for each draw of the weights."""
+    """<y, K, y> L d³: two independent batches for each draw of the weights."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(draws):
@@ -122,7 +122,7 @@ def test_overlap_of_a_specialised_head(context, strength):
 def test_numbers_of_an_attention_block():
     block = read_network({"attention": {"heads": "1/2", "context": "1/2"}})
     found = numbers_of(block, {"d": 400, "H": 400, "L": 900})
-    # many tokens: the softmax is linear, and E = sqrt(H L d^3)
+    # many tokens: the softmax is linear, and E = sqrt(H L d³)
     assert found.winner.energy == pytest.approx(sqrt(400 * 900 * 400**3), rel=0.03)
     lazy = next(row for row in found.patterns if row.name == "GP")
     assert lazy.energy == pytest.approx(900 * 400**3 / 4, rel=0.03)

@@ -81,7 +81,7 @@ def overlap(u, r, degree):
     ("degree", "alpha", "ratio"), [(3, 0.7, 4.0), (5, 1.0, 0.5), (7, 1.3, 2.0)]
 )
 def test_second_layer_by_a_grid(degree, alpha, ratio):
-    # mean mu on noise q_1 - lambda (1 - r), cost d (mu^2 / lambda + r - 1 - ln r) / 2
+    # mean mu on noise q_1 - lambda (1 - r), cost d (mu² / lambda + r - 1 - ln r) / 2
     diagonal, linear = 2 / pi * np.arcsin(2 / 3), 4 / (3 * pi)
     mu = np.geomspace(0.05, 8, 1500)[:, None]
     r = np.geomspace(0.02, 1.5, 700)

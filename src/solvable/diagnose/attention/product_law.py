@@ -182,7 +182,7 @@ def _of_product(
         reason = f"no value is larger than those under {stopped}, "
         reason += "and " if fit.stands else "but "
     reason += f"{fit.words}. {note[:1].upper()}{note[1:]}"
-    # Entries of the rest have the variance |rest|^2 / (d D).
+    # Entries of the rest have the variance |rest|² / (d D).
     noise = fit.norm / min(factors.sides) ** 0.5
     return replace(
         row,
@@ -255,7 +255,7 @@ def strengths(
 ) -> tuple[Feature, ...]:
     """What is behind the largest values if the rest is noise of free directions."""
     # Benaych-Georges and Nadakuditi, arXiv:1103.2221: signals of low rank added to noise with the
-    # singular values nu of the rest. phi(x) = mean x / (x^2 - nu^2) on either side, s^-2 = phi_d phi_D.
+    # singular values nu of the rest. phi(x) = mean x / (x² - nu²) on either side, s^-2 = phi_d phi_D.
     rest = product.values[count : product.rank]
     found = [_behind(x, rest, factors) for x in product.values[:count]]
     errors = _spread(factors, product, count, np.array([s for s, *_ in found]), seed)
@@ -269,7 +269,7 @@ def _behind(x: float, rest: np.ndarray, factors: Factors) -> tuple[float, float,
     """Strength behind a value, and squared overlaps on the shorter and the longer side."""
     low, high = sorted(factors.sides)
     if factors.tied:
-        # s^-1 = G(x) = mean 1 / (x - nu), overlap -1 / (s^2 G').
+        # s^-1 = G(x) = mean 1 / (x - nu), overlap -1 / (s² G').
         first = ((low - rest.size) / x + (1 / (x - rest)).sum()) / low
         slope = ((low - rest.size) / x**2 + (1 / (x - rest) ** 2).sum()) / low
         return 1 / first, first**2 / slope, first**2 / slope

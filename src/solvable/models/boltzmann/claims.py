@@ -33,7 +33,7 @@ def predicted_lead(point: Point) -> np.ndarray:
 
 
 def scatter(cell: Cell) -> float:
-    """What an overlap scatters by: (1 - q^2) / q^(1/2), largest near the threshold."""
+    """What an overlap scatters by: (1 - q²) / q^(1/2), largest near the threshold."""
     overlap = min(max(cell.measured, 0.1), 0.999)
     return float((1 - overlap**2) / np.sqrt(overlap))
 

@@ -17,7 +17,7 @@ def drawn_components(
     # Rotations of samples and of the space orthogonal to the spikes leave a chain of blocks
     # (Householder), of which the leading components fill the beginning alone.
     r, d, n = len(spikes), dimension, samples
-    # They reach (n d / (sqrt(n) + sqrt(d))^2)^(1/3) blocks deep where they are at the edge (Airy).
+    # They reach (n d / (sqrt(n) + sqrt(d))²)^(1/3) blocks deep where they are at the edge (Airy).
     depth = (n * d / (np.sqrt(n) + np.sqrt(d)) ** 2) ** (1 / 3)
     blocks = min(round(7 * depth + 10), min(n, d) // r)
     cosines = np.empty((draws, r))
@@ -62,7 +62,7 @@ def _triangles(normals: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     """Upper triangles with chi on the diagonal, from normal numbers of shape (blocks, r, r)."""
     places, kept = np.arange(normals.shape[1]), np.maximum(degrees, 1)
     triangles = np.triu(normals, 1)
-    # chi^2 = k (1 - 2 / (9 k) + z (2 / (9 k))^(1/2))^3 (Wilson and Hilferty)
+    # chi² = k (1 - 2 / (9 k) + z (2 / (9 k))^(1/2))³ (Wilson and Hilferty)
     share = 2 / (9 * kept)
     root = np.maximum(1 - share + normals[:, places, places] * np.sqrt(share), 0)
     triangles[:, places, places] = np.sqrt(kept * root**3)

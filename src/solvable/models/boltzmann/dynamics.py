@@ -18,7 +18,7 @@ def ascent_path(
     weight_decay: float = 0.0,
     paths: int = 16_000,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return m = w . w* / d and q = |w|^2 / d of gradient ascent, at the start and after each step."""
+    """Return m = w . w* / d and q = |w|² / d of gradient ascent, at the start and after each step."""
     # w' = (1 - e) w + (e / c) X^T tanh(X w / sqrt(d)) / (alpha sqrt(d)), c = 1 + l
     T, ratio = steps, np.sqrt(spike)
     gain = rate / (1 + weight_decay)

@@ -18,12 +18,12 @@ class UnitState:
 
     spike: float
     m: float  # w . w* / d
-    q: float  # |w|^2 / d
+    q: float  # |w|² / d
     V: float
     slope: float  # alpha E[g']
     signal: float  # alpha E[u g]
-    power: float  # alpha E[g^2]
-    replicon: float  # alpha V^2 E[g'^2]
+    power: float  # alpha E[g²]
+    replicon: float  # alpha V² E[g'^2]
 
     @property
     def overlap(self) -> float:
@@ -51,7 +51,7 @@ def outlier(spike: float, sample_ratio: float) -> float:
 
 def component_overlap(spike: float, sample_ratio: float) -> float:
     """Cosine of the leading principal component with a spike in the limit; 0 below threshold."""
-    # zeta^2 = (1 - 1 / (alpha lambda^2)) / (1 + 1 / (alpha lambda))
+    # zeta² = (1 - 1 / (alpha lambda²)) / (1 + 1 / (alpha lambda))
     share = (1 - 1 / (sample_ratio * spike**2)) / (1 + 1 / (sample_ratio * spike))
     return float(np.sqrt(max(share, 0.0)))
 
@@ -71,7 +71,7 @@ def unit_state(
         slope, signal, power = alpha * slope, alpha * signal, alpha * power
         room = alpha * (c + np.tanh(q) * partner) - slope
         new_V = min(1 / room, LARGEST_COUPLING) if room > 0 else LARGEST_COUPLING
-        # m = V sqrt(lambda) alpha E[u g], q = V^2 (lambda alpha^2 E[u g]^2 + alpha E[g^2])
+        # m = V sqrt(lambda) alpha E[u g], q = V² (lambda alpha² E[u g]² + alpha E[g²])
         new_m, new_q = new_V * ratio * signal, new_V**2 * ((ratio * signal) ** 2 + power)
         change = abs(new_V - V) + (abs(new_m - m) + abs(new_q - q)) / max(new_q, 1e-300)
         m, q, V = new_m, new_q, new_V
@@ -85,13 +85,13 @@ def _without_weights(spike: float, alpha: float, c: float) -> UnitState:
     # V (alpha c - alpha / (1 - V)) = 1, the smaller root
     half = (alpha * (c - 1) + 1) / 2
     V = (half - np.sqrt(max(half**2 - alpha * c, 0.0))) / (alpha * c)
-    # of alpha c V^2 - (alpha c + 1 - alpha) V + 1 = 0
+    # of alpha c V² - (alpha c + 1 - alpha) V + 1 = 0
     slope = 1 / (1 - V)
     return UnitState(spike, 0.0, 0.0, V, alpha * slope, 0.0, 0.0, alpha * (V * slope) ** 2)
 
 
 def _expectations(mean: float, q: float, V: float) -> tuple[float, float, float, float]:
-    """E[g'], E[u g], E[g^2] and E[g'^2] at omega = mean u + sqrt(q) xi."""
+    """E[g'], E[u g], E[g²] and E[g'^2] at omega = mean u + sqrt(q) xi."""
     z, density, _ = nodes(mean, q, V)
     g = np.tanh(z)
     curvature = 1 - g * g

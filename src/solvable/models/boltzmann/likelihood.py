@@ -28,7 +28,7 @@ def _states(hidden_units: int) -> np.ndarray:
 def field_energy(z: np.ndarray, units: Units) -> np.ndarray:
     """eta_1 at fields z of shape (n, k)."""
     if units == "gaussian":
-        # eta_1 = |z|^2 / 2
+        # eta_1 = |z|² / 2
         return np.asarray(np.sum(z**2, axis=1) / 2)
     # eta_1 = sum_a log cosh z_a, without overflow
     size = np.abs(z)
@@ -78,7 +78,7 @@ def sample_scores(X: np.ndarray, W: np.ndarray, units: Units) -> np.ndarray:
 
 
 def gradient(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float) -> np.ndarray:
-    """Slope of (log-likelihood - n l |W|^2 / (2 d)) d / n."""
+    """Slope of (log-likelihood - n l |W|² / (2 d)) d / n."""
     n, d = X.shape
     H = coupling_moment(W.T @ W / d, units) + weight_decay * np.eye(W.shape[1])
     # (1 / (alpha sqrt(d))) X^T g(X W / sqrt(d)) - W (H + l)

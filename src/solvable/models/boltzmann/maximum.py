@@ -31,7 +31,7 @@ class Maximum:
 
     @property
     def norm(self) -> float:
-        """|W|^2 / d."""
+        """|W|² / d."""
         return float(np.sum(self.weights**2) / len(self.weights))
 
     @property

@@ -11,7 +11,7 @@ from solvable.frame.parameters import Parameters, Size, memory
 Algorithm = Literal["amp", "gradient"]
 
 ASCENT_START = (0.2, 1.0)
-"""m = w . w* / d and q = |w|^2 / d at which a given number of steps starts."""
+"""m = w . w* / d and q = |w|² / d at which a given number of steps starts."""
 
 ASCENT_RATE = 0.5
 """Rate of those steps, in units of 1 / (1 + l)."""
@@ -34,7 +34,7 @@ class BoltzmannParameters(Parameters):
     hidden_units: int = Field(1, ge=1, le=4)
     """Number k of hidden units, which are signs."""
     weight_decay: float = Field(0.0, ge=0, le=100)
-    """Decay l of the penalty n l |W|^2 / (2 d)."""
+    """Decay l of the penalty n l |W|² / (2 d)."""
     algorithm: Algorithm = "amp"
     """Message passing from the principal components, or gradient ascent from a small random start."""
     steps: int = Field(0, ge=0, le=40)

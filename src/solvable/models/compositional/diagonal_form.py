@@ -27,9 +27,9 @@ class DiagonalForm(HierarchicalTarget):
         return np.array(self.strengths)
 
     def label(self, index: np.ndarray) -> np.ndarray:
-        """Standardised label of sum_k lambda_k (u_k^2 - 1) / sqrt(2)."""
+        """Standardised label of sum_k lambda_k (u_k² - 1) / sqrt(2)."""
         assert self.original is not None
-        # s = h^T B h - tr B = |B|_F sum_k lambda_k (u_k^2 - 1)
+        # s = h^T B h - tr B = |B|_F sum_k lambda_k (u_k² - 1)
         return np.asarray(self.original.label(np.sqrt(2) * self.scale * index))
 
 

@@ -123,7 +123,7 @@ def _law(
 
     background = None
     if quadratic:
-        # The contraction 2 tr((x x^T - I) M_k^2), which the correction takes out of the operator.
+        # The contraction 2 tr((x x^T - I) M_k²), which the correction takes out of the operator.
         moved = plain.diagonal - kernel.diagonal
         background = quadratic_background(
             heights(kernel.diagonal, True),

@@ -49,7 +49,7 @@ def inner_layer(
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)
-    # As the learner does: directions are sought at equal norms |F|^2 of the input, without correction
+    # As the learner does: directions are sought at equal norms |F|² of the input, without correction
     # where the width is small, ranked by their distance beyond the edges, and applied to the features
     # themselves.
     equal = _standardised(features[:m] / np.sqrt(norms[:m] / norms[:m].mean())[:, None])
@@ -63,7 +63,7 @@ def inner_layer(
         max_products=None,
     )
     # The width is small, so that the terms of order 1/p of the population matrix, not noise, set the
-    # overlap: they are kept whole here, and so is the noise of order sqrt(p^2 / 2m) of m weights.
+    # overlap: they are kept whole here, and so is the noise of order sqrt(p² / 2m) of m weights.
     rng = random_stream("compositional-target", "second solver")
     layer = fit_spectral_layer(Part(ArraySource(equal), weights), 2, settings, rng)
     truth = transported(layers, alignment)

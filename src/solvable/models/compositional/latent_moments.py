@@ -23,10 +23,10 @@ class LatentMoments:
 
     labels: np.ndarray  # g(s), (m,)
     signal: np.ndarray  # rotated latent features u_k, (m, p)
-    squared_norm: np.ndarray  # |F|^2, (m,)
-    squared_input_norm: np.ndarray  # |x|^2, (m,)
+    squared_norm: np.ndarray  # |F|², (m,)
+    squared_input_norm: np.ndarray  # |x|², (m,)
     second_moment: np.ndarray  # E[y (x x^T - I)], (d, d)
-    images: np.ndarray | None  # |M_k x|^2, (m, p), of features of degree 2
+    images: np.ndarray | None  # |M_k x|², (m, p), of features of degree 2
     corrected: SampleKernel | None  # the Wick-corrected kernel of features of degree 2
     cubic: CubicSample | None  # forms of features of degree 3
 

@@ -77,7 +77,7 @@ def _tensor_entries(dimension: int) -> tuple[np.ndarray, np.ndarray]:
     places = np.sort(places, axis=-1)
     keys = places @ dimension ** np.arange(3, -1, -1)
     _, entry = np.unique(keys, return_inverse=True)
-    # <F_ab, F_cd> to the highest chaos is s_ab s_cd H_abcd / 2, and E H^2 = alpha! of the multi-index
+    # <F_ab, F_cd> to the highest chaos is s_ab s_cd H_abcd / 2, and E H² = alpha! of the multi-index
     run, factorial = np.ones(keys.shape), np.ones(keys.shape)
     for k in range(3):
         run = np.where(places[..., k] == places[..., k + 1], run + 1, 1)
@@ -141,7 +141,7 @@ class FirstStep:
 
     @cached_property
     def _weights(self) -> np.ndarray:
-        """|T| |F|^2 of every row, (sets, m)."""
+        """|T| |F|² of every row, (sets, m)."""
         X, T = self._rows()
         norms = np.asarray(self.target.feature_map.squared_norm(X))
         return np.asarray((np.abs(T) * norms).reshape(self.T.shape))
@@ -203,13 +203,13 @@ class FirstStep:
             matrix = matrix + matrix.T
         # A share of 0 may be -1e-16.
         matrix *= np.sqrt(law.noise * max(share, 0.0) / samples)
-        # Rows of the features are larger: E[T^2 |P K A_i|^2 / D] instead of tau_2.
+        # Rows of the features are larger: E[T² |P K A_i|² / D] instead of tau_2.
         ratio = law.sample.probabilities @ law.sample.couplings / law.noise
         stretch = self.truth * (np.sqrt(ratio) - 1)
         matrix += stretch @ (self.truth.T @ matrix)
         matrix += (matrix @ self.truth) @ stretch.T
         if self._plain:
-            # The noise of E[T (x x^T - I)], entries of variance E[T^2] / n off the diagonal
+            # The noise of E[T (x x^T - I)], entries of variance E[T²] / n off the diagonal
             B = rng.standard_normal((d, d)) * np.sqrt(np.mean(self.T**2) * share / (2 * samples))
             matrix += contraction(B + B.T)
         return np.asarray(matrix)

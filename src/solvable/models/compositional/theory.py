@@ -54,8 +54,8 @@ def recovery_exponent(*, degree: int, epsilon: float, layers: int = 3) -> float:
 
 def degree_two_share(second_moment: np.ndarray, *, draws: int, label_variance: float) -> float:
     """Share of the label's variance in degree 2 of the input, from m draws of E[y (x x^T - I)]."""
-    # |E[y (x x^T - I)]|_F^2 / 2, less the noise Var(y) D_2 / m of the sample moment. Any
-    # rotation-invariant kernel can learn it between d^2 / 2 and d^4 / 24 samples.
+    # |E[y (x x^T - I)]|_F² / 2, less the noise Var(y) D_2 / m of the sample moment. Any
+    # rotation-invariant kernel can learn it between d² / 2 and d⁴ / 24 samples.
     d = second_moment.shape[0]
     energy = np.sum(second_moment**2) / 2 - label_variance * comb(d + 1, 2) / draws
     return float(np.clip(energy / label_variance, 0.0, 1.0))

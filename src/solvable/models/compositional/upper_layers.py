@@ -1,6 +1,6 @@
 """The layers above the first, which replicates share, and the eigenbasis of the features below them.
 
-A dense last layer is a diagonal one in rotated features: h^T B h - tr B = |B|_F sum_k lambda_k (u_k^2
+A dense last layer is a diagonal one in rotated features: h^T B h - tr B = |B|_F sum_k lambda_k (u_k²
 - 1) with u = V^T h. For Gaussian h the u are Gaussian too, so that sequential feature recovery solves
 it; with four layers the same holds to leading order of E[T h h^T], T the mapped label.
 """
@@ -80,7 +80,7 @@ def draw_teacher(
 class RotatedLayer:
     """A symmetric layer B in its eigenbasis, in descending modulus of its eigenvalues."""
 
-    weights: np.ndarray  # lambda_k = eigenvalues / |B|_F, shape (p,); sum_k lambda_k^2 = 1
+    weights: np.ndarray  # lambda_k = eigenvalues / |B|_F, shape (p,); sum_k lambda_k² = 1
     rotation: np.ndarray  # columns v_k, shape (p, p): rotated features u_k = v_k^T h
     scale: float  # |B|_F
 

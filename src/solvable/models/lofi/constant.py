@@ -38,10 +38,10 @@ def predict_lifted_null(
     edge = _mean_of_larger([end.eigenvalue for end in ends], scatter)
     if centred or activation_energies(activation)[0] < 1e-9:
         return edge
-    # The constant c_0 makes a pair of eigenvalues, lambda^2 - a lambda - B^2 = 0, near
-    # c_0 sqrt(n (c_1^2 + c_*^2) tau_2); a direction of strength theta is near n c_1^2 theta / d.
+    # The constant c_0 makes a pair of eigenvalues, lambda² - a lambda - B² = 0, near
+    # c_0 sqrt(n (c_1² + c_*^2) tau_2); a direction of strength theta is near n c_1² theta / d.
     pair = _pair(blind, ratio, dimension, activation, raw_labels=raw_labels)
-    # |lambda| = |a| / 2 + sqrt(a^2 / 4 + B^2), with a corner at a = 0
+    # |lambda| = |a| / 2 + sqrt(a² / 4 + B²), with a corner at a = 0
     corner = (-pair.mean / pair.deviation,) if pair.deviation > 1e-12 else ()
     z, chance = gaussian_quadrature(48, corner)
     a = np.abs(pair.mean + pair.deviation * z)
@@ -69,7 +69,7 @@ def predict_published_filter(
     # Constant, direction and first moment of the other features: [[a, h, B], [h, n lambda, 0], [B, 0, 0]]
     matrix = np.zeros((z.size, u.size, 3, 3))
     matrix[..., 0, 0] = pair.mean + pair.deviation * u
-    # h^2 = c_0^2 c_1^2 alpha E[T^2 s^2] xi^2
+    # h² = c_0² c_1² alpha E[T² s²] xi²
     matrix[..., 1, 0] = (math.sqrt(constant * linear * ratio * own) * z)[:, None]
     matrix[..., 1, 1] = found.eigenvalue
     matrix[..., 2, 0] = math.sqrt(pair.square)
@@ -99,7 +99,7 @@ def kept_by_deflation(
     # Share s of the first moment that is linear: noise and signal over all of it.
     ours = linear * n * (power + ratio * mean**2)
     s = ours / (ours + tail * n * power + (second * ratio * float(law.strengths[0])) ** 2)
-    # theta - v (v.theta) with v.theta = sqrt(s) c, c^2 the overlap: its linear part is theta - s c u
+    # theta - v (v.theta) with v.theta = sqrt(s) c, c² the overlap: its linear part is theta - s c u
     along, across = (1 - s * overlap) ** 2, s**2 * overlap * (1 - overlap)
     return along / (along + across)
 
@@ -113,11 +113,11 @@ def _hermite_coefficients(activation: str) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Eigenvalues of the constant part: lambda^2 - a lambda - B^2 = 0."""
+    """Eigenvalues of the constant part: lambda² - a lambda - B² = 0."""
 
     mean: float  # of a
     deviation: float  # of a, over samples
-    square: float  # B^2
+    square: float  # B²
     linear_share: (
         float  # of the first moment of the other features that is noise of their linear part
     )
@@ -134,11 +134,11 @@ def _pair(
     # The trace over the coordinates of the second degree is constant too.
     first, second = _hermite_coefficients(activation)
     whole = constant + second**2 / dimension
-    # 1 = c_0^2 sum_mu T / (lambda - k T), expanded to the fourth moment of T
+    # 1 = c_0² sum_mu T / (lambda - k T), expanded to the fourth moment of T
     k = linear / (1 - min(linear / (whole * dimension), 0.5)) + tail
-    signal = ratio * float(law.strengths[0])  # n E[T (s^2 - 1)] / d
+    signal = ratio * float(law.strengths[0])  # n E[T (s² - 1)] / d
     square = whole * n * k * power + k**2 * fourth / power + constant * (second * signal) ** 2
-    # a = sum_mu T_mu (c_0^2 + sqrt(2) c_0 c_2 (|x_mu|^2 / d - 1)), Var |x|^2 = 2 d
+    # a = sum_mu T_mu (c_0² + sqrt(2) c_0 c_2 (|x_mu|² / d - 1)), Var |x|² = 2 d
     spread = 4 * constant * second**2 / dimension + (whole**2 if raw_labels else 0.0)
     return _Pair(
         mean=k * third / power + math.sqrt(2) * first * second * signal,
@@ -150,7 +150,7 @@ def _pair(
 
 def _mean_of_larger(means: list[float], deviations: list[float]) -> float:
     """Mean of the larger of two independent Gaussians."""
-    # E max = m_1 Phi(t) + m_2 Phi(-t) + s phi(t), t = (m_1 - m_2) / s, s^2 = s_1^2 + s_2^2
+    # E max = m_1 Phi(t) + m_2 Phi(-t) + s phi(t), t = (m_1 - m_2) / s, s² = s_1² + s_2²
     s = math.hypot(*deviations)
     t = (means[0] - means[1]) / s
     share = 0.5 * (1 + math.erf(t / math.sqrt(2)))

@@ -136,7 +136,7 @@ def _emergence(
         q = top * (1 + np.exp(log_gap))
         return q * np.sqrt(power * density(q) / n)
 
-    def slope(log_gap: float) -> float:  # of log(q^2 H(q)); zero at the edge q*
+    def slope(log_gap: float) -> float:  # of log(q² H(q)); zero at the edge q*
         q = top * (1 + np.exp(log_gap))
         return 2 / q - float(np.sum(sigma / (q - sigma) ** 2)) / density(q)
 
@@ -151,7 +151,7 @@ def _emergence(
     while place(high) < size:
         high += 4
     q = top * (1 + np.exp(brentq(lambda t: place(t) - size, start, high, xtol=1e-12)))
-    # mu = lambda - s sqrt(tau_2 H(q) / n);  n_k = tau_2 / mu^2 max(s tr Sigma_res, H(q*) (q* - s)^2)
+    # mu = lambda - s sqrt(tau_2 H(q) / n);  n_k = tau_2 / mu² max(s tr Sigma_res, H(q*) (q* - s)²)
     strength = size - variance * np.sqrt(power * density(q) / n)
     beyond = max(at_edge - variance, 0.0) ** 2 * density(at_edge)
     return strength, level, power * max(variance * trace, beyond) / strength**2

@@ -18,7 +18,7 @@ from solvable.spectra.roots import bracketed_root
 
 def activation_energies(activation: str) -> tuple[float, float, float]:
     """Energy of an activation in degree 0, in degree 1, and in all the rest."""
-    # c_0^2 = (E sigma)^2, c_1^2 = (E sigma(z) z)^2, c_*^2 = E sigma^2 - c_0^2 - c_1^2
+    # c_0² = (E sigma)², c_1² = (E sigma(z) z)², c_*^2 = E sigma² - c_0² - c_1²
     nodes, chance = gaussian_quadrature(128, (0.0,))
     values = evaluate(activation, nodes)
     constant, linear = float(chance @ values) ** 2, float(chance @ (values * nodes)) ** 2
@@ -65,9 +65,9 @@ def predict_lifted_filter(
     top = float(law.weights[-1])
 
     def end(place: float) -> SpectrumEnd:
-        # G = c_0^2 1 1^T + c_1^2 X X^T / d + c_*^2 I: n lambda is an eigenvalue where the filter of raw
-        # inputs with weights w = alpha c_1^2 T / (n lambda - c_*^2 T) has the eigenvalue 1. The constant
-        # adds two outliers near +- c_0 sqrt(n (c_1^2 + c_*^2) tau_2).
+        # G = c_0² 1 1^T + c_1² X X^T / d + c_*^2 I: n lambda is an eigenvalue where the filter of raw
+        # inputs with weights w = alpha c_1² T / (n lambda - c_*^2 T) has the eigenvalue 1. The constant
+        # adds two outliers near +- c_0 sqrt(n (c_1² + c_*^2) tau_2).
         w = ratio * linear * law.weights / (place - tail * law.weights)
         return spectrum_end(LabelLaw(w, law.probabilities, law.second_moments), ratio, dimension)
 
@@ -105,7 +105,7 @@ def _threshold(law: LabelLaw, r: float) -> float:
         return np.inf if A <= 0 else (moments.D(q) / A - 1) * (1 + moments.B(q) / A) - r
 
     q = moments.root(condition)
-    return float(moments.D(q) / moments.A(q) ** 2)  # alpha_c = D / A^2
+    return float(moments.D(q) / moments.A(q) ** 2)  # alpha_c = D / A²
 
 
 class _Moments:
@@ -115,13 +115,13 @@ class _Moments:
         self.T, self.chance = law.weights, law.probabilities
         self.square = law.second_moments[:, 0]
 
-    def A(self, q: float) -> float:  # E[T (s^2 - 1) / (q - T)]
+    def A(self, q: float) -> float:  # E[T (s² - 1) / (q - T)]
         return float((self.chance * self.T / (q - self.T)) @ (self.square - 1))
 
     def B(self, q: float) -> float:  # E[T / (q - T)]
         return float(np.sum(self.chance * self.T / (q - self.T)))
 
-    def D(self, q: float) -> float:  # E[T^2 / (q - T)^2]
+    def D(self, q: float) -> float:  # E[T² / (q - T)²]
         return float(np.sum(self.chance * (self.T / (q - self.T)) ** 2))
 
     def root(self, condition: Callable[[float], float]) -> float:

@@ -24,7 +24,7 @@ class NeuralLoFiParameters(Parameters):
     channel: Literal["square-sign", "tail-sign", "sign", "square", "absolute", "cosine"] = (
         "square-sign"
     )
-    """Label of one direction s: sign(s^2 - median), sign(s^2 - 90 % quantile), sign(s), s^2 - 1,
+    """Label of one direction s: sign(s² - median), sign(s² - 90 % quantile), sign(s), s² - 1,
     |s|, cos(2 s)."""
     noise: float = Field(0.0, ge=0, le=10)
     """Probability that a two-valued label is flipped, or deviation of noise added to a real one."""

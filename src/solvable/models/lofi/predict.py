@@ -33,7 +33,7 @@ def _thresholds(parameters: NeuralLoFiParameters) -> list[float | None]:
 def predict(parameters: NeuralLoFiParameters) -> Metrics:
     """Predicted metrics of the chosen target, and its thresholds."""
     law = label_law(parameters)
-    # alpha_opt = 1 / E[(E[s^2 | T] - 1)^2], of the best map of the label
+    # alpha_opt = 1 / E[(E[s² | T] - 1)²], of the best map of the label
     best: Metrics = {"weak_recovery_ratio": listed(law.weak_recovery_ratio)}
     if parameters.lift != "none":
         return best | _lifted(parameters, law)
@@ -60,7 +60,7 @@ def _single(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 def with_other_vectors(overlap: np.ndarray, dimension: int) -> np.ndarray:
     """Overlap of each direction (last axis) with the span of the eigenvectors of all of them."""
-    # What c_i^2 leaves is spread over the other d - 1 eigenvectors; of the kept ones each belongs to
+    # What c_i² leaves is spread over the other d - 1 eigenvectors; of the kept ones each belongs to
     # its own direction by c_j^2.
     rest = 1 - overlap
     others = rest.sum(axis=-1, keepdims=True) - rest
@@ -91,7 +91,7 @@ def _error_floor(overlap: tuple[float, ...]) -> float:
     a = np.asarray(SADDLES)
     c2 = np.clip(overlap, 0.0, 1.0)
     # 4,000 draws of learned coordinates, and 600 of the true ones given these:
-    # s_i = c_i u_i + sqrt(1 - c_i^2) z_i
+    # s_i = c_i u_i + sqrt(1 - c_i²) z_i
     learned = rng.standard_normal((4_000, 1, a.size))
     spread = rng.standard_normal((1, 600, a.size))
     form = (np.sqrt(c2) * learned + np.sqrt(1 - c2) * spread) ** 2 @ a
@@ -138,8 +138,8 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 def _projected(law: LabelLaw, share: float) -> LabelLaw:
     """The label map once a random subspace of the samples has been taken away, this share left."""
     # A strong direction is a vector over the samples and takes it with it: P T P in place of T. Free
-    # compression keeps the mean and multiplies the variance by c, as it does E[T (s^2 - 1)] of what is
-    # left of the direction, c E[T s^2] + (1 - c) E[T] (derived; higher cumulants are left alone).
+    # compression keeps the mean and multiplies the variance by c, as it does E[T (s² - 1)] of what is
+    # left of the direction, c E[T s²] + (1 - c) E[T] (derived; higher cumulants are left alone).
     mean, root = law.weights @ law.probabilities, np.sqrt(share)
     return LabelLaw(
         mean + root * (law.weights - mean), law.probabilities, 1 + root * (law.second_moments - 1)
@@ -193,7 +193,7 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 def _first_moment(parameters: NeuralLoFiParameters, law: LabelLaw) -> tuple[float, float]:
     """E[T s], and the squared overlap of (1/n) sum T x with the direction."""
     # m_s + noise along the direction, noise of variance tau_2 / n along the d - 1 others:
-    # (m^2 + (E[T^2 s^2] - m^2) / n) / (same + (d - 1) tau_2 / n), m = E[T s]. No threshold.
+    # (m² + (E[T² s²] - m²) / n) / (same + (d - 1) tau_2 / n), m = E[T s]. No threshold.
     target = make_target(parameters, 0)
     assert not isinstance(target, SubspaceChannel)
     n, d = parameters.samples, parameters.n_inputs

@@ -89,7 +89,7 @@ def _sign_integral(a: np.ndarray, tilted: float | None) -> float:
     from scipy.integrate import quad
 
     def integrand(log_t: float) -> float:
-        # E[sign(Q) s_i^2] = 2/pi int_0^inf Im[phi(t) / (1 - 2i a_i t)] dt/t,
+        # E[sign(Q) s_i²] = 2/pi int_0^inf Im[phi(t) / (1 - 2i a_i t)] dt/t,
         # phi(t) = prod_j (1 - 2i a_j t)^(-1/2)
         t = np.exp(log_t)
         factor = 1.0 if tilted is None else 1 / (1 - 2j * tilted * t)

@@ -17,7 +17,7 @@ from solvable.operators.labels import LabelMap, apply_label_map, map_of_law
 from solvable.spectra.label_law import LabelLaw
 from solvable.teachers.first_layer import freeze
 
-# Quantiles of s^2 for Gaussian s: the median, and the one below which nine tenths lie.
+# Quantiles of s² for Gaussian s: the median, and the one below which nine tenths lie.
 MEDIAN, NINETIETH = 0.454936423119572, 2.705543454095404
 
 Channel = Callable[[np.ndarray], np.ndarray]

@@ -11,11 +11,11 @@ from solvable.operators.activations import dual_kernel, evaluate
 def fourth_moment_kernel(
     activation: str, inner: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
-    """E[sigma(u)^2 sigma(v)^2] of Gaussians of these variances and inner products, (n, m)."""
+    """E[sigma(u)² sigma(v)²] of Gaussians of these variances and inner products, (n, m)."""
     scale = np.sqrt(np.multiply.outer(left, right))
     cosine = np.clip(inner / scale, -1.0, 1.0)
     if activation == "relu":
-        # q_aa q_bb / (2 pi) (3 sin cos + (pi - theta) (1 + 2 cos^2)): arc-cosine kernel of order 2
+        # q_aa q_bb / (2 pi) (3 sin cos + (pi - theta) (1 + 2 cos²)): arc-cosine kernel of order 2
         angle, sine = np.arccos(cosine), np.sqrt((1 - cosine) * (1 + cosine))
         total = 3 * sine * cosine + (np.pi - angle) * (1 + 2 * cosine**2)
         return np.asarray(scale**2 * total / (2 * np.pi))
@@ -43,6 +43,6 @@ def gram_deviation(X: np.ndarray, activation: str) -> float:
     inner = X @ X.T / np.mean(np.sum(X**2, axis=1))
     power = np.diag(inner).copy()
     kernel = dual_kernel(activation, inner, power, power)
-    # P Var(G_ab) = kappa_4(a, b) - kappa(a, b)^2
+    # P Var(G_ab) = kappa_4(a, b) - kappa(a, b)²
     variance = fourth_moment_kernel(activation, inner, power, power) - kernel**2
     return float(np.sqrt(np.sum(np.maximum(variance, 0.0))))

@@ -27,7 +27,7 @@ def images(data: str) -> tuple[np.ndarray, np.ndarray]:
 
 def lifted_kernel(X: np.ndarray, activation: str) -> tuple[np.ndarray, float]:
     """Kernel of an infinitely wide lift, and the scale c that brings its inputs to norm one."""
-    scale = math.sqrt(float(np.mean(np.sum(X**2, axis=1))))  # c^2 = (1/n) sum_mu |x_mu|^2
+    scale = math.sqrt(float(np.mean(np.sum(X**2, axis=1))))  # c² = (1/n) sum_mu |x_mu|²
     inner = X @ X.T / scale**2
     return dual_kernel(activation, inner, np.diag(inner), np.diag(inner)), scale
 

@@ -302,7 +302,7 @@ def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
 
 def _crossover(found: LinkExponents, decisive: int) -> float:
     """Noise at which the first moment and a higher one ask for as many samples."""
-    # (1 / c_1^2) Delta = (beta! / c_beta^2) Delta^beta; the first non-zero moment is the smaller one
+    # (1 / c_1²) Delta = (beta! / c_beta²) Delta^beta; the first non-zero moment is the smaller one
     power, first = next((k, c) for k, c in enumerate(found.moments, start=1) if c)
     other = found.moments[decisive - 1]
     ratio = large_noise_ratio(power, first, 1.0) / large_noise_ratio(decisive, other, 1.0)

@@ -43,19 +43,19 @@ class EqualDirections:
 
     @property
     def sum_moment(self) -> np.ndarray:
-        """E[s^2 - 1 | y] of the sum s of all directions."""
+        """E[s² - 1 | y] of the sum s of all directions."""
         # E[z z^T - I | y] = (A - B) I + B 1 1^T: A + (p - 1) B along the sum, A - B beside it
         return np.asarray(self.channel.moments.second[:, 0] + (self.directions - 1) * self.pair)
 
     @property
     def single_moment(self) -> np.ndarray:
-        """E[s^2 - 1 | y] of a direction beside the sum."""
+        """E[s² - 1 | y] of a direction beside the sum."""
         return np.asarray(self.channel.moments.second[:, 0] - self.pair)
 
     @cached_property
     def weak_recovery_ratio(self) -> float:
         """Samples per dimension from which second moments find single directions."""
-        # alpha_c = 1 / E[(A - B)^2] (3.2); what cancels leaves rounding of the moments.
+        # alpha_c = 1 / E[(A - B)²] (3.2); what cancels leaves rounding of the moments.
         power = self.channel.moments.probabilities @ self.single_moment**2
         return float(1 / power) if power > 1e-18 else inf
 
@@ -65,7 +65,7 @@ class EqualDirections:
         alone = self.weak_recovery_ratio if self.exact else self.leading_ratio
         if self.link.parity == "even":
             return alone
-        # First moments find the sum: q = alpha I / (1 + alpha I), I = E[E[s | y]^2] = p E[m_k^2] (3.1).
+        # First moments find the sum: q = alpha I / (1 + alpha I), I = E[E[s | y]²] = p E[m_k²] (3.1).
         told = self.directions * float(self.channel.moments.linear_information[0])
         if not told > 1e-12:
             return alone
@@ -142,7 +142,7 @@ def pair_exponent(link: Link) -> float:
 
 def leading_ratio(link: Link, directions: int, noise: float) -> float:
     """Samples per dimension that find single directions, to leading order in their number."""
-    # alpha = beta! (1 + Delta)^beta / c_beta^2 p^beta (3.8)
+    # alpha = beta! (1 + Delta)^beta / c_beta² p^beta (3.8)
     power, c = _leading(link)
     if not np.isfinite(power):
         return inf
@@ -154,7 +154,7 @@ def _leading(link: Link) -> tuple[float, float]:
     linear = float(link.hermite(1)[1])
     for power, c in enumerate(exponents_of(link).moments, start=1):
         # E[z_k z_l | y] of a link with a linear part is of the order 1/p as well,
-        # mu_1^2 He_2(y) / (1 + Delta), so that c_2 - 2 mu_1^2 is in the place of c_2.
+        # mu_1² He_2(y) / (1 + Delta), so that c_2 - 2 mu_1² is in the place of c_2.
         effective = c - 2 * linear**2 if power == 2 else c
         if abs(effective) > 1e-8:
             return power, effective

@@ -24,7 +24,7 @@ class LinkExponents:
 
     information: int | None  # min k: E[sigma h_k] != 0, up to 20
     generative: int | None  # min k: E[h_k(z) | sigma(z)] not 0, up to 20
-    # min beta: c_beta = E[sigma^beta (z^2 - 1)] != 0; infinite if none is
+    # min beta: c_beta = E[sigma^beta (z² - 1)] != 0; infinite if none is
     noise_sensitivity: float | None
     coefficient: float | None  # c_beta of that exponent
     moments: tuple[float, ...]  # c_1, c_2, ... as far as known, at least up to that exponent
@@ -33,7 +33,7 @@ class LinkExponents:
 
     def decisive_power(self, noise: float) -> int | None:
         """Power of the link by which noise of this variance lets second moments find the direction."""
-        # A tiny c_1 counts only where beta! / c_beta^2 lambda^-beta of higher powers is above it.
+        # A tiny c_1 counts only where beta! / c_beta² lambda^-beta of higher powers is above it.
         orders = [
             (large_noise_ratio(power, c, noise), power)
             for power, c in enumerate(self.moments, start=1)
@@ -44,7 +44,7 @@ class LinkExponents:
 
 def large_noise_ratio(power: int, coefficient: float, noise: float) -> float:
     """Threshold n/d of one direction at large noise, from one moment of the link alone."""
-    # alpha = beta! / c_beta^2 lambda^-beta (3.6)
+    # alpha = beta! / c_beta² lambda^-beta (3.6)
     return factorial(power) / coefficient**2 * noise**power
 
 
@@ -125,7 +125,7 @@ def _power_moments(link: Link) -> tuple[tuple[float, ...], str]:
 def _power_moment(
     z: np.ndarray, chance: np.ndarray, values: np.ndarray, power: int
 ) -> tuple[float, float, float]:
-    """E[sigma^beta (z^2 - 1)], E|sigma|^beta, and the part of the former's size in the far tails."""
+    """E[sigma^beta (z² - 1)], E|sigma|^beta, and the part of the former's size in the far tails."""
     with np.errstate(over="ignore", invalid="ignore"):
         parts = chance * values**power
         terms = parts * (z**2 - 1)

@@ -78,7 +78,7 @@ class ScalingLaw:
 
     def overlaps(self, features: int, sample_ratio: float) -> np.ndarray:
         """Squared overlap of each feature, shape (p,)."""
-        # rho_k^2 = (1 - alpha_k / alpha)_+ (3.9)
+        # rho_k² = (1 - alpha_k / alpha)_+ (3.9)
         return np.asarray(np.maximum(1 - self.thresholds(features) / sample_ratio, 0.0))
 
     def subspace_error(self, features: int, sample_ratio: float) -> float:
@@ -107,7 +107,7 @@ class ScalingLaw:
         if name == "plateau":
             return float(np.sum(k ** (-2 * gamma)))
         if name == "parametric":
-            # sum_k a_k^2 alpha_k / alpha; C p / alpha for beta = 1
+            # sum_k a_k² alpha_k / alpha; C p / alpha for beta = 1
             return float(np.sum(k ** (2 * gamma * (beta - 1)))) / ratio
         # int_0^m k^(-2 gamma) alpha_k / alpha dk + int_m^p k^(-2 gamma) dk at alpha_m = alpha
         m = ratio ** (1 / (2 * gamma * beta))
@@ -128,7 +128,7 @@ def hierarchical_law(
 
     .. math:: \alpha_k=\frac{\mathrm{Var}\,T}{s_k^2}\simeq
         \frac{(\beta!)^2\,\mathrm{Var}\,T}{c_\beta^2E[T^{(\beta)}]^2}k^{2\gamma\beta},\qquad
-        s_k=E[T(y)(z_k^2-1)].
+        s_k=E[T(y)(z_k²-1)].
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ def _rotated(
     rotation = np.linalg.eigh(strength)[1]
     law = moments.law(T)
     for _ in range(3):
-        # E[(v . z)^2 | y] = 1 + v^T G v
+        # E[(v . z)² | y] = 1 + v^T G v
         along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
         law = LabelLaw(T, chance, np.maximum(1 + along, 0.0))
         spectrum = label_weighted_spectrum(law, ratio=ratio, dimension=dimension)

@@ -84,7 +84,7 @@ class InputMoment(SymmetricOperator):
 
     @property
     def weighted_norms(self) -> np.ndarray:
-        """T |x|^2 / d of every centred and scaled sample."""
+        """T |x|² / d of every centred and scaled sample."""
         return self.moment.weighted_norms
 
     @property

@@ -32,16 +32,16 @@ class DiagonalState:
 
     effective_noise: float  # delta
     threshold: float  # b
-    error: float  # R = E |theta - theta*|^2
+    error: float  # R = E |theta - theta*|²
     test_error: float  # Delta + R
-    train_error: float  # (Delta + R) (1 - df / n)^2 per sample
+    train_error: float  # (Delta + R) (1 - df / n)² per sample
     degrees_of_freedom: float  # df, the expected number of coefficients that are not 0
 
 
 def lasso_penalty(*, weight_decay: float, dimension: int) -> float:
     """Penalty of the LASSO that a diagonal network of this weight decay solves."""
-    # sum of (y - a^T (w x) / sqrt(d))^2 + lambda (|w|^2 + |a|^2) is, at theta = a w / sqrt(d),
-    # |y - X theta|^2 / 2 + lambda sqrt(d) |theta|_1. 2509.24882 prints the penalty without the root; its
+    # sum of (y - a^T (w x) / sqrt(d))² + lambda (|w|² + |a|²) is, at theta = a w / sqrt(d),
+    # |y - X theta|² / 2 + lambda sqrt(d) |theta|_1. 2509.24882 prints the penalty without the root; its
     # phase boundaries need it. Over n it is `alpha` of scikit-learn's Lasso.
     return float(weight_decay * np.sqrt(dimension))
 
@@ -52,7 +52,7 @@ def threshold_risk(
     """Error and degrees of freedom of soft thresholding in Gaussian noise."""
     from scipy.special import ndtr
 
-    # R = sum of E min(M^2, b^2) + delta^2 (2 P - 1) by Stein's identity and df = sum of P, where
+    # R = sum of E min(M², b²) + delta² (2 P - 1) by Stein's identity and df = sum of P, where
     # M = theta + delta z and P = P(|M| > b).
     variance = effective_noise**2
     high = (threshold - coefficients) / effective_noise
@@ -145,7 +145,7 @@ def solve_diagonal(
         risk, _ = threshold_risk(target, effective_noise=noise, threshold=best_threshold(noise))
         return float(np.log((label_noise + risk) / (n * noise**2)))
 
-    # delta^2 is at least Delta / n.
+    # delta² is at least Delta / n.
     floor, null = (float(np.log(size / n)) / 2 for size in (label_noise, label_noise + energy))
     noise = float(np.exp(bracketed_root(imbalance, floor - 1e-6, null + 30, absolute=1e-14)))
     threshold = best_threshold(noise)
@@ -207,7 +207,7 @@ def train(X: np.ndarray, y: np.ndarray, decay: float, rng: np.random.Generator) 
         theta = a * w / np.sqrt(d)
         excess = (X.T @ (X @ theta) if gram is None else gram @ theta) - moment
         slope = 2 * excess / np.sqrt(d)
-        # 2509.24882: |y - f|^2 + lambda (|w|^2 + |a|^2)
+        # 2509.24882: |y - f|² + lambda (|w|² + |a|²)
         value = energy + theta @ (excess - moment) + decay * flat @ flat
         return float(value), np.concatenate([slope * a, slope * w]) + 2 * decay * flat
 
@@ -252,7 +252,7 @@ def predict(parameters: DiagonalParameters) -> Metrics:
     # E eta_b(theta + delta z), the mean of the soft threshold
     mean = (target - b) * inside + (target + b) * outside
     mean += delta * (densities[0] - densities[1])
-    # E eta_b^2, and so what the learned coefficient scatters by
+    # E eta_b², and so what the learned coefficient scatters by
     square = ((target - b) ** 2 + delta**2) * inside + delta * (target - b) * densities[0]
     square += ((target + b) ** 2 + delta**2) * outside - delta * (target + b) * densities[1]
     scatter = np.sqrt(np.maximum(square - mean**2, 0)) / target

@@ -28,14 +28,14 @@ class QuadraticFlow:
     """Population flow at a sequence of times."""
 
     times: np.ndarray
-    risk: np.ndarray  # |Lambda - W W^T|^2 / |Lambda|^2 at each time
+    risk: np.ndarray  # |Lambda - W W^T|² / |Lambda|² at each time
     captured: np.ndarray  # diagonal of W W^T over lambda_j, NaN where that is 0; shape (times, d)
     strengths: np.ndarray  # lambda_j
 
 
 def flow_matrix(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.ndarray:
     """Matrix G = W W^T of the population flow at a time: the solution of its Riccati equation."""
-    # W' = (Lambda - W W^T) W, the flow of 2508.03688, has G' = Lambda G + G Lambda - 2 G^2 (derived):
+    # W' = (Lambda - W W^T) W, the flow of 2508.03688, has G' = Lambda G + G Lambda - 2 G² (derived):
     #     G(t) = e^(t Lambda) W_0 (I + W_0^T (e^(2 t Lambda) - 1) / Lambda W_0)^-1 W_0^T e^(t Lambda).
     # With E = ((e^(2 t Lambda) - 1) / Lambda)^(1/2) the growth E W_0 spans more decades than a double
     # holds. Rows in the order of E and a rotation of the columns make W_0 lower triangular; column k is
@@ -224,7 +224,7 @@ def integrate(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.nda
 
     def velocity(_: float, flat: np.ndarray) -> np.ndarray:
         W = flat.reshape(weights.shape)
-        # 2508.03688: the gradient of |Lambda - W W^T|^2 / 4, an eighth of the mean squared error
+        # 2508.03688: the gradient of |Lambda - W W^T|² / 4, an eighth of the mean squared error
         return np.asarray((strengths[:, None] * W - W @ (W.T @ W)).ravel())
 
     tolerance = 1e-6 * float(np.abs(weights).max())
@@ -263,7 +263,7 @@ def predict(parameters: FlowParameters) -> Metrics:
     strengths = strengths[strengths > 0]
     captured, squared = np.zeros(strengths.size), np.ones(strengths.size)
     for j in range(strengths.size):
-        # g_j = sigma^2 chi^2 / r; the stronger take of r degrees of freedom what they captured (derived)
+        # g_j = sigma² chi² / r; the stronger take of r degrees of freedom what they captured (derived)
         freedom = parameters.width - float(captured[:j].sum())
         if freedom < 1e-3:
             break

@@ -44,7 +44,7 @@ class NarrowParameters(Parameters):
 def train(
     X: np.ndarray, y: np.ndarray, parameters: NarrowParameters, rng: np.random.Generator
 ) -> np.ndarray:
-    """Weights B of the network sum_k ((b_k x)^2 - |b_k|^2) / sqrt(d), from a small random start."""
+    """Weights B of the network sum_k ((b_k x)² - |b_k|²) / sqrt(d), from a small random start."""
     from scipy.optimize import minimize
 
     shape = (d, p) = (X.shape[1], min(parameters.width, X.shape[1]))
@@ -53,7 +53,7 @@ def train(
         B = flat.reshape(shape)
         hidden = X @ B
         residual = y - (np.sum(hidden**2, axis=1) - flat @ flat) / np.sqrt(d)
-        # 2606.28242: |y - f|^2 / d^2 + lambda |B|^2 / d
+        # 2606.28242: |y - f|² / d² + lambda |B|² / d
         value = residual @ residual / d**2 + parameters.regularisation * flat @ flat / d
         slope = X.T @ (residual[:, None] * hidden) - residual.sum() * B
         gradient = -4 * slope / d**2.5 + 2 * parameters.regularisation * B / d

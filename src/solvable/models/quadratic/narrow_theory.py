@@ -48,14 +48,14 @@ class CutMoments:
 
     def error(self, energy: float, variance: float, threshold: float) -> float:
         """Error R."""
-        # R = Q* + 4 delta^2 A - int_omega (x^2 - b^2) mu_delta
+        # R = Q* + 4 delta² A - int_omega (x² - b²) mu_delta
         kept = self.second - threshold**2 * self.mass
         return energy + 4 * variance * self.freedom(threshold) - kept
 
 
 def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
     """Integrals that the equations of a network with a cut spectrum need."""
-    # For S = sum over i <= p of (nu_i - b) v_i v_i^T the divergence over d^2 tends to (derived)
+    # For S = sum over i <= p of (nu_i - b) v_i v_i^T the divergence over d² tends to (derived)
     #     kappa^2/2 + int_{x > omega} int_{y < omega} (x - b) / (x - y) = int_omega h(x) (x - b) = A:
     # pairs of kept eigenvalues give 1 each, and in the last integral their principal value is
     # kappa^2/2. The jump at omega adds nothing, because p is fixed.
@@ -93,9 +93,9 @@ def width_cut(law: SpectralLaw, width_ratio: float) -> float:
 
 def instability(state: NarrowState, dimension: int) -> float:
     """Growth of a small change of the fit in a step of message passing; a minimum has at most 1."""
-    # <D^2> / 2 alpha (derived): a change of S of mean square q is noise of variance q / 2 alpha in M, and
+    # <D²> / 2 alpha (derived): a change of S of mean square q is noise of variance q / 2 alpha in M, and
     # D_ij = (f_i - f_j) / (x_i - x_j) times that in S. A convex problem has D <= 1, hence at most
-    # A / alpha. Across the jump of f at a cut inside the bulk <D^2> grows as log d, so that there are
+    # A / alpha. Across the jump of f at a cut inside the bulk <D²> grows as log d, so that there are
     # arbitrarily many minima; eigenvalues at their typical places give its size.
     x = state.law.typical_places(dimension)
     kept = min(round(state.rank_fraction * dimension), dimension)

@@ -96,7 +96,7 @@ def _layers(
         centre = (D * moments.shift - values.sum(axis=1, keepdims=True)) / rest
     size, edge = np.abs(values - centre), 2 * noise_scale
     root = np.sqrt(np.maximum(size**2 - edge**2, 0.0))
-    # sqrt((v^2 - 4 s^2)_+), of a spike theta = (v + sqrt(v^2 - 4 s^2)) / 2 the same as theta c^2,
+    # sqrt((v² - 4 s²)_+), of a spike theta = (v + sqrt(v² - 4 s²)) / 2 the same as theta c²,
     # which is smooth through the threshold as the overlap is.
     shrunk = np.sign(values - centre) * np.maximum(root, (size + root) / 2 * overlap)
     return {"in-sample": values, "shrinkage": shrunk}
@@ -187,7 +187,7 @@ def _plug_in(
 def _noise_inside(features: np.ndarray, variance: float, stream: np.random.Generator) -> np.ndarray:
     """What the noise of the moment between the features adds to the index of each draw."""
     # s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij), Var(E_ij) = (1 + delta_ij)
-    # E[T^2] / n
+    # E[T²] / n
     norm = np.sum(features**2, axis=1)
     power = 2 * (norm**2 - 2 * norm + features.shape[1]) * variance
     return np.asarray(np.sqrt(power) * stream.standard_normal(norm.size))

@@ -160,7 +160,7 @@ def predict_from(moments: FiniteSizeMoments, samples: float | np.ndarray) -> Seq
         spectrum, errors = _next_order(moments, spectrum, errors, sizes)
     overlap, floor = spectrum.overlap, spectrum.floor
     if moments.mixing is not None:
-        # |P a_j|^2 = sum_k <a_j, b_k>^2 c_k^2 for directions a_j in a basis b_k
+        # |P a_j|² = sum_k <a_j, b_k>^2 c_k² for directions a_j in a basis b_k
         overlap, floor = overlap @ moments.mixing, floor @ moments.mixing
     first = 0 if np.ndim(samples) == 0 else slice(None)
     return SequentialPrediction(

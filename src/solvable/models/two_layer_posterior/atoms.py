@@ -27,10 +27,10 @@ def wide_limit_alignment(
     readout: str = "standard",
 ) -> float:
     """Alignment with as many neurons of each kind as are cheapest, their numbers not fluctuating."""
-    # F/S = min over b and beta of sum_j |b_j| omega_j (1 + P sigma_a^2 v_j / kappa chi N)^(1/2)
-    #       + P / (2 kappa S) |sum_j b_j g_j + beta x_1 - y|^2 + d chi beta^2 / (2 sigma_a^2 S lambda_1),
+    # F/S = min over b and beta of sum_j |b_j| omega_j (1 + P sigma_a² v_j / kappa chi N)^(1/2)
+    #       + P / (2 kappa S) |sum_j b_j g_j + beta x_1 - y|² + d chi beta² / (2 sigma_a² S lambda_1),
     # S = sqrt(chi N d) / sigma_a (derived, leading order of many neurons): g_j is the function of x_1
-    # of a neuron (u_j, r_j), omega^2 = u^2 + r - 1 - ln r its weight decay, v its mixing power, and
+    # of a neuron (u_j, r_j), omega² = u² + r - 1 - ln r its weight decay, v its mixing power, and
     # beta the lazy linear mode (a constant too, where the activation has one). At d near 10 the
     # alignment is off by 0.1.
     scale = 1 / readout_scale(readout, width)
@@ -43,7 +43,7 @@ def wide_limit_alignment(
     price = np.sqrt((u * u + r - 1 - np.log(r)) * (1 + samples * scale * mixing / (kappa * width)))
     target = np.zeros(highest + 1)
     target[degree] = 1.0
-    # beta^2 chi / (2 sigma_a^2 lambda) over S, with the eigenvalues of a constant and of x_1
+    # beta² chi / (2 sigma_a² lambda) over S, with the eigenvalues of a constant and of x_1
     constant = float(hermite_modes(activation, [0], 0.0, 1.0)[0]) ** 2
     lambdas = np.array([constant, linear_gain(activation) / dimension])
     lazy_price = 1 / (scale * size * np.maximum(lambdas, 1e-12))
@@ -68,7 +68,7 @@ def _grid(activation: str) -> tuple[np.ndarray, np.ndarray]:
 def _active_set(
     shapes: np.ndarray, price: np.ndarray, target: np.ndarray, load: float, lazy_price: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimiser b, beta of price.|b| + load/2 |shapes b + (beta, 0) - y|^2 + lazy.beta^2/2."""
+    """Minimiser b, beta of price.|b| + load/2 |shapes b + (beta, 0) - y|² + lazy.beta^2/2."""
     # Lawson and Hanson's active set, with signs: an atom enters where its pull exceeds its price, and
     # leaves where its amplitude would change sign. It ends, at the exact minimum.
     free = np.eye(target.size)[:, : lazy_price.size]

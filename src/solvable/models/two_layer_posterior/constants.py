@@ -19,7 +19,7 @@ class Specialisation:
     """How a layer of neurons comes to carry a target at the least weight decay."""
 
     # E(alpha) -> R alpha sqrt(chi N d) / sigma_a, R = inf over u and r of omega / |c|,
-    # omega^2 = u^2 + r - 1 - ln r
+    # omega² = u² + r - 1 - ln r
 
     activation: str
     degree: int
@@ -31,7 +31,7 @@ class Specialisation:
         float  # number over alpha sqrt(chi N / d) / sigma_a; infinite if diffuse, 0 if condensed
     )
     gaussian: (
-        float  # limit of d^m E c^2 under the prior: lazy learning costs alpha^2 chi d^m / 2 of it
+        float  # limit of d^m E c² under the prior: lazy learning costs alpha² chi d^m / 2 of it
     )
 
 
@@ -49,7 +49,7 @@ def specialisation(
     """
     overlap = neuron_overlap(activation, degree, target)
     small = 1e-3
-    # c ~ c_m u^m at small u and r = 1, so E c^2 ~ c_m^2 (2m-1)!! d^-m
+    # c ~ c_m u^m at small u and r = 1, so E c² ~ c_m² (2m-1)!! d^-m
     lowest = abs(float(overlap.value(small, 1.0))) / small**degree
     double = factorial(2 * degree) / (2**degree * factorial(degree))
     gaussian = lowest**2 * double

@@ -112,7 +112,7 @@ class Layer:
 
     def dressed(self, background: Background) -> tuple[np.ndarray, np.ndarray]:
         """Log weight of each cell, and the variance of its readout, the functions of x_1 left out."""
-        # 1/s^2 = N chi / sigma_a^2 + price
+        # 1/s² = N chi / sigma_a² + price
         gain = 1 + self.scale * background.price
         return self.neurons[2] - np.log(gain) / 2, self.scale / gain
 
@@ -158,7 +158,7 @@ class DataSet:
 def field_problem(layer: Layer, data: DataSet, background: Background) -> FieldProblem:
     """Field problem of a layer that sees a data set, in a reduced basis of functions."""
     invariant = layer.parts[0][0]
-    # |x_perp|^2 makes functions of its own; they see the typical data
+    # |x_perp|² makes functions of its own; they see the typical data
     radial = [k for k, (_, power) in enumerate(invariant.labels) if power]
     features = np.concatenate(
         [
@@ -178,8 +178,8 @@ def field_problem(layer: Layer, data: DataSet, background: Background) -> FieldP
 def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
     r"""Self-consistent ridge and prices on the typical data set, and the law of a neuron."""
     # Modes of momentum l see a random Gram matrix of N neurons in D_l directions: with its resolvent
-    #   R_l^-1 = (kappa_eff/P) I + (N/D_l) <s^2 c_l c_l^T>,   1/s^2 = 1/g + sum_l c_l^T R_l c_l,
-    # a neuron pays c_l^T R_l c_l for each, less (E/P) c_l^T R_l^2 c_l for the noise of the data that
+    #   R_l^-1 = (kappa_eff/P) I + (N/D_l) <s² c_l c_l^T>,   1/s² = 1/g + sum_l c_l^T R_l c_l,
+    # a neuron pays c_l^T R_l c_l for each, less (E/P) c_l^T R_l² c_l for the noise of the data that
     # it fits; kappa_eff = kappa + (kappa_eff/P) df with df the number of modes fitted, and E the error
     # of the network where the neuron mixes directions.
     others, rest = layer.parts[0][1:], layer.parts[1]

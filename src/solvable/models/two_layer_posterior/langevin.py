@@ -2,7 +2,7 @@
 
 With v = sqrt(d) w and b = sqrt(N chi) a / sigma_a, so that f = (sigma_a / sqrt(N chi)) sum_i b_i
 sigma(v_i.x / sqrt(d)), minus the logarithm of the posterior is
-U = (1 / 2 kappa) sum_nu (f(x_nu) - y_nu)^2 + |v|^2 / 2 + |b|^2 / 2.
+U = (1 / 2 kappa) sum_nu (f(x_nu) - y_nu)² + |v|² / 2 + |b|² / 2.
 A state is one array (networks, N, d + 1) whose last column is b.
 """
 
@@ -37,7 +37,7 @@ def value_and_slope(activation: str, h: Array, work: Array | None = None) -> tup
     xp = namespace(h)
     if is_tensor(h) or (activation == "erf" and h.dtype == np.float64):
         if activation == "erf":
-            # erf'(h) = (2 / sqrt(pi)) exp(-h^2)
+            # erf'(h) = (2 / sqrt(pi)) exp(-h²)
             return evaluate("erf", h), (2 / sqrt(pi)) * xp.exp(-h * h)
         if activation == "tanh":
             value = xp.tanh(h)
@@ -253,7 +253,7 @@ class _Chain:
     """A state on its way, with the noise of its last step."""
 
     # theta' = theta - eps grad U + sqrt(2 eps) (xi + xi') / 2 with the next step's xi' (Leimkuhler and
-    # Matthews 2013): at the cost of a plain Langevin step averages are wrong by O(eps^2), not O(eps),
+    # Matthews 2013): at the cost of a plain Langevin step averages are wrong by O(eps²), not O(eps),
     # and those of a Gaussian not at all.
 
     def __init__(self, posterior: Posterior, theta: Array, noise: Noise) -> None:

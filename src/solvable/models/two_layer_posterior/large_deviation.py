@@ -71,7 +71,7 @@ def readout_scale(readout: str, width: int) -> float:
 
 @dataclass(frozen=True)
 class TiltedNeuron:
-    """One neuron under the prior times exp(beta c(w)^2), on a grid that holds its law."""
+    """One neuron under the prior times exp(beta c(w)²), on a grid that holds its law."""
 
     overlap: NeuronOverlap
     dimension: int
@@ -110,7 +110,7 @@ class TiltedNeuron:
         self._grids["present"] = (grid, squares)
 
     def moments(self, beta: float) -> tuple[float, float]:
-        """Log E e^(beta c^2) and the tilted mean of c^2, on a grid enlarged to where the law is."""
+        """Log E e^(beta c²) and the tilted mean of c², on a grid enlarged to where the law is."""
         while True:
             grid, squares = self._present()
             tilted = grid.log_weight + beta * squares
@@ -173,7 +173,7 @@ def large_deviation(
     target: Target = "hermite",
 ) -> LargeDeviation:
     """Chernoff energy of an alignment with a Hermite target under the prior of a two-layer network."""
-    # E(alpha) = sup over t > 0 of t alpha - N log E_w exp(t^2 sigma_a^2 c(w)^2 / 2 N chi), w ~ N(0, I/d):
+    # E(alpha) = sup over t > 0 of t alpha - N log E_w exp(t² sigma_a² c(w)² / 2 N chi), w ~ N(0, I/d):
     # 2512.04165, eqs. 25 and 36-40, with the paper's projection on the target where `reduced`; else the
     # squared rest fluctuates too, which is exact (derived). Below width d the energy is concave in the
     # alignment, and the bound loose.
@@ -206,7 +206,7 @@ def field_of_alignment(
     neuron: TiltedNeuron, width: int, scale: float, alignment: float
 ) -> tuple[float, float, bool]:
     """Field t at which an alignment is typical, its relative error, and whether it condenses."""
-    # Where c grows like u/R, E e^(beta c^2) is finite below t = R sqrt(N d chi) / sigma_a alone.
+    # Where c grows like u/R, E e^(beta c²) is finite below t = R sqrt(N d chi) / sigma_a alone.
     far = 1e6
     steepest = abs(float(neuron.overlap.value(far, 1.0))) / far if neuron.unbounded else 0.0
     edge = sqrt(neuron.dimension * width / scale) / steepest if steepest else np.inf
@@ -221,7 +221,7 @@ def field_of_alignment(
             if not neuron.unbounded:
                 raise
             return 100.0
-        # alpha(t) = sigma_a^2 t <c^2>_t / chi
+        # alpha(t) = sigma_a² t <c²>_t / chi
         return log(scale * t * mean) - log(alignment)
 
     low = high = 0.0
@@ -247,7 +247,7 @@ def single_neuron(
     u = np.geomspace(1e-2, 1e4, 2_000)[:, None]
     r = np.geomspace(1e-3, 2.0, 300)
     square = np.maximum(overlap.value(u, r) ** 2, 1e-300)
-    # (d/2)(u^2 + r - 1 - log r) + alpha^2 / (2 sigma_a^2 c^2 / (N chi))
+    # (d/2)(u² + r - 1 - log r) + alpha² / (2 sigma_a² c² / (N chi))
     cost = dimension / 2 * (u**2 + r - 1 - np.log(r)) + alignment**2 / (2 * scale * square)
     row, column = np.unravel_index(np.argmin(cost), cost.shape)
     return float(u[row, 0]), float(r[column])
@@ -264,7 +264,7 @@ def carriers(neuron: TiltedNeuron, law: np.ndarray, width: int) -> tuple[float, 
     else:
         squares = neuron.overlap.value(grid.u[:, None], grid.r) ** 2
         weight = law * squares
-        # <c^2>^2 / <c^4>: the number of equal neurons with the same two moments
+        # <c²>^2 / <c⁴>: the number of equal neurons with the same two moments
         neurons = width * float(weight.sum() ** 2 / (weight * squares).sum())
     weight = weight / weight.sum()
     return neurons, float(grid.u @ weight.sum(1)), float(weight.sum(0) @ grid.r)

@@ -148,7 +148,7 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         rows, labels = self._standardised(X), (y - self.label_mean_) / self.label_scale_
         stream = random_stream(seed_from(self.random_state), "langevin")
         d = int(rows.shape[1])
-        # a_i ~ N(0, sigma_a^2 / (N chi))
+        # a_i ~ N(0, sigma_a² / (N chi))
         chi = readout_scale(self.readout, self.width)
         scale = sqrt(self.readout_variance / (self.width * chi))
         shape = (self.networks, self.width, d + 1)

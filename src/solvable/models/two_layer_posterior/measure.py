@@ -116,7 +116,7 @@ class Observer:
             sums += chosen.sum(), np.abs(u[chosen]).sum(), r[chosen].sum()
         self.law += np.histogram(np.abs(u), LAW_EDGES)[0]
         if len(self.alignments) % OBSERVED == 1:
-            # E (f - y)^2 = E (f - A y)^2 + (1 - A)^2: the labels of few samples would scatter more
+            # E (f - y)² = E (f - A y)² + (1 - A)²: the labels of few samples would scatter more
             alignment = self.alignments[-1]
             rest = self.posterior.outputs(theta, self.test) - alignment * self.labels[:, None]
             self.test_errors.append(float(np.mean(rest**2) + np.mean((1 - alignment) ** 2)))

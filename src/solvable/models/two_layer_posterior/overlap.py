@@ -51,7 +51,7 @@ class Profile:
         """a_m(s) at scales s >= 0, any shape."""
         s = np.asarray(scale, dtype=np.float64)
         if self.activation == "erf":
-            # E erf^(m)(s xi) = (1 + 2 s^2)^(-m/2) erf^(m)(0), and s^m / sqrt(m!) by Stein's lemma
+            # E erf^(m)(s xi) = (1 + 2 s²)^(-m/2) erf^(m)(0), and s^m / sqrt(m!) by Stein's lemma
             return np.asarray(erf_amplitude(degree) * (s / np.sqrt(1 + 2 * s * s)) ** degree)
         if self.homogeneous:
             return np.asarray(s * self._quadrature(np.ones(1), degree)[degree, 0])
@@ -63,7 +63,7 @@ class Profile:
         return np.asarray(self._spline(degree)(np.arcsinh(self._checked(s))))
 
     def power(self, scale: np.ndarray) -> np.ndarray:
-        """E sigma(s xi)^2 at scales s >= 0."""
+        """E sigma(s xi)² at scales s >= 0."""
         s = np.asarray(scale, dtype=np.float64)
         if self.activation == "erf":
             return np.asarray(2 / pi * np.arcsin(2 * s * s / (1 + 2 * s * s)))
@@ -179,8 +179,8 @@ class NeuronOverlap:
     """Overlap of a hidden neuron with a normalised target of one direction."""
 
     # 2512.04165 eq. 35 (general form derived): c(w) = <sigma(w.x), y>, w = u w* + w_perp, r =
-    # |w_perp|^2, for Gaussian x and y = He_m(w*.x) / sqrt(m!), or y = x_1 x_2 of two bits with w* =
-    # (e_1 + e_2) / sqrt(2). With s^2 = u^2 + r it is a_m(s) (u/s)^m: in closed form for erf and
+    # |w_perp|², for Gaussian x and y = He_m(w*.x) / sqrt(m!), or y = x_1 x_2 of two bits with w* =
+    # (e_1 + e_2) / sqrt(2). With s² = u² + r it is a_m(s) (u/s)^m: in closed form for erf and
     # homogeneous activations, from a table to about 1e-11 for others.
 
     activation: str  # one of ACTIVATIONS, or a formula in z
@@ -241,7 +241,7 @@ def power_parts(activation: str, u: Array, r: Array) -> tuple[np.ndarray, np.nda
     linear = shape.coefficient(1, s) ** 2
     rho = cosine**2
     if activation == "erf":
-        # E[E[sigma | x_1]^2] is the dual kernel of two copies that share x_1 alone
+        # E[E[sigma | x_1]²] is the dual kernel of two copies that share x_1 alone
         alone = 2 / pi * np.arcsin(2 * u * u / (1 + 2 * s * s))
     else:
         alone, left = np.zeros_like(s), whole.copy()
@@ -255,12 +255,12 @@ def power_parts(activation: str, u: Array, r: Array) -> tuple[np.ndarray, np.nda
 
 
 def kernel_diagonal(activation: str, variance: float = 1.0) -> float:
-    """Kernel of a hidden layer at one input, K(x, x) = E sigma(sqrt(q) xi)^2, at a variance q."""
+    """Kernel of a hidden layer at one input, K(x, x) = E sigma(sqrt(q) xi)², at a variance q."""
     return float(profile(activation).power(np.asarray(sqrt(variance))))
 
 
 def linear_gain(activation: str, variance: float = 1.0) -> float:
-    """Squared mean slope (E sigma'(sqrt(q) xi))^2, the linear part of a kernel over q."""
+    """Squared mean slope (E sigma'(sqrt(q) xi))², the linear part of a kernel over q."""
     return float(profile(activation).coefficient(1, np.asarray(sqrt(variance))) ** 2 / variance)
 
 

@@ -29,7 +29,7 @@ class CurseParameters(Parameters):
     activation: Literal["erf", "tanh", "relu"] = "erf"
     """Activation of the hidden units; odd ones have odd degrees, relu has degree 1 and even ones."""
     readout: Readout = "standard"
-    """Prior variance of a readout weight: 1/N, or 1/N^2 (mean-field)."""
+    """Prior variance of a readout weight: 1/N, or 1/N² (mean-field)."""
     start: Literal["both", "prior", "planted"] = "both"
     """Where networks start: drawn from the prior, or with specialised neurons planted; with both, two
     networks on the same samples, which tell whether they reached the posterior."""

@@ -55,7 +55,7 @@ def posterior(
     draws: int = 24,
 ) -> Posterior:
     """Posterior of a two-layer network after P samples of a Hermite target, at finite d, N and P."""
-    # p(theta) ~ exp(-sum (f - y)^2 / 2 kappa - d |W|^2 / 2 - chi N |a|^2 / 2 sigma_a^2), the readouts
+    # p(theta) ~ exp(-sum (f - y)² / 2 kappa - d |W|² / 2 - chi N |a|² / 2 sigma_a²), the readouts
     # integrated out (derived). What is left is an integral over the fields of the data, N free neurons
     # in each: functions of x_1 on the very data set (their number matters, for the target has heavy
     # tails), by a saddle point with the fluctuations of the number of specialised neurons to all
@@ -188,7 +188,7 @@ def one_mode_alignment(
 ) -> float:
     """Alignment in the equivalent-kernel theory of the target's mode alone (2512.04165, appendix G)."""
     # alpha = <V / (V + kappa / P)> under p(V) (1 + V P / kappa)^(-1/2) exp(-1 / 2 (V + kappa / P)) with
-    # V = sigma_a^2 sum_i c(w_i)^2 / N chi, eqs. 91-103, the saddle of the large deviation at large
+    # V = sigma_a² sum_i c(w_i)² / N chi, eqs. 91-103, the saddle of the large deviation at large
     # width. It leaves out every other mode that a specialised neuron carries, and so overestimates the
     # alignment by 0.1 to 0.3 beyond the onset.
     scale = 1 / readout_scale(readout, width)

@@ -123,8 +123,8 @@ def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
     tail = erfc(edge / sqrt(2))
     chi = readout_scale(parameters.readout, parameters.width)
     shape, near = profile(parameters.activation), 0.01
-    # theta.grad U = theta^2 + (1/kappa) sum_nu (f - y)(f + w.df/dw), of which the prior's mean has
-    # P E[f^2 + f w.df/dw] = (P / chi) (K + K' / 2) with K' = dK / dlog s
+    # theta.grad U = theta² + (1/kappa) sum_nu (f - y)(f + w.df/dw), of which the prior's mean has
+    # P E[f² + f w.df/dw] = (P / chi) (K + K' / 2) with K' = dK / dlog s
     powers = shape.power(np.exp(np.array([-near, 0.0, near])))
     pull = (powers[1] + (powers[2] - powers[0]) / (4 * near)) / chi
     weights = parameters.width * (d + 1)

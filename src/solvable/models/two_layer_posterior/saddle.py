@@ -14,7 +14,7 @@ from solvable.errors import NotConverged
 class FieldProblem:
     """Neurons that see a data set through a few functions of the inputs."""
 
-    # Z = int dt exp(-t.y + kappa |t|^2 / 2) [sum_w p(w) exp(s^2(w) (t.psi(w))^2 / 2)]^N along
+    # Z = int dt exp(-t.y + kappa |t|² / 2) [sum_w p(w) exp(s^2(w) (t.psi(w))² / 2)]^N along
     # imaginary t: exact after the readouts are integrated out, with N free neurons.
 
     features: np.ndarray  # psi(w), shape (neurons, k)

@@ -41,7 +41,7 @@ class Activation:
         """Least power of He_source that contains He_degree; None where none does."""
         if source == degree and self.makes(1):
             return 1
-        # He_j^2 has the even degrees up to 2j; He_j^p every degree of the parity of jp up to jp
+        # He_j² has the even degrees up to 2j; He_j^p every degree of the parity of jp up to jp
         # from p = 3 on.
         for power in range(2, HIGHEST_POWER + 1):
             if (

@@ -14,9 +14,9 @@ from solvable.scale.exponents.tropical import Monomial, Program
 
 def attention_candidates(block: Attention) -> tuple[Candidate, ...]:
     """Patterns of softmax attention with a cubic target."""
-    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, entries of A_h N(0, 1/d^2), w_h N(0, I/(H
-    # d)). To first order in A, <y, K, y> = 2/(L d^3); M heads with A_12 of order mu cost M mu^2 d^2 and
-    # leave H L d/(M mu^2).
+    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, entries of A_h N(0, 1/d²), w_h N(0, I/(H
+    # d)). To first order in A, <y, K, y> = 2/(L d³); M heads with A_12 of order mu cost M mu² d² and
+    # leave H L d/(M mu²).
     heads, context = block.heads, block.context
     one = LinearForm.of(1)
     prior = Program((Monomial(context + 3, meaning="alignment with the target"),))

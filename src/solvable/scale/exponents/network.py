@@ -54,7 +54,7 @@ class Network:
     degree : int
         The target is He_degree of one hidden direction; with patches, a sum of it over them.
     readout : LinearForm
-        Exponent of chi in the variance of the readout, sigma_a^2 / (N chi): 0 is the standard one.
+        Exponent of chi in the variance of the readout, sigma_a² / (N chi): 0 is the standard one.
     kappa : LinearForm
         Exponent of the ridge, which is the temperature of the posterior.
     inputs : tuple of (int, LinearForm)

@@ -198,7 +198,7 @@ def _layer_cost(
         ]
         return cost, bounds
     (route,) = routes
-    # M mu^2 <Phi, K_{l-1}^-1, Phi>
+    # M mu² <Phi, K_{l-1}^-1, Phi>
     text = "specialised neurons" if pattern.kind == "Sp" else "the magnetisation"
     powers = {strength: 2} | ({neurons: 1} if pattern.kind == "Sp" else {})
     size = ZERO if pattern.kind == "Sp" else layer.width

@@ -25,7 +25,7 @@ def measure_inputs(
     data: Dataset | LabelledSource, *, name: str | None = None, seed: int = 0
 ) -> InputSpectrum:
     """Measure the spectrum of a data set's inputs and the strength of its target's direction."""
-    # Time O(n d^2 + d^3), memory O(d^2) and one chunk.
+    # Time O(n d² + d³), memory O(d²) and one chunk.
     stream = from_arrays(data.X, data.y) if isinstance(data, Dataset) else data
     classes = _classes(data)
     name = name or str(getattr(data, "name", "data"))
@@ -145,7 +145,7 @@ def _covariance(sums: ReadoutMoments) -> np.ndarray:
 
 
 def _strengths(sums: ReadoutMoments, covariance: np.ndarray) -> np.ndarray:
-    # lambda_0 = w^T Sigma w / (|w|^2 tr Sigma)
+    # lambda_0 = w^T Sigma w / (|w|² tr Sigma)
     weights = sums.solve().coefficients
     along = np.einsum("ic,ij,jc->c", weights, covariance, weights, optimize=True)
     size = np.sum(weights**2, axis=0)
@@ -182,7 +182,7 @@ def _features(
     explained = 1 - explained
     strength = _strengths(total, covariance)
     errors = _jackknife(folds, lambda sums: np.log(_strengths(sums, _covariance(sums))))
-    # <y, K_0, y> = |Cov(x, y)|^2 / tr Sigma, less what noise adds: tr Sigma var(y) / n
+    # <y, K_0, y> = |Cov(x, y)|² / tr Sigma, less what noise adds: tr Sigma var(y) / n
     linear = np.maximum(np.sum(w * cross, axis=0), 1e-300)
     square = np.sum(cross**2, axis=0) - trace * np.maximum(variance - linear, 0) / n
     aligned = np.clip(square / trace / linear, strength, 1.0)
@@ -233,7 +233,7 @@ def _tail(eigenvalues: np.ndarray, rows: int, seed: int) -> tuple[TailFit | None
     if count < MINIMUM_TAIL:
         return None, f"{count} eigenvalues are too few to tell ({MINIMUM_TAIL} are needed)"
     ratio = count / rows
-    # Of white inputs sampled eigenvalues lie between (1 - sqrt(d/n))^2 and (1 + sqrt(d/n))^2.
+    # Of white inputs sampled eigenvalues lie between (1 - sqrt(d/n))² and (1 + sqrt(d/n))^2.
     noise = ((1 + math.sqrt(ratio)) / (1 - math.sqrt(ratio))) ** 2 if ratio < 1 else math.inf
     try:
         tail = fit_tail(eigenvalues[:count], seed=seed)

@@ -20,7 +20,7 @@ class FeatureStrength:
     """How strong the linear part of one target is in the inputs."""
 
     label: str  # class, or the name of the target
-    strength: float  # w^T Sigma w / (|w|^2 tr Sigma) of the ridge's direction w: lambda_0
+    strength: float  # w^T Sigma w / (|w|² tr Sigma) of the ridge's direction w: lambda_0
     error: float | None  # of its logarithm, by leaving out fifths of the rows
     alignment: float  # <y, K_0, y> / <y, y> of the linear part, tr K_0 = 1
     explained: float  # share of the target's variance that is linear, rows left out
@@ -36,7 +36,7 @@ class InputSpectrum:
     """Spectrum of a data set's inputs as the theory of scaling needs it."""
 
     # A neuron with the prior w ~ N(0, I / tr Sigma) reaches the unit feature w_* . x at the cost 1 / (2
-    # lambda_0), lambda_0 = w_*^T Sigma w_* / (|w_*|^2 tr Sigma), which is 1/d for white inputs.
+    # lambda_0), lambda_0 = w_*^T Sigma w_* / (|w_*|² tr Sigma), which is 1/d for white inputs.
 
     name: str
     n_rows: int  # measured
@@ -68,7 +68,7 @@ class InputSpectrum:
     @property
     def effective_dimension(self) -> float:
         """Number of equal directions that would spread as much, free of the noise of few rows."""
-        # d_eff = (tr S)^2 / tr S^2, where E tr S^2 = tr Sigma^2 + (tr Sigma)^2 / n
+        # d_eff = (tr S)² / tr S², where E tr S² = tr Sigma² + (tr Sigma)² / n
         second = float(np.sum(self.eigenvalues**2)) - 1 / self.n_rows
         return min(float(self.n_columns), 1 / max(second, 1 / self.n_columns))
 

@@ -39,7 +39,7 @@ def power(symbol: str) -> str:
 
 
 def power_text(form: LinearForm) -> str:
-    """Write d to a linear form as a product of powers: (N_1 N_2 d)^(1/3), sqrt(N_1^3 / d^2)."""
+    """Write d to a linear form as a product of powers: (N_1 N_2 d)^(1/3), sqrt(N_1³ / d²)."""
     sizes = {power(symbol): slope for symbol, slope in form.coefficients}
     alone = LinearForm.of(form.constant)
     for symbol in sorted(form.symbols):

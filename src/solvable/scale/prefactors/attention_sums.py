@@ -29,7 +29,7 @@ LARGEST_SCALE = 30.0
 class AttentionBlock:
     """Softmax attention of H heads over L tokens of dimension d."""
 
-    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, entries of A from N(0, 1/d^2), w from
+    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, entries of A from N(0, 1/d²), w from
     # N(0, I/(H d)); target y = L^-1 sum_ab x_a1 x_b2 x_b3.
 
     dimension: float
@@ -39,12 +39,12 @@ class AttentionBlock:
     @property
     def kernel(self) -> float:
         """K(X, X) under the prior of many dimensions."""
-        # a token gets E pi_b^2 = 1 + L E p^2 - 1/L of the attention, with L E p^2 = 1 - tau(1)
+        # a token gets E pi_b² = 1 + L E p² - 1/L of the attention, with L E p² = 1 - tau(1)
         return 2 - 1 / self.context - softmax_response(1.0, self.context)
 
     def overlap(self, strength: np.ndarray, rest: float = 1.0) -> np.ndarray:
         """<f, y> sqrt(L) / w_3 of a head with A_12 = mu, its other entries scaled by sqrt(r)."""
-        # Row a has the scores mu x_a1 x_b2 + sqrt(r) g_ab, s xi_b in law with s^2 = mu^2 x_a1^2 + r;
+        # Row a has the scores mu x_a1 x_b2 + sqrt(r) g_ab, s xi_b in law with s² = mu² x_a1² + r;
         # the mean of x_b2 under their softmax is (mu x_a1 / s) tau_L(s), tau the response of xi.
         x, chance = gaussian_quadrature(24)
         strength = np.asarray(strength, dtype=np.float64)
@@ -60,7 +60,7 @@ class AttentionBlock:
     def optimum(self, kind: Kind, alignment: float, *, frozen: bool, one_route: bool) -> Optimum:
         """Least energy of a pattern; ``alignment`` is alpha^2."""
         d, heads = self.dimension, self.heads
-        # <y, K, y> = (E c(A_12)^2 + E c(A_13)^2) / (L d)
+        # <y, K, y> = (E c(A_12)² + E c(A_13)²) / (L d)
         alignment = alignment * self.context * d
         half = self.around(0.0, d**-2)
         if kind == "GP":

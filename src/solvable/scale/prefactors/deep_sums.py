@@ -136,7 +136,7 @@ class SecondLayer:
         return np.asarray(smoothed(self.activations[1], means, noise) @ _mode(self.degree))
 
     def around(self, mean: float, shape: np.ndarray, variance: float, rest: float = 1.0) -> float:
-        """E C(a)^2 of strengths a with this mean and variance along a shape."""
+        """E C(a)² of strengths a with this mean and variance along a shape."""
         z, chance = _strengths(float(variance * (_line()[1] @ shape**2)) > 0.1, mean == 0)
         strengths = mean + sqrt(variance) * z
         return float(chance @ self.response(strengths[:, None] * shape, rest) ** 2)
@@ -161,7 +161,7 @@ class SecondLayer:
         last = self.degrees.index(self.degree)
         # claim ii: the products of degree m all gain the same factor
         grown = float(left[last, last] / self.moments()[last, last])
-        # Overlaps with He_1 and He_3 of one random function are correlated, as |x|^2 fluctuates; the
+        # Overlaps with He_1 and He_3 of one random function are correlated, as |x|² fluctuates; the
         # eigenfunctions are what is left of each after those of lower degree.
         shapes, kernel = {}, {}
         for at, j in enumerate(self.features):
@@ -186,7 +186,7 @@ class SecondLayer:
         for at, (j, size) in enumerate(zip(self.features, sizes, strict=True)):
             shapes[j] = rest[at] @ self.modes + share * float(size) * spike
             kernel[j] = float(rest[at, at]) + share * float(size) ** 2
-        # the second layer's prior follows the spike: kappa_1^2 c^2 M / N_1 for few neurons
+        # the second layer's prior follows the spike: kappa_1² c² M / N_1 for few neurons
         lazy = prior.lazy + self.around(0.0, spike, share)
         cost = neurons * self.first.cost(u, r)
         return Features(shapes, kernel, lazy, cost, LayerNumbers(kind, 1, neurons, u, r))

@@ -62,7 +62,7 @@ def lazy_alignment(activations: tuple[str, ...], degree: int, dimension: float) 
         at_near, at_far = (lazy_alignment(activations, degree, d) * d**degree for d in (near, far))
         limit = 2 * at_near - at_far
         return float((limit + (at_near - limit) * near / dimension) / dimension**degree)
-    # |x|^2 = rho d; He_m(sqrt(rho d) xi_1) = sum_k a_k(rho) Y_k(xi) over spherical harmonics, and K is
+    # |x|² = rho d; He_m(sqrt(rho d) xi_1) = sum_k a_k(rho) Y_k(xi) over spherical harmonics, and K is
     # diagonal in them: <y, K, y> = E_(rho, rho') sum_k a_k(rho) a_k(rho') lambda_k(rho, rho').
     rho, chance = _radial_law(dimension)
     series = _kernel_series(activations, rho, degree + 24)
@@ -114,7 +114,7 @@ def _moment(power: int, k: int, dimension: float) -> float:
     if power < k or (power - k) % 2:
         return 0.0
     half = (dimension - 1) / 2
-    # Rodrigues: j! / (j - k)! / (2^k (half)_k) E[tau^(j - k) (1 - tau^2)^k]
+    # Rodrigues: j! / (j - k)! / (2^k (half)_k) E[tau^(j - k) (1 - tau²)^k]
     chosen = (
         lgamma(power + 1) - lgamma(power - k + 1) - k * log(2) - lgamma(half + k) + lgamma(half)
     )

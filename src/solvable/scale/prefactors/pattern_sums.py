@@ -30,7 +30,7 @@ class Sizes:
 
     dimension: float
     widths: tuple[float, ...]
-    # alpha^2 chi / sigma_a^2, times the number of patches
+    # alpha² chi / sigma_a², times the number of patches
     alignment: float
     # whether the weights of a specialised neuron off the target keep the size that they have in the prior
     frozen: bool = False
@@ -61,7 +61,7 @@ class Optimum:
 
 def best_neurons(each: float, lazy: float, gain: float, alignment: float, most: float) -> float:
     """M in [1, most] that minimises M each + alignment / (2 (lazy + M gain))."""
-    # each = alignment gain / (2 (lazy + M gain)^2)
+    # each = alignment gain / (2 (lazy + M gain)²)
     if each <= 0:
         return most
     wanted = (sqrt(alignment * gain / (2 * each)) - lazy) / gain if gain > 0 else 1.0
@@ -119,18 +119,18 @@ class FirstLayer:
 
     def cost(self, u: float, r: float) -> float:
         """Divergence from the prior of a neuron of mean u w_*, its other weights shrunk by sqrt(r)."""
-        # d omega^2 / 2, omega^2 = u^2 + r - 1 - ln r, up to the one direction that is not shrunk
+        # d omega² / 2, omega² = u² + r - 1 - ln r, up to the one direction that is not shrunk
         return float(self.dimension * u * u + (self.dimension - 1) * (r - 1 - log(r))) / 2
 
     def squared(self, u: float, r: float) -> float:
-        """E c^2 of such a neuron, which fluctuates about its mean as the prior does."""
+        """E c² of such a neuron, which fluctuates about its mean as the prior does."""
         z, chance = gaussian_quadrature(16)
         near, share = perpendicular_law(self.dimension, 24)
         places = u + z / sqrt(self.dimension)
         return float(chance @ self.overlap.value(places[:, None], r * near[None, :]) ** 2 @ share)
 
     def diffuse(self, gain: float = 1.0) -> float:
-        """E c^2 of neurons from the prior whose part along the target has D times its variance."""
+        """E c² of neurons from the prior whose part along the target has D times its variance."""
         if self.overlap.target == "hermite":
             degree = self.overlap.degree
             moments = mode_moments(self.activation, (degree,), self.dimension, gain)

@@ -290,7 +290,7 @@ def tie_of(found: Scaling) -> Tie | None:
         return None
     try:
         return break_tie(found.network)
-    except InvalidParameter:  # at d = 10^6 a size is beyond what can be computed with
+    except InvalidParameter:  # at d = 10⁶ a size is beyond what can be computed with
         return None
 
 

@@ -59,7 +59,7 @@ def test_state_evolution_of_the_table(channel, rho, ratio, error):
 
 
 def test_hardmax_limit_by_accepted_posterior_draws():
-    """Check 12: .369 in the note; by closed forms .3742, and by 4e5 drawn labels the same."""
+    """Check 12: 0.369 in the note; by closed forms 0.3742, and by 4e5 drawn labels the same."""
     channel = HardmaxAttention(2, 0.0, 1.5)
     error = float(limit(0.5, channel, 0.3))
     assert error == pytest.approx(0.369, abs=0.015)
@@ -67,7 +67,7 @@ def test_hardmax_limit_by_accepted_posterior_draws():
     omega = np.sqrt(v * (1.5 - error)) * rng.standard_normal((400_000, 3))
     h = omega + np.sqrt(v * error) * rng.standard_normal(omega.shape)
     g = channel.messages(channel.sample(h, rng))(omega, np.diag(v) * error).values
-    # E (h - omega) g, of draws, in place of v E g^2: an estimate of its own
+    # E (h - omega) g, of draws, in place of v E g²: an estimate of its own
     told = np.sum((h - omega) * g, axis=1) / error
     informed = 2 * 0.3 * told.mean()
     signal = SymmetricSignal(marchenko_pastur(0.5))
@@ -82,14 +82,14 @@ def errors(seeds, **setting):
 
 @pytest.mark.slow
 def test_softmax_by_message_passing():
-    """Check 11, second half: d = 240, T = 2, .392 +- .03."""
+    """Check 11, second half: d = 240, T = 2, 0.392 +- 0.03."""
     found = errors(1, dimension=240, sample_ratio=0.1)
     assert found[0]["matrix_error"] == pytest.approx(0.392, abs=0.03)
 
 
 @pytest.mark.slow
 def test_hardmax_by_message_passing():
-    """Check 12: d = 200, T = 2, .369 +- .015."""
+    """Check 12: d = 200, T = 2, 0.369 +- 0.015."""
     found = errors(2, dimension=200, sample_ratio=0.3, activation="hardmax")
     assert np.mean([one["matrix_error"] for one in found]) == pytest.approx(0.369, abs=0.015)
 

@@ -70,7 +70,7 @@ def soft_thresholder(regularisation):
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = int(np.count_nonzero(values > 2 * regularisation))
         shrunk, part = values[:kept] - 2 * regularisation, vectors[:, :kept]
-        # Sigma = 2 A / Sigma^, A the degrees of freedom over d^2
+        # Sigma = 2 A / Sigma^, A the degrees of freedom over d²
         response = 2 * degrees_of_freedom(values, shrunk) / len(b) ** 2 / precision
         return (part * (shrunk / precision)) @ part.T, np.array([[response]])
 

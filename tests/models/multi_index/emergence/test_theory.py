@@ -128,7 +128,7 @@ def test_overlaps_of_starts_have_the_law_of_a_random_direction():
     from scipy.stats import beta, kstest
 
     overlaps = draw_overlaps(20, 6, 40, 50, random_stream("overlaps"))
-    # s^2 of a uniform direction is Beta(1/2, (d - 1)/2)
+    # s² of a uniform direction is Beta(1/2, (d - 1)/2)
     assert kstest(overlaps[:, :, 2].ravel(), beta(0.5, 9.5).cdf).pvalue > 0.01
     assert draw_overlaps(6, 6, 4, 2, random_stream("all")).sum(axis=2) == pytest.approx(1)
 

@@ -117,7 +117,7 @@ def test_a_link_of_exponent_two_needs_the_square_of_the_label():
         error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
         off = np.abs(found[label_map] - system.predict(parameters)["squared_overlap"])
         assert (off < 0.03 + 3.5 * error).all(), (label_map, off, error)
-    # Check 5.14: .17 .06 .08 .03 against .977 .944 .905 .830
+    # Check 5.14: 0.17 0.06 0.08 0.03 against 0.977 0.944 0.905 0.830
     assert found["identity"].max() < 0.3
     assert found["square"].min() > 0.75
 

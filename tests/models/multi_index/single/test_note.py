@@ -36,7 +36,7 @@ ABS = channel_of("abs", 0.0)
         ("abs", 0.1, False, 0.6043),
         ("cos(2*z)", 0.05, False, 1.7558),
         ("z**2", 0.5, False, 0.5780),
-        # The note has 1.0119, an integral that was cut at labels of 30: E[G^2] gains 2 % beyond.
+        # The note has 1.0119, an integral that was cut at labels of 30: E[G²] gains 2 % beyond.
         ("he4", 0.25, True, 0.98813),
     ],
 )

@@ -61,7 +61,7 @@ def test_bad_parameters_are_refused(values, words):
 def test_a_label_of_generative_exponent_above_two_is_refused():
     from scipy.optimize import brentq
 
-    # E[(z^2 - 1) s] = 0 for s = 1 between 0.5 and b, -1 elsewhere
+    # E[(z² - 1) s] = 0 for s = 1 between 0.5 and b, -1 elsewhere
     b = brentq(lambda z: 0.5 * np.exp(-0.125) - z * np.exp(-(z**2) / 2), 1.2, 4.0)
     for estimator in ESTIMATORS:
         with pytest.raises(ValidationError, match=r"generative exponent|no second-order"):

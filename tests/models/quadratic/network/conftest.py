@@ -17,10 +17,10 @@ def objective_at(
     regularisation,
 ):
     """Scalar function whose saddle point, max over B and min over delta, is the trained network."""
-    # Phi(B, delta) = 2 alpha B delta + B Delta / 2 delta - B^2 + (B / delta) (Q* - J(delta, b)) with
-    # b = lambda delta / 2 B and J(delta, b) = int_b (x - b)^2 mu_delta. Derived by a Gaussian
+    # Phi(B, delta) = 2 alpha B delta + B Delta / 2 delta - B² + (B / delta) (Q* - J(delta, b)) with
+    # b = lambda delta / 2 B and J(delta, b) = int_b (x - b)² mu_delta. Derived by a Gaussian
     # comparison; its stationarity is the system of 2505.17958. Convex in delta and concave in B: it
-    # is a minimum over S of a function jointly convex in (S, delta) and, up to -B^2, linear in B.
+    # is a minimum over S of a function jointly convex in (S, delta) and, up to -B², linear in B.
     measure = as_measure(target)
     threshold = regularisation * effective_noise / (2 * residual_norm)
     second = truncated_moments(SpectralLaw(measure, noise=effective_noise), threshold).second[0]

@@ -59,7 +59,7 @@ def test_perfect_from_the_number_of_parameters_on():
 
 
 def test_atoms_with_many_samples():
-    # Two well separated atoms: the error is that of the free parameters, delta^2 (1 - sum w^2).
+    # Two well separated atoms: the error is that of the free parameters, delta² (1 - sum w²).
     weights = np.array([0.3, 0.7])
     state = bayes_optimal(discrete(np.array([0.0, 5.0]), weights), sample_ratio=50, label_noise=0.5)
     free = 1 - np.sum(weights**2)

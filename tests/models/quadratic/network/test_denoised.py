@@ -57,7 +57,7 @@ def test_large_dimensions_are_an_integral(penalty):
 
 
 def test_noise_far_above_the_target_leaves_what_smoothing_does():
-    """delta^2 / d, whatever the nodes of the law: the noise is a thousand times the target."""
+    """delta² / d, whatever the nodes of the law: the noise is a thousand times the target."""
     parameters = QuadraticParameters(
         target="power-law",
         dimension=1200,

@@ -74,7 +74,7 @@ def test_errors_of_chosen_features():
 )
 def test_best_regularisation_has_the_mean_shrinkage_of_the_denoiser(target, ratio, label_noise):
     best = optimal_regularisation(target, sample_ratio=ratio, label_noise=label_noise)
-    # int_b (b - 2 delta^2 h(x)) mu(dx) = 0
+    # int_b (b - 2 delta² h(x)) mu(dx) = 0
     _, points, weights = tail_rule(best.law, np.array([best.threshold]))
     shrinkage = float(weights @ (2 * (points.x - points.u))) / float(weights.sum())
     assert shrinkage == pytest.approx(best.threshold, rel=1e-3)

@@ -43,12 +43,12 @@ def test_the_excess_of_pure_noise_is_known():
     x = np.array([-1.2, 0.0, 0.7, 1.9])
     wanted = 0.25 - np.arccos(x / 2) / (2 * np.pi)
     np.testing.assert_allclose([mass_at(law, one) for one in x], wanted, atol=1e-10)
-    # E tr Z^2 / d = 1 + 1/d, of which the limit has the 1.
+    # E tr Z² / d = 1 + 1/d, of which the limit has the 1.
     assert _functionals(law, -20.0).excess == pytest.approx(1.0, abs=1e-6)
 
 
 def test_the_excess_of_a_random_target_is_known():
-    """E tr S^2 / d = 1 + k + 1/d, and noise adds its own."""
+    """E tr S² / d = 1 + k + 1/d, and noise adds its own."""
     law = SpectralLaw(marchenko_pastur(0.3), noise=0.8)
     assert _functionals(law, -20.0).excess == pytest.approx(1 + 0.8**2, rel=1e-5)
 
@@ -127,7 +127,7 @@ def test_shift_of_the_saddle_point_by_a_second_way(saddle_objective, target, rat
     curvature[1, 0] = curvature[0, 1]
     moved = -np.linalg.solve(curvature, gradient(1.0) - gradient(0.0))
     assert found.matrix_error == pytest.approx(4 * ratio * width * moved[1], rel=2e-2)
-    # The training error is B^2 / alpha; the code takes it from the leverage of a sample.
+    # The training error is B² / alpha; the code takes it from the leverage of a sample.
     assert found.train_error == pytest.approx(2 * size * moved[0] / ratio, rel=2e-2)
 
 
@@ -146,7 +146,7 @@ def test_the_rank_by_a_second_way(target, ratio, penalty):
         law = SpectralLaw(target, noise=noise * (1 + scale))
         return float(truncated_moments(law, b * (1 + shift)).mass[0])
 
-    # R + Delta/2 = 2 alpha delta^2, E_train = delta^2 (1/epsilon)^2 / 4 alpha, 1/epsilon = lambda / b
+    # R + Delta/2 = 2 alpha delta², E_train = delta² (1/epsilon)² / 4 alpha, 1/epsilon = lambda / b
     by_noise = found.matrix_error / (4 * ratio * noise)
     by_threshold = b * (by_noise / noise - found.train_error / (2 * state.train_error))
     along = (rank(step, 0) - rank(-step, 0)) / (2 * step * noise)
@@ -204,7 +204,7 @@ def compared(state, found, correction, d):
     limit = np.array([getattr(state, name) for name in names])
     first = np.array([getattr(correction, name) for name in names]) / d
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    # What is left is of second order: the square of the first, and 1/d^2, some five times.
+    # What is left is of second order: the square of the first, and 1/d², some five times.
     left = np.abs(found.mean(axis=0) - limit - first)
     np.testing.assert_array_less(left, 4 * error + 5 * (first**2 / limit + limit / d**2))
     # A rank may be the same in all draws.

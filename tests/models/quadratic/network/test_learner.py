@@ -109,7 +109,7 @@ def test_memory_is_that_of_blocks_of_rows(whiten):
     model.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # Two blocks of 2048 rows, and nine states of 2n + d^2 numbers to extrapolate from; one matrix
+    # Two blocks of 2048 rows, and nine states of 2n + d² numbers to extrapolate from; one matrix
     # per sample would be 120 MB, a second copy of the samples 2.4.
     blocks, states = 3 * 2048 * 50 * 8, 2 * 9 * (2 * 6000 + 50**2) * 8
     assert peak < blocks + states

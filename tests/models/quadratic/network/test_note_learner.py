@@ -54,7 +54,7 @@ def assert_optimal(found):
 
 @pytest.mark.slow
 def test_marchenko_pastur():
-    # Check 6: theory .3469, above it the bias 2.5/d of rank-one measurements.
+    # Check 6: theory 0.3469, above it the bias 2.5/d of rank-one measurements.
     errors, trains, ranks = [], [], []
     for seed in range(4):
         sensing, labels, target = marchenko_pastur_problem(100, 0.5, seed)
@@ -82,7 +82,7 @@ def test_marchenko_pastur_by_the_reference_solver():
 
 @pytest.mark.slow
 def test_gaussian_control():
-    # Check 7: theory .685, without the bias of rank-one measurements.
+    # Check 7: theory 0.685, without the bias of rank-one measurements.
     errors = []
     for seed in range(6):
         control = GaussianSensing(320, 40, seed=seed)
@@ -95,8 +95,8 @@ def test_gaussian_control():
 
 @pytest.mark.slow
 def test_power_law():
-    # Check 8; theory: R = .0948, rank 17.1, top three 5.55, 2.53, 1.53. Over 4 seeds the standard
-    # error of the first eigenvalue is .035, more than half the tolerance; over 16 it is .018.
+    # Check 8; theory: R = 0.0948, rank 17.1, top three 5.55, 2.53, 1.53. Over 4 seeds the standard
+    # error of the first eigenvalue is 0.035, more than half the tolerance; over 16 it is 0.018.
     errors, ranks, tops = [], [], []
     for seed in range(16):
         sensing, labels, target = power_law_problem(60, 7200, seed)
@@ -113,7 +113,7 @@ def test_power_law():
 @pytest.mark.slow
 @pytest.mark.parametrize(("ratio", "recovered"), [(0.2, False), (0.28, True)])
 def test_perfect_recovery(ratio, recovered):
-    # Check 10: the threshold is at .2556.
+    # Check 10: the threshold is at 0.2556.
     sensing, labels, target = marchenko_pastur_problem(60, ratio, 0, noise=0.0)
     found = solve_fista(sensing, labels, 1e-3, tolerance=1e-3)
     assert error(found, target) < 1e-3 if recovered else error(found, target) > 0.04
@@ -126,7 +126,7 @@ def test_perfect_recovery(ratio, recovered):
 )
 def test_gcv_is_the_test_error(n, penalty, bound, beyond):
     # Check 15 asks for the bound seed by seed, and at n = 2000 has it. From n - df free residuals
-    # any prediction scatters by sqrt(2/(n - df)): .017 at n = 7200, where the bound is 1.8 of these
+    # any prediction scatters by sqrt(2/(n - df)): 0.017 at n = 7200, where the bound is 1.8 of these
     # deviations and 7 % of seeds lie beyond by chance, 5 of 24 at most in 99 of 100 cases.
     ratios, deviations = [], []
     for seed in range(24):
@@ -184,7 +184,7 @@ class Counted:
 @pytest.mark.slow
 @pytest.mark.parametrize(("penalty", "least"), [(1.0, 5.0), (0.05, 3.5)])
 def test_work_to_the_same_minimiser(penalty, least):
-    # Five times less is asked, penalty not said; at .05 it is 3.9 to 4.3 over three seeds. At 1,
+    # Five times less is asked, penalty not said; at 0.05 it is 3.9 to 4.3 over three seeds. At 1,
     # half of the reference's work is the power iterations for its step.
     sensing, labels, _ = power_law_problem(100, 5000, 0)
     exact = solve_fista(sensing, labels, penalty, tolerance=1e-10).matrix
@@ -254,7 +254,7 @@ def test_table_2_of_experiments(n, penalty, expected, spread, rank):
 
 @pytest.mark.slow
 def test_published_error_at_400_dimensions():
-    # arXiv:2606.28242, full width: R = .01453 by their L-BFGS in single precision. Two per cent.
+    # arXiv:2606.28242, full width: R = 0.01453 by their L-BFGS in single precision. Two per cent.
     sensing, labels, target = power_law_problem(400, 160_000, 0, exponent=1.25, noise=0.1)
     found = solve_amp(sensing, labels, 0.1, tolerance=1e-5)
     assert found.converged

@@ -59,7 +59,7 @@ TALK = [
     (0.2, 0.6853, 0.00035, 0.404),
     (0.3, 1.0326, 0.00674, 0.525),
     (0.5, 0.3469, 0.09118, 0.567),
-    # The note has .1163 and .3404 here: see the next test.
+    # The note has 0.1163 and 0.3404 here: see the next test.
     (1.0, 0.11244, 0.33649, 0.582),
 ]
 
@@ -78,7 +78,7 @@ def test_curve_of_the_talk():
 
 
 def test_last_point_of_the_curve_against_matrices():
-    # Which of .1124 and .1163 solves the equations at sample ratio 1: matrices of one large draw,
+    # Which of 0.1124 and 0.1163 solves the equations at sample ratio 1: matrices of one large draw,
     # with no spectral law in between. A = <S-hat, Z> / (2 delta d).
     rng = np.random.default_rng(3)
     d = 600
@@ -108,7 +108,7 @@ def test_last_point_of_the_curve_against_matrices():
 @pytest.mark.slow
 def test_last_point_of_the_curve_against_large_networks():
     # The error of samples exceeds the theory's by a share near 3 / d: at d = 300 three networks, each
-    # with a scatter of 1 %, tell .1124 (plus 1 %) from .1163.
+    # with a scatter of 1 %, tell 0.1124 (plus 1 %) from 0.1163.
     from solvable.arrays import ArraySource
     from solvable.models.quadratic.network.amp import solve_amp
     from solvable.models.quadratic.network.sensing import SampleSensing
@@ -190,7 +190,7 @@ def test_perfect_recovery():
     values = {0.01: 0.0231, 0.05: 0.0920, 0.1: 0.1576, 0.2: 0.2556, 0.5: 0.4222, 0.8: 0.4892}
     for fraction, ratio in values.items():
         assert perfect_recovery_threshold(fraction) == pytest.approx(ratio, abs=1e-4)
-    # The note has .0879 at .2; matrices as in test_last_point_of_the_curve give .0890.
+    # The note has 0.0879 at 0.2; matrices as in test_last_point_of_the_curve give 0.0890.
     quoted = [(0.15, 0.3061), (0.2, 0.08886), (0.24, 0.00734)]
     for ratio, error in quoted:
         state = solve_quadratic(
@@ -209,7 +209,7 @@ def test_perfect_recovery():
         (0.2, 0.5, 0.2758, 5.71),
         (0.2, 0.1, 0.2946, 1.27),
         (0.05, 0.5, 0.2569, 19.8),
-        # The note has .3460 and 2.16: atoms in place of the law, whose density is infinite at 0.
+        # The note has 0.3460 and 2.16: atoms in place of the law, whose density is infinite at 0.
         (1.0, 0.5, 0.34466, 2.219),
     ],
 )

@@ -117,7 +117,7 @@ def test_any_problem_is_solved(values, ratio, label_noise, penalty):
 
 
 def test_units():
-    # S -> c S, labels -> c labels: the noise variance with c^2 and the penalty with c.
+    # S -> c S, labels -> c labels: the noise variance with c² and the penalty with c.
     for scale in (0.01, 300.0):
         plain = solve_quadratic(
             np.array([0.0, 1.0, 2.0]), sample_ratio=0.4, label_noise=0.5, regularisation=0.1

@@ -97,7 +97,7 @@ def test_errors_of_an_estimate(target):
 
 
 def test_excess_risk_in_the_labels_is_twice_the_error(target):
-    """E (f - f*)^2 = 2 R on fresh inputs: the convention that papers differ in."""
+    """E (f - f*)² = 2 R on fresh inputs: the convention that papers differ in."""
     n = 40_000
     shift = np.eye(target.dimension) * 0.3
     shift[0, 1] = shift[1, 0] = 1.0

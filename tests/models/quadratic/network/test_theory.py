@@ -25,7 +25,7 @@ def test_parametric_and_solved_agree():
 
 
 def test_a_target_of_nothing_in_closed_form():
-    # Half a semicircle above 0: R = delta^2 / 2 and A = 1/4.
+    # Half a semicircle above 0: R = delta² / 2 and A = 1/4.
     for ratio in (0.3, 0.5, 4.0):
         state = solve_quadratic(
             np.zeros(3), sample_ratio=ratio, label_noise=0.5, regularisation=0.0

@@ -40,7 +40,7 @@ def test_tables_of_the_authors(beta, rho, noise, alpha, published):
 
 
 def test_message_passing_at_sixty_rows():
-    """Check 9: .3245 within .05 at d = 60, three runs."""
+    """Check 9: 0.3245 within 0.05 at d = 60, three runs."""
     parameters = BilinearParameters(sample_ratio=0.4, rank_ratio=0.2, noise=0.1, dimension=60)
     runs = [measure(parameters, random_stream("check 9", i))["matrix_error"] for i in range(3)]
     assert float(predict(parameters)["matrix_error"]) == pytest.approx(0.3245, abs=1e-4)
@@ -59,7 +59,7 @@ def test_recovery_is_where_the_degrees_of_freedom_are():
 
 @pytest.mark.parametrize("noise", [0.05, 1.0])
 def test_many_factors_are_no_structure(noise):
-    """rho -> infinity: vectorised ridge at its optimum, .821699 at alpha = .2 and Delta = .1."""
+    """rho -> infinity: vectorised ridge at its optimum, 0.821699 at alpha = 0.2 and Delta = 0.1."""
     assert float(ridge_error(0.2, 0.1)) == pytest.approx(0.821699, abs=1e-6)
     alpha = np.array([0.1, 0.6, 1.0, 3.0])
     assert error(2.0, 1e6, noise, alpha) == pytest.approx(ridge_error(alpha, noise), rel=1e-5)
@@ -68,7 +68,7 @@ def test_many_factors_are_no_structure(noise):
 
 @pytest.mark.parametrize(("rho", "alpha", "noise"), [(0.2, 0.3, 0.1), (1.0, 0.5, 0.1)])
 def test_a_long_matrix(rho, alpha, noise):
-    """beta -> infinity, note 3.2: .12895 and .36820 there, .12923 and .36920 at beta = 1000."""
+    """beta -> infinity, note 3.2: 0.12895 and 0.36820 there, 0.12923 and 0.36920 at beta = 1000."""
     q = 0.5
     for _ in range(500):
         D = (1 + noise - q) / alpha

@@ -68,7 +68,7 @@ def test_finds_both_signs_and_predicts():
     assert overlaps[1, 1] > RECOVERED
     np.testing.assert_allclose(fitted.directions_.T @ fitted.directions_, np.eye(2), atol=1e-10)
     fresh, labels = gaussian_problem(seed=1)
-    # 1 - sum lambda^2 c^4 with c^2 of about 0.95 is 0.1.
+    # 1 - sum lambda² c⁴ with c² of about 0.95 is 0.1.
     assert fitted.score(fresh, labels) > 0.8
     assert fitted.n_features_in_ == 40
     assert fitted.route_ == "dense"

@@ -50,7 +50,7 @@ def test_rotation_inside_the_block_gives_eigenvectors_one_by_one():
 
 @pytest.mark.slow
 def test_first_vectors_of_the_block_are_not_the_leading_ones():
-    """At D = 820 and n = 16 D the note (6.6) has .598 exact, .553 after 15 passes, .593 rotated."""
+    """At D = 820 and n = 16 D the note (6.6) has 0.598 exact, 0.553 after 15 passes, 0.593 rotated."""
     found = []
     for seed in range(3):
         target = HierarchicalTarget(
@@ -139,13 +139,13 @@ def test_published_choices_of_the_system_lose_features():
 
 @pytest.mark.slow
 def test_a_published_row():
-    """d = 120, 11 features, n = 157,744: .297 and .281 in the committed rows of two seeds."""
+    """d = 120, 11 features, n = 157,744: 0.297 and 0.281 in the committed rows of two seeds."""
     default, modulus, published = overlaps_of_choices(
         0, dimension=120, features=11, decay=0.4, samples=157_744, correction="none"
     )
-    # .324 here: their index saturates the readout more, and their signs are random.
+    # 0.324 here: their index saturates the readout more, and their signs are random.
     assert published == pytest.approx(0.29, abs=0.05)
-    # Converged .408: three negative features are still lost, which the edges find.
+    # Converged 0.408: three negative features are still lost, which the edges find.
     assert modulus > published + 0.05
     assert default > modulus + 0.02
 

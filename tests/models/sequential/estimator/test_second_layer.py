@@ -143,7 +143,7 @@ def test_shrinkage_removes_the_inflation(fitted):
     expected = np.sign(moved) * np.sqrt(np.maximum(moved**2 - 4 * layer.noise_scale**2, 0))
     np.testing.assert_allclose(2 * np.diag(shrunk.second_layer_.quadratic) / y.std(), expected)
     # theta_i = sqrt(2) lambda_i on standardised labels; the fluctuation of an eigenvalue is
-    # sqrt(E[T^2 (h^2 - 1)^2] / n), at most sqrt(60 / 4000) = 0.12.
+    # sqrt(E[T² (h² - 1)²] / n), at most sqrt(60 / 4000) = 0.12.
     strongest = 2 * np.diag(shrunk.second_layer_.quadratic)[:2] / y.std()
     assert sorted(strongest) == pytest.approx([-0.6 * np.sqrt(2), 0.8 * np.sqrt(2)], abs=0.25)
 

@@ -75,7 +75,7 @@ def test_error(
     """Squared error of the mean attention matrix, over what is not known, on fresh samples."""
     T, d, channel = parameters.tokens, parameters.dimension, parameters.channel
     if not isinstance(channel, SoftmaxAttention | HardmaxAttention):
-        # E (x^T D y)^2 over fresh tokens, exactly
+        # E (x^T D y)² over fresh tokens, exactly
         return T * (T + 1) * float(np.sum((found.estimate - S) ** 2)) / d
     sensors = TokenSensors(rng.standard_normal((TEST_SAMPLES * T, d)), T)
     spread = np.sqrt(channel.variances * max(float(found.variance[0, 0]), 0.0))

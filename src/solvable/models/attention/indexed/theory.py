@@ -12,7 +12,7 @@ from solvable.spectra.free_convolution import SpectralLaw
 
 
 def recovery_ratio(parameters: IndexedParameters) -> float | None:
-    """Samples over d^2 that recover the weights exactly; None where no number does."""
+    """Samples over d² that recover the weights exactly; None where no number does."""
     if parameters.noise or parameters.activation == "hardmax":
         return None
     rho = min(parameters.rank / parameters.dimension, 1.0)
@@ -22,11 +22,11 @@ def recovery_ratio(parameters: IndexedParameters) -> float | None:
 
 
 def bayes_test_error(parameters: IndexedParameters, error: float, noise: float) -> float:
-    """Mean square |A - E[A | samples]|^2 of a fresh sample's attention matrix without its noise."""
+    """Mean square |A - E[A | samples]|² of a fresh sample's attention matrix without its noise."""
     # Of an estimate of the weights from S + sqrt(t) G, t the noise, with this error
     T = parameters.tokens
     if parameters.activation == "linear" or error == 0:
-        # All T^2 logits: 2 E on the diagonal, E elsewhere
+        # All T² logits: 2 E on the diagonal, E elsewhere
         return T * (T + 1) * error
     skews = _skews(parameters.signal, noise)
     return T * _row_error(
@@ -38,16 +38,16 @@ def bayes_test_error(parameters: IndexedParameters, error: float, noise: float) 
 def peakedness(parameters: IndexedParameters) -> float:
     """Excess kurtosis of a diagonal index, which weights of few directions have."""
     rho = parameters.rank / parameters.dimension
-    fourth = 1 / rho + 6 + 6 * rho + rho**2  # Tr S^4 / d
+    fourth = 1 / rho + 6 + 6 * rho + rho**2  # Tr S⁴ / d
     return 12 * fourth / (parameters.dimension * (1 + rho) ** 2)
 
 
 @lru_cache(maxsize=4096)
 def _skews(signal: SymmetricSignal, noise: float) -> tuple[float, float, float]:
-    """Means of Tr F^3, Tr F D^2 and Tr D^3 over d, of an estimate F and what it leaves, D = S - F."""
+    """Means of Tr F³, Tr F D² and Tr D³ over d, of an estimate F and what it leaves, D = S - F."""
     law = SpectralLaw(signal.spectrum, noise=float(np.sqrt(noise)))
     f, u, shift = 2 * law.u - law.x, law.u, law.x - law.u
-    # (S^2)_xx in an eigenvector of S + sqrt(t) G, whose S_xx is f
+    # (S²)_xx in an eigenvector of S + sqrt(t) G, whose S_xx is f
     square = noise + u**2 - 2 * u * shift - law.height**2
     cube = signal.spectrum.node_weights @ signal.spectrum.nodes**3
     known, second = law.integrate(f**3), law.integrate(square * f)
@@ -62,7 +62,7 @@ def _row_error(
     error: float,
     skews: tuple[float, float, float],
 ) -> float:
-    # h = omega + delta, of variances v (Q - E) and v E; E |a(h) - abar(omega)|^2 with abar the mean over
+    # h = omega + delta, of variances v (Q - E) and v E; E |a(h) - abar(omega)|² with abar the mean over
     # omega + sqrt(v E) n, by two more n. At d dimensions x^T S x is skewed: the first order of an
     # Edgeworth series, third cumulants 8 Tr / sqrt(d) on the diagonal, 2 Tr / sqrt(d) of (aa, ab, ab).
     v = np.append(2.0, np.ones(tokens - 1))

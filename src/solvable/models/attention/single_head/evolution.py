@@ -51,7 +51,7 @@ class Learned(NamedTuple):
     overlap: float
     """m, Tr S S* / d."""
     norm: float
-    """q, Tr S^2 / d."""
+    """q, Tr S² / d."""
     response: float
     """Sigma, of an output to its message."""
 
@@ -94,7 +94,7 @@ class Evolution:
         law = SpectralLaw(self.target, noise=float(delta))
         _, points, weights = tail_rule(law, np.array([epsilon]))
         f = points.x - epsilon
-        # q = eta^2 <f^2>, m = eta <f (x - 2 delta^2 h)>, Sigma = 2 <f h> / Sigma^, delta^2 h = x - u
+        # q = eta² <f²>, m = eta <f (x - 2 delta² h)>, Sigma = 2 <f h> / Sigma^, delta² h = x - u
         return Learned(
             law=law,
             threshold=float(epsilon),
@@ -129,7 +129,7 @@ class Evolution:
         change = curvature @ step
         cross = output.jacobian(s).transpose(0, 2, 1) @ output.jacobian(seen)
         twice = 2 * self.sample_ratio
-        # q^ = 2 alpha E|g|^2, m^ = 2 alpha E tr dg/ds*, Sigma^ = -2 alpha E tr dg/domega
+        # q^ = 2 alpha E|g|², m^ = 2 alpha E tr dg/ds*, Sigma^ = -2 alpha E tr dg/domega
         return Seen(
             norm=twice * float(np.mean(np.sum(g**2, axis=1))),
             overlap=twice * 2 * float(np.mean(np.einsum("nij,nji->n", step, cross))),

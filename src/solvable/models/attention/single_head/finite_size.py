@@ -1,11 +1,11 @@
 """First corrections in 1/d to the limit of a trained attention head."""
 
-# As for the quadratic network all follow from the minimum Phi of the objective over d^2, by its
+# As for the quadratic network all follow from the minimum Phi of the objective over d², by its
 # derivatives: of lambda, Tr S / d; of sources h_m, h_q that add -h_m m / 2 + h_q q / 4 to the
 # objective, the overlap m and the norm q. Two things are missing from the limit. The mean spectrum of
 # S* + delta Z has another d-th part, by which J + J_1/d takes the place of J. And a sample is no
-# Gaussian matrix: exchanging one by one (Lindeberg), each changes Phi d^2 by the mean of min_z |y -
-# sigma(z)|^2 + C(z), where C is dual to
+# Gaussian matrix: exchanging one by one (Lindeberg), each changes Phi d² by the mean of min_z |y -
+# sigma(z)|² + C(z), where C is dual to
 #
 #     W(g) = g omega + g V g / 2 + w_3(g) + w_4(g)
 #
@@ -266,19 +266,19 @@ def _leverages(
     for start in range(0, len(forms), 1_024):
         rows = slice(start, start + 1_024)
         x = rotated[rows]
-        # sum_ij D_ij P_ij^2 = sum Gamma_ab Gamma_ce <x_a x_c, D x_b x_e>
+        # sum_ij D_ij P_ij² = sum Gamma_ab Gamma_ce <x_a x_c, D x_b x_e>
         pairs = (x[:, :, None] * x[:, None]).reshape(-1, T * T, x.shape[2])
         inner = (pairs @ off) @ pairs.transpose(0, 2, 1)
         gamma = forms[rows]
         found[rows] = np.einsum(
             "nab,nce,nacbe->n", gamma, gamma, inner.reshape(-1, T, T, T, T), optimize=True
         )
-    # E P_ij^2 = tr Gamma^2 off the diagonal = sum v g^2 / 2
+    # E P_ij² = tr Gamma² off the diagonal = sum v g² / 2
     return found * response / mean
 
 
 def _second_order(one: Evolution, learned: Learned, third: float, d: int, samples: int) -> float:
-    """Mean of half the squared slope of W - g omega - Sigma g^2 / 2 in the curvature of the envelope."""
+    """Mean of half the squared slope of W - g omega - Sigma g² / 2 in the curvature of the envelope."""
     output: SoftmaxOutput = one.output  # type: ignore[assignment]
     k, root = output.size, np.sqrt(output.variances)
     x = learned.law.typical_places(400)
@@ -344,7 +344,7 @@ def _pairs(output: SoftmaxOutput, matrices: np.ndarray) -> np.ndarray:
 
 
 def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, float, float]:
-    """Factors of tr Gamma^3, of its change with tokens, and of tr Gamma^4 in W."""
+    """Factors of tr Gamma³, of its change with tokens, and of tr Gamma⁴ in W."""
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
     t = learned.law.variance
     # Tr (M + theta - b)_+^2 changes by sum theta^p tau_p, tau_p = int 2 (x - b) Im g^p dx / p pi
@@ -378,7 +378,7 @@ def _whitened(
 
 
 def _envelope(one: Evolution, learned: Learned, count: int, excess: float = 0.0) -> float:
-    """Mean of min_z |y - sigma(z)|^2 + |z - omega|^2 / 2 Sigma over Gaussian indices."""
+    """Mean of min_z |y - sigma(z)|² + |z - omega|² / 2 Sigma over Gaussian indices."""
     output: Output = one.output
     points, k = gaussian_points(2 * output.size, count), output.size
     points = points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / count)).T

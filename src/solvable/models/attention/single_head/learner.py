@@ -66,7 +66,7 @@ def train_head(
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         B = flat.reshape(shape)
         s = contrasts_of(output, sensors, B @ B.T)
-        # d^-2 (sum |y - sigma|^2 + lambda d Tr S); its derivative in S is d^-2 (lambda d - sum g Phi)
+        # d^-2 (sum |y - sigma|² + lambda d Tr S); its derivative in S is d^-2 (lambda d - sum g Phi)
         value = losses(output, s, labels).sum() + regularisation * d * (flat @ flat)
         pull = sensors.adjoint(to_indices(output, forces(output, s, labels)))  # 2/d sum g Phi
         return float(value) / d**2, ((2 * regularisation * d * B - d * (pull @ B)) / d**2).ravel()

@@ -23,7 +23,7 @@ class Output(Protocol):
         """Their derivatives (n, o, k)."""
 
     def hessian(self, indices: np.ndarray, labels: np.ndarray, *, convex: bool) -> np.ndarray:
-        """Second derivative (n, k, k) of |labels - values|^2, or a matrix above it that is positive."""
+        """Second derivative (n, k, k) of |labels - values|², or a matrix above it that is positive."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def proximal(
     variance: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Minimisers of V |y - sigma(s)|^2 + |s - omega|^2 / 2 by damped Newton steps, from omega."""
+    """Minimisers of V |y - sigma(s)|² + |s - omega|² / 2 by damped Newton steps, from omega."""
     s = np.array(omega if start is None else start)
     active = np.arange(len(s))
     for _ in range(60):

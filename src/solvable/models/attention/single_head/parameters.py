@@ -15,7 +15,7 @@ class SingleHeadParameters(Parameters):
     dimension: int = Field(60, ge=20, le=10_000)
     """Number d of coordinates of a token; beyond a few hundred for `solvable theory` alone."""
     sample_ratio: float = Field(0.3, ge=0.02, le=20)
-    """Samples per squared dimension, n/d^2; a sample is a sequence of tokens and its attention matrix."""
+    """Samples per squared dimension, n/d²; a sample is a sequence of tokens and its attention matrix."""
     noise: float = Field(0.4, ge=0, le=10)
     """Variance Delta of the noise of diagonal logits; half of it off the diagonal, inside the softmax."""
     tokens: int = Field(2, ge=2, le=6)

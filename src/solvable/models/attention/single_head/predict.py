@@ -153,7 +153,7 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
 
 def _thresholds(rank_ratio: float, noise: float, contrasts: int) -> Metrics:
     """Sample ratios at which vanishing regularisation stops to interpolate, and starts to recover."""
-    # A sample tells k = (T^2 + T - 2) / 2 numbers of the matrix exactly, whatever the temperature:
+    # A sample tells k = (T² + T - 2) / 2 numbers of the matrix exactly, whatever the temperature:
     # both thresholds are those of one measurement a sample, over k.
     recovery, interpolation = None, None
     if noise == 0:

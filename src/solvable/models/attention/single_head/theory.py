@@ -22,12 +22,12 @@ class SingleHeadState:
     """Theory of a trained head: S = scale (S* + noise Z - threshold)_+."""
 
     overlap: float  # m = Tr S S* / d
-    norm: float  # q = Tr S^2 / d
+    norm: float  # q = Tr S² / d
     response: float  # Sigma, of an output to the force on it
     effective_noise: float  # delta
     threshold: float  # epsilon
     scale: float  # eta
-    matrix_error: float  # |S - S*|_F^2 / d
+    matrix_error: float  # |S - S*|_F² / d
     test_error: float  # squared distance of attention matrices on fresh samples, to clean labels
     noisy_test_error: float
     train_error: float
@@ -44,7 +44,7 @@ class SingleHeadState:
     @property
     def stable(self) -> bool:
         """Whether the fixed point is that of a minimum that is alone."""
-        # A jump of the fit is a slope without bound, and E|H P|^2 with it; a sample in a thousand is less
+        # A jump of the fit is a slope without bound, and E|H P|² with it; a sample in a thousand is less
         # than what quadrature leaves.
         return self.replicon < 1 and self.split <= 1e-3
 
@@ -57,7 +57,7 @@ def solve_output(
     evolution: Evolution, start: np.ndarray | None = None, count: int | None = None
 ) -> SingleHeadState:
     """The trained head in the limit of many dimensions, or the minimiser with another output."""
-    # argmin_S sum_mu |y_mu - sigma_beta(h_mu(S))|^2 + lambda d Tr S (arXiv:2509.24914), with
+    # argmin_S sum_mu |y_mu - sigma_beta(h_mu(S))|² + lambda d Tr S (arXiv:2509.24914), with
     # h_ab(S) = (x_a^T S x_b - delta_ab Tr S) / sqrt(d)
     count = fine_points(evolution.output.size) if count is None else count
     conjugates, learned, seen, residual = evolution.solve(start, count)
@@ -97,8 +97,8 @@ def fresh_error(
 def replicon(learned: Learned, seen: Seen) -> float:
     """Growth of the square of a small change of the fit in a step of message passing."""
     # A change of S of mean square e per dimension changes outputs by v e, messages by -H P, the matrix
-    # that the denoiser takes by 2 alpha E|H P|^2 e, and S by <D^2> / Sigma^^2 times that, with
-    # D_ij = (f_i - f_j) / (x_i - x_j), f = (x - epsilon)_+ (derived); at T = 1 it is <D^2> / 2 alpha.
+    # that the denoiser takes by 2 alpha E|H P|² e, and S by <D²> / Sigma^^2 times that, with
+    # D_ij = (f_i - f_j) / (x_i - x_j), f = (x - epsilon)_+ (derived); at T = 1 it is <D²> / 2 alpha.
     x = learned.law.typical_places(600)
     top, low = x[x > learned.threshold], x[x <= learned.threshold]
     divided = (top[:, None] - learned.threshold) / (top[:, None] - low)

@@ -52,7 +52,7 @@ def population_flow(
         mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
         mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0
         found, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
-        # 1/2 (sum a^2 - 2 sum n a K + sum n n K)
+        # 1/2 (sum a² - 2 sum n a K + sum n n K)
         loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * found), axis=1))
         return own, pulls, toward, found - others, loss
 

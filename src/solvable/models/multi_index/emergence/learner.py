@@ -17,7 +17,7 @@ from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 
 @dataclass(frozen=True)
 class Student:
-    """Trained students v_j of f(x) = sum_j |v_j|^2 sigma(<v_j, x> / |v_j|), rows of `weights`."""
+    """Trained students v_j of f(x) = sum_j |v_j|² sigma(<v_j, x> / |v_j|), rows of `weights`."""
 
     weights: np.ndarray
     escape_times: np.ndarray
@@ -47,7 +47,7 @@ def draw_student(parameters: EmergenceParameters, rng: np.random.Generator) -> n
 
 
 def captured(weights: np.ndarray, link: EvenLink, strengths: np.ndarray) -> np.ndarray:
-    """Share sum_j |v_j|^2 K(s_jp^2) / a_p of each feature that the students have."""
+    """Share sum_j |v_j|² K(s_jp²) / a_p of each feature that the students have."""
     n = np.einsum("jd,jd->j", weights, weights)
     kernel = link.kernel(weights[:, : strengths.size] ** 2 / n[:, None])
     return np.asarray(n @ kernel / strengths)

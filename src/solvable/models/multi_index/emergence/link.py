@@ -65,14 +65,14 @@ def _horner(coefficients: list[float] | tuple[float, ...], y: np.ndarray) -> np.
 
 def _he4(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     square = z * z
-    # h_4 = (z^4 - 6 z^2 + 3) / sqrt(24), h_4' = 4 (z^3 - 3 z) / sqrt(24)
+    # h_4 = (z⁴ - 6 z² + 3) / sqrt(24), h_4' = 4 (z³ - 3 z) / sqrt(24)
     scale = z.dtype.type(1 / sqrt(24))
     return ((square - 6) * square + 3) * scale, (square - 3) * z * (4 * scale)
 
 
 def _he6(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     square = z * z
-    # h_6 = (z^6 - 15 z^4 + 45 z^2 - 15) / sqrt(720)
+    # h_6 = (z⁶ - 15 z⁴ + 45 z² - 15) / sqrt(720)
     scale = z.dtype.type(1 / sqrt(720))
     value = ((square - 15) * square + 45) * square - 15
     return value * scale, ((square - 10) * square + 15) * z * (6 * scale)
@@ -130,6 +130,6 @@ def population_loss(
     mutual: np.ndarray,
 ) -> float:
     """Half the mean squared distance to the teacher, from squared overlaps (m, P) and (m, m)."""
-    # 1/2 E (f* - f)^2 with E sigma(<u, x>) sigma(<v, x>) = K(<u, v>^2), directions orthonormal
+    # 1/2 E (f* - f)² with E sigma(<u, x>) sigma(<v, x>) = K(<u, v>^2), directions orthonormal
     cross, own = norms @ link.kernel(overlaps) @ strengths, norms @ link.kernel(mutual) @ norms
     return float(0.5 * (strengths @ strengths - 2 * cross + own))

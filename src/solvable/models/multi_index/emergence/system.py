@@ -1,7 +1,7 @@
 """Features emerge one after another in online gradient descent on a shallow network.
 
 A teacher f*(x) = sum_p a_p sigma(<w_p, x>) of orthonormal directions and amplitudes a_p ~ p^-beta, its
-even link of information exponent above 2, is learned by m students f(x) = sum_j |v_j|^2
+even link of information exponent above 2, is learned by m students f(x) = sum_j |v_j|²
 sigma(<v_j, x>/|v_j|) from fresh samples, both layers at once. Each feature waits at the overlap that
 chance gave to its student, escapes sharply, and the many steps make a power law of the loss.
 """

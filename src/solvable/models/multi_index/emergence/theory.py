@@ -238,7 +238,7 @@ def _advanced(
     dimension: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared overlaps and norms a step later; stable for steps that are long for learned features."""
-    # dy/dt = 2 a s K'(s) (1 - y) - kappa (d y - 1): for K = s^k, 2 k a s^k (1 - s^2). Exact for a
+    # dy/dt = 2 a s K'(s) (1 - y) - kappa (d y - 1): for K = s^k, 2 k a s^k (1 - s²). Exact for a
     # linear equation: y + h phi(h J) f with phi(z) = (e^z - 1) / z.
     pull = link.pull(y)
     flow = 2 * a * pull * (1 - y) - kappa * (dimension * y - 1)
@@ -261,7 +261,7 @@ def _losses(
     a: np.ndarray, n: np.ndarray, captured: np.ndarray, spare: int, idle: np.ndarray
 ) -> np.ndarray:
     """Half the squared distance to the teacher from each start."""
-    # 1/2 sum_p (a^2 - 2 a n K + n^2), and the norms of students that learn nothing
+    # 1/2 sum_p (a² - 2 a n K + n²), and the norms of students that learn nothing
     own = a * a * (1 - 2 * captured) + n * n
     return np.asarray(0.5 * own.sum(axis=1) + 0.5 * spare * idle**2)
 

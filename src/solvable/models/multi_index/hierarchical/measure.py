@@ -44,7 +44,7 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
         risk = float(np.mean((found.predictions - target.clean(fresh)) ** 2))
     return {
         "squared_overlap": squared.tolist(),
-        # sum_k a_k^2 (1 - rho_k^2)
+        # sum_k a_k² (1 - rho_k²)
         "subspace_error": float(a**2 @ (1 - squared)),
         "risk": risk,
         "eigenvalues": found.eigenvalues.tolist(),

@@ -80,7 +80,7 @@ def _spectral(parameters: HierarchicalParameters, found: SpectralPrediction) -> 
 
 
 def _subspace_error(channel: AdditiveChannel, squared_overlap: np.ndarray) -> float:
-    # sum_k a_k^2 (1 - rho_k^2)
+    # sum_k a_k² (1 - rho_k²)
     return float(np.array(channel.amplitudes) ** 2 @ (1 - squared_overlap))
 
 

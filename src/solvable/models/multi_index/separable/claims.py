@@ -49,7 +49,7 @@ def thresholds_measured(point: Point) -> np.ndarray:
     model = point.setting.model
     G, weights = model.single_moment, model.channel.moments.probabilities
     q = np.clip(1 - missed, 0.0, 1.0)[:, None]
-    # 1 = alpha (1 - q) E[G^2 / (1 + q G)] (3.4) beyond the threshold 1 / E[G^2]
+    # 1 = alpha (1 - q) E[G² / (1 + q G)] (3.4) beyond the threshold 1 / E[G²]
     told = (G**2 / np.maximum(1 + q * G, 1e-6)) @ weights
     ratio = point.setting.sample_ratio * missed * told
     return np.asarray(ratio * model.weak_recovery_ratio)

@@ -68,7 +68,7 @@ def _message_passing(parameters: SingleIndexParameters) -> Metrics:
 
 
 def _linear(parameters: SingleIndexParameters) -> Metrics:
-    # rho^2 = alpha I_1 / (1 + alpha I_1), I_1 = E[m(y)^2]  (3.1)
+    # rho² = alpha I_1 / (1 + alpha I_1), I_1 = E[m(y)²]  (3.1)
     information = _ratio(parameters) * float(parameters.moments.linear_information[0])
     return {
         "squared_overlap": information / (1 + information),

@@ -1,4 +1,4 @@
-"""Closed forms of the best map of the label and of LAMP; for both alpha_c = 1 / E[E[z^2 - 1 | y]^2]."""
+"""Closed forms of the best map of the label and of LAMP; for both alpha_c = 1 / E[E[z² - 1 | y]²]."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def optimal_overlap(moments: ConditionalMoments, sample_ratio: float) -> float:
     G, chance = moments.second[:, 0], moments.probabilities
 
     def excess(q: float) -> float:
-        # 1 / alpha = (1 - q) E[G^2 / (1 + q G)]  (3.4)
+        # 1 / alpha = (1 - q) E[G² / (1 + q G)]  (3.4)
         return float(sample_ratio * (1 - q) * (chance @ (G**2 / (1 + q * G))) - 1)
 
     return bracketed_root(excess, 0.0, 1 - 1e-12) if excess(0.0) > 0 else 0.0
@@ -46,7 +46,7 @@ def lamp_prediction(
     signal = sample_ratio / threshold
     outlier, radius = max(signal, float(np.sqrt(signal))), float(np.sqrt(signal))
     if dimension is None:
-        # rho^2 = (alpha - alpha_c) / (alpha + alpha_c^2 E[G^3])  (3.5)
+        # rho² = (alpha - alpha_c) / (alpha + alpha_c² E[G³])  (3.5)
         cubed = float(chance @ G**3)
         overlap = (sample_ratio - threshold) / (sample_ratio + threshold**2 * cubed)
         return LampPrediction(max(overlap, 0.0), outlier, radius)

@@ -67,7 +67,7 @@ def solve_amp(
     # A variant of the algorithm of 2408.03733 (derived), extrapolated after Anderson: `memory` is the
     # number of iterations looked back on, 0 for message passing alone; `damping` the weight of the new
     # matrix in the iterations that are not extrapolated, lowered to no less than 0.3 when a step grows.
-    # Flops as FISTA in far fewer iterations; memory 2 (m + 1) (n + d^2) numbers in addition to the
+    # Flops as FISTA in far fewer iterations; memory 2 (m + 1) (n + d²) numbers in addition to the
     # samples. Expects samples that are nearly isotropic; elsewhere it may not contract: `converged` is
     # False.
     n, d, damping = sensing.n_samples, sensing.dimension, 0.85
@@ -124,7 +124,7 @@ def _image(
     """State after one undamped iteration, its factor and the size of M; None where that overflows."""
     n, d = sensing.n_samples, sensing.dimension
     # r <- y - A(S) + (df / n) r,  M = S + (d / 2n) A*(r),  S <- (M - lambda epsilon)_+,
-    # 1/epsilon = 4 (n - df) / d^2
+    # 1/epsilon = 4 (n - df) / d²
     message = labels - state.measured + state.freedom / n * state.message
     noisy = state.matrix + d / (2 * n) * sensing.adjoint(message)
     xp = namespace(noisy)

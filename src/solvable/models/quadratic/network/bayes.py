@@ -27,9 +27,9 @@ def bayes_optimal(
 ) -> BayesOptimalState:
     """Bayes-optimal error, the fixed point of message passing from no information (2408.03733)."""
     check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=0.0)
-    # R = delta^2 - (4 pi^2/3) delta^4 int mu_delta^3, R + Delta/2 = 2 alpha delta^2, at its largest root.
-    # Noise of variance sigma^2 inside the activation of a target W W^T / sqrt(p* d) counts as
-    # Delta = 2 sigma^2 (2 + sigma^2), over kappa* for W W^T / p*.
+    # R = delta² - (4 pi^2/3) delta⁴ int mu_delta³, R + Delta/2 = 2 alpha delta², at its largest root.
+    # Noise of variance sigma² inside the activation of a target W W^T / sqrt(p* d) counts as
+    # Delta = 2 sigma² (2 + sigma²), over kappa* for W W^T / p*.
     measure = as_measure(target)
     sensing = GaussianIndices(np.array([2.0]), np.array([float(label_noise)]))
     signal = SymmetricSignal(measure)

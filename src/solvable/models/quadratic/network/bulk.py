@@ -52,8 +52,8 @@ def noise_only(
 ) -> NoiseState:
     """Exact solution without a target, or with one of which nothing is learned."""
     variance = label_noise / 2 + unresolved  # above 0
-    # delta^2 = (Delta/2 + R_0) / (2 alpha - j(a)),  lambda = 4 a delta (alpha - A(a)),  b = a delta,
-    # R = R_0 + delta^2 j(a) (derived from 2505.17958): energy R_0 that is not resolved acts as label
+    # delta² = (Delta/2 + R_0) / (2 alpha - j(a)),  lambda = 4 a delta (alpha - A(a)),  b = a delta,
+    # R = R_0 + delta² j(a) (derived from 2505.17958): energy R_0 that is not resolved acts as label
     # noise 2 R_0. From a = 2 on nothing is fitted. Without regularisation and below alpha = 1/4,
     # A(a) = alpha: the interpolator of least trace; past it a = 0.
     alpha = sample_ratio
@@ -87,7 +87,7 @@ def noise_only(
 
 def interpolation_peak_risk(*, regularisation: float, label_noise: float) -> float:
     """Peak of the error where the labels are just interpolated."""
-    # Limit of `noise_only` at alpha = 1/4 for small lambda, where 1/epsilon^2 = 8 lambda / 3 pi delta.
+    # Limit of `noise_only` at alpha = 1/4 for small lambda, where 1/epsilon² = 8 lambda / 3 pi delta.
     # A target of extensive trace has a finite limit instead, below which this law stops.
     variance = label_noise / 2
     return float(0.5 * (3 * np.pi / 8) ** (2 / 3) * variance ** (4 / 3) / regularisation ** (2 / 3))

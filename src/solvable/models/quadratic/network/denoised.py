@@ -30,8 +30,8 @@ def denoised_error(parameters: QuadraticParameters, state: QuadraticState) -> fl
 
 def _tails(parameters: QuadraticParameters, state: QuadraticState) -> float:
     """Deviation of n matrices of rank one from a semicircle, in the units of the error."""
-    # Fourth free cumulant of M over delta^4: d/n E (r s)^4 / (E r^2)^2, s = 1 / (1 + V), and E r^4 =
-    # 3 (E r^2)^2 + 48 Tr E^4 / d^2 (derived). The error was measured to follow half of it (docs).
+    # Fourth free cumulant of M over delta⁴: d/n E (r s)⁴ / (E r²)², s = 1 / (1 + V), and E r⁴ =
+    # 3 (E r²)² + 48 Tr E⁴ / d² (derived). The error was measured to follow half of it (docs).
     nodes, weights = state.law.target.nodes, state.law.target.node_weights
     peak = float(weights @ nodes**4) / (parameters.dimension * float(weights @ nodes**2) ** 2)
     share = 2 * state.matrix_error / state.test_error
@@ -55,21 +55,21 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
         noise = rng.standard_normal((d, d))
         noise = (noise + noise.T) / np.sqrt(2 * d)
         if parameters.sensing == "network":
-            # E r^2 x_i^2 x_j^2 for a sample's residual r = x^T E x / sqrt(d) + noise, by Wick (derived)
+            # E r² x_i² x_j² for a sample's residual r = x^T E x / sqrt(d) + noise, by Wick (derived)
             m, e = np.interp(strengths, nodes, lean), np.interp(strengths, nodes, square)
             excess = 8 * (e[:, None] + e + np.outer(m, m))
             excess[np.diag_indices(d)] = 28 * m**2
             noise *= np.sqrt(1 + excess / (d * state.test_error))
         values, vectors = np.linalg.eigh(np.diag(strengths) + np.sqrt(t) * noise)
         kept = np.maximum(empirical_denoised(values, np.sqrt(t)), 0)
-        # Tr (f(M) - S*)^2 / d
+        # Tr (f(M) - S*)² / d
         cross = (vectors**2).T @ strengths
         errors.append(float(np.sum(kept**2 - 2 * kept * cross) + np.sum(strengths**2)) / d)
     return float(np.mean(errors))
 
 
 def feature_deviations(state: QuadraticState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Strengths of features, and means of E_ii and (E^2)_ii for what training leaves, E = S* - S."""
+    """Strengths of features, and means of E_ii and (E²)_ii for what training leaves, E = S* - S."""
     law, nodes = state.law, np.unique(state.law.target.nodes)
     square = feature_errors(law, state.threshold, nodes)
     rise = law.weights * np.maximum(law.x - state.threshold, 0)
@@ -89,6 +89,6 @@ def _integral(state: QuadraticState, dimension: int) -> float:
     places = np.interp((np.arange(4_000) + 0.5) / 4_000, mass, law.x)
     hilbert = smoothed_hilbert(law.x, places, law.variance / dimension)
     kept = np.maximum(law.x - 2 * law.variance * hilbert, 0)
-    # Q* - 2 f E_xx + f^2; d eigenvalues give h_eta up to a variance of 1 / (2 d eta)^2 (GOE, derived).
+    # Q* - 2 f E_xx + f²; d eigenvalues give h_eta up to a variance of 1 / (2 d eta)² (GOE, derived).
     error = second_moment(law.target) + law.weights @ (kept**2 - 2 * kept * (2 * law.u - law.x))
     return float(error + law.variance / dimension * (law.weights @ (kept > 0)))

@@ -28,8 +28,8 @@ def spike_error(strength: np.ndarray | float, *, shrinkage: float) -> tuple[np.n
     # x = 2 cos phi the feature moves C(x) eigenvalues across x,
     #     C = arg(1 - r e^(-i phi)) / pi up to 2, and 1 between 2 and r + 1/r where r > 1,
     # so that J changes by J_1 = int_a 2 (x - a) C(x) dx, and
-    #     e = r^2 + J_1 - r dJ_1/dr,  4 A_1 = 2 J_1 - r dJ_1/dr - a dJ_1/da.
-    # For a >= 2 that is (1/r - a)^2 + (2/r) (r + 1/r - a), 2509.24882 eq. 6 with its factor 2; for
+    #     e = r² + J_1 - r dJ_1/dr,  4 A_1 = 2 J_1 - r dJ_1/dr - a dJ_1/da.
+    # For a >= 2 that is (1/r - a)² + (2/r) (r + 1/r - a), 2509.24882 eq. 6 with its factor 2; for
     # smaller a the bulk, which the feature pushes down, has less error than without it.
     r = np.atleast_1d(np.asarray(strength, dtype=np.float64)).ravel()[:, None]
     a = float(shrinkage)
@@ -45,7 +45,7 @@ def spike_error(strength: np.ndarray | float, *, shrinkage: float) -> tuple[np.n
     start = max(a, 2.0)
     out = (r > 1) & (r + inverse > start)
     rise_out, free = np.where(out, r + inverse - a, 0.0), (start - a) ** 2
-    # Equation (6) as it stands: r^2 + J_1 - r dJ_1 would cancel for a strong feature.
+    # Equation (6) as it stands: r² + J_1 - r dJ_1 would cancel for a strong feature.
     spike = np.where(out, (inverse - a) ** 2 + 2 * inverse * rise_out - free, r**2)
     error = spike + total - scaled
     total = total + np.where(out, rise_out**2 - free, 0.0)
@@ -71,7 +71,7 @@ def dilute_state(
     target: DiscreteMeasure, *, sample_ratio: float, label_noise: float, shrinkage: float
 ) -> DiluteState:
     """Network whose threshold is a given multiple of its noise, 2 where the bulk disappears."""
-    # R = delta^2 j(a) + delta^2 int e(s/delta, a) mu(ds) = 2 alpha delta^2 - Delta/2 and
+    # R = delta² j(a) + delta² int e(s/delta, a) mu(ds) = 2 alpha delta² - Delta/2 and
     # lambda = 4 a delta (alpha - A(a) - int A_1 mu(ds)), negative where no network has this threshold.
     # One root, of a decreasing function of log(delta).
     strengths, masses = target.nodes, target.node_weights

@@ -21,8 +21,8 @@ from solvable.spectra.measures import Measure, as_measure, second_moment
 class ErrorDecomposition:
     """The three parts of the error when few features stand out of a bulk of noise."""
 
-    overfitting: float  # noise learned by the bulk, delta^2 int_(b/delta)^2 (x - b/delta)^2 mu_sc
-    underfitting: float  # features below the noise, the sum of s_i^2 / d
+    overfitting: float  # noise learned by the bulk, delta² int_(b/delta)² (x - b/delta)² mu_sc
+    underfitting: float  # features below the noise, the sum of s_i² / d
     approximation: float  # features above it, the sum of e(s_i) / d
     features: float  # share of features above delta
 
@@ -35,9 +35,9 @@ class ErrorDecomposition:
 def outlier_error(
     strength: np.ndarray | float, *, effective_noise: float, threshold: float
 ) -> np.ndarray:
-    """Error of an isolated feature s > delta, which is seen at x = s + delta^2 / s."""
-    # e(s) = (delta^2 / s - b)^2 + 2 (delta^2 / s) (x - b) for x > b, else s^2: from the overlap
-    # 1 - delta^2 / s^2, s^2 + (x - b)^2 - 2 s (x - b) (1 - delta^2 / s^2). Published forms (2509.24882)
+    """Error of an isolated feature s > delta, which is seen at x = s + delta² / s."""
+    # e(s) = (delta² / s - b)² + 2 (delta² / s) (x - b) for x > b, else s²: from the overlap
+    # 1 - delta² / s², s² + (x - b)² - 2 s (x - b) (1 - delta² / s²). Published forms (2509.24882)
     # lack the factor 2.
     values = np.asarray(strength, dtype=np.float64)
     push = effective_noise**2 / values
@@ -140,7 +140,7 @@ def optimal_regularisation(
     from scipy.optimize import minimize_scalar
 
     problem = {"sample_ratio": sample_ratio, "label_noise": label_noise}
-    # From lambda = 4 alpha (s_1 + 2 delta) on nothing is learned, 2 alpha delta^2 = Q* + Delta/2.
+    # From lambda = 4 alpha (s_1 + 2 delta) on nothing is learned, 2 alpha delta² = Q* + Delta/2.
     null = np.sqrt((energy + label_noise / 2) / (2 * sample_ratio))
     top = 4 * sample_ratio * (float(measure.nodes.max()) + 2 * null)
     grid = np.log(top) + np.linspace(-12.0, 0.0, 17)

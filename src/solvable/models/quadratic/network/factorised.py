@@ -20,7 +20,7 @@ def solve_factorised(
     seed: int = 0,
 ) -> QuadraticSolution:
     """Minimise over the weights by L-BFGS, as a network of this width is trained."""
-    # min over B of shape (d, p) of |y - A(B B^T)|^2 / d^2 + lambda |B|_F^2 / d, as 2606.28242 trains.
+    # min over B of shape (d, p) of |y - A(B B^T)|² / d² + lambda |B|_F² / d, as 2606.28242 trains.
     # From the rank of the minimiser on, the minima are those of the convex problem; below, `converged`
     # is False. The start is random: B = 0 is a saddle. Along a direction D the objective is a quartic,
     # whose minimum is exact: two products of p columns and one of d each iteration.
@@ -86,7 +86,7 @@ def _direction(gradient: Array, steps: list[tuple[Array, Array]]) -> Array:
 
 
 def _line_minimum(products: list[float], lean: float, growth: float) -> float:
-    """Least positive place of the quartic |r - t a - t^2 b|^2 / d^2 + lambda |B + t D|^2 / d."""
+    """Least positive place of the quartic |r - t a - t² b|² / d² + lambda |B + t D|² / d."""
     ra, aa, rb, ab, bb = products
     slope = np.array([4 * bb, 6 * ab, 2 * (aa - 2 * rb) + 2 * growth, 2 * (lean - ra)])
     if not slope[3] < 0:

@@ -57,8 +57,8 @@ def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> lis
     """Standard deviations of the errors of groups of features between replicates."""
     ends, d = feature_groups(parameters), parameters.dimension
     nodes, m, e = feature_deviations(state)
-    # E_ij ~ N(0, q/d), q = e - m^2, twice that at E_ii of mean m: Var |E v|^2 = 2 q (q + 4 m^2) / d; the
-    # fourth moment of samples adds 14 m^2 / n to Var E_ii where the feature is learned (derived).
+    # E_ij ~ N(0, q/d), q = e - m², twice that at E_ii of mean m: Var |E v|² = 2 q (q + 4 m²) / d; the
+    # fourth moment of samples adds 14 m² / n to Var E_ii where the feature is learned (derived).
     q = np.maximum(e - m**2, 0)
     variance = 2 * q * (q + 4 * m**2) / d
     if parameters.sensing == "network":

@@ -2,7 +2,7 @@
 
 # All follow from the minimum Phi(alpha, Delta, lambda) of the objective by its derivatives: of n, the
 # gain T / (1 + V) of one more sample (T the test error, V its leverage); of Delta, alpha / (1 + V); of
-# lambda, Tr S / d. The limit knows a target's spectrum through J(delta, b) = int_b (x - b)^2 mu_delta
+# lambda, Tr S / d. The limit knows a target's spectrum through J(delta, b) = int_b (x - b)² mu_delta
 # alone. At finite d the mean spectrum of S* + delta Z has a mass T(x)/d above x that the limit lacks.
 # Its resolvent obeys a Burgers equation with viscosity 1/2d, solved to first order along its
 # characteristics, and J + J_1/d with J_1(delta, b) = 2 int_b (x - b) T(x) dx takes the place of J
@@ -61,7 +61,7 @@ class _Functionals:
         error = energy + 4 * noise**2 * self.slope - self.second - 2 * b * self.first
         alpha = (error + label_noise / 2) / (2 * noise**2)
         penalty = 4 * b * (alpha - self.slope)
-        # (B / delta) (Q_1 - J_1): a random target has its own 1/d, E tr S^2 / d being 1 + k + 1/d.
+        # (B / delta) (Q_1 - J_1): a random target has its own 1/d, E tr S² / d being 1 + k + 1/d.
         own = float(isinstance(self.law.target, MarchenkoPasturMeasure))
         gaussian = penalty / (2 * b) * (own - self.excess)
         gain = Gain(0.0, 0.0) if self.shape is None else self.shape.gain(alpha, label_noise)
@@ -188,7 +188,7 @@ def at_dimension(
 def unreachable(state: QuadraticState, dimension: int) -> float:
     """Training error of labels below anything that a positive matrix can fit, in no order of 1/d."""
     # x^T S x >= 0: no fit lowers an output by more than sqrt(d) tau, tau = Tr S / d, where it would by
-    # A / alpha of a residual r ~ N(0, E_test): E ((r A / alpha - sqrt(d) tau)_+)^2 (derived; 1 to 7
+    # A / alpha of a residual r ~ N(0, E_test): E ((r A / alpha - sqrt(d) tau)_+)² (derived; 1 to 7
     # times what was measured in addition to the first order, see docs).
     spread = state.degrees_of_freedom / state.sample_ratio * math.sqrt(state.test_error)
     if spread <= 0:

@@ -113,7 +113,7 @@ def score(
     edge = outlier_edge(estimate.noise, estimate.shrinkage, d)
     return {
         "matrix_error": error,
-        "test_error": 2 * error + target.noise,  # mean of (y - f)^2 on fresh noisy labels
+        "test_error": 2 * error + target.noise,  # mean of (y - f)² on fresh noisy labels
         "train_error": float(np.mean(solution.residual**2)),
         "trace": float(strengths.sum() / d),
         "rank_fraction": strengths.size / d,

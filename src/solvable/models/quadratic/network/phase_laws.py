@@ -47,15 +47,15 @@ def full_rank_risk(
             f"sample_ratio is {sample_ratio}; allowed: above 1/2, as fewer samples leave a part of "
             "the target undetermined."
         )
-    # b = lambda epsilon, 1/epsilon = 4 alpha - 2, delta^2 = (Delta + 2 b^2) / (4 alpha - 2) and
-    # R = b^2 + delta^2 (derived): exact as long as b is below the spectrum of S* + delta Z, as the
-    # positive cone does nothing. For many samples b^2 + Delta / 4 alpha, twice the noise of VIa.
+    # b = lambda epsilon, 1/epsilon = 4 alpha - 2, delta² = (Delta + 2 b²) / (4 alpha - 2) and
+    # R = b² + delta² (derived): exact as long as b is below the spectrum of S* + delta Z, as the
+    # positive cone does nothing. For many samples b² + Delta / 4 alpha, twice the noise of VIa.
     shift = regularisation / (4 * sample_ratio - 2)
     return float(shift**2 + (label_noise + 2 * shift**2) / (4 * sample_ratio - 2))
 
 
 def truncated_constant(exponent: float) -> float:
-    """Constant C of phase IV, R = C delta^2 K / d with K features above the noise."""
+    """Constant C of phase IV, R = C delta² K / d with K features above the noise."""
     # C = 1 / (2 gamma - 1) + 6 - 8 / (1 + gamma) + 3 / (1 + 2 gamma): the tail below the noise, and
     # the error of an outlier at b = 2 delta, summed over s_i = delta (K / i)^gamma (derived). b /
     # delta -> 2 without regularisation and with few samples.
@@ -67,8 +67,8 @@ def truncated_risk(
     *, exponent: float, normalisation: float, effective_samples: float, label_noise: float
 ) -> float:
     """Phase IV: features above the noise are learned, and little of the bulk is kept."""
-    # R = c^2 C K^(1 - 2 gamma) with c^2 K^(-2 gamma) (2 n_eff - C K) = Delta/2, which is s_K = delta with
-    # 2 alpha delta^2 = R + Delta/2. For R << Delta it is n_eff^(-1 + 1/2 gamma) (2509.24882, constants
+    # R = c² C K^(1 - 2 gamma) with c² K^(-2 gamma) (2 n_eff - C K) = Delta/2, which is s_K = delta with
+    # 2 alpha delta² = R + Delta/2. For R << Delta it is n_eff^(-1 + 1/2 gamma) (2509.24882, constants
     # derived), and without noise K = 2 n_eff / C: n_eff^(1 - 2 gamma).
     constant = truncated_constant(exponent)
     most = 2 * effective_samples / constant
@@ -87,7 +87,7 @@ def thresholded_risk(
     *, dimension: int, exponent: float, normalisation: float, threshold: float
 ) -> float:
     """Phase II: features above the threshold are shrunk by it, the others are lost."""
-    # R = (K b^2 + sum over i > K of s_i^2) / d = 2 gamma / (2 gamma - 1) K b^2 / d with s_K = b and
+    # R = (K b² + sum over i > K of s_i²) / d = 2 gamma / (2 gamma - 1) K b² / d with s_K = b and
     # b = lambda d / 4 n_eff: (lambda sqrt(d) / n_eff)^(2 - 1/gamma), 2509.24882, constant derived
     kept = (np.sqrt(normalisation * dimension) / threshold) ** (1 / exponent)
     return float(2 * exponent / (2 * exponent - 1) * kept * threshold**2 / dimension)

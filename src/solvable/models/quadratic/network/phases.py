@@ -115,7 +115,7 @@ class PowerLawPhases:
     @property
     def full_rank_samples(self) -> float:
         """Between VIa and VIb: every feature is above the noise."""
-        # s_d = delta at Delta d^(2 gamma) / 4 c^2, and from d/2 on samples determine every direction.
+        # s_d = delta at Delta d^(2 gamma) / 4 c², and from d/2 on samples determine every direction.
         learned = self.label_noise * self.dimension ** (2 * self.exponent) / 4 / self.normalisation
         return max(learned, self.dimension / 2)
 
@@ -156,8 +156,8 @@ class PowerLawPhases:
 
     def collapse_regularisation(self, effective_samples: float) -> float:
         """Regularisation from where nothing is learned, up to the width of a single spike."""
-        # lambda = 4 alpha lambda_max(S* + delta Z), delta^2 = (1 + Delta/2) / 2 alpha: the largest is
-        # s_1 + delta^2 / s_1 if s_1 > delta, else 2 delta.
+        # lambda = 4 alpha lambda_max(S* + delta Z), delta² = (1 + Delta/2) / 2 alpha: the largest is
+        # s_1 + delta² / s_1 if s_1 > delta, else 2 delta.
         ratio = effective_samples / self.dimension
         noise = float(np.sqrt((1 + self.label_noise / 2) / (2 * ratio)))
         first = max(self.strength(1.0), noise)
@@ -210,7 +210,7 @@ class PowerLawPhases:
         low, high = self.peak_window(regularisation)
         if low < n < high:
             return QuadraticPhase.PEAK
-        # Just above 0 instead of 0: at n = d^2 / 4 there is no limit.
+        # Just above 0 instead of 0: at n = d² / 4 there is no limit.
         bulk = noise_only(
             sample_ratio=n / self.dimension,
             label_noise=self.label_noise,

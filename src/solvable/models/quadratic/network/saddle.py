@@ -67,7 +67,7 @@ class SaddlePoint:
 class SaddleProblem:
     """Bracketed search: at each delta the best B, then the one root in delta."""
 
-    # The maximum over B is convex in delta, and its slope has the sign of 2 alpha delta^2 - Delta/2
+    # The maximum over B is convex in delta, and its slope has the sign of 2 alpha delta² - Delta/2
     # - R(delta, b): one change of sign. With lambda = 0 the same two equations hold, with b = 0
     # where the left side of the one in `best_threshold` is larger.
 
@@ -81,8 +81,8 @@ class SaddleProblem:
 
     def best_threshold(self, law: SpectralLaw) -> TruncatedMoments:
         """Moments above the threshold of the best B, or above 0 where there is none."""
-        # b solves 2 alpha delta^2 + Delta/2 + Q* = int_b (x^2 - b^2) mu_delta + lambda delta^2 / b;
-        # the difference of both sides is increasing and concave in b^2: Newton from the left is
+        # b solves 2 alpha delta² + Delta/2 + Q* = int_b (x² - b²) mu_delta + lambda delta² / b;
+        # the difference of both sides is increasing and concave in b²: Newton from the left is
         # monotone.
         total = 2 * self.sample_ratio * law.variance + self.label_noise / 2 + self.energy
         pull = self.regularisation * law.variance
@@ -139,7 +139,7 @@ class SaddleProblem:
         return least, float(x[k] + share * (x[k - 1] - x[k])), top
 
     def imbalance(self, log_noise: float) -> tuple[float, SaddlePoint]:
-        """Logarithm of (R + Delta/2) / 2 alpha delta^2, positive below the root in delta."""
+        """Logarithm of (R + Delta/2) / 2 alpha delta², positive below the root in delta."""
         noise = float(np.exp(log_noise))
         law = SpectralLaw(self.target, noise=noise)
         moments = self.best_threshold(law)

@@ -1,7 +1,7 @@
 """Difference of samples and Gaussian measurements of the same covariance, to first order in 1/d."""
 
 # Exchange Gaussian matrices for Z = (x x^T - I) / sqrt(d) one by one (Lindeberg): each changes the
-# minimum of the objective by the mean of max over u of u r - d^2 (1 + V) u^2 / 4 - cubic - quartic, where
+# minimum of the objective by the mean of max over u of u r - d² (1 + V) u² / 4 - cubic - quartic, where
 # r = y - <Z, S> without this sample and V its leverage (derived). Three properties of x x^T count at
 # order 1/d: leverages differ, by the place of x among the directions that are learned; they and r
 # depend on each other; and a sample is no small change of M = S* + delta Z, but moves it by
@@ -24,7 +24,7 @@ GROUPS = 1000
 
 
 class Gain(NamedTuple):
-    """Contribution of the shape of samples to the d^2 Phi that one more sample gains, times d."""
+    """Contribution of the shape of samples to the d² Phi that one more sample gains, times d."""
 
     total: float
     by_noise: float
@@ -53,13 +53,13 @@ class SampleShape:
         T, s = 2 * self.error + label_noise, 1 - self.freedom / sample_ratio
         e = 1 / (4 * sample_ratio * s)  # epsilon; s = 1 / (1 + V)
         together = 8 * e * self.with_lean  # sqrt(d) Cov(r, V)
-        # -Cov(r^2, V) s^2 + E r^2 (V - E V)^2 s^3, Var V = 32 epsilon^2 <rho^2> / d
+        # -Cov(r², V) s² + E r² (V - E V)² s³, Var V = 32 epsilon² <rho²> / d
         uneven = 32 * e**2 * self.leverages * s**3
         gain = T * uneven - 16 * e * self.with_error * s**2 + 2 * together**2 * s**3
-        # cubic: -4 epsilon^2 E (r s)^3 tau_3 / d^(5/2), sqrt(d) E r^3 = 8 Tr E^3 / d
+        # cubic: -4 epsilon² E (r s)³ tau_3 / d^(5/2), sqrt(d) E r³ = 8 Tr E³ / d
         cubic = -4 * e**2 * s**3 * (3 * self.tilt - 9 * self.third * together * s)
         gain += T * cubic - 32 * e**2 * s**3 * self.cube * self.third
-        # quartic: -8 epsilon^3 E (r s)^4 tau_4 / d^3, and the second order of the cubic
+        # quartic: -8 epsilon³ E (r s)⁴ tau_4 / d³, and the second order of the cubic
         quartic = 3 * s**4 * (-8 * e**3 * self.fourth + 36 * e**4 * self.third**2 * s)
         return Gain(gain + T**2 * quartic, uneven + cubic + 2 * T * quartic)
 
@@ -70,7 +70,7 @@ def sample_shape(law: SpectralLaw, threshold: float, cut: float | None = None) -
 
 
 def rank_slopes(law: SpectralLaw, threshold: float) -> SampleShape:
-    """Their derivatives in eta for a penalty eta of the rank next to b Tr S and |M - S|^2 / 2."""
+    """Their derivatives in eta for a penalty eta of the rank next to b Tr S and |M - S|² / 2."""
     return _Learned(law, threshold, threshold).slopes()
 
 
@@ -95,8 +95,8 @@ class _Learned:
         self.x, u, v, self.w = (np.concatenate(pair) for pair in (
             (top_x, low_x), (top_u, low_u), (top_v, low_v), (top_w, low_w),
         ))  # fmt: skip
-        self.f, shift = np.append(top_x - b, 0 * low_x), self.x - u  # delta^2 h
-        # Moments of S* in an eigenvector of M at x, and so those of E = S* - S: E_xx and (E^2)_xx.
+        self.f, shift = np.append(top_x - b, 0 * low_x), self.x - u  # delta² h
+        # Moments of S* in an eigenvector of M at x, and so those of E = S* - S: E_xx and (E²)_xx.
         self.first, self.second = u - shift, t + u**2 - 2 * u * shift - v**2
         self.lean = self.first - self.f
         self.square = self.second - 2 * self.f * self.first + self.f**2

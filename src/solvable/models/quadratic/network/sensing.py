@@ -88,7 +88,7 @@ class SampleSensing:
     # A(S)_mu = (x_mu^T S x_mu - Tr C S) / sqrt(d),  A*(r) = (X^T diag(r) X - (sum of r) C) / sqrt(d).
     # C is the identity for isotropic samples (2505.17958); the sample second moment is what remains
     # when an intercept is fitted too. With a whitening, S, C and d are those of its features.
-    # A product takes 2 n d^2 flops, or 2 n d k for a factor of k columns.
+    # A product takes 2 n d² flops, or 2 n d k for a factor of k columns.
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class GaussianSensing:
     """Control: independent Gaussian matrices with the covariance of :class:`SampleSensing`."""
 
     # The theory is exact for these at smaller d, so that they separate its errors from those of samples.
-    # All of them are in memory: 8 n d^2 bytes.
+    # All of them are in memory: 8 n d² bytes.
 
     def __init__(self, n_samples: int, dimension: int, seed: int) -> None:
         self.n_samples, self.dimension = n_samples, dimension

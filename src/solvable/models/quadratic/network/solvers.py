@@ -33,7 +33,7 @@ class QuadraticSolution:
 
 def objective(sensing: Sensing, factor: Array, labels: Array, regularisation: float) -> float:
     """Value of the convex problem."""
-    # Phi(S) = |y - A(S)|^2 / d^2 + lambda Tr S / d: 2505.17958, with the d that the talk's slide drops.
+    # Phi(S) = |y - A(S)|² / d² + lambda Tr S / d: 2505.17958, with the d that the talk's slide drops.
     d, xp = sensing.dimension, namespace(factor)
     residual = sensing.asarray(labels) - sensing.forward(factor)
     return float(residual @ residual) / d**2 + regularisation * float(xp.sum(factor**2)) / d
@@ -86,7 +86,7 @@ def positive_part(matrix: Array, threshold: float) -> tuple[Array, Array]:
 
 
 def lipschitz_constant(sensing: Sensing) -> float:
-    """Upper estimate of the curvature 2 |A* A| / d^2, by power iterations."""
+    """Upper estimate of the curvature 2 |A* A| / d², by power iterations."""
     d = sensing.dimension
     start = random_stream(0, "lipschitz").standard_normal((d, d))
     matrix = sensing.asarray(start + start.T)
@@ -114,7 +114,7 @@ def solve_fista(
     max_iterations: int = 10_000,
 ) -> QuadraticSolution:
     """Minimise by accelerated proximal gradient with adaptive restart: slow, but sure."""
-    # S <- (Y + 2 A*(y - A(Y)) / (d^2 L) - lambda I / (d L))_+. One iteration takes 2 n d (d + k) flops
+    # S <- (Y + 2 A*(y - A(Y)) / (d² L) - lambda I / (d L))_+. One iteration takes 2 n d (d + k) flops
     # and an eigendecomposition: measurements of the extrapolated matrix are those of two of rank k.
     d = sensing.dimension
     lipschitz = lipschitz_constant(sensing)

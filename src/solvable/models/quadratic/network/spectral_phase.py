@@ -16,7 +16,7 @@ from solvable.spectra.measures import discrete
 MERGING = 2.83
 """Bumps of neighbouring features merge below this gap, in units of delta / sqrt(d)."""
 
-# An outlier is (s - delta)^2 / s beyond the edge, whose 99 % quantile is 2.02 delta d^(-2/3).
+# An outlier is (s - delta)² / s beyond the edge, whose 99 % quantile is 2.02 delta d^(-2/3).
 WINDOW = 1.42
 """Half-width of bleeding-out in (s_1 / delta - 1) d^(1/3): the square root of 2.02."""
 
@@ -45,7 +45,7 @@ class SpectralDecision:
         float  # (s_1 / delta - 1) d^(1/3): within 1.42 of 0 the first feature touches the edge
     )
     above_noise: int  # K, features with s > delta
-    kept: int  # features that show in the learned spectrum, s + delta^2 / s > b with s > delta
+    kept: int  # features that show in the learned spectrum, s + delta² / s > b with s > delta
     gap: float  # mean gap of the weakest quarter of the K over 2.83 delta / sqrt(d); NaN for K < 2
     local_exponent: (
         float  # log(s_1 / s_k) / log k at k = ceil(sqrt(K)), near 0 if bounded; NaN for K < 4
@@ -167,7 +167,7 @@ def _weakest_gap(above: np.ndarray, size: int) -> float:
         return np.nan
     first = min(int(0.75 * above.size), above.size - 2)
     mean = (above[first] - above[-1]) / (above.size - 1 - first)
-    # Bumps of neighbouring features merge below the gap g of (w^(1/3) + w'^(1/3))^3 / g^2 = 1 / delta^2
+    # Bumps of neighbouring features merge below the gap g of (w^(1/3) + w'^(1/3))³ / g² = 1 / delta²
     # with both weights 1/d: at
     # sqrt(8) delta / sqrt(d).
     return float(mean * np.sqrt(size) / MERGING)

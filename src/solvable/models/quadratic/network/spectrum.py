@@ -37,7 +37,7 @@ class SpectralEstimate:
 
     def denoised(self, target: np.ndarray | None = None) -> np.ndarray:
         """Rotationally invariant denoiser of M, by the target's eigenvalues where they are known."""
-        # nu - 2 delta^2 h(nu), clipped at 0, with h the Hilbert transform of the law of M (2408.03733):
+        # nu - 2 delta² h(nu), clipped at 0, with h the Hilbert transform of the law of M (2408.03733):
         # of target plus noise, or of the eigenvalues of M smoothed over delta / sqrt(d) (derived).
         # Measured on both targets at d = 60 and 100, the error is 2 to 8 % above that of the best
         # eigenvalues for M's eigenvectors with the target, 4 to 18 % without (a law of eigenvalues
@@ -55,7 +55,7 @@ class SpectralEstimate:
         # Noise alone passes 2.02 in the units of Tracy and Widom once in a hundred times.
         edge = self.noise * (2 + 2.02 * len(self.eigenvalues) ** (-2 / 3))
         seen = self.eigenvalues[self.eigenvalues > edge]
-        # nu = s + delta^2 / s, overlap 1 - delta^2 / s^2 for isolated features (2505.17958, derived)
+        # nu = s + delta² / s, overlap 1 - delta² / s² for isolated features (2505.17958, derived)
         strengths = (seen + np.sqrt(np.maximum(seen**2 - 4 * self.noise**2, 0))) / 2
         return strengths, 1 - (self.noise / strengths) ** 2
 
@@ -67,7 +67,7 @@ def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> Spe
     """Generalised cross-validation of the convex problem's minimiser."""
     from scipy.optimize import brentq
 
-    # E_test = E_train / (1 - df/n)^2,  1/epsilon = 4 (n - df) / d^2,  M = S + lambda epsilon H: derived
+    # E_test = E_train / (1 - df/n)²,  1/epsilon = 4 (n - df) / d²,  M = S + lambda epsilon H: derived
     # from the saddle point of 2505.17958, exact for isotropic samples of large d. At the minimiser S
     # and H commute and H = 1 on the range of S, so that df falls with the threshold and there is one
     # crossing. Where the fit interpolates, df = n and the score is infinite.

@@ -115,12 +115,12 @@ class QuadraticTarget:
 
     def matrix_error(self, estimate: np.ndarray) -> float:
         """Error R of a symmetric estimate of the matrix, shape (d, d)."""
-        # R = |S - S*|_F^2 / d; the error on fresh noisy labels is 2 R + Delta.
+        # R = |S - S*|_F² / d; the error on fresh noisy labels is 2 R + Delta.
         return float(np.sum((estimate - self.matrix) ** 2) / self.dimension)
 
     def feature_errors(self, estimate: np.ndarray) -> np.ndarray:
         """Error along each eigenvector of the target's matrix, strongest first; their mean is R."""
-        # e_i = |(S - S*) v_i|^2
+        # e_i = |(S - S*) v_i|²
         deviation = estimate - self.matrix
         lengths = np.sqrt(np.sum(self.factor**2, axis=0))
         rank = lengths.size

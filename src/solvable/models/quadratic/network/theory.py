@@ -23,20 +23,20 @@ from solvable.spectra.measures import Measure, as_measure, second_moment
 class QuadraticState:
     """Prediction of a trained network, S = (S* + delta Z - b)_+, of any width from its rank on."""
 
-    sample_ratio: float  # alpha = n / d^2
+    sample_ratio: float  # alpha = n / d²
     label_noise: float  # Delta, a variance
     regularisation: float  # lambda
     effective_noise: float  # delta
     threshold: float  # b
-    matrix_error: float  # R = |S - S*|^2 / d, half the excess risk in the labels
-    train_error: float  # mean squared residual per sample, B^2 / alpha
-    test_error: float  # on fresh noisy labels, 2 R + Delta = 4 alpha delta^2
+    matrix_error: float  # R = |S - S*|² / d, half the excess risk in the labels
+    train_error: float  # mean squared residual per sample, B² / alpha
+    test_error: float  # on fresh noisy labels, 2 R + Delta = 4 alpha delta²
     trace: float  # Tr S / d
     rank_fraction: float  # rank of S over d, 1 - F_delta(b)
-    objective: float  # minimum of sum r^2 / d^2 + lambda Tr S / d
-    degrees_of_freedom: float  # A, over d^2
+    objective: float  # minimum of sum r² / d² + lambda Tr S / d
+    degrees_of_freedom: float  # A, over d²
     residual: (
-        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta^2 - Delta / 2), 0 at a solution
+        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta² - Delta / 2), 0 at a solution
     )
     law: SpectralLaw  # of S* + delta Z
     width_limited: bool = (
@@ -239,7 +239,7 @@ def state_at(
     law = SpectralLaw(measure, noise=effective_noise)
     moments = truncated_moments(law, threshold)
     error = thresholded_error(second_moment(measure), moments)
-    ratio = (error + label_noise / 2) / (2 * law.variance)  # alpha = (R + Delta/2) / 2 delta^2
+    ratio = (error + label_noise / 2) / (2 * law.variance)  # alpha = (R + Delta/2) / 2 delta²
     regularisation = 4 * threshold * (ratio - float(moments.slope[0]))  # lambda = 4 b (alpha - A)
     if ratio <= 0 or regularisation < -1e-9 * threshold:
         raise InvalidParameter(
@@ -279,10 +279,10 @@ def _state_of(
     # 1/epsilon = 4 (alpha - A) = lambda/b, and B = delta / 2 epsilon; alpha - A cancels below the
     # interpolation threshold, lambda / b does not.
     root = penalty * noise / (2 * b) if b > 0 and penalty > 0 else 2 * noise * (ratio - freedom)
-    squares = max(root, 0.0) ** 2  # B^2 = sum of r^2 over d^2
+    squares = max(root, 0.0) ** 2  # B² = sum of r² over d²
     energy = second_moment(point.law.target)
     explained = energy_above(moments)
-    error = 2 * ratio * noise**2 - label_noise / 2  # R = 2 alpha delta^2 - Delta/2
+    error = 2 * ratio * noise**2 - label_noise / 2  # R = 2 alpha delta² - Delta/2
     return QuadraticState(
         sample_ratio=ratio,
         label_noise=label_noise,

@@ -25,7 +25,7 @@ def recovery_ratio(aspect: float, rank_ratio: float) -> float:
 
 def ridge_error(sample_ratio: np.ndarray | float, noise: float) -> np.ndarray:
     """Error of ridge regression on all dL entries at its best penalty, the noise."""
-    # E = x / (1 + x), x = (Delta + E) / alpha: E^2 + (alpha + Delta - 1) E - Delta = 0
+    # E = x / (1 + x), x = (Delta + E) / alpha: E² + (alpha + Delta - 1) E - Delta = 0
     alpha = np.asarray(sample_ratio, dtype=float)
     half = (alpha + noise - 1) / 2
     root = np.sqrt(half**2 + noise)

@@ -122,7 +122,7 @@ def score(
     top = max(float(np.abs(values).max()), 1e-300)
     return {
         "matrix_error": error,
-        # E over x of (Tr Phi (S* - S))^2 = 2 |S* - S|^2 / d, for either kind of sensors
+        # E over x of (Tr Phi (S* - S))² = 2 |S* - S|² / d, for either kind of sensors
         "test_error": 2 * error,
         "train_error": float(np.mean((y - sensors.forward(found)) ** 2)),
         "rank_fraction": float(np.mean(np.abs(values) > 5e-3 * top))

@@ -22,7 +22,7 @@ class MatrixSensingParameters(Parameters):
     sample_ratio: float = Field(0.3, gt=0, le=1e6)
     """Measurements per squared dimension, n/d^2."""
     noise: float = Field(0.25, ge=0, le=1e6)
-    """Variance Delta of the noise of a measurement, whose signal has variance 2 Tr S^2 / d."""
+    """Variance Delta of the noise of a measurement, whose signal has variance 2 Tr S² / d."""
     rank_ratio: float = Field(0.5, gt=0, le=1e4)
     """Rank of the factor W over d, of a signal W W^T / sqrt(rank d); may exceed 1."""
     sensors: Literal["goe", "rank-one"] = "rank-one"

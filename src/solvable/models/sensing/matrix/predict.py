@@ -107,7 +107,7 @@ def _point(
 def _freedom(
     parameters: MatrixSensingParameters, error: float, noise: float
 ) -> tuple[float, float | None]:
-    """Degrees of freedom over d^2 / 2, and the share of eigenvalues that are not 0."""
+    """Degrees of freedom over d² / 2, and the share of eigenvalues that are not 0."""
     if noise == 0:
         if parameters.estimator == "bayes":
             return 0.0, None
@@ -143,7 +143,7 @@ def _limits(parameters: MatrixSensingParameters) -> Metrics:
     """Sample ratios from which a signal is found exactly when nothing is added to labels."""
     rank = parameters.rank / parameters.dimension
     if parameters.signal == "power-law" or rank >= 1:
-        # as many measurements as entries; a Bayesian knows the spectrum, of d numbers in d^2 / 2
+        # as many measurements as entries; a Bayesian knows the spectrum, of d numbers in d² / 2
         return {"recovery_ratio": 0.5, "bayes_recovery_ratio": 0.5}
     best = rank - rank**2 / 2
     norm = perfect_recovery_threshold(rank, sides=2)

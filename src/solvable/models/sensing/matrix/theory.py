@@ -61,7 +61,7 @@ class NuclearNormSignal:
         return self._known[variance]
 
     def _search(self, variance: float) -> BestThreshold:
-        # E(t) = mmse(t) + min_b int mu_t (f_b - xi)^2, f_b(x) = sign(x) (|x| - b)_+, xi = 2 u - x
+        # E(t) = mmse(t) + min_b int mu_t (f_b - xi)², f_b(x) = sign(x) (|x| - b)_+, xi = 2 u - x
         law = SpectralLaw(self.spectrum, noise=float(np.sqrt(variance)))
         # The noise reaches +-2 sqrt(t): no cut far beyond it is best.
         grid = np.linspace(0.0, 3.0, 10) * law.noise
@@ -94,7 +94,7 @@ def soft(values: np.ndarray, cut: float) -> np.ndarray:
 
 def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Half of the error's derivative in b, the error beyond Bayes, and the mass beyond the cuts."""
-    # int (f_b - xi)^2, which is xi^2 between the cuts: no difference of large numbers at little noise
+    # int (f_b - xi)², which is xi² between the cuts: no difference of large numbers at little noise
     slope, mass = np.zeros(cuts.size), np.zeros(cuts.size)
     xi = 2 * law.u - law.x
     error = np.full(cuts.size, float(law.weights @ xi**2))
@@ -120,8 +120,8 @@ def _parts(rise: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _divergence(law: SpectralLaw, cut: float) -> float:
-    """Divergence of the soft threshold over the degrees of freedom d^2 / 2."""
-    # (2 / d^2) sum_{i<j} (f_i - f_j) / (l_i - l_j) = 2 int mu f h
+    """Divergence of the soft threshold over the degrees of freedom d² / 2."""
+    # (2 / d²) sum_{i<j} (f_i - f_j) / (l_i - l_j) = 2 int mu f h
     total = 0.0
     for sign in (1.0, -1.0):
         _, points, weights = tail_rule(law, np.array([sign * cut]))
@@ -134,7 +134,7 @@ def _divergence(law: SpectralLaw, cut: float) -> float:
 
 
 def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
-    """Divergence of a function of eigenvalues over symmetric matrices, over d^2 / 2."""
+    """Divergence of a function of eigenvalues over symmetric matrices, over d² / 2."""
     gaps = values[:, None] - values
     np.fill_diagonal(gaps, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):

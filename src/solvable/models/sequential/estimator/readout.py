@@ -35,7 +35,7 @@ def fit_spline_readout(index: np.ndarray, labels: np.ndarray) -> SplineReadout |
     """Penalised cubic spline of labels on the index; None if there is nothing to fit."""
     from scipy.interpolate import BSpline
 
-    # min_g (1/m) sum_mu (y_mu - g(s_mu))^2 + rho int g''(s)^2 ds, rho by generalised cross-validation: a
+    # min_g (1/m) sum_mu (y_mu - g(s_mu))² + rho int g''(s)² ds, rho by generalised cross-validation: a
     # straight line as rho -> infinity. In place of 2605.14567 eq. 2.14, whose polynomials extrapolate.
     low, high = float(index.min()), float(index.max())
     scale = max(abs(low), abs(high))

@@ -40,9 +40,9 @@ def layer_from_spectrum(
     scale: float,
 ) -> SecondLayer:
     """Second layer read off the eigenvalues, as they are or shrunk, without further data."""
-    # s(h) = y_mean + (sigma / 2) sum_i lambda_i (h_i^2 - 1), in the units of the labels if their map is
+    # s(h) = y_mean + (sigma / 2) sum_i lambda_i (h_i² - 1), in the units of the labels if their map is
     # the identity (2605.14567 eqs. 2.12, 2.13). In sample the moment (1/n) sum_mu T_mu (h h^T - I) is the
-    # diagonal of the eigenvalues; shrunk: lambda -> sign(lambda) sqrt((lambda^2 - 4 s^2)_+) (note 3.4).
+    # diagonal of the eigenvalues; shrunk: lambda -> sign(lambda) sqrt((lambda² - 4 s²)_+) (note 3.4).
     values = layer.eigenvalues
     if kind == "shrinkage":
         moved = values - layer.noise_centre
