@@ -1,13 +1,12 @@
 """Sphinx configuration."""
 
-import html
-import re
 from importlib.metadata import version as package_version
 
 from docutils import nodes
-from latex2mathml.converter import convert
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
+
+from solvable.pages import mathematics
 
 project = "solvable"
 author = "The solvable developers"
@@ -68,12 +67,9 @@ def skip_type_aliases(app, what, name, obj, skip, options):
 
 
 def mathml(node, display):
-    """A formula as MathML, which browsers draw by themselves: pages need no network."""
-    # latex2mathml 3.81 does not know \arg.
-    tex = re.sub(r"\\arg\b", r"\\operatorname{arg}", node.astext())
-    formula = convert(tex, display=display)
-    # What it does not know it writes as it is.
-    unknown = re.findall(r">([^<]*\\[^<]*)<", html.unescape(formula))
+    """A formula as MathML; warn of commands that become text."""
+    formula = mathematics.mathml(node.astext(), display)
+    unknown = mathematics.unknown_commands(formula)
     if unknown:
         text = f"latex2mathml does not know {', '.join(unknown)} in {node.astext()!r}"
         logging.getLogger(__name__).warning(text, location=node)

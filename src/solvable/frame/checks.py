@@ -11,7 +11,9 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidSystem
+from solvable.frame.claims import Statement
 from solvable.frame.points import NO_PREDICTION, Metrics, Point, predicted_or_refused
+from solvable.frame.sources import works_of
 from solvable.frame.system import System
 from solvable.paths import error_line
 
@@ -92,8 +94,19 @@ def _described(system: System) -> Iterator[str]:
         for what in ("statement", "source", "tolerance_reason"):
             if not str(getattr(claim, what)).strip():
                 yield f"claim {claim.name!r} has no {what.replace('_', ' ')}"
+        yield from _missing_works(claim, system)
     if not system.references:
         yield "it has no references; name the paper that the model comes from"
+
+
+def _missing_works(claim: Statement, system: System) -> Iterator[str]:
+    """Works that the source of a claim names and the references of the system lack."""
+    for work in works_of(claim.source):
+        if not any(work == entry.key or work in entry.bibtex for entry in system.references):
+            yield (
+                f"claim {claim.name!r} cites {work}, which is not among the references of the system; "
+                f"add it to them, or correct the source"
+            )
 
 
 def _valid_presets(system: System) -> Iterator[str]:

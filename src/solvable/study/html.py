@@ -8,6 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from solvable.frame.claims import Verdict
+from solvable.frame.sources import SourcePart, source_parts
+from solvable.pages.derivations import DerivationSection, derivation_sections
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture_address
 from solvable.plots.files import Pictures, check_names, draw_all, write_atomically
 from solvable.plots.recording_backend import record
@@ -51,6 +54,7 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
 
     environment = page_environment("solvable.study")
     environment.filters["setting"] = _setting
+    environment.globals["links"] = source_links
     verdicts = verdict_rows(content.verdicts)
     return environment.get_template("report.html.jinja").render(
         content=content,
@@ -63,6 +67,7 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
         raised=[row for row in verdicts if row.status == "error"],
         metrics=metric_tables(content.points),
         long_metrics=long_metrics(content.points),
+        derivations=_derivations(content.verdicts),
         pictures=[picture_address(made) for made in drawn],
         notes=[
             [call["text"] for call in record(figure).named("note")] for figure in content.figures
@@ -70,6 +75,27 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
         drawings=drawings(content.figures),
         plotly=get_plotlyjs() if content.figures else "",
     )
+
+
+def source_links(source: str) -> list[tuple[str, str]]:
+    """Text of each part of a claim's source, and its address; empty for free words."""
+    return [(part.text, _address(part)) for part in source_parts(source)]
+
+
+def _address(part: SourcePart) -> str:
+    """Address of a paper, of an equation in the report's derivations, or of a reference."""
+    if part.equations:
+        shown = derivation_sections((part.page, number) for number in part.equations[:1])
+        return f"#derivation-{part.page}-{part.equations[0]}" if shown else ""
+    if part.work.startswith("arXiv:"):
+        return f"https://arxiv.org/abs/{part.work.removeprefix('arXiv:')}"
+    return f"#reference-{part.work}" if part.work else ""
+
+
+def _derivations(verdicts: Sequence[Verdict]) -> list[DerivationSection]:
+    """Sections of the derivation pages that the claims cite."""
+    parts = [part for verdict in verdicts for part in source_parts(verdict.source)]
+    return derivation_sections((part.page, number) for part in parts for number in part.equations)
 
 
 def _paragraphs(text: str) -> list[str]:

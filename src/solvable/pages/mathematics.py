@@ -1,0 +1,20 @@
+"""Formulas as MathML, which browsers draw by themselves: pages need no network."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Literal
+
+
+def mathml(formula: str, display: Literal["inline", "block"]) -> str:
+    """Return a LaTeX formula as MathML."""
+    from latex2mathml.converter import convert
+
+    # latex2mathml 3.81 does not know \arg.
+    return str(convert(re.sub(r"\\arg\b", r"\\operatorname{arg}", formula), display=display))
+
+
+def unknown_commands(written: str) -> list[str]:
+    """LaTeX commands that :func:`mathml` did not know, which stand in its result as text."""
+    return re.findall(r">([^<]*\\[^<]*)<", html.unescape(written))
