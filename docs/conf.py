@@ -1,12 +1,16 @@
 """Sphinx configuration."""
 
+import sys
 from importlib.metadata import version as package_version
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 from solvable.pages import mathematics
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "solvable"
 author = "The solvable developers"
@@ -21,6 +25,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "page_tools",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3

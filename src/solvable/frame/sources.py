@@ -13,7 +13,7 @@ PLACE = re.compile(
 """Beginning of a place in a paper, such as "Theorem 2"."""
 
 DERIVATION = re.compile(r"derivations/([a-z]+(?:-[a-z]+)*) ((?:\(\d+\))(?:, \(\d+\))*)")
-WORK = re.compile(r"(arXiv:\d{4}\.\d{4,5}|[a-z]+\d{4}[a-z]+), (.+)")
+WORK = re.compile(r"(arXiv:\d{4}\.\d{4,5}|doi:10\.[^\s,;]+|[a-z]+\d{4}[a-z]+)(?:, (.+))?")
 ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 
@@ -40,7 +40,7 @@ def source_parts(source: str) -> Iterator[SourcePart]:
             equations = tuple(int(number) for number in re.findall(r"\d+", match[2]))
             yield SourcePart(text, page=match[1], equations=equations)
         elif match := WORK.fullmatch(text):
-            yield SourcePart(text, work=match[1], place=match[2])
+            yield SourcePart(text, work=match[1], place=match[2] or "")
         else:
             yield SourcePart(text)
 

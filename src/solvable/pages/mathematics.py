@@ -11,8 +11,10 @@ def mathml(formula: str, display: Literal["inline", "block"]) -> str:
     """Return a LaTeX formula as MathML."""
     from latex2mathml.converter import convert
 
-    # latex2mathml 3.81 does not know \arg.
-    return str(convert(re.sub(r"\\arg\b", r"\\operatorname{arg}", formula), display=display))
+    # latex2mathml 3.81 does not know \arg, nor sizes of braces and angles.
+    formula = re.sub(r"\\arg\b", r"\\operatorname{arg}", formula)
+    formula = re.sub(r"\\[Bb]igg?[lrm]?(?=\\(?:[{}]|langle|rangle))", "", formula)
+    return str(convert(formula, display=display))
 
 
 def unknown_commands(written: str) -> list[str]:

@@ -89,6 +89,8 @@ def _address(part: SourcePart) -> str:
         return f"#derivation-{part.page}-{part.equations[0]}" if shown else ""
     if part.work.startswith("arXiv:"):
         return f"https://arxiv.org/abs/{part.work.removeprefix('arXiv:')}"
+    if part.work.startswith("doi:"):
+        return f"https://doi.org/{part.work.removeprefix('doi:')}"
     return f"#reference-{part.work}" if part.work else ""
 
 
