@@ -1,21 +1,21 @@
 """Solvable models of feature learning: theory and experiment on the same axes.
 
-One verb per command, each returning what the command prints:
+One function per command, each returning what the command prints:
 
-- ``run``, ``theory_of``, ``load``: a solvable model measured, predicted, and read back.
+- ``run``, ``theory_of``, ``load``: measure a system, predict it, and load a finished run.
 - ``learn_features``, ``diagnose_weights``, ``forecast_curve``: the tools for real data.
-- ``activations_of``: how noise-sensitive activation functions are.
+- ``activations_of``: noise sensitivity of activation functions.
 - ``scale_network``: how data, width and depth must scale for a network to learn a target.
 
-The parts load on first use, so that ``import solvable`` costs next to nothing:
+The parts load on first use:
 
 - ``targets``: distributions with known latent features; ``learners``: estimators after
   scikit-learn's conventions; ``theory``: predictions as plain functions.
-- ``systems``: what a system of one's own is made from; ``study``: a system over a grid, its verdicts
+- ``systems``: classes for writing a system; ``study``: a system over a grid, its verdicts
   and report; ``plots``: figures as plain data.
 - ``learn``, ``diagnose``, ``forecast``, ``scale``: the tools for real data; ``data``: data sets.
 - ``spectra``: laws of random matrices; ``message_passing``: state evolution; ``operators``: matrix-free
-  operators built from data; ``hermite``, ``arrays``, ``errors``: ground.
+  operators built from data; ``hermite``, ``arrays``, ``errors``: basic tools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TOML and JSON that a user wrote: checked before a parser sees them, errors in one line."""
+"""TOML and JSON files of users: sizes are checked before parsing, errors take one line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from solvable.errors import InvalidData
 from solvable.paths import printable
 
 LARGEST = 64_000
-"""Bytes of a TOML file at most."""
+"""Largest size of a TOML file in bytes."""
 
 LARGEST_JSON = 1_000_000
-"""Bytes of a JSON file at most: its parser takes time in proportion."""
+"""Largest size of a JSON file in bytes; parsing time is proportional to it."""
 
 LONGEST_LINE = 4_000
-"""Characters of a line of a TOML file at most."""
+"""Largest number of characters of a line of a TOML file."""
 
 _PART = r"""(?:"[^"\n]*"|'[^'\n]*'|[A-Za-z0-9_-]++)"""
 _DEEP_KEY = re.compile(rf"(?<![A-Za-z0-9_.'\"-])(?:{_PART}[ \t]*+\.[ \t]*+){{32}}")
@@ -31,10 +31,9 @@ def parse_toml(
     largest: int = LARGEST,
     longest_line: int = LONGEST_LINE,
 ) -> dict[str, Any]:
-    """Parse TOML that is short enough to be parsed in little memory.
+    """Parse TOML within limits of size.
 
-    Python's parser holds every beginning of a dotted key ``a.a.a...``: 90 kB of one key take
-    gigabytes.
+    Python's parser stores every prefix of a dotted key ``a.a.a...``: one key of 90 kB takes gigabytes.
 
     Notes
     -----
@@ -63,7 +62,7 @@ def parse_toml(
 
 
 def parse_json(text: str, name: str, *, largest: int = LARGEST_JSON) -> Any:
-    """Parse JSON that is short enough; what is wrong is said in one line.
+    """Parse JSON within limits of size; errors take one line.
 
     Notes
     -----
@@ -93,7 +92,7 @@ def read_document(path: Path) -> Any:
         raise InvalidData(f"{name} ends in {ending!r}; allowed: .toml, .json.")
     parse, largest = (parse_toml, LARGEST) if ending == ".toml" else (parse_json, LARGEST_JSON)
     try:
-        # One byte more than allowed is enough to refuse: a device has no end, nor a size.
+        # read one byte more than allowed, as devices have no size
         with path.open("rb") as file:
             held = file.read(largest + 1)
     except OSError as error:

@@ -29,7 +29,7 @@ from difflib import get_close_matches
 from typing import Any
 
 LONGEST_QUOTE = 200
-"""Characters of a user's input that a message repeats at most."""
+"""Largest number of characters of a user's input that a message repeats."""
 
 
 class SolvableError(Exception):
@@ -41,10 +41,10 @@ class InvalidParameter(SolvableError, ValueError):
 
 
 class DegenerateReadout(InvalidParameter):
-    """The readout has information exponent above one: no linear trace of the index is left.
+    """The readout has information exponent above one, so labels carry no linear signal.
 
-    The spectral estimator weights samples by the label. If :math:`E[g'(z)] = 0` the population
-    matrix carries no spike at leading order, so no sample size recovers the features.
+    The spectral estimator weights samples by the label. If :math:`E[g'(z)] = 0`, the population
+    matrix has no spike at leading order, so no sample size recovers the features.
     """
 
 
@@ -53,11 +53,11 @@ class UnknownSystem(InvalidParameter):
 
 
 class InvalidSystem(InvalidParameter):
-    """A system breaks the contract that studies, reports and claims rest on."""
+    """A system breaks the contract that studies, reports and claims rely on."""
 
 
 class InvalidData(SolvableError, ValueError):
-    """The arrays given cannot be learned from (NaN, infinity, constant labels, wrong shape)."""
+    """Arrays that a learner cannot use (NaN, infinity, constant labels, wrong shape)."""
 
 
 class MemoryLimitExceeded(SolvableError, MemoryError):
@@ -70,9 +70,9 @@ class NotConverged(SolvableError, RuntimeError):
     Parameters
     ----------
     message : str
-        What was solved, how far it came, and what to change.
+        The problem, the residual that was reached, and the remedy.
     diagnostics : mapping, optional
-        What the solver reached: residual, iterations, bracket; kept as ``.diagnostics``.
+        State of the solver: residual, iterations, bracket; kept as ``.diagnostics``.
     """
 
     def __init__(self, message: str, diagnostics: Mapping[str, Any] | None = None) -> None:
@@ -81,7 +81,7 @@ class NotConverged(SolvableError, RuntimeError):
 
 
 class StudyError(SolvableError):
-    """A study on disk cannot be used as asked."""
+    """A study on disk cannot be used in the requested way."""
 
 
 class StudyConflict(StudyError):
@@ -103,25 +103,25 @@ class StorageFailed(StudyError):
 class NoFeatureFound(UserWarning):
     """No eigenvalue stands out of the noise, so that the learner predicts the mean of the labels.
 
-    ``rejected_`` of the learner says why for each direction. More samples, a bounded label map or
-    another degree may help; ``selection="forced"`` returns directions all the same.
+    ``rejected_`` of the learner gives a reason for each direction. More samples, a bounded label map
+    or another degree may help; ``selection="forced"`` returns directions nevertheless.
     """
 
 
 def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
-    """Return the text, its middle cut out where it is longer than a message may repeat.
+    """Return the text, without its middle if it is too long for a message.
 
     Parameters
     ----------
     text : str
         Any text.
     longest : int
-        Most characters of what is returned, 200 by default.
+        Largest number of characters of the result.
 
     Returns
     -------
     str
-        The text, or its beginning and end with the number of its characters between them.
+        The text, or its beginning and end with the number of characters between them.
 
     Examples
     --------
@@ -136,12 +136,12 @@ def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
 
 
 def quoted(value: object) -> str:
-    r"""Return a value as a message repeats it: in quotes, control characters escaped, cut.
+    r"""Return a value in quotes for a message, with control characters escaped, cut if long.
 
     Parameters
     ----------
     value : object
-        What was seen.
+        The value that was given.
 
     Returns
     -------
@@ -161,16 +161,16 @@ def quoted(value: object) -> str:
 
 
 def unknown_choice(kind: str, value: object, allowed: Iterable[str]) -> str:
-    """Say that a value is not among the allowed ones, with the nearest match.
+    """Return a message that a value is not allowed, with the nearest match.
 
     Parameters
     ----------
     kind : str
-        What the value is, for example ``"label_map"``.
+        Name of the parameter, for example ``"label_map"``.
     value : object
-        What was seen.
+        The value that was given.
     allowed : iterable of str
-        Every value that is allowed.
+        All allowed values.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Formulas of one variable z, read by Python's own parser and evaluated by nobody else's code."""
+"""Formulas of one variable z, parsed by Python and evaluated from a fixed list of functions."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from solvable.hermite import GAUSSIAN_RANGE, hermite_polynomials
 Function = Callable[[np.ndarray], np.ndarray]
 
 LONGEST_FORMULA = 500
-"""Characters of a formula; longer ones are no links but programs."""
+"""Largest number of characters of a formula."""
 
 CONSTANTS = {"pi": np.pi, "e": np.e}
 
 HIGHEST_DEGREE = 20
-"""Of the Hermite polynomials heK: beyond, moments of the square are beyond quadrature."""
+"""Largest degree K of heK; quadrature of the square is inaccurate above."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A parsed formula: its function, and the places where it or its slope may jump."""
+    """A parsed formula: its function, and the points where the function or its slope may jump."""
 
     text: str
-    function: Function  # entry by entry on float64 arrays
-    breakpoints: tuple[float, ...]  # ascending, in the range of Gaussian quadrature
+    function: Function  # elementwise on float64 arrays
+    breakpoints: tuple[float, ...]  # ascending, within the range of Gaussian quadrature
 
 
 def parse_formula(text: str) -> Formula:
-    """Read a formula in z; a bare name such as ``relu`` stands for the function of z."""
+    """Parse a formula in z; a bare name such as ``relu`` means relu(z)."""
     plain = text.strip()
     if not plain or len(plain) > LONGEST_FORMULA:
         raise InvalidParameter(
@@ -97,7 +97,7 @@ def _functions() -> dict[str, Callable[..., np.ndarray]]:
 
 
 def _special(name: str, t: np.ndarray) -> np.ndarray:
-    """A function of SciPy, whose import takes longer than most formulas."""
+    """Return a function of SciPy, which is imported when needed."""
     from scipy import special
 
     return np.asarray(getattr(special, name)(t))
@@ -113,14 +113,14 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 class _Reader:
-    """Walks the tree that Python's parser made; knows arithmetic and a list of functions."""
+    """Evaluates the syntax tree of a formula: arithmetic and a fixed list of functions."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.functions = _functions()
-        # Functions of z at whose roots the formula, or its slope, may jump.
+        # functions of z at whose roots the formula or its slope may jump
         self.switches: list[Function] = []
-        # Functions of z at whose roots a logarithm is infinite.
+        # functions of z at whose roots a logarithm is infinite
         self.poles: list[Function] = []
 
     def read(self, node: ast.expr) -> Function:
@@ -140,7 +140,7 @@ class _Reader:
         hint = (
             " Powers are written **." if isinstance(getattr(node, "op", None), ast.BitXor) else ""
         )
-        raise self._error(f"{quoted(ast.unparse(node))} is no arithmetic", hint)
+        raise self._error(f"{quoted(ast.unparse(node))} is not arithmetic", hint)
 
     def _error(self, what: str, hint: str = "") -> InvalidParameter:
         return InvalidParameter(
@@ -149,7 +149,7 @@ class _Reader:
 
     def _number(self, value: object) -> Function:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._error(f"{quoted(value)} is no real number")
+            raise self._error(f"{quoted(value)} is not a real number")
         try:
             number = np.float64(value)
         except OverflowError:
@@ -209,23 +209,23 @@ def _hermite_at(t: np.ndarray, degree: int) -> np.ndarray:
 
 
 def _breakpoints(reader: _Reader) -> tuple[float, ...]:
-    """Ends of the panels on which the formula is smooth, or nearly so beside a logarithm."""
+    """Return the edges of panels on which the formula is smooth, or nearly smooth at a logarithm."""
     poles = _roots(reader.poles)
-    # Panels that shrink by tens resolve a logarithm to quadrature.
+    # panels that shrink by factors of ten resolve a logarithm
     beside = [root + sign * 10.0**-k for root in poles for sign in (-1, 1) for k in range(1, 9)]
     return tuple(sorted({*_roots(reader.switches), *poles, *beside}))
 
 
 def _roots(switches: list[Function]) -> tuple[float, ...]:
-    """Where the switches change their sign or are zero."""
-    # Zero is a node: most kinks are there. Roots closer than a step of 0.007 may be missed.
+    """Return the points where switch functions change sign or are zero."""
+    # zero is a node, as most kinks are there; roots closer than 0.007 may be missed
     grid = np.linspace(-GAUSSIAN_RANGE, GAUSSIAN_RANGE, 4001)
     found: set[float] = set()
     for switch in switches:
         with np.errstate(all="ignore"):
             values = np.broadcast_to(np.asarray(switch(grid), dtype=np.float64), grid.shape)
             zeros = grid[values == 0]
-            # An inner function that is zero on an interval bends at its ends.
+            # a switch that is zero on an interval has kinks at its ends
             found |= {float(z) for z in (zeros if zeros.size < 50 else zeros[[0, -1]])}
             signs = np.sign(values)
             for place in np.flatnonzero(signs[:-1] * signs[1:] < 0):
@@ -234,7 +234,7 @@ def _roots(switches: list[Function]) -> tuple[float, ...]:
 
 
 def _bisected(switch: Function, low: float, high: float, sign: float) -> float:
-    """Where a switch changes its sign, to rounding."""
+    """Return the sign changes of a switch function, to rounding."""
     for _ in range(50):
         middle = (low + high) / 2
         same = float(np.sign(switch(np.array([middle]))[0])) == sign

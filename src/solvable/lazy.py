@@ -1,4 +1,4 @@
-"""Names of a package that load on first use, listed once, in the stub beside its ``__init__``."""
+"""Names of a package that load on first use, listed in the stub next to its ``__init__``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 FORMER_NAMES = Path(__file__).with_name("former_names.txt")
-"""Lines `solvable.theory.NAME MODULE`: names that faces of version 0.1 had, and where each is defined."""
+"""Lines `solvable.theory.NAME MODULE`: names that version 0.1 exported, with their modules."""
 
 
 def attach(
@@ -18,8 +18,8 @@ def attach(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Read the imports of ``__init__.pyi``; return ``__getattr__``, ``__dir__`` and ``__all__``.
 
-    The library lazy-loader does this for modules of the package itself only; a face lists names
-    that live with their families.
+    The library lazy-loader supports only modules of the package itself, but these packages export names
+    of other packages.
     """
     tree = ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8"))
     homes = {
@@ -40,13 +40,13 @@ def attach(
 
 
 def former(package: str, name: str) -> Any:
-    """Return what a face exported before, with a warning that gives its module."""
+    """Return a formerly exported name, with a warning that gives its module."""
     rows = (line.split() for line in FORMER_NAMES.read_text("utf-8").splitlines())
     module = dict(rows).get(f"{package}.{name}")
     if module is None:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     warnings.warn(
-        f"{package}.{name} is no longer public; it will go in the next version. For now it is "
+        f"{package}.{name} is no longer public, and the next version removes it. For now it is "
         f"{module}.{name}, which may change.",
         FutureWarning,
         stacklevel=3,

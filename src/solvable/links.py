@@ -1,4 +1,4 @@
-"""Link functions: how a label depends on one latent coordinate, by name or formula."""
+"""Link functions of one latent coordinate, by name or formula."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from solvable.formulas import parse_formula
 from solvable.hermite import GAUSSIAN_RANGE, gaussian_quadrature, hermite_polynomials, panel_nodes
 
 NAMED_LINKS = {
-    # E[cos(w z) (z² - 1)] = -w² exp(-w² / 2): the mixture has no part of degree two, and is bounded
+    # E[cos(w z) (z² - 1)] = -w² exp(-w² / 2), so the mixture has no Hermite part of degree two
     "cosmix": "cos(z) - exp(1.5)/4*cos(2*z)",
     "identity": "z",
     "square": "z**2",
 }
-"""Names of links that are no functions of formulas."""
+"""Names of links that cannot occur inside a formula."""
 
 Parity = Literal["even", "odd", "none"]
 
 SMALLEST = 1e-60
-"""Size of a link below which, and above whose inverse, squares and their products lose digits."""
+"""Smallest scale of a link, and inverse of the largest, at which squares keep their digits."""
 
 HIGHEST_SERIES = 80
-"""Degrees of the Hermite series of a correlation; what is left is put at the next one."""
+"""Largest degree of the Hermite series of a correlation; the rest is assigned to the next."""
 
 
 @dataclass(frozen=True)
 class Link:
-    r"""A function of one Gaussian latent coordinate, standardised unless asked not to be.
+    r"""A function of one Gaussian latent coordinate, standardised by default.
 
     .. math:: \sigma(z)=\frac{f(z)-E f}{\sqrt{\mathrm{Var} f}},\qquad z\sim\mathcal N(0,1).
 
     Parameters
     ----------
     name : str
-        Name or formula, as it was asked for.
+        Name or formula.
     function : callable
-        :math:`f`, entry by entry on float64 arrays.
+        :math:`f`, elementwise on float64 arrays.
     breakpoints : tuple of float
-        Where it or its slope jumps.
+        Points where the function or its slope jumps.
     mean, scale : float
-        What is subtracted and divided by; 0 and 1 for a link that is not standardised.
+        Subtracted mean and divisor; 0 and 1 for a link that is not standardised.
 
     Notes
     -----
@@ -79,15 +79,15 @@ class Link:
         return mine == theirs
 
     def __reduce__(self) -> tuple[object, tuple[str, bool]]:
-        """Travel to a worker by name, as closures do not."""
+        """Pickle by name, as closures cannot be pickled."""
         return _made, (self.name, self.scale != 1.0 or self.mean != 0.0)
 
     def nodes(self, per_panel: int = 64) -> tuple[np.ndarray, np.ndarray]:
-        """Quadrature nodes and weights of E[g(z)] for g that is smooth between the breakpoints."""
+        """Return quadrature nodes and weights of E[g(z)] for g smooth between the breakpoints."""
         return gaussian_quadrature(per_panel, self.breakpoints or (0.0,))
 
     def fine_nodes(self, panels: int = 1_400) -> tuple[np.ndarray, np.ndarray]:
-        """Quadrature nodes so dense that neighbours have nearly the same label."""
+        """Return quadrature nodes so dense that neighbours have nearly equal labels."""
         return _fine_nodes(self.breakpoints, panels)
 
     def hermite(self, degree: int) -> np.ndarray:
@@ -97,7 +97,7 @@ class Link:
 
     @cached_property
     def parity(self) -> Parity:
-        """Symmetry of the link less its mean: that of a constant added to an odd link is odd."""
+        """Parity of the link minus its mean."""
         z, chance = self.nodes()
         values, mirrored = self(z), self(-z)
         centre = float(chance @ values)
@@ -110,7 +110,7 @@ class Link:
 
     @cached_property
     def _series(self) -> np.ndarray:
-        """Squared Hermite coefficients of degree 1 to HIGHEST_SERIES, and what is left."""
+        """Return squared Hermite coefficients up to HIGHEST_SERIES, and the remaining variance."""
         z, chance = self.nodes()
         values = self(z)
         power = self.hermite(HIGHEST_SERIES)[1:] ** 2
@@ -118,7 +118,7 @@ class Link:
         return np.append(power, max(whole - float(power.sum()), 0.0))
 
     def correlation(self, overlap: np.ndarray | float) -> np.ndarray:
-        """Part kappa(q) of the variance that a coordinate of squared overlap q explains."""
+        """Share kappa(q) of the variance explained by a coordinate of squared overlap q."""
         # kappa(q) = sum_{k >= 1} mu_k² q^k; mu_k are orthonormal coefficients here
         q = np.asarray(overlap, dtype=np.float64)
         return np.asarray(np.polynomial.polynomial.polyval(q, np.append(0.0, self._series)))
@@ -132,7 +132,7 @@ class Link:
 
 @lru_cache(maxsize=16)
 def _fine_nodes(breakpoints: tuple[float, ...], panels: int) -> tuple[np.ndarray, np.ndarray]:
-    # Beyond 9.5 standard deviations lies a mass of 2e-21.
+    # the mass beyond 9.5 standard deviations is 2e-21
     reach = 9.5
     inner = [point for point in breakpoints if abs(point) < reach]
     edges = np.unique(np.concatenate([np.linspace(-reach, reach, panels + 1), inner]))
@@ -155,7 +155,7 @@ def make_link(name: str, *, standardised: bool = True) -> Link:
         softplus, sqrt, step, tan, tanh. A bare function name stands for the function of z;
         ``cosmix``, ``square`` and ``identity`` are names too.
     standardised : bool
-        Whether its mean is subtracted, and the rest divided by its standard deviation.
+        Whether to subtract the mean and divide by the standard deviation.
 
     Returns
     -------
@@ -165,13 +165,13 @@ def make_link(name: str, *, standardised: bool = True) -> Link:
     Raises
     ------
     InvalidParameter
-        If the formula does not parse, is not finite somewhere, is constant, or has a variance that is
-        infinite or beyond quadrature.
+        If the formula does not parse, is not finite, is constant, or has a variance that is infinite or
+        too inaccurate by quadrature.
 
     Notes
     -----
-    Parsed by Python's own parser into a tree of which only arithmetic and the functions above are
-    evaluated. Derived; ``tests/test_links.py``.
+    Python's parser makes a syntax tree, of which only arithmetic and the functions above are
+    evaluated. Backed by ``tests/test_links.py``.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def _made(name: str, standardised: bool) -> Link:
 
 
 def _moments(link: Link) -> tuple[float, float]:
-    """Mean and variance of a raw link, if quadrature can tell them."""
+    """Return mean and variance of a raw link; raise if quadrature is too inaccurate."""
     found = []
     with np.errstate(all="ignore"):
         for per_panel in (48, 96):

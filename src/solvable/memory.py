@@ -1,4 +1,4 @@
-"""How much memory a route may take, and how the numbers are said."""
+"""Available memory, and sizes in readable units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIMITS = (
 
 
 def available_bytes() -> float:
-    """Memory that can still be taken, of the machine and of the container; infinite if unknown."""
+    """Return the free memory of the machine or container in bytes; infinite if unknown."""
     return min(_of_the_machine(), _of_the_container())
 
 
@@ -39,11 +39,11 @@ def _of_the_container() -> float:
         except OSError:
             continue
         if allowed.isdigit() and used.isdigit():
-            # Usage counts reclaimable file pages, so that this errs on the careful side.
+            # usage includes reclaimable file pages, so free memory is underestimated
             return max(0.0, float(allowed) - float(used))
     return float("inf")
 
 
 def gigabytes(size: float) -> str:
-    """Size in the unit a reader can judge."""
+    """Format a size with a suitable unit."""
     return f"{size / 1e9:.3g} GB" if size >= 1e8 else f"{size / 1e6:.3g} MB"

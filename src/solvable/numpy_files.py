@@ -1,6 +1,6 @@
-"""NPY and NPZ files of any origin: headers and sizes are checked before memory is taken.
+"""NPY and NPZ files from untrusted sources: headers and sizes are checked before reading.
 
-Nothing is ever unpickled. An archive may unpack to half of the memory that is free.
+Nothing is ever unpickled. An archive may unpack to half of the free memory.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ ZIP_ERRORS = (
     RuntimeError,
     ValueError,
 )
-"""What reading a damaged archive raises."""
+"""Exceptions of reading a damaged archive."""
 
-ANEW = "Save it anew with numpy.save or numpy.savez."
+ANEW = "Save it again with numpy.save or numpy.savez."
 
 
 @dataclass(frozen=True)
 class Member:
-    """One array of an NPZ file, read when asked for."""
+    """One array of an NPZ file, read on request."""
 
     path: Path
-    place: str  # in the archive
+    place: str  # name in the archive
     shape: tuple[int, ...] = ()
-    dtype: np.dtype | None = None  # None if the header cannot be used
-    size: int = 0  # bytes that it unpacks to
-    fault: str = ""  # why it cannot be read
+    dtype: np.dtype | None = None  # None if the header is invalid
+    size: int = 0  # unpacked size in bytes
+    fault: str = ""  # why the array cannot be read
 
     @property
     def name(self) -> str:
-        """The name it was saved under."""
+        """Name under which the array was saved."""
         return self.place.removesuffix(".npy")
 
     def read(self) -> np.ndarray:
-        """The array; raises :class:`InvalidData` or :class:`MemoryLimitExceeded`."""
+        """Read the array; raises :class:`InvalidData` or :class:`MemoryLimitExceeded`."""
         if self.fault:
             raise InvalidData(f"{self.fault}.")
         check_unpacked(self.size, f"{self.path}: {self.name!r}")
@@ -63,17 +63,17 @@ class Member:
 
 
 def npz_members(path: Path) -> list[Member]:
-    """Arrays of an archive by their headers, read in one pass."""
+    """List the arrays of an archive from their headers, in one pass."""
     try:
         archive = _archive(path, _stamp(path))
     except ZIP_ERRORS as error:
-        raise InvalidData(f"{path} is damaged or no NPZ file ({error}). {ANEW}") from error
+        raise InvalidData(f"{path} is damaged or not an NPZ file ({error}). {ANEW}") from error
     return [_member(path, archive, entry) for entry in archive.infolist()]
 
 
 def _member(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Member:
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        # Other methods unpack a block whole, however large it is.
+        # other compression methods unpack whole blocks of any size
         return Member(
             path, entry.filename, fault="it is packed in a way that numpy.savez never uses"
         )
@@ -86,27 +86,27 @@ def _member(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Mem
         return Member(path, entry.filename, fault=f"it is damaged ({error})")
     needed = dtype.itemsize * math.prod(shape)
     if needed > entry.file_size and not dtype.hasobject:
-        fault = "it is cut: its header promises more than there is"
+        fault = "it is truncated: its header announces more data"
         return Member(path, entry.filename, shape, dtype, fault=fault)
     return Member(path, entry.filename, shape, dtype, entry.file_size)
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """What changes when another file takes the name."""
+    """Return a key that changes if another file replaces this one."""
     state = path.stat()
     return state.st_ino, state.st_mtime_ns, state.st_size
 
 
-@lru_cache(maxsize=2)  # weights, and those before training
+@lru_cache(maxsize=2)  # two archives: weights, and weights before training
 def _archive(path: Path, stamp: tuple[int, int, int]) -> zipfile.ZipFile:
-    """An archive kept open: its directory takes as long to read as all of its small arrays."""
+    """Return an open archive from a cache, as reading its directory is slow."""
     return zipfile.ZipFile(path)
 
 
 def check_unpacked(size: float, what: str, most: float | None = None) -> None:
-    """Refuse what unpacks to more than half of the memory that is free, or was when it began."""
+    """Refuse arrays that unpack to more than half of the free memory."""
     if size < 1e7:
-        return  # looking for free memory would take longer than reading it
+        return  # small arrays: checking the free memory would take longer than reading
     most = unpacked_limit() if most is None else most
     if size > most:
         raise MemoryLimitExceeded(
@@ -116,12 +116,12 @@ def check_unpacked(size: float, what: str, most: float | None = None) -> None:
 
 
 def unpacked_limit() -> float:
-    """Bytes that a packed file may unpack to."""
+    """Return the number of bytes that an archive may unpack to."""
     return min(available_bytes(), 2.0**50) / 2
 
 
 def npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and type that a header announces, checked; the stream is left behind it."""
+    """Read and check shape and type in a header; the stream then stands after it."""
     try:
         version = np.lib.format.read_magic(stream)
         read = (
@@ -130,10 +130,12 @@ def npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype
             else np.lib.format.read_array_header_2_0
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of literals in a header that is no header
+            warnings.simplefilter("ignore")  # warnings about literals in an invalid header
             shape, _, dtype = read(stream)
-    except Exception as error:  # a header is a Python literal: a crafted one raises anything
-        raise InvalidData(f"{where} is damaged or no NumPy array ({error}). {ANEW}") from error
+    except (
+        Exception
+    ) as error:  # a header is a Python literal, so a crafted one can raise any exception
+        raise InvalidData(f"{where} is damaged or not a NumPy array ({error}). {ANEW}") from error
     fault = shape_fault(shape, dtype.itemsize)
     if fault:
         raise InvalidData(f"{where} is damaged: {fault}. {ANEW}")
@@ -141,11 +143,11 @@ def npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype
 
 
 def shape_fault(shape: Iterable[Any], width: int) -> str:
-    """Why no array has this shape with entries of so many bytes; empty if one may."""
+    """Return why an array of this shape and entry size cannot exist; empty if it can."""
     sides = list(shape)
     if any(type(side) is not int or side < 0 for side in sides):
-        return f"its shape {_short(sides)} is none; allowed: whole numbers from 0"
-    # NumPy counts bytes in 63 bits, as if no side were zero, and axes up to 64.
+        return f"its shape {_short(sides)} is invalid; allowed: whole numbers from 0"
+    # NumPy allows 2^63 bytes, counted without zero sides, and 64 axes
     if len(sides) > 32 or max(width, 1) * math.prod(max(side, 1) for side in sides) >= 2**63:
         return f"its shape {_short(sides)} is larger than any array can be"
     return ""
@@ -157,7 +159,7 @@ def _short(sides: Sequence[Any]) -> str:
 
 
 def holds_objects(path: Path) -> InvalidData:
-    """The error for a file whose entries are pickled."""
+    """Return the error for a file with pickled entries."""
     return InvalidData(
         f"{path} holds Python objects (rows or images of different length, or mixed types), which "
         "could run code when read; allowed: arrays of numbers or of text. Bring all rows to one "
@@ -166,7 +168,7 @@ def holds_objects(path: Path) -> InvalidData:
 
 
 def open_npy(path: Path, *, mapped: bool = True) -> np.ndarray:
-    """Array of a ``.npy`` file, memory-mapped unless asked otherwise."""
+    """Read a ``.npy`` file, memory-mapped by default."""
     with path.open("rb") as stream:
         shape, dtype = npy_header(stream, str(path))
         held = path.stat().st_size - stream.tell()
@@ -174,7 +176,7 @@ def open_npy(path: Path, *, mapped: bool = True) -> np.ndarray:
         raise holds_objects(path)
     if dtype.itemsize * math.prod(shape) > held:
         raise InvalidData(
-            f"{path} is damaged: its header promises shape {shape} of {dtype} and {held} bytes are "
+            f"{path} is damaged: its header announces shape {shape} of {dtype} and {held} bytes are "
             f"there. {ANEW}"
         )
     try:

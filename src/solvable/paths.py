@@ -1,4 +1,4 @@
-"""Paths and texts of other origin: which can be used, which can be shown; directories written whole."""
+"""Checks of paths and texts from users, and atomic writing of directories."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from uuid import uuid4
 from solvable.errors import InvalidParameter, StorageFailed, quoted
 
 LONGEST_NAME, LONGEST_PATH = 255, 4096
-"""Bytes of one name and of a whole path at most, as on nearly all file systems."""
+"""Largest number of bytes of a name and of a path, as on nearly all file systems."""
 
 
 def check_path(path: str | os.PathLike[str], what: str = "the path") -> Path:
-    """A path that a file system can hold; what cannot be a path raises before anything is done."""
+    """Return a valid path; raise for a text that cannot be a path."""
     text = os.fspath(path)
     if not text:
         raise InvalidParameter(f"{what} is empty; allowed: the path of a file or a directory.")
     if "\0" in text:
-        raise InvalidParameter(f"{what} {quoted(text)} holds a zero byte; no file has such a name.")
+        raise InvalidParameter(
+            f"{what} {quoted(text)} contains a zero byte, which no file name may contain."
+        )
     whole = _bytes(text)
     longest = max(_bytes(part) for part in Path(text).parts or (text,))
     if longest > LONGEST_NAME or whole > LONGEST_PATH:
@@ -43,16 +45,16 @@ def _bytes(text: str) -> int:
 
 
 _OBEYED = re.compile(
-    # C0 but for tab and line feed, DEL and C1; the marks that turn the direction of what follows;
-    # halves of characters, which no file can hold.
+    # control characters except tab and line feed; marks that change the text direction;
+    # lone surrogates, which no file can contain
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 LONGEST_LINE = 200
-"""Characters of the line that an exception is shown as."""
+"""Largest number of characters of the line that shows an exception."""
 
-# Sequences that set colours or titles: their letters stay where only the escape character is removed.
+# escape sequences for colours and titles, removed as a whole
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
 
 
@@ -60,7 +62,7 @@ def error_line(error: BaseException) -> str:
     """Return the type of an exception and the first line of its message, cut at 200 characters."""
     try:
         text = str(error)
-    except Exception:  # a class of the user may fail here too
+    except Exception:  # the class of a user's exception may raise here
         text = ""
     lines = [line.strip() for line in printable(_ESCAPES.sub("", text)).splitlines()]
     first = next(filter(None, lines), "no message")
@@ -69,26 +71,26 @@ def error_line(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """Text without what a terminal or a page would obey instead of showing; line breaks stay."""
+    """Remove characters that a terminal or page would interpret; line breaks stay."""
     return _OBEYED.sub("", text)
 
 
 @contextmanager
 def whole_directory(directory: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a new directory to write into, whose content appears at the path only when it is whole.
+    """Yield a draft directory whose content appears at the path only when it is complete.
 
-    The new directory stands next to a path that does not exist, and one rename puts it there. It
-    stands inside a directory that exists, and its files replace those of the same name, the first
-    written first; other files stay. After an error it is removed. A process that is killed leaves
-    it under a hidden name that ends in ``.part``, and nothing at the path.
+    For a new path, the draft stands next to the path, and one rename moves it there. For an existing
+    directory, the draft stands inside, and its files replace those of equal names, in the order of
+    writing; other files stay. After an error the draft is removed. A killed process leaves the draft
+    under a hidden name that ends in ``.part``.
 
     Notes
     -----
     Backed by ``tests/test_paths.py``.
     """
     target = Path(directory)
-    # Inside a directory that exists: it may be a mount, a link, or the working directory, which no
-    # rename can replace.
+    # inside an existing directory, which may be a mount, a link or the working directory, so
+    # that a rename cannot replace it
     draft = (target if target.is_dir() else target.parent) / f".solvable-{uuid4().hex[:12]}.part"
     try:
         draft.mkdir(parents=True)
@@ -100,14 +102,14 @@ def whole_directory(directory: str | os.PathLike[str]) -> Iterator[Path]:
             "directory that can be written to."
         ) from error
     except StorageFailed as error:
-        # A message about a file of the draft names the file that the user asked for.
+        # replace the name of the draft in messages
         raise StorageFailed(str(error).replace(str(draft), str(target))) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
 def _move(draft: Path, target: Path) -> None:
-    """Put a directory at a path, or its files into the directory that is there."""
+    """Move a directory to a path, or its files into an existing directory."""
     if not any(draft.iterdir()):
         return
     if not target.exists():

@@ -1,6 +1,6 @@
-"""One verb in Python for each command: the same road, and the objects that the commands print.
+"""One Python function per command, which returns the object that the command prints.
 
-Each verb loads what it needs when it is called, so that a prediction waits for no estimator.
+Each function imports its modules when it is called.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def run(
     Parameters
     ----------
     system : str or System
-        Name of an installed system, or one of your own.
+        Name of an installed system, or a System object.
     preset : str or None
-        Grid to start from; None starts from the defaults of the parameters.
+        Named grid; None starts from the defaults of the parameters.
     seeds : int, optional
         Replicates per point, at least 1; default the preset's.
     seed : int
         Not negative; another seed repeats the study with independent random numbers.
     output : path, optional
-        Run directory, which also gets ``report.html``, ``figures/`` and ``records.csv``; a study that
-        was stopped there is resumed. Default: a temporary directory, removed with the result.
+        Run directory, which also gets ``report.html``, ``figures/`` and ``records.csv``; a stopped study
+        is resumed. Default: a temporary directory, removed with the result.
     workers : int, optional
         Local processes; default one per core. 1 runs in this process.
     scheduler : str, optional
@@ -115,7 +115,7 @@ def study_of(
     *,
     dashes: str = "",
 ) -> Study:
-    """The study that is asked for; ``dashes`` stand before the names of options in messages."""
+    """Build the requested study; messages write ``dashes`` before names of options."""
     from solvable.errors import InvalidParameter, unknown_choice
     from solvable.study import Study
 
@@ -132,12 +132,12 @@ def study_of(
 
 
 def theory_of(system: str | System, /, **settings: Any) -> Predictions:
-    """What theory predicts, without running anything: ``solvable theory``.
+    """Predict a system without a measurement: ``solvable theory``.
 
     Parameters
     ----------
     system : str or System
-        Name of an installed system, or one of your own.
+        Name of an installed system, or a System object.
     **settings
         Parameters of the system, as in :func:`run`; those left out have their defaults, not the
         values of a preset.
@@ -187,7 +187,7 @@ def learn_features(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Learned:
-    """Learn features layer by layer, and say what they are worth: ``solvable learn``.
+    """Learn features layer by layer, and measure their error on unseen rows: ``solvable learn``.
 
     Parameters
     ----------
@@ -196,17 +196,17 @@ def learn_features(
     target : str, optional
         Column to predict.
     task : {"auto", "classification", "regression"}
-        Whether the target is a class or a number; "auto" goes by its values.
+        Kind of target; "auto" decides by its values.
     keep : sequence of str
-        Columns to use though they look like row numbers.
+        Columns to use even if they look like row numbers.
     folds : int
         Parts of the data, 2 to 20; each is predicted from the others.
     layers : int
         Filters, 1 to 5, each with a layer below it.
     rows : int
-        Most rows to learn from; of more, a random part is taken.
+        Largest number of rows; from more rows a random subset is taken.
     seed : int
-        Another seed deals other folds and draws other random layers.
+        Seed of the folds and random layers.
     workers : int, optional
         Local processes; default one per core.
     progress : callable, optional
@@ -215,7 +215,7 @@ def learn_features(
     Returns
     -------
     Learned
-        Scores, directions, outlook and the model fitted to all rows.
+        Scores, directions, forecast, and the model fitted to all rows.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def diagnose_weights(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Diagnosed:
-    """Tell noise from learned features in the weight matrices of a file: ``solvable diagnose``.
+    """Separate noise from learned features in weight matrices: ``solvable diagnose``.
 
     Parameters
     ----------
@@ -262,14 +262,14 @@ def diagnose_weights(
     initial : path, optional
         The weights before training, under the same names.
     heads : int, optional
-        Attention heads in each pair of query and key; default what the metadata of the file or
-        ``config.json`` beside it say.
+        Attention heads in each pair of query and key; default from the metadata of the file or the
+        ``config.json`` next to it.
     pairs : sequence of (str, str)
-        Names of queries and their keys; default what the names in the file tell.
+        Names of query and key matrices; by default recognised from the names in the file.
     inputs_first : bool
         Whether the arrays of ``pairs`` are (inputs, outputs).
     seed : int
-        Of the bootstraps.
+        Seed of the bootstraps.
     workers : int, optional
         Local processes; default one per core, fewer for small matrices.
     progress : callable, optional
@@ -278,12 +278,12 @@ def diagnose_weights(
     Returns
     -------
     Diagnosed
-        One row per array, and one per attention head; what is done so far after Ctrl-C.
+        One row per array and per attention head; after Ctrl-C the finished ones.
 
     Raises
     ------
     InvalidData
-        If a file cannot be read or holds no array, or a pair is not there or does not multiply.
+        If a file cannot be read or contains no array, or a pair is missing or has unequal inner sizes.
 
     Examples
     --------
@@ -326,21 +326,21 @@ def forecast_curve(
     factors : sequence of float, optional
         Multiples of the largest measured size; (2, 4) unless ``at`` is given.
     confidence : float
-        Of the intervals, 0.5 to 0.99.
+        Level of the intervals, 0.5 to 0.99.
     of : {"mean", "measurement"}
-        What the interval is for: the mean error, or one new measurement.
+        Interval of the mean error, or of one new measurement.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------
     Forecast
-        With ``refusal`` set where the curve must not be extrapolated.
+        With ``refusal`` set if the curve must not be extrapolated.
 
     Raises
     ------
     InvalidData, InvalidParameter
-        If the file is no curve, or an argument is out of range.
+        If the file is not a curve, or an argument is out of range.
 
     Examples
     --------
@@ -369,7 +369,7 @@ def activations_of(
     directions: int | None = None,
     decay: float | None = None,
 ) -> Activations:
-    """How noise-sensitive activations are, and the samples they ask for: ``solvable activations``.
+    """Noise sensitivity of activations and the samples they need: ``solvable activations``.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ def activations_of(
     Returns
     -------
     Activations
-        One row for each activation: exponents, thresholds, and words for them.
+        One row per activation: exponents, thresholds, and their description.
 
     Raises
     ------

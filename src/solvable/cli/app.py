@@ -1,4 +1,4 @@
-"""The program: its commands, and one line for everything that goes wrong."""
+"""The command line: its commands, and one line per error."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ For example:
   solvable run sequential-recovery --set dimension=60,120 --seeds 5
   solvable run sequential-recovery --help its parameters and presets
   solvable theory sequential-recovery     the prediction alone
-  solvable verify solvable-runs/...       the claims, judged on stored records
+  solvable verify solvable-runs/...       judge the claims again on stored records
   solvable learn data.csv --target risk   which features can my rows teach?
-  solvable predict MODEL new.csv          what does the model say of new rows?
+  solvable predict MODEL new.csv          predictions of a stored model for new rows
   solvable forecast curve.csv             a learning curve, extrapolated
   solvable diagnose model.safetensors     what did my weight matrices learn?
   solvable scale --layers erf:1 --target he3  how must data and width scale?
   solvable activations relu gelu he4      how noise-sensitive are activations?
 
-Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
-which; 130 Ctrl-C, finished work is kept and the same command resumes.
+Exit status: 0 success; 1 a claim or a task failed; 2 bad input, with one line on
+what to correct; 130 Ctrl-C, finished work is kept and the same command resumes.
 """
 
 LONGEST_LINE = 900
-"""Characters of the line of an error at most; its middle is cut."""
+"""Largest number of characters of an error line; the middle of a longer one is cut."""
 
 _COMMANDS: dict[str, Callable[..., int]] = {
     "list": list_systems,
@@ -67,7 +67,7 @@ _COMMANDS: dict[str, Callable[..., int]] = {
 
 
 def build_app() -> App:
-    """The commands; bad input raises, and :func:`main` says it in one line."""
+    """Build the commands; bad input raises, and :func:`main` prints one line."""
     app = App(
         name="solvable",
         help=HELP,
@@ -77,7 +77,7 @@ def build_app() -> App:
         suppress_keyboard_interrupt=False,
     )
     for position, (name, command) in enumerate(_COMMANDS.items()):
-        # Shown in the order in which a new user needs them.
+        # in the order in which a new user needs them
         app.command(command, name=name, sort_key=position)
     return app
 
@@ -89,34 +89,33 @@ def _version() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; everything that goes wrong on purpose is one line on standard error.
+    """Run the command line; expected errors print one line on standard error.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        Words after the program's name; default those of this process.
+        Command-line arguments; default those of this process.
 
     Returns
     -------
     int
-        0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C, 141 the reader of a pipe
-        left.
+        0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C, 141 broken pipe.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # A terminal that lacks a character such as "±" shows a question mark in its place.
+            # a terminal without a character such as "±" shows a question mark
             stream.reconfigure(errors="replace")
     try:
         status = _call(words)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more when it ends; that must not fail again.
+        # Python flushes again at its end, which must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # as of a program that SIGPIPE ended
+        return 141  # the exit status after SIGPIPE
     except KeyboardInterrupt:
         print("solvable: interrupted.", file=sys.stderr)
-        return 130  # as of a program that Ctrl-C ended
+        return 130  # the exit status after SIGINT
     except Exception as error:
         return _refuse(_message(error, words))
     return status
@@ -130,7 +129,7 @@ def _message(error: Exception, words: list[str]) -> str:
     if isinstance(error, CycloptsError):
         return _explain(error, words)
     if isinstance(error, OSError) and error.errno is not None:
-        # A file that is gone, forbidden or on a broken disk, at a place that does not say more.
+        # an error of the file system without a more specific message
         place = f"{error.filename}: " if error.filename else ""
         return f"{place}{error.strerror}. Check the path and its permissions."
     shown = os.environ.get("SOLVABLE_DEBUG") == "1"
@@ -158,7 +157,7 @@ def _call(words: list[str]) -> int:
 
 
 def _system_of_help(words: list[str]) -> str | None:
-    """System whose parameters are wanted: ``run SYSTEM --help`` in any order of the words."""
+    """Return the system in ``run SYSTEM --help``, in any order of the words."""
     if not words or words[0] not in ("run", "theory"):
         return None
     if not {"--help", "-h"} & set(words):
@@ -173,14 +172,14 @@ def _system_of_help(words: list[str]) -> str | None:
 
 
 def _refuse(message: str) -> int:
-    # A message that repeats a whole file name, formula or value repeats the ends of it.
+    # cut the middle of long file names, formulas and values
     plain = re.sub(r"\S{200,}", lambda word: shortened(word[0]), printable(message))
     print(f"solvable: {shortened(' '.join(plain.split()), LONGEST_LINE)}", file=sys.stderr)
     return 2
 
 
 def _explain(error: CycloptsError, words: list[str]) -> str:
-    """Say what cyclopts found, and what to do about it."""
+    """Return the line for an error of cyclopts, with the remedy."""
     from cyclopts import MissingArgumentError, UnusedCliTokensError
 
     command = words[0] if words and words[0] in _COMMANDS else None

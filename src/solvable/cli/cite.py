@@ -1,4 +1,4 @@
-"""``solvable cite``: the BibTeX of what a result rests on."""
+"""``solvable cite``: BibTeX entries of the papers behind a system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solvable.cli.settings import Flag
 def cite(
     system: Annotated[str, Parameter(show_default=False)], /, *more: str, json: Flag = False
 ) -> int:
-    """Print the BibTeX entries that systems rest on, each once.
+    """Print the BibTeX entries of the papers behind systems, each once.
 
     For example:
       solvable cite sequential-recovery

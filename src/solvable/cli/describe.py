@@ -1,4 +1,4 @@
-"""What a system offers: its parameters, presets, claims and examples."""
+"""Description of a system: parameters, presets, claims and examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solvable.study.parameters import format_settings
 
 
 def description(system: System) -> dict[str, Any]:
-    """Describe a system for a program."""
+    """Return the description of a system for JSON."""
     fields = system.parameters.model_fields
     return {
         "name": system.name,
@@ -47,7 +47,7 @@ def description(system: System) -> dict[str, Any]:
 
 
 def write_description(system: System, command: str | None = None) -> None:
-    """Describe a system at the terminal; for a command, what matters to it, with examples."""
+    """Print the description of a system; for a command, the relevant parts, with examples."""
     write_title(f"{system.name}: {system.title}")
     parts = {"Parameters, for --set": _parameters(system)}
     if command != "theory":
@@ -109,7 +109,7 @@ def _examples(system: System, command: str) -> list[str]:
 
 
 def _axis(preset: Preset | None) -> dict[str, list[Any]]:
-    """Two values of the longest axis of a preset, as an example of a grid."""
+    """Return two values of the longest axis of a preset, as an example of a grid."""
     if preset is None or not preset.grid:
         return {}
     name, values = max(preset.grid.items(), key=lambda item: len(item[1]))

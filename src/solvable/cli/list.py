@@ -1,4 +1,4 @@
-"""``solvable list``: what is installed, and what a system offers."""
+"""``solvable list``: installed systems, their parameters, presets and claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solvable.cli.settings import Flag
 
 
 def list_systems(*systems: str, json: Flag = False) -> int:
-    """List the installed systems, or the parameters, presets and claims of some.
+    """List the installed systems, or the parameters, presets and claims of given ones.
 
     For example:
       solvable list
@@ -18,7 +18,7 @@ def list_systems(*systems: str, json: Flag = False) -> int:
     Parameters
     ----------
     systems
-        Names of systems to describe; none lists all with their titles.
+        Names of systems to describe; without names, all systems are listed with their titles.
     json
         Print JSON.
     """

@@ -1,4 +1,4 @@
-"""``solvable report``: the files of a run directory, made again."""
+"""``solvable report``: write the report, figures and records of a run directory again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def report(directory: Path, /, *, stored: Flag = False, json: Flag = False) -> i
     For example:
       solvable report solvable-runs/sequential-recovery-1a2b3c4d
 
-    Nothing is measured anew; predictions are those of the installed theory, as in
-    its figures. A run that is still under way can be reported too. Exit status 1
-    if a claim, a panel, a theory line or a prediction raises.
+    Nothing is measured again. Predictions and figures are made again by the installed
+    theory. Unfinished runs can be reported too. Exit status 1 if a claim, a panel,
+    a theory line or a prediction raises.
 
     Parameters
     ----------

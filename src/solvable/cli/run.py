@@ -25,6 +25,7 @@ def run(
     scheduler: str | None = None,
     output: Path | None = None,
     dry_run: Flag = False,
+    details: Flag = False,
     json: Flag = False,
     quiet: Flag = False,
 ) -> int:
@@ -37,20 +38,19 @@ def run(
       solvable run sequential-recovery --preset paper --dry-run
       solvable run sequential-recovery --set samples=1e4,1e5 --json > results.json
 
-    The grid is that of the preset. --set replaces the values of the parameters
-    it names; the others keep those of the preset. `solvable run SYSTEM --help`
-    lists the parameters of a system.
+    The preset sets the grid. --set replaces the values of single parameters.
+    `solvable run SYSTEM --help` lists the parameters of a system.
 
     The run directory holds study.sqlite, study.toml, report.html, figures/ and
     records.csv. The same command resumes a run that was stopped and recomputes
-    nothing; a directory that holds another study is refused.
+    nothing; a directory of another study is refused.
 
     Parameters
     ----------
     system
         Name of a system, as in `solvable list`.
     preset
-        Grid to start from; `none` starts from the parameters' defaults.
+        Named grid; `none` starts from the parameters' defaults.
     set_
         Parameters as name=value; commas make a grid: samples=1000,2000.
     seeds
@@ -64,12 +64,14 @@ def run(
     output
         Run directory. [default: solvable-runs/SYSTEM-FINGERPRINT]
     dry_run
-        Print the tasks, the expected time and memory, and which claims could be tested. At
-        most six replicates are measured for that, in 20 seconds, and nothing is kept.
+        Print the tasks, the expected time and memory, and which claims can be tested. At most
+        six replicates are measured, in 20 seconds, and nothing is kept.
+    details
+        Add columns: the error of the prediction that each claim would notice, and replicates.
     json
-        Print {"records": [...], "verdicts": [...], "errors": [...]} and nothing else.
+        Print only {"records": [...], "verdicts": [...], "errors": [...]}.
     quiet
-        Print nothing but errors (and the JSON).
+        Print only errors (and the JSON).
     """
     from solvable.cli.settings import read_settings
     from solvable.frame import registry
@@ -88,13 +90,14 @@ def run(
     if result.interrupted:
         return _say_interrupted(result)
     try:
-        return _conclude(result, json, quiet, 1 if scheduler else count_workers(workers))
+        processes = 1 if scheduler else count_workers(workers)
+        return _conclude(result, json, quiet, processes, details)
     except KeyboardInterrupt:
         return _say_interrupted(result)
 
 
 def _rehearse(study: Study, directory: Path, workers: int | None, json: bool, quiet: bool) -> int:
-    """Print what the study would take, and which claims it could test."""
+    """Print the expected time and memory of the study, and which claims it can test."""
     from solvable.cli.terminal import status_line, write, write_json, write_prose
     from solvable.study.rehearsal import claim_table, dry_run, sentences
 
@@ -131,15 +134,15 @@ def _measure(
         def progress(done: int, total: int, seconds_left: float | None) -> None:
             nonlocal resumed
             if not resumed and done and not quiet:
-                note(f"{done} of {total} tasks are there already.")
+                note(f"{done} of {total} tasks are finished already.")
             resumed = True
             show(done, total, seconds_left)
 
         return run_study(study, directory, workers=workers, scheduler=scheduler, progress=progress)
 
 
-def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int) -> int:
-    """Write the files, print the results, and give the exit status."""
+def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int, details: bool) -> int:
+    """Write the files, print the results, and return the exit status."""
     from solvable.cli.terminal import status_line, write, write_json, write_title
     from solvable.cli.verdicts import (
         note_gaps,
@@ -158,7 +161,7 @@ def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int) -> int
             with status_line("writing figures and report", shown=not quiet):
                 written = write_outputs(result, workers)
         except SolvableError as error:
-            # What was measured is printed all the same.
+            # the results are printed even if a file cannot be written
             fault = error
     faults = written.faults if written else []
     note_gaps(result, faults)
@@ -168,7 +171,7 @@ def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int) -> int
     elif not quiet:
         write_title(result.system.title)
         write("")
-        write_verdicts(result.verdicts)
+        write_verdicts(result.verdicts, details=details)
         if written is not None:
             write("", f"report   {written.report}", f"figures  {written.report.parent / 'figures'}")
             write(f"records  {written.records}")

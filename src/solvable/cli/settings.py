@@ -1,4 +1,4 @@
-"""Options that several commands share, and the reading of ``--set name=value`` words."""
+"""Options of several commands, and the parser of ``--set name=value``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Settings = Annotated[list[str] | None, Parameter(name="--set", consume_multiple=
 """Values of parameters as ``name=value`` words."""
 
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
-"""A switch that is off unless given."""
+"""A switch that is off by default."""
 
 
 def read_option(kind: Any, tokens: Any) -> Any:
-    """Value of an option of any command: whole numbers are not rounded, paths can be paths."""
+    """Convert the value of an option; integers are not rounded, and paths are checked."""
     if kind is int:
         (token,) = tokens
         return _whole_number(token)
@@ -35,7 +35,7 @@ def read_option(kind: Any, tokens: Any) -> Any:
 
 
 def _whole_number(token: Token) -> int:
-    # cyclopts rounds 1.5 to 2; 1e5 and 30.0 are whole.
+    # cyclopts rounds 1.5 to 2; 1e5 and 30.0 are integers
     text = _without_exponent(token.value)
     if not re.fullmatch(r"[+-]?\d{1,100}(\.0*)?", text):
         raise InvalidParameter(
@@ -45,9 +45,9 @@ def _whole_number(token: Token) -> int:
 
 
 def parse_settings(words: Sequence[str] | None) -> dict[str, list[Any]]:
-    """Read ``name=value`` words; commas between values make a grid, as text for the parameters to read.
+    """Split ``name=value`` words at commas into the values of a grid, as text.
 
-    A value that is itself a list is written as in JSON: ``widths=[10,5],[20,5]``.
+    A list as a value is written as in JSON: ``widths=[10,5],[20,5]``.
     """
     settings: dict[str, list[Any]] = {}
     if words is not None and not words:
@@ -70,7 +70,7 @@ def parse_settings(words: Sequence[str] | None) -> dict[str, list[Any]]:
 
 
 def read_settings(system: System, words: Sequence[str] | None) -> dict[str, list[Any]]:
-    """Read ``--set`` words; ``samples=1e5`` is a whole number where the system wants one."""
+    """Read ``--set`` words; ``samples=1e5`` becomes an integer for an integer parameter."""
     settings = parse_settings(words)
     for name, field in system.parameters.model_fields.items():
         if name in settings and _is_whole(field.annotation):
@@ -79,7 +79,7 @@ def read_settings(system: System, words: Sequence[str] | None) -> dict[str, list
 
 
 def _parts(text: str) -> list[str]:
-    """Split at the commas that are outside of brackets and parentheses."""
+    """Split at commas outside brackets and parentheses."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "[(") - (character in "])")
@@ -110,7 +110,7 @@ def _is_whole(annotation: Any) -> bool:
 
 
 def _without_exponent(value: Any) -> Any:
-    """Text such as ``1e5`` as a whole number; pydantic reads it as no integer."""
+    """Convert text such as ``1e5`` to an integer, which pydantic refuses."""
     scientific = r"[+-]?\d+(\.\d*)?[eE][+]?\d{1,3}"
     if isinstance(value, str) and re.fullmatch(scientific, value) and float(value).is_integer():
         return str(int(float(value)))

@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 
 def write(*parts: RenderableType | Cell) -> None:
-    """Write to standard output: text as it is, without markup; cells as prose; tables."""
+    """Write to standard output: literal text, cells as prose, tables."""
     from rich.text import Text
 
     console = console_for(sys.stdout)
     with console.capture() as captured:
         for part in parts:
             if isinstance(part, Cell):
-                # Prose: lines that break between words.
+                # prose, whose lines break between words
                 console.print(Text(printable(part.text), style=part.style))
             elif isinstance(part, str):
                 console.print(Text(printable(part)), soft_wrap=True)
             else:
                 console.print(part)
-    # Written here and not by rich, which would end the process itself when a pipe is closed.
+    # not written by rich, which would end the process when a pipe is closed
     lines = (line.rstrip() for line in captured.get().splitlines())
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def write_prose(*sentences: str, style: str = "") -> None:
-    """Write sentences, each on lines of its own that break between words."""
+    """Write sentences, each on new lines that break between words."""
     write(*(Cell(sentence, style) for sentence in sentences))
 
 
 def write_title(title: str, settings: str = "") -> None:
-    """Write a heading, and below it the settings that it is about, if any."""
+    """Write a heading, and below it settings, if any."""
     write_prose(title, style="bold")
     if settings:
         write_prose(settings, style="dim")
@@ -52,7 +52,7 @@ def write_title(title: str, settings: str = "") -> None:
 
 @contextmanager
 def status_line(message: str, *, shown: bool) -> Iterator[None]:
-    """Show a line while something takes a few seconds, if somebody sits at the terminal."""
+    """Show a line during work of a few seconds, if standard error is a terminal."""
     if not (shown and sys.stderr.isatty()):
         yield
         return
@@ -61,19 +61,19 @@ def status_line(message: str, *, shown: bool) -> Iterator[None]:
 
 
 def write_json(value: Any) -> None:
-    """Write a value as JSON, indented for a person, on one line for a program; NaN is an error."""
+    """Write a value as JSON, indented on a terminal, on one line in a pipe; NaN is an error."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(value, indent=indent, allow_nan=False) + "\n")
 
 
 def note(message: str) -> None:
-    """Write one line that is no result to standard error."""
+    """Write one line to standard error."""
     print(printable(message), file=sys.stderr, flush=True)
 
 
 @contextmanager
 def progress_bar(shown: bool) -> Iterator[Progress]:
-    """Show tasks done and time left while a study runs, if somebody sits at the terminal."""
+    """Show finished tasks and time left during a study, if standard error is a terminal."""
     if not (shown and sys.stderr.isatty()):
         yield lambda done, total, seconds_left: None
         return
@@ -99,7 +99,7 @@ def _bar(*columns: Any) -> Any:
     from rich.progress import Progress as Bar
 
     class Countdown(Bar):
-        """Counts the time left down between two tasks."""
+        """Column that counts the time left down between two tasks."""
 
         def get_renderables(self) -> Iterator[Any]:
             for task in self.tasks:
@@ -113,7 +113,7 @@ def _bar(*columns: Any) -> Any:
 
 
 def time_left(deadline: float | None, now: float) -> str:
-    """How long it is until a deadline, in seconds on one clock; None if there is no estimate yet."""
+    """Format the time until a deadline; "estimating time left" without an estimate."""
     if deadline is None:
         return "estimating time left"
     if deadline - now < 0.5:

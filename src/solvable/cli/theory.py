@@ -1,4 +1,4 @@
-"""``solvable theory``: the prediction alone."""
+"""``solvable theory``: predictions without a measurement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solvable.cli.settings import Flag, Settings
 
 
 def theory(system: str, /, *, set_: Settings = None, json: Flag = False) -> int:
-    """Print what theory predicts, without running anything.
+    """Print the predictions of a system, without a measurement.
 
     For example:
       solvable theory sequential-recovery
@@ -16,8 +16,8 @@ def theory(system: str, /, *, set_: Settings = None, json: Flag = False) -> int:
       solvable theory sequential-recovery --set samples=1e4,1e5,1e6
 
     Parameters not set have their defaults, not the values of a preset;
-    `solvable theory SYSTEM --help` lists them. Exit status 1 if a prediction raises:
-    its line holds the exception, and the other points are printed.
+    `solvable theory SYSTEM --help` lists them. If a prediction
+    raises, its line is the exception, and the exit status is 1.
 
     Parameters
     ----------

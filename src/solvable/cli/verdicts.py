@@ -1,9 +1,8 @@
-"""What ``run``, ``verify`` and ``report`` say about the results of a study."""
+"""Output of ``run``, ``verify`` and ``report`` on the results of a study."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,20 +17,20 @@ from solvable.frame.drawn import Fault
 from solvable.frame.points import has_raised
 from solvable.frame.power import PowerRow
 from solvable.frame.system import refusals
-from solvable.plots.tables import console_for, verdict_cell
+from solvable.plots.tables import verdict_cell
 from solvable.study.renewed_predictions import difference, predict_anew
 from solvable.study.results import StudyResult, load
 from solvable.study.tables import power_table, verdict_summary, verdict_table
 
 
 def status_of(result: StudyResult, faults: Sequence[Fault] = ()) -> int:
-    """Exit status of a study, finished or not: 1 if a claim fails or anything raised, else 0."""
+    """Return the exit status of a study: 1 if a claim fails or anything raised, else 0."""
     bad = any(verdict.status in ("fails", "error") for verdict in result.verdicts)
     return 1 if bad or result.failures or faults else 0
 
 
 def plain_errors(result: StudyResult, faults: Sequence[Fault] = ()) -> list[dict[str, Any]]:
-    """Everything that raised, for JSON: tasks, predictions, claims, then panels and theory lines."""
+    """Return all exceptions for JSON: of tasks, predictions, claims, panels and theory lines."""
     rows: list[tuple[str, str | None, Any, int | None, str]] = []
     for failure in result.failures:
         part = "prediction" if failure.replicate is None else "task"
@@ -45,7 +44,7 @@ def plain_errors(result: StudyResult, faults: Sequence[Fault] = ()) -> list[dict
 
 
 def plain_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """Fields of each verdict for JSON: what is not finite becomes None."""
+    """Return the fields of each verdict for JSON, with None for non-finite numbers."""
     return [
         {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -55,24 +54,25 @@ def plain_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     ]
 
 
-def write_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """Write the table of verdicts and why some do not hold."""
+def write_verdicts(verdicts: Sequence[Verdict], *, details: bool = False) -> None:
+    """Write the counts of verdicts, their table, and why claims do not hold."""
     if not verdicts:
         write("The system makes no claims.")
         return
-    # A narrower terminal has no room for every column.
-    roomy = console_for(sys.stdout).width >= 100
-    write(verdict_table(verdicts, with_replicates=roomy), "", *verdict_lines(verdicts))
+    write(Text(f"{counts_line(verdicts)}", style="bold"), "")
+    write(verdict_table(verdicts, details=details))
+    reasons = verdict_lines(verdicts)
+    write(*([""] if reasons else []), *reasons)
 
 
 def write_power(rows: Sequence[PowerRow]) -> None:
-    """Write how wrong a prediction must be before each claim fails on these records."""
+    """Write the smallest error of a prediction with which each claim fails on these records."""
     write_title("How wrong must a prediction be before its claim fails?")
     write("", power_table(rows), "")
     write_prose(
-        "Smallest x tried from which on a claim fails once every prediction is multiplied by 1 + x, "
-        "or by 1 − x. A claim that never fails rests on no prediction, or allows too much to notice. "
-        "The last column judges a learner that knows nothing in place of the one that was measured.",
+        "Smallest relative error x such that the claim fails if every prediction is multiplied by "
+        "1 + x, or by 1 − x, and for every larger x. A claim that never fails uses no prediction, or "
+        "has a large tolerance. Last column: verdict on a learner at chance level.",
         style="dim",
     )
     for row in rows:
@@ -81,7 +81,7 @@ def write_power(rows: Sequence[PowerRow]) -> None:
 
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
-    """A line per claim that fails, raised or cannot be tested, then the counts."""
+    """Return a line per claim that fails, raised or cannot be tested."""
     lines = []
     for verdict in verdicts:
         if verdict.status == "holds":
@@ -90,8 +90,11 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
         said = " ".join(" ".join([*statement, verdict.reason]).split())
         style = verdict_cell(verdict.status).style
         lines.append(Text.assemble((f"{verdict.status}: ", style), f"{verdict.claim}: {said}"))
-    if lines:
-        lines.append(Text(""))
+    return lines
+
+
+def counts_line(verdicts: Sequence[Verdict]) -> str:
+    """Return how many claims hold, fail, raised or cannot be tested, in one sentence."""
     counts = verdict_summary(verdicts)
     parts = [f"{counts['holds']} of {len(verdicts)} claims hold"]
     words = {
@@ -101,11 +104,11 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
         "error": "raised an error",
     }
     parts += [f"{counts[status]} {word}" for status, word in words.items() if counts[status]]
-    return [*lines, Text(f"{', '.join(parts)}.", style="bold")]
+    return f"{', '.join(parts)}."
 
 
 def load_result(directory: Path, stored: bool) -> StudyResult:
-    """A study by the predictions of the installed theory, or by those stored; says how they differ."""
+    """Load a study with renewed or stored predictions, and write how these differ."""
     before = load(directory)
     if stored:
         return before
@@ -113,14 +116,14 @@ def load_result(directory: Path, stored: bool) -> StudyResult:
     found = difference(before, result)
     if found:
         note(
-            f"solvable: the installed theory predicts otherwise than the run stored at {found}; claims "
-            "are judged by the installed one. --stored judges by what was stored."
+            f"solvable: predictions of the installed theory differ from the stored ones at {found}; "
+            "claims are judged by the installed theory. --stored uses the stored predictions."
         )
     return result
 
 
 def note_gaps(result: StudyResult, faults: Sequence[Fault] = ()) -> None:
-    """Say on standard error what is missing from a study, and what raised."""
+    """Write to standard error which tasks are missing, and which raised."""
     failed = sum(failure.replicate is not None for failure in result.failures)
     if failed:
         note(

@@ -1,4 +1,4 @@
-"""``solvable verify``: the claims, judged again on stored records."""
+"""``solvable verify``: judge the claims again on stored records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from solvable.cli.settings import Flag
 
 
 def verify(
-    directory: Path, /, *, power: Flag = False, stored: Flag = False, json: Flag = False
+    directory: Path,
+    /,
+    *,
+    details: Flag = False,
+    power: Flag = False,
+    stored: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Judge the claims of a system again on the records of a run directory.
 
@@ -17,19 +23,20 @@ def verify(
       solvable verify solvable-runs/sequential-recovery-1a2b3c4d
       solvable verify solvable-runs/sequential-recovery-1a2b3c4d --power
 
-    Exit status 1 if a claim fails, or a claim or a prediction raises. Records are
-    judged by the predictions of the installed theory, which are made again; where
-    those that the run stored differ, that is printed. Nothing is measured again and
-    nothing is written.
+    Exit status 1 if a claim fails, or a claim or a prediction raises. Predictions are
+    made again by the installed theory; differences from the stored ones are printed.
+    Nothing is measured again and nothing is written.
 
     Parameters
     ----------
     directory
         Run directory, as `solvable run` printed it.
+    details
+        Add columns: the error of the prediction that each claim would notice, and replicates.
     power
-        Tell how wrong a prediction must be before each claim fails.
+        Print the smallest error of a prediction with which each claim fails.
     stored
-        Judge by the predictions that the run stored.
+        Judge by the stored predictions of the run.
     json
         Print {"verdicts": [...], "errors": [...]}, and "power" if asked.
     """
@@ -54,7 +61,7 @@ def verify(
     else:
         write_title(result.system.title)
         write("")
-        write_verdicts(result.verdicts)
+        write_verdicts(result.verdicts, details=details)
         if power and result.power:
             write("")
             write_power(result.power)

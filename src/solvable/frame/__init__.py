@@ -1,1 +1,1 @@
-"""What a system is made of, how its claims are judged, and where it is found."""
+"""Parts of a system, judgement of its claims, and the registry of installed systems."""

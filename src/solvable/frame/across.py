@@ -1,4 +1,4 @@
-"""Curves along another parameter than the system's axis: points of several curves in one figure."""
+"""Curves along a parameter other than the system's axis, in one figure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from solvable.frame.points import Metrics, Point
 from solvable.frame.theory_lines import LineBudget
 
 MOST_PLACES = 5
-"""Places on the system's axis that one figure along another parameter shows."""
+"""Largest number of axis values that a figure along another parameter shows."""
 
 
 def axis_along(along: str | Axis, system: Axis) -> Axis:
-    """The axis of a panel along a parameter, with the words of the system's own."""
+    """Return the axis of a panel along a parameter, with the formats of the system's axis."""
     if isinstance(along, str):
         along = Axis(along, along.replace("_", " "))
     return replace(
@@ -31,7 +31,7 @@ def axis_along(along: str | Axis, system: Axis) -> Axis:
 
 
 def spread_places(places: Sequence[float]) -> list[float]:
-    """Places on the system's axis, both ends and some between."""
+    """Choose values on the system's axis: both ends and some between."""
     chosen = np.linspace(0, len(places) - 1, min(len(places), MOST_PLACES)).round().astype(int)
     return [places[k] for k in chosen]
 
@@ -43,9 +43,9 @@ def curves_across(
     *,
     whole: bool = False,
 ) -> list[Curve]:
-    """Curves along a parameter that varies between curves, one for each place on the system's axis.
+    """Build curves along a parameter, one for each value on the system's axis.
 
-    With `whole` a curve holds all places of each value, for numbers that a whole curve gives.
+    With `whole`, one curve holds all axis values, for quantities computed from a whole curve.
     """
     if not curves:
         return []
@@ -66,7 +66,7 @@ def curves_across(
     columns = []
     for group in groups.values():
         if len(group) < 2:
-            continue  # the parameter does not vary here
+            continue  # the parameter has one value in this study
         column = [tuple(sorted(group[x], key=system.coordinate)) for x in sorted(group)]
         if whole:
             chosen.append([_first_predicted(points) for points in column])
@@ -97,7 +97,7 @@ def _along(
     budget: LineBudget | None,
     columns: tuple[tuple[Point, ...], ...],
 ) -> Curve:
-    """A curve with its theory line between the values of the parameter that were measured."""
+    """Build a curve with a theory line between the measured values of the parameter."""
     settings = {axis.coordinate(point): point.setting for point in points}
     if theory is not None:
         settings = _between(points, axis) | settings
@@ -116,7 +116,7 @@ def _along(
 
 
 def _between(points: Sequence[Point], axis: Axis) -> dict[float, Any]:
-    """Settings between those of the points by coordinate; none where the parameter is no number."""
+    """Return settings between the measured ones, by coordinate; none if the parameter is not a number."""
     values = [point.parameters[axis.parameter] for point in points]
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
         return {}
@@ -130,7 +130,7 @@ def _between(points: Sequence[Point], axis: Axis) -> dict[float, Any]:
             setting = type(points[0].setting)(**fields)
             found[float(place if axis.value is None else axis.value(setting))] = setting
         except (ValidationError, InvalidParameter):
-            continue  # no such setting: the line has no place there
+            continue  # the setting is not allowed: the line has a gap there
     return found
 
 
@@ -139,7 +139,7 @@ def _plain(place: Any) -> float | int:
 
 
 def _in_other_coordinates(curve: Curve, axis: Axis) -> Curve:
-    """The curve with the places of points and line given by another function of the setting."""
+    """Return the curve with the x coordinates given by another function of the setting."""
     fields, name = dict(curve.setting), axis.parameter
     whole = isinstance(fields[name], int)
     coordinate = axis.value or (lambda setting: float(getattr(setting, name)))
@@ -149,7 +149,7 @@ def _in_other_coordinates(curve: Curve, axis: Axis) -> Curve:
         try:
             places[k] = coordinate(type(curve.setting)(**{**fields, name: value}))
         except (ValidationError, InvalidParameter):
-            continue  # beyond the allowed range
+            continue  # outside the allowed range
     return replace(
         curve, axis=axis, places=places, budget=None, predict=lambda *_: curve.predictions
     )

@@ -1,4 +1,4 @@
-"""Claims of agreement as rows: what is measured, what is expected, how close, and where."""
+"""Claims that measured numbers equal predicted ones within a tolerance."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Agreement:
         Name of a metric, or ``metric(point)`` giving an array of shape (replicates,) or
         (replicates, length); None where the claim is not made.
     source : str
-        arXiv id and equation, or "derived".
+        Place in a paper, or equation of a derivation page, such as "arXiv:2503.14121, Theorem 2".
     within : float or callable
         Stated tolerance above 0, or ``within(cell)``; relative to the expected value if ``relative``.
     because : str
@@ -87,22 +87,22 @@ class Agreement:
         Name of a predicted quantity, a number, or ``expected(point)``; default the prediction of
         the same name.
     relative : bool
-        Whether to compare measured over expected with one; where 0 is expected no claim is made.
+        Whether to compare the ratio of measured to expected with 1; cells with expected 0 are left out.
     kind : {"equal", "at least", "at most"}
-        How they are compared.
+        How measured and expected numbers are compared.
     where : callable, optional
-        ``where(cell) -> bool``: cells at which the claim is made.
+        ``where(cell) -> bool``: True for the cells that the claim covers.
     missing : str
-        What would make the claim testable where no cell is.
+        Advice shown when the claim covers no cell, such as "run with --preset recovery".
     entry : str or callable
-        What an entry of the list is called, such as "feature"; or ``entry(setting)`` giving a name
-        for each.
+        Name of an entry of the list, such as "feature"; or ``entry(setting)``, which returns a name
+        for each entry.
     scatter : callable, optional
-        ``scatter(cell)``: what the scatter of replicates goes with, up to a factor common to all cells;
-        default the compared number itself. See :func:`overlap_scatter`.
+        ``scatter(cell)``: expected standard deviation of replicates up to a common factor; default the
+        compared number. See :func:`overlap_scatter`.
     pairs : str, optional
-        Parameter along which the claim is about pairs: each point with the next larger value is what
-        functions of a point find as ``point.other``.
+        Parameter that defines pairs: ``point.other`` is the point with the next larger value of this
+        parameter.
     power : float
         Relative error of the prediction that this claim is meant to notice.
 
@@ -146,33 +146,33 @@ class Agreement:
             )
         if callable(self.metric) and self.expected is None:
             raise InvalidParameter(
-                f"claim {self.name!r} measures a function of the point and expects nothing; "
+                f"claim {self.name!r} measures a function of the point but has no expected value; "
                 "allowed: the name of a prediction, a number or a function of the point."
             )
 
     @property
     def tolerance_reason(self) -> str:
-        """Why the tolerance is what it is, statistics included."""
+        """Reason of the tolerance, with the statistical part."""
         return f"{self.because} Beyond it, what replicates scatter by in one of a hundred claims."
 
     def verdict(self, points: Sequence[Point], axis: Axis | None = None) -> Verdict:
-        """Judge the points of a study; :meth:`System.verdicts` gives the axis that names places."""
+        """Judge the points of a study; the axis formats where the largest deviation is."""
         return verdict_of(self, judge(self, points, axis))
 
 
 def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
-    """Cells at which the row makes its claim: measured in every replicate, and expected."""
+    """Cells that the claim covers: measured in every replicate, with an expected value."""
     cells: list[Cell] = []
     for point in points:
         values, source = _measured(row, point), _expected(row, point)
         if values is None or source is None:
             continue
         if not (np.isfinite(values).any() and np.isfinite(source).any()):
-            continue  # None stands for a whole list too
+            continue  # None may stand for a whole list
         if source.ndim and source.shape != values.shape[1:]:
             raise InvalidParameter(
                 f"claim {row.name!r} compares {values[0].size} measured numbers with {source.size} "
-                "expected ones; allowed: as many, or one that is expected. Mend the claim's row."
+                "expected ones; allowed: equally many, or one expected number. Correct the claim's row."
             )
         expected = np.broadcast_to(source, values.shape[1:])
         for index in np.ndindex(values.shape[1:]):
@@ -181,14 +181,14 @@ def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
                 point, point.setting, entry, values[(slice(None), *index)], float(expected[index])
             )
             known = np.isfinite(cell.values).all() and np.isfinite(cell.expected)
-            known &= not row.relative or cell.expected != 0  # nothing is relative to zero
+            known &= not row.relative or cell.expected != 0  # a ratio to zero is undefined
             if known and (row.where is None or row.where(cell)):
                 cells.append(cell)
     return cells
 
 
 def _unknown_name(row: Agreement, points: Sequence[Point]) -> str:
-    """Says which name of the row no point knows; where only some know it, the claim is about those."""
+    """Raise if no point has a quantity that the row names."""
     source = row.metric if row.expected is None else row.expected
     rows = (
         (row.metric, "measure", [metrics for point in points for metrics in point.metrics]),
@@ -218,7 +218,7 @@ def _expected(row: Agreement, point: Point) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells of a row with their errors and tolerances, ready to be judged again and again."""
+    """All cells of a row with their errors and tolerances."""
 
     row: Agreement
     cells: Sequence[Cell]
@@ -229,14 +229,14 @@ class Comparison:
     errors: Errors = field(repr=False)
 
     def deviations(self) -> np.ndarray:
-        """How far each cell is beyond its expected value, in the direction that fails."""
+        """Return the deviation of each cell in the direction that makes the claim fail."""
         difference = self.measured - self.expected
         if self.row.kind == "at least":
             return -difference
         return difference if self.row.kind == "at most" else np.abs(difference)
 
     def scaled(self, factor: float) -> Comparison:
-        """The same comparison with every prediction multiplied by a factor."""
+        """Return the same comparison with every prediction multiplied by a factor."""
         if self.row.relative:
             # m / (f e) against 1
             return replace(self, measured=self.measured / factor)
@@ -261,10 +261,10 @@ class Comparison:
         )  # fmt: skip
 
     def judged(self) -> np.ndarray:
-        """Cells that can be judged."""
+        """Return the cells whose statistical error is small enough to be judged."""
         two_sided = self.row.kind == "equal"
         allowance = self.errors.allowances(two_sided=two_sided)
-        # What is too noisy to hold may fail, whether entries of a list move alone or together.
+        # A cell that is too noisy to hold may still fail; entries of a list may be correlated.
         together = self.errors.allowances(two_sided=two_sided, together=True)
         fails = self.deviations() > self.within + np.maximum(allowance, together)
         return np.asarray((allowance <= SPREAD * self.within) | fails)
@@ -281,8 +281,8 @@ class Comparison:
 
     def _more_replicates(self, allowance: np.ndarray) -> str:
         if self.errors.total == 0:
-            return "one replicate cannot tell its scatter: at least 1 more replicate"
-        # The quietest cell is so by chance: the middle one tells what would do.
+            return "one replicate does not show its scatter: run at least 1 more replicate"
+        # The cell with the smallest scatter is small by chance: the median cell is typical.
         middle = int(np.argsort(allowance / self.within)[self.within.size // 2])
         needed = self.errors.replicates_needed(
             middle, SPREAD * float(self.within[middle]), two_sided=self.row.kind == "equal"
@@ -296,7 +296,7 @@ class Comparison:
 
 
 def overlap_scatter(cell: Cell) -> float:
-    """What a squared overlap in a transition scatters by: sqrt(q) (1 - q)^(3/2)."""
+    """Scatter of a squared overlap q near its transition, up to a factor: sqrt(q) (1 - q)^(3/2)."""
     # q = 1 - 1/theta² has dq/dtheta = 2 (1 - q)^(3/2); below the transition q is a squared amplitude.
     overlap = min(max(cell.measured, 0.02), 0.98)
     return float(np.sqrt(overlap) * (1 - overlap) ** 1.5)
@@ -308,12 +308,12 @@ def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable
         points = paired(points, row.pairs)
     unknown = _unknown_name(row, points)
     if unknown and not row.missing:
-        raise InvalidParameter(f"claim {row.name!r} names {unknown}. Mend the claim's row.")
+        raise InvalidParameter(f"claim {row.name!r} names {unknown}. Correct the claim's row.")
     cells = cells_of(row, points)
     if not cells:
-        # What is missing may be a setting that has other metrics, or the row may be mistaken.
+        # Either these settings have other metrics, or the row names a wrong one.
         hint = f" (none has {unknown.split(', ')[0]} here)" if unknown else ""
-        return NotTestable((row.missing or "no point of this study makes the claim") + hint)
+        return NotTestable((row.missing or "the claim covers no point of this study") + hint)
     allowed = [row.within(cell) if callable(row.within) else row.within for cell in cells]
     cells = [cell for cell, tolerance in zip(cells, allowed, strict=True) if tolerance > 0]
     within = np.array([tolerance for tolerance in allowed if tolerance > 0])
@@ -333,6 +333,6 @@ def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable
 
 
 def judge(row: Agreement, points: Sequence[Point], axis: Axis | None) -> Finding | NotTestable:
-    """What the points say of a row."""
+    """Verdict of a row on the points of a study."""
     comparison = compare(row, points)
     return comparison if isinstance(comparison, NotTestable) else comparison.finding(axis)

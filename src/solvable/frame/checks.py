@@ -21,10 +21,10 @@ from solvable.paths import error_line
 def check_system(system: System, *, preset: str = "quick", setting: Any = None) -> None:
     """Test that a system keeps the contract that studies, reports and claims rest on.
 
-    Every point of every preset must be valid, every parameter described, and metrics plain. The
-    random stream alone decides what is measured, and which target. Claims must be named once, state
-    where they come from, and not hold on records that contradict the prediction; panels must draw.
-    Two replicates are measured at one setting; all else is done with predictions.
+    Every point of every preset must be valid, every parameter described, and every metric a number, a
+    list or a word. Measurements and targets must depend on the random stream alone. Claims must have
+    distinct names and a source, and must fail on records that contradict the prediction. Panels must
+    draw. Two replicates are measured at one setting; everything else uses predictions.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _tested(system: System, preset: str, setting: Any) -> Iterator[str]:
 
 
 def _described(system: System) -> Iterator[str]:
-    """Name, title, parameters, claims and sources in words."""
+    """Faults of the name, title, descriptions, claims and sources."""
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", system.name):
         yield f"its name is {system.name!r}; allowed: lower-case words joined by hyphens"
     if not system.title.strip():
@@ -100,7 +100,7 @@ def _described(system: System) -> Iterator[str]:
 
 
 def _missing_works(claim: Statement, system: System) -> Iterator[str]:
-    """Works that the source of a claim names and the references of the system lack."""
+    """Works that a claim's source cites and the references of the system lack."""
     for work in works_of(claim.source):
         if not any(work == entry.key or work in entry.bibtex for entry in system.references):
             yield (
@@ -110,7 +110,7 @@ def _missing_works(claim: Statement, system: System) -> Iterator[str]:
 
 
 def _valid_presets(system: System) -> Iterator[str]:
-    """Every point of every preset, by the system's own parameters."""
+    """Faults of presets: points that the parameters refuse, too few replicates."""
     for name, preset in system.presets.items():
         for values in itertools.product(*preset.grid.values()):
             try:
@@ -123,7 +123,7 @@ def _valid_presets(system: System) -> Iterator[str]:
 
 
 def _measured(system: System, parameters: Any, measured: list[Metrics]) -> Iterator[str]:
-    """Plain metrics, named alike in `measure` and `predict`, decided by the stream alone."""
+    """Faults of metrics: wrong types, different names in `measure` and `predict`, hidden randomness."""
     first, again, other = (
         system.measure(parameters, random_stream("check", seed)) for seed in (0, 0, 1)
     )
@@ -143,11 +143,11 @@ def _measured(system: System, parameters: Any, measured: list[Metrics]) -> Itera
 
 
 def _taught(system: System, parameters: Any, measured: list[Metrics]) -> Iterator[str]:
-    """The stored target is decided by the same stream, and measured: `measure` draws it first."""
+    """Faults of the stored target, which must depend on the random stream alone."""
     first, again = (system.teacher(parameters, random_stream("check", 0)) for _ in range(2))
     for name, array in first.items():
         if not np.issubdtype(np.asarray(array).dtype, np.number):
-            yield f"teacher returns {name!r}, which is no array of numbers"
+            yield f"teacher returns {name!r}, which is not an array of numbers"
         elif not np.array_equal(array, again[name]):
             yield f"teacher gives another {name!r} from the same random stream"
 
@@ -179,7 +179,7 @@ def _equal(one: Metrics, other: Metrics) -> bool:
 def _predicted_points(
     system: System, grid: Mapping[str, Sequence[Any]], template: Metrics
 ) -> list[Point]:
-    """Points whose replicates are the prediction, with what is only measured from one replicate."""
+    """Build points whose replicates equal the prediction; other metrics come from one replicate."""
     points = []
     for values in itertools.product(*grid.values()):
         setting = system.parameters(**dict(zip(grid, values, strict=True)))
@@ -191,14 +191,14 @@ def _predicted_points(
 
 
 def _claimed(system: System, points: Sequence[Point]) -> Iterator[str]:
-    """Claims that hold on the prediction itself must not hold on what contradicts it."""
+    """Faults of claims that hold on the prediction and also on records that contradict it."""
     right = {verdict.claim: verdict for verdict in system.verdicts(points)}
     wrong: Sequence[Callable[[float], float]] = (
         lambda x: 3 * x + 1,
         lambda x: x / 3 - 1,
         lambda x: 0.0,
     )
-    with np.errstate(all="ignore"):  # numbers that no measurement gives
+    with np.errstate(all="ignore"):  # values far outside any measurement
         outcomes = [
             {verdict.claim: verdict.status for verdict in system.verdicts(_changed(points, change))}
             for change in wrong

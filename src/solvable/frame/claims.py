@@ -11,7 +11,7 @@ from solvable.frame.points import Point
 Status = Literal["holds", "fails", "not testable", "error"]
 
 WEAK = 0.3
-"""A claim that would notice only a larger relative error of the prediction holds weakly."""
+"""A claim holds weakly if only a relative error of the prediction above this makes it fail."""
 
 OUTCOMES = ("holds", "holds weakly", "fails", "not testable", "error")
 """Words for the outcome of a claim, as tables and counts show it."""
@@ -32,17 +32,17 @@ class Verdict:
     measured, standard_error, expected, tolerance : float or None
         The claim holds if ``|measured - expected| <= tolerance``, unless ``reason`` says otherwise.
     reason : str
-        Why the tolerance is what it is, why the claim cannot be tested on these records, or the
+        Reason of the tolerance, reason why the claim cannot be tested on these records, or the
         exception in one line.
     source : str
-        Where the claim comes from.
+        Place in a paper, or equation of a derivation page.
     replicates : int
         Number of replicates behind the measured value.
     kind : {"equal", "at least", "at most"}
         How measured and expected are compared, as in :class:`Finding`.
     notices : float or None
         Smallest relative error of the prediction with which the claim would have failed on these
-        records; known of a claim that holds.
+        records; None unless the claim holds.
     """
 
     claim: str
@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def weak(self) -> bool:
-        """Whether the claim holds, and only an error above 30 % would have been noticed."""
+        """True if the claim holds, but would also hold with a prediction wrong by 30 %."""
         return self.status == "holds" and self.notices is not None and self.notices > WEAK
 
     @property
@@ -71,7 +71,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a claim's check found; :class:`Claim` turns it into a verdict.
+    """Numbers that the check of a claim returns; :class:`Claim` makes a verdict of them.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured value is within the tolerance."""
+        """True if the measured value is within the tolerance."""
         difference = self.measured - self.expected
         if self.kind == "at least":
             return bool(difference >= -self.tolerance)
@@ -110,12 +110,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class NotTestable:
-    """A claim that these records cannot test, and why.
+    """Result of a check that these records cannot decide, with the reason.
 
     Parameters
     ----------
     reason : str
-        What is missing, and which setting would test it.
+        Missing records, and a setting that would provide them.
     """
 
     reason: str
@@ -123,7 +123,7 @@ class NotTestable:
 
 @dataclass(frozen=True)
 class Raised:
-    """A claim whose code raised an exception, and the exception in one line."""
+    """Result of a check that raised an exception, with the exception in one line."""
 
     reason: str
 
@@ -139,9 +139,9 @@ class Claim:
     statement : str
         The claim in one sentence.
     source : str
-        arXiv id and equation, or "derived".
+        Place in a paper, or equation of a derivation page, such as "arXiv:2503.14121, Theorem 2".
     tolerance_reason : str
-        Why the tolerance is what it is.
+        Reason of the tolerance.
     check : callable
         ``check(points) -> Finding | NotTestable``.
     power : float
@@ -161,7 +161,7 @@ class Claim:
 
 
 class Statement(Protocol):
-    """What a verdict repeats of a claim."""
+    """Attributes of a claim that a verdict repeats."""
 
     @property
     def name(self) -> str:
@@ -173,15 +173,15 @@ class Statement(Protocol):
 
     @property
     def source(self) -> str:
-        """Where it comes from."""
+        """Place in a paper, or equation of a derivation page."""
 
     @property
     def tolerance_reason(self) -> str:
-        """Why the tolerance is what it is."""
+        """Reason of the tolerance."""
 
 
 def verdict_of(claim: Statement, finding: Finding | NotTestable | Raised) -> Verdict:
-    """Verdict of a claim from what its check found."""
+    """Make the verdict of a claim from the result of its check."""
     if isinstance(finding, NotTestable | Raised):
         status: Status = "error" if isinstance(finding, Raised) else "not testable"
         return Verdict(
@@ -203,7 +203,7 @@ def verdict_of(claim: Statement, finding: Finding | NotTestable | Raised) -> Ver
 
 
 def worst(findings: Sequence[Finding]) -> Finding:
-    """The finding that is closest to failing, or furthest beyond it."""
+    """Return the finding with the smallest margin before failure."""
 
     def margin(finding: Finding) -> float:
         difference = finding.measured - finding.expected

@@ -1,4 +1,4 @@
-"""Points of a study grouped into curves, named by what tells them apart, with the theory between."""
+"""Points of a study grouped into named curves, with theory lines between them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from solvable.paths import error_line
 
 @dataclass(frozen=True)
 class Axis:
-    """The parameter along which a system is drawn, and how a place on it is told.
+    """The parameter along which a system is drawn, and the format of its values.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ class Axis:
     label : str
         Axis label with unit.
     ignore : tuple of str
-        Parameters in which the points of one curve may differ besides.
+        Further parameters in which the points of one curve may differ.
     value : callable, optional
         ``value(setting)``: coordinate of a point; default the parameter itself.
     told : str or callable, optional
-        Words for a place with names of parameters in braces, such as "n/d = {sample_ratio:0.4g}", or
-        ``told(setting)``; default name and value.
+        Format of a place on the axis, with names of parameters in braces, such as
+        "n/d = {sample_ratio:0.4g}", or ``told(setting)``; default name and value.
     words : mapping of str to str
         Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``; default
-        its name and value. An empty format leaves a parameter untold.
+        its name and value. An empty format leaves the parameter out of the name.
     scale : {"log", "linear"}
-        Of the axis and of the grid of the theory line.
+        Scale of the axis and of the grid of the theory line.
     margin : float
         Theory lines reach beyond the points by this factor (share of the range if linear).
     resolution : int
@@ -63,13 +63,13 @@ class Axis:
     resolution: int = 60
 
     def coordinate(self, point: Point) -> float:
-        """Where a point stands."""
+        """Return the coordinate of a point on the axis."""
         if self.value is not None:
             return float(self.value(point.setting))
         return float(point.parameters[self.parameter])
 
     def scale_from(self, low: float) -> Literal["log", "linear"]:
-        """Scale of an axis that shows this coordinate: zero has no place on a logarithmic one."""
+        """Return the scale of an axis for these coordinates: linear if one of them is zero."""
         return self.scale if low > 0 else "linear"
 
     def grid(self, low: float, high: float) -> np.ndarray:
@@ -77,7 +77,7 @@ class Axis:
         if self.scale_from(low) == "log":
             return np.geomspace(low / self.margin, high * self.margin, self.resolution)
         reach = (self.margin - 1) * (high - low or abs(low) or 1.0)
-        start = low - reach if low < 0 else max(low - reach, 0.0)  # sizes are not negative
+        start = low - reach if low < 0 else max(low - reach, 0.0)  # sizes are never negative
         return np.linspace(start, high + reach, self.resolution)
 
     def word(self, name: str, value: Any) -> str:
@@ -86,7 +86,7 @@ class Axis:
 
 
 def place(point: Point, axis: Axis | None) -> str:
-    """Words for a place in the study."""
+    """Format a place in the study."""
     if axis is None or point.setting is None:
         return ", ".join(f"{name} = {value}" for name, value in point.parameters.items())
     if isinstance(axis.told, str):
@@ -105,20 +105,19 @@ class Curve:
     points : tuple of Point
         Ascending along the axis.
     axis : Axis
-        What they differ in.
+        Axis along which the points differ.
     predict : callable
         ``predict(setting, coordinates) -> list of metrics``: predictions along the axis.
     raised : list of str
         A line for each exception of the theory line, filled when it is first predicted.
     budget : LineBudget, optional
-        Seconds that theory lines may take; without it every place of the grid is predicted.
+        CPU seconds for theory lines; without a budget every grid value is predicted.
     theory : callable, optional
         ``theory(setting) -> metrics``: the prediction at one setting.
     places : ndarray, optional
         Coordinates of the theory line; default those of the axis around the points.
     columns : tuple of tuple of Point
-        Of a curve along another parameter: all points at each of its values, one for each place on
-        the system's axis.
+        For a curve along another parameter: at each of its values, all points along the system's axis.
     """
 
     points: tuple[Point, ...]
@@ -149,11 +148,11 @@ class Curve:
 
     @cached_property
     def predictions(self) -> Sequence[Metrics]:
-        """Predictions along the grid, made once for all panels; empty where theory gives none."""
+        """Predictions along the grid, made once for all panels; empty where there is no prediction."""
         try:
             found = self._predicted
         except Exception as error:
-            # A theory that refuses this setting has said so at the points.
+            # The points report the reason if theory refuses this setting.
             refuses = isinstance(error, InvalidParameter) and any(p.refusal for p in self.points)
             if not refuses:
                 self.raised.append(error_line(error))
@@ -171,7 +170,7 @@ class Curve:
 
     @cached_property
     def _nodes(self) -> dict[float, Metrics]:
-        """Predictions by coordinate: within the budget, and at the points."""
+        """Predictions by coordinate: at the points, and on the grid within the budget."""
         assert self.budget is not None
         along = partial(self.predict, self.setting)
         found = predict_within(along, self.grid, self.budget)
@@ -194,7 +193,7 @@ class Curve:
 
     @property
     def interpolated_between(self) -> int | None:
-        """Number of predictions that the line is drawn through; None where it is one everywhere."""
+        """Number of predictions between which the line is interpolated; None without interpolation."""
         if self.budget is None or not any(self.predictions):
             return None
         complete = set(self.grid.tolist()) <= self._nodes.keys()
@@ -212,7 +211,7 @@ class Curve:
         return values, stacked([point.standard_error(name) for point in self.points])
 
     def where(self, **values: Any) -> Curve | None:
-        """The part of the curve at which parameters have these values."""
+        """Return the part of the curve at which parameters have these values."""
         chosen = tuple(
             point
             for point in self.points
@@ -222,7 +221,7 @@ class Curve:
 
 
 def stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Numbers, or lists that may grow along the axis: NaN where a shorter one has no entry."""
+    """Stack numbers or lists along the axis, and fill shorter lists with NaN."""
     longest = max((row.size for row in rows if row.ndim), default=None)
     if longest is None:
         return np.array(rows)
@@ -235,9 +234,9 @@ def stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
 def predict_each(
     predict: Callable[[Any], Metrics], axis: Axis
 ) -> Callable[[Any, np.ndarray], list[Metrics]]:
-    """Predictions along the axis, one call each; whole numbers where the parameter is one.
+    """Predict along the axis, one call per coordinate; integer parameters get integers.
 
-    The line has a gap where theory gives none; where it raised, the gap holds the exception.
+    The line has a gap where there is no prediction; a gap after an exception holds it.
     """
 
     def along(setting: Any, coordinates: np.ndarray) -> list[Metrics]:
@@ -255,13 +254,13 @@ def predict_each(
 def predictions_at(
     predict: Callable[[Any], Metrics], settings: Sequence[Callable[[], Any]]
 ) -> list[Metrics]:
-    """Predictions at settings that may not exist; a gap where theory gives none."""
+    """Predict at settings that may be refused; the line has a gap there."""
     found: list[Metrics | None] = []
     for setting in settings:
         try:
             found.append(predict(setting()))
         except (ValidationError, InvalidParameter):
-            # Beyond the allowed range, or that of the theory, a line ends.
+            # A line ends where parameters or theory refuse the setting.
             found.append(None)
         except Exception as error:
             found.append(raised_prediction(error_line(error)))
@@ -269,7 +268,7 @@ def predictions_at(
 
 
 def _without_gaps(found: Sequence[Metrics | None]) -> list[Metrics]:
-    """Replace what is beyond the allowed range, or raised, by NaN of the same shape."""
+    """Replace refused or failed predictions by NaN of the same shape."""
     known = next((one for one in found if one is not None and not has_raised(one)), {})
     gap: Metrics = {}
     for name, value in known.items():
@@ -289,7 +288,7 @@ def curves_of(
 ) -> list[Curve]:
     """Group points that differ along the axis alone; curves in the order of the study.
 
-    With `seconds` their theory lines take no longer, and are interpolated where that is too short.
+    `seconds` limits the CPU time of theory lines, which are then interpolated.
     """
     skipped = {axis.parameter, *axis.ignore}
     groups: dict[tuple[object, ...], list[Point]] = {}
@@ -306,7 +305,7 @@ def curves_of(
 
 
 def varying(curves: Sequence[Curve], *, besides: Sequence[str] = ()) -> list[str]:
-    """Names of the parameters that tell these curves apart."""
+    """Return the names of the parameters in which these curves differ."""
     if not curves:
         return []
     skipped = {curves[0].axis.parameter, *curves[0].axis.ignore, *besides}
@@ -321,6 +320,6 @@ def varying(curves: Sequence[Curve], *, besides: Sequence[str] = ()) -> list[str
 
 
 def words_of(curve: Curve, names: Sequence[str]) -> str:
-    """A curve by the values of these parameters."""
+    """Name a curve by the values of these parameters."""
     parameters = curve.points[0].parameters
     return ", ".join(curve.axis.word(name, parameters[name]) for name in names)

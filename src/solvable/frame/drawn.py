@@ -1,4 +1,4 @@
-"""Panels drawn one by one: what raises in one of them is shown in its place, and the others are drawn."""
+"""Panels drawn one by one: an exception in one panel is shown in its place."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Fault:
 
 
 class Drawn(NamedTuple):
-    """Figures of a study, and what raised: an empty figure stands for a panel that did."""
+    """Figures of a study, and the faults: an empty figure replaces a panel that raised."""
 
     figures: list[Figure]
     faults: list[Fault]
 
 
 def draw_panels(panels: Sequence[Panel | PanelFunction], curves: Sequence[Curve]) -> Drawn:
-    """Draw every panel for every curve; an exception costs the figure in which it was raised."""
+    """Draw every panel for every curve; a figure that raises becomes a fault."""
     found = Drawn([], [])
     for panel in panels:
         name = _name_of(panel)
@@ -52,7 +52,7 @@ def draw_panels(panels: Sequence[Panel | PanelFunction], curves: Sequence[Curve]
 
 
 def failed_figure(name: str, line: str, taken: Iterable[str] = ()) -> Figure:
-    """Return the empty figure that stands for one that raised this line."""
+    """Return an empty figure that shows this line of an exception."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:90] or "panel"
     used, count = {one.lower() for one in taken}, 1
     own = plain
@@ -63,10 +63,10 @@ def failed_figure(name: str, line: str, taken: Iterable[str] = ()) -> Figure:
 
 
 def _attempt(found: Drawn, name: str, draw: Callable[[], Iterable[Any]]) -> list[Any]:
-    """Return what a function returns; if it raises, note the fault and an empty figure instead."""
+    """Call a function that draws; if it raises, record the fault and return an empty figure."""
     try:
         return list(draw())
-    except Exception as error:  # the code of a panel may raise anything
+    except Exception as error:  # a panel may raise any exception
         line = error_line(error)
         found.faults.append(Fault("panel", name, line))
         found.figures.append(failed_figure(name, line, (one.name for one in found.figures)))
@@ -76,7 +76,7 @@ def _attempt(found: Drawn, name: str, draw: Callable[[], Iterable[Any]]) -> list
 def _parts(
     panel: Panel | PanelFunction, name: str, curves: Sequence[Curve]
 ) -> list[tuple[str, Callable[[], Iterable[Any]]]]:
-    """Parts of a panel that can be drawn alone: the name of each, and the function that draws it."""
+    """Split a panel into named figures, each with the function that draws it."""
     whole = Spectrum.__call__ if isinstance(panel, Spectrum) else Panel.__call__
     if isinstance(panel, Panel | Spectrum) and type(panel).__call__ is whole:
         return [(part, partial(_alone, draw)) for part, draw in panel.pieces(curves)]
@@ -88,7 +88,7 @@ def _alone(draw: Callable[[], Figure]) -> list[Figure]:
 
 
 def _checked(figure: Any, found: Drawn) -> list[Figure]:
-    """Refuse what is no figure, cannot be drawn, or has the name of another."""
+    """Refuse a result that is not a figure, cannot be drawn, or repeats a name."""
     if not isinstance(figure, Figure):
         raise InvalidParameter(f"the panel returned a {type(figure).__name__}; allowed: Figure.")
     check_names([*found.figures, figure])

@@ -1,4 +1,4 @@
-"""Claims about numbers that several points give together: contrasts, leads, slopes, other estimates."""
+"""Claims about a number computed from several points: contrasts, leads, slopes, other estimates."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from solvable.frame.points import Point
 from solvable.frame.statistics import SPREAD, jackknife_errors
 
 Number = Callable[[Point], Any]
-"""Function of a point that gives one number, or one for each replicate."""
+"""Function of a point that returns one number, or one number per replicate."""
 
 MOST_BLOCKS = 24
-"""Blocks of replicates of a point that the jackknife leaves out in turn."""
+"""Number of blocks of replicates that the jackknife leaves out in turn."""
 
 
 @dataclass(frozen=True)
 class PointsClaim:
-    r"""A claim about one number per group of points, as one row; the base of the rows below.
+    r"""A claim about one number per group of points; base class of the claims below.
 
-    A row says which points form a group and how their numbers are combined. Measured is the number
-    from the means over replicates, expected the same number from predictions. The standard error is
+    A subclass defines which points form a group and how their numbers are combined. The measured number
+    comes from means over replicates, the expected one from predictions. The standard error is
     the jackknife over replicates, point by point. The claim holds if :math:`|m-e|\le w+q\,s` in
     every group, with the Student quantile :math:`q` of Welch's degrees of freedom at which a right
     theory fails in one of a hundred claims; where :math:`q\,s>2w` the group is not testable.
@@ -37,17 +37,17 @@ class PointsClaim:
     statement : str
         The claim in one sentence.
     source : str
-        Where it comes from.
+        Place in a paper, or equation of a derivation page.
     within : float
-        Stated tolerance above 0; times the modulus of the expected number if ``relative``.
+        Stated tolerance above 0; multiplied by the modulus of the expected number if ``relative``.
     because : str
-        Why the tolerance is what it is.
+        Reason of the tolerance.
     relative : bool
         Whether the tolerance is relative.
     where : callable, optional
-        ``where(point) -> bool``: points that enter.
+        ``where(point) -> bool``: True for the points that are used.
     missing : str
-        What would make the claim testable where no group is complete.
+        Advice shown when no group is complete, such as "run with --preset recovery".
     power : float
         Relative error of the prediction that this claim is meant to notice.
 
@@ -65,7 +65,7 @@ class PointsClaim:
     because: str
     relative: bool = False
     where: Callable[[Point], bool] | None = None
-    missing: str = "no group of points makes the claim"
+    missing: str = "the claim covers no group of points of this study"
     power: float = 0.1
 
     def __post_init__(self) -> None:
@@ -77,15 +77,15 @@ class PointsClaim:
 
     @property
     def tolerance_reason(self) -> str:
-        """Why the tolerance is what it is, statistics included."""
+        """Reason of the tolerance, with the statistical part."""
         return f"{self.because} Beyond it, what replicates scatter by in one of a hundred claims."
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
-        """Points that give one number together; here all of them."""
+        """Split the points into groups; here one group of all points."""
         return [list(points)]
 
     def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
-        """Measured and expected number of a group; None where it gives none."""
+        """Return the measured and expected number of a group, or None."""
         raise NotImplementedError
 
     def check(self, points: Sequence[Point]) -> Finding | NotTestable:
@@ -95,7 +95,7 @@ class PointsClaim:
     def check_against(
         self, points: Sequence[Point], truth: Mapping[str, float]
     ) -> Finding | NotTestable:
-        """Judge with other expected numbers, by the name of each group as `measured` gives them."""
+        """Judge with other expected numbers, given by the name of each group."""
         groups, numbers = self._numbers(points)
         expected = [
             truth.get(_name_of(group), pair[1]) for group, pair in zip(groups, numbers, strict=True)
@@ -105,7 +105,7 @@ class PointsClaim:
         )
 
     def groups_used(self, points: Sequence[Point]) -> list[list[Point]]:
-        """Groups of points that give a number."""
+        """Return the groups for which a number can be computed."""
         return self._numbers(points)[0]
 
     def measured(self, points: Sequence[Point]) -> dict[str, float]:
@@ -116,7 +116,7 @@ class PointsClaim:
     def _numbers(
         self, points: Sequence[Point]
     ) -> tuple[list[list[Point]], list[tuple[float, float]]]:
-        """Groups that give a number, with measured and expected ones."""
+        """Return the groups with their measured and expected numbers."""
         chosen = [p for p in points if not p.refused and (self.where is None or self.where(p))]
         groups, numbers = [], []
         for group in self.groups(chosen):
@@ -136,7 +136,7 @@ class PointsClaim:
         errors = [jackknife_errors(self._without_one(group)) for group in groups]
         allowance = np.array([e.allowance(2 * len(groups)) for e in errors])
         deviation = np.abs(measured - expected)
-        # What is too noisy to hold may fail.
+        # A group that is too noisy to hold may still fail.
         judged = (allowance <= SPREAD * within) | (deviation > within + allowance)
         if not judged.any():
             return NotTestable(self._more_replicates(groups, errors, within))
@@ -160,7 +160,7 @@ class PointsClaim:
         ]
 
     def _changed(self, group: Sequence[Point], k: int, reduced: Point) -> float:
-        """Measured number with one point replaced; NaN where there is none."""
+        """Return the measured number with one point replaced; NaN if undefined."""
         pair = self.combined([*group[:k], reduced, *group[k + 1 :]])
         return np.nan if pair is None else pair[0]
 
@@ -169,7 +169,7 @@ class PointsClaim:
     ) -> str:
         if not any(np.isfinite(error.standard_error) for error in errors):
             return "one replicate does not show its scatter: run at least 1 more replicate"
-        # The quietest group is so by chance: the middle one is typical.
+        # The group with the smallest scatter is small by chance: the median group is typical.
         ratio = np.array([e.allowance(2 * len(groups)) for e in errors]) / within
         middle = int(np.argsort(ratio)[ratio.size // 2])
         replicates = min(point.replicates for point in groups[middle])
@@ -202,7 +202,7 @@ def _name_of(group: Sequence[Point]) -> str:
 
 
 def without_blocks(point: Point) -> list[Point]:
-    """Return the point without each replicate in turn, or without blocks where there are many."""
+    """Return the point without each replicate in turn, or without each block of many replicates."""
     count = point.replicates
     blocks = np.array_split(np.arange(count), min(count, MOST_BLOCKS)) if count > 1 else []
     return [
@@ -227,12 +227,12 @@ class Estimate(PointsClaim):
     Parameters
     ----------
     estimate : callable
-        ``estimate(points) -> (measured, expected) or None``. It is called again without each replicate
-        in turn, so choices that depend on measured values belong into ``where``.
+        ``estimate(points) -> (measured, expected) or None``. The jackknife calls it again without each
+        replicate, so selections that depend on measured values belong into ``where``.
     apart : tuple of str
         Parameters in which the points of one group differ; () for one group of all points.
     fewest : int
-        Points that a group needs.
+        Smallest number of points of a group.
     """
 
     estimate: Callable[[Sequence[Point]], tuple[float, float] | None] = field(kw_only=True)
@@ -240,12 +240,12 @@ class Estimate(PointsClaim):
     fewest: int = field(default=1, kw_only=True)
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
-        """Points that are equal in all other parameters."""
+        """Group the points that are equal in all other parameters."""
         groups = grouped_but(points, self.apart) if self.apart else [list(points)]
         return [group for group in groups if len(group) >= self.fewest]
 
     def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
-        """What the function makes of the group."""
+        """Return the numbers that the function computes from the group."""
         return self.estimate(group)
 
 
@@ -273,7 +273,7 @@ class MetricClaim(PointsClaim):
         return self.combine(group, np.array([self.number(point) for point in group]))
 
     def number(self, point: Point) -> tuple[float, float]:
-        """Measured mean and expected value at a point; NaN where not known."""
+        """Return the measured mean and the expected value at a point; NaN if missing."""
         source = self.metric if self.expected is None else self.expected
         if callable(self.metric):
             values = np.asarray(self.metric(point), dtype=float)
@@ -288,7 +288,7 @@ class MetricClaim(PointsClaim):
         return float(values.mean()) if values.size else np.nan, theory
 
     def known(self, points: Sequence[Point]) -> list[Point]:
-        """Points at which both are numbers."""
+        """Keep the points at which measured and expected value are numbers."""
         return [point for point in points if np.isfinite(self.number(point)).all()]
 
     def _without_one(self, group: Sequence[Point]) -> list[np.ndarray]:
@@ -307,26 +307,26 @@ class MetricClaim(PointsClaim):
 
 @dataclass(frozen=True)
 class Contrast(MetricClaim):
-    r"""A claim about the mean of a metric on one side of a threshold, less that on the other.
+    r"""A claim about the mean of a metric above a threshold minus the mean below.
 
-    Sides are told by :math:`\rho=`value of a parameter over its predicted threshold. The sign is such
-    that the predicted contrast is above 0.
+    The side of a point follows from :math:`\rho`, the value of a parameter divided by its predicted
+    threshold. The sign is chosen such that the predicted contrast is positive.
 
     Parameters
     ----------
     across : str
         Predicted quantity: the threshold.
     along : str
-        Attribute of the setting that it is a threshold of, such as "sample_ratio".
+        Attribute of the setting that is compared with the threshold, such as "sample_ratio".
     below, above : tuple of float
-        Ranges of :math:`\rho` of the two sides, without their ends.
+        Open intervals of :math:`\rho` that define the two sides.
 
     Examples
     --------
     >>> row = Contrast("recovery", "The error falls at the threshold.", "derived", metric="error",
     ...     across="threshold_ratio", along="sample_ratio", within=0.1, because="Finite size.")
     >>> row.check([])
-    NotTestable(reason='no group of points makes the claim')
+    NotTestable(reason='the claim covers no group of points of this study')
     """
 
     across: str = field(kw_only=True)
@@ -335,19 +335,19 @@ class Contrast(MetricClaim):
     above: tuple[float, float] = field(default=(1.15, np.inf), kw_only=True)
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
-        """All points on either side, if there are some on both."""
+        """Return all points on either side as one group, if both sides have points."""
         sided = [point for point in self.known(points) if self._side(point)]
         return [sided] if {self._side(point) for point in sided} == {-1, 1} else []
 
     def combine(self, group: Sequence[Point], numbers: np.ndarray) -> tuple[float, float] | None:
-        """Difference of the means of both sides."""
+        """Return the difference of the means of both sides."""
         side = np.array([self._side(point) for point in group])
         measured, expected = numbers[side > 0].mean(axis=0) - numbers[side < 0].mean(axis=0)
         sign = np.sign(expected)
         return float(sign * measured), float(sign * expected)
 
     def _side(self, point: Point) -> int:
-        """-1 below, 1 above, 0 elsewhere."""
+        """Return -1 below the threshold, 1 above, and 0 outside both intervals."""
         if point.prediction.get(self.across) is None:
             return 0
         place = float(getattr(point.setting, self.along)) / float(point.predicted(self.across))
@@ -357,17 +357,17 @@ class Contrast(MetricClaim):
 
 @dataclass(frozen=True)
 class Lead(MetricClaim):
-    """A claim about the mean lead of one choice over another, at settings that are otherwise equal.
+    """A claim about the mean difference between two choices at otherwise equal settings.
 
-    The sign is such that the predicted mean lead is above 0.
+    The sign is chosen such that the predicted mean difference is positive.
 
     Parameters
     ----------
     of, over : mapping
-        The parameter that is chosen with its two values, such as ``{"estimator": "bayes"}`` and
+        The parameter with each of its two values, such as ``{"estimator": "bayes"}`` and
         ``{"estimator": "nuclear-norm"}``.
     least : float
-        Modulus of the predicted lead from which a pair enters.
+        Pairs with a smaller modulus of the predicted difference are left out.
     """
 
     of: Mapping[str, Any] = field(kw_only=True)
@@ -375,7 +375,7 @@ class Lead(MetricClaim):
     least: float = field(default=0.0, kw_only=True)
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
-        """All pairs as one group: a point of the one choice, then that of the other."""
+        """Return all pairs as one group, the two points of each pair in succession."""
         pairs: list[Point] = []
         for group in grouped_but(self.known(points), tuple(self.of)):
             sides = [
@@ -389,7 +389,7 @@ class Lead(MetricClaim):
         return [pairs] if pairs else []
 
     def combine(self, group: Sequence[Point], numbers: np.ndarray) -> tuple[float, float] | None:
-        """Mean lead over the pairs."""
+        """Return the mean difference over the pairs."""
         measured, expected = (numbers[::2] - numbers[1::2]).mean(axis=0)
         sign = np.sign(expected)
         return float(sign * measured), float(sign * expected)
@@ -401,7 +401,7 @@ class Slope(MetricClaim):
 
     The slope is that of least squares, :math:`\sum_i w_i\log y_i` with
     :math:`w_i=(x_i-\bar x)/\sum_j(x_j-\bar x)^2` and :math:`x` the logarithm of the parameter;
-    predictions at the same places have the same weights.
+    predictions get the same weights.
 
     Parameters
     ----------
@@ -410,9 +410,9 @@ class Slope(MetricClaim):
     ignore : tuple of str
         Further parameters in which the points of one curve may differ.
     fewest : int
-        Points that a curve needs.
+        Smallest number of points of a curve.
     span : float
-        Factor between the largest and the smallest value of the parameter that it needs.
+        Smallest ratio of the largest to the smallest value of the parameter on a curve.
     """
 
     along: str = field(kw_only=True)
@@ -421,7 +421,7 @@ class Slope(MetricClaim):
     span: float = field(default=2.0, kw_only=True)
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
-        """Curves of points that differ in the parameter alone."""
+        """Group points that differ only in the parameter."""
         positive = [p for p in self.known(points) if min(self.number(p)) > 0]
         groups = grouped_but(positive, (self.along, *self.ignore))
         return [
@@ -431,7 +431,7 @@ class Slope(MetricClaim):
         ]
 
     def combine(self, group: Sequence[Point], numbers: np.ndarray) -> tuple[float, float] | None:
-        """Slopes of measured and predicted logarithms."""
+        """Return the slopes of measured and predicted logarithms."""
         x = self._x(group)
         weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
         if not (numbers > 0).all():

@@ -1,4 +1,4 @@
-"""Points that some claim judges, and metrics of them: panels draw the others hollow."""
+"""Points and metrics that some claim judges; panels draw all others as hollow points."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from solvable.frame.points import EVERY_METRIC, Point
 
 @dataclass(frozen=True)
 class Watched(Point):
-    """A point that keeps the names of the metrics that were read from it."""
+    """A point that records the names of the metrics read from it."""
 
     names: set[str] = field(default_factory=set, compare=False)
 
     def values(self, name: str) -> Any:
-        """Measured values, as those of :class:`Point`."""
+        """Return measured values as :class:`Point` does, and record the name."""
         self.names.add(name)
         return super().values(name)
 
 
 def watched(point: Point) -> Watched:
-    """The point, which keeps the names of the metrics that are read from it."""
+    """Return a copy of the point that records the names of the metrics read from it."""
     fields = (point.parameters, point.metrics, point.prediction, point.setting, point.other)
     return Watched(*fields, judged=point.judged)
 
 
 def metrics_read(function: Callable[[Point], Any], point: Point) -> set[str]:
-    """Names of the metrics that a function reads from a point; every one where it reads none."""
+    """Return the metrics that a function reads from a point; all of them if it reads none."""
     view = watched(point)
     function(view)
     return view.names or {EVERY_METRIC}
@@ -40,7 +40,7 @@ def metrics_read(function: Callable[[Point], Any], point: Point) -> set[str]:
 def with_judged(
     claims: Sequence[Claim | PointsClaim | Agreement], points: Sequence[Point]
 ) -> list[Point]:
-    """The points with the metrics that some claim judges there; of no claims, as they are."""
+    """Return the points with the metrics that some claim judges; unchanged without claims."""
     if not claims:
         return list(points)
     names: dict[str, set[str]] = {}
@@ -57,7 +57,7 @@ def with_judged(
 def _judged_by(
     claim: Claim | PointsClaim | Agreement, points: Sequence[Point]
 ) -> list[tuple[Point, set[str]]]:
-    """Points that a claim judges, each with the names of the metrics."""
+    """Return the points that a claim judges, each with the names of the metrics."""
     if isinstance(claim, Agreement):
         comparison = compare(claim, points)
         if isinstance(comparison, NotTestable):

@@ -1,4 +1,4 @@
-"""Figures as rows: a panel says what is drawn against the axis, the frame draws it for each curve."""
+"""Figures as data: a panel lists traces over the axis, and is drawn for each curve."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvable.frame.traces import Trace, draw_against, draw_markers, draw_trace
 from solvable.plots.figure import Figure, Marker, Series
 
 MOST_CURVES = 5
-"""Curves that one figure holds; further ones go into the next."""
+"""Largest number of curves in a figure; further curves go into the next figure."""
 
 
 @dataclass(frozen=True)
@@ -27,44 +27,44 @@ class Panel:
     Parameters
     ----------
     name : str
-        File name without extension; what tells several figures apart is appended.
+        File name without extension; parameters that distinguish several figures are appended.
     title : str
-        Title, likewise.
+        Title; the same parameters are appended.
     y_label : str
         Label of the vertical axis with unit.
     traces : sequence of Trace
-        What is drawn.
+        Quantities that are drawn.
     caption : str
-        A sentence or two that say what to see.
+        One or two sentences on what the figure shows.
     markers : mapping of str to str, or callable
         Predicted quantity (a number, or a list with one for each entry) to the label of its vertical
         line; or ``markers(curves)``, the lines themselves.
     overlay : tuple of str
-        Parameters whose values are drawn in one figure, a colour each; () for a figure per curve.
+        Parameters whose values share a figure, one colour each; () for one figure per curve.
     when : callable, optional
-        ``when(curve) -> bool``: curves that have this panel.
+        ``when(curve) -> bool``: True for the curves that have this panel.
     x_scale, y_scale : {"linear", "log"}, optional
-        Scales; that of the horizontal axis is the axis's own by default.
+        Scales; the horizontal scale is by default the one of the axis.
     y_range : tuple or callable, optional
         Limits of the vertical axis, or ``y_range(series) -> limits``.
     along : str or Axis, optional
-        Another parameter that is the horizontal axis, drawn where it varies in the study. An
-        :class:`Axis` gives its label, or a function of the setting as ``value``. Each place on the
-        system's axis has a colour; with `overlay` a figure.
+        Another parameter as the horizontal axis; the panel is drawn if the parameter varies in the study.
+        An :class:`Axis` sets its label, or a function of the setting as ``value``. Each value on the
+        system's axis gets a colour, or with `overlay` a figure.
     at : callable, optional
-        ``at(places) -> places``: places on the system's axis that are drawn along another parameter,
-        of those at which all its values were measured; default five of them.
+        ``at(places) -> places``: values on the system's axis that are drawn along another parameter;
+        default five of those at which all values of the parameter were measured.
     where : callable, optional
-        ``where(point) -> bool``: points that are drawn.
+        ``where(point) -> bool``: True for the points that are drawn.
     once : sequence of Trace, optional
-        Traces that are the same for all curves, drawn for the first alone.
+        Traces that are equal for all curves, drawn once.
     against : str or callable, optional
-        Metric whose values are the horizontal axis, or ``against(point)``: numbers for the entries
-        of the traces' lists, which are then drawn for each point.
+        Metric on the horizontal axis, or ``against(point)``, which returns a number for each entry
+        of the traces' lists. Such a panel has one curve per point.
     x_label : str, optional
-        Label of the horizontal axis, where it is not that of the axis.
+        Label of the horizontal axis; default the label of the axis.
     also : callable, optional
-        ``also(curves) -> series``: further series made from all curves of a figure.
+        ``also(curves) -> series``: further series computed from all curves of a figure.
     note : callable, optional
         ``note(curves) -> str``: a sentence added to the caption.
     """
@@ -98,12 +98,12 @@ class Panel:
         return [draw() for _, draw in self.pieces(curves)]
 
     def pieces(self, curves: Sequence[Curve]) -> list[tuple[str, Callable[[], Figure]]]:
-        """Name of each figure of this panel, and the function that draws it."""
+        """Return the name of each figure of this panel, and the function that draws it."""
         pieces: list[tuple[str, Callable[[], Figure]]] = []
         drawn, overlay, place = self._chosen(curves)
         kin: Sequence[Curve] = ()
         if self.where is not None and self.along is None:
-            # A curve keeps its words where no point of the others is drawn.
+            # Names of curves do not depend on which points are drawn.
             kin = [c for c in curves if self.when is None or self.when(c)]
         for group in grouped(drawn, overlay, kin):
             if self.along is not None and self.overlay and len(group.curves) < self._least(curves):
@@ -116,14 +116,14 @@ class Panel:
         return pieces
 
     def _least(self, curves: Sequence[Curve]) -> int:
-        """Curves of a figure at least: two where the axis is the system's in other coordinates."""
+        """Return the smallest number of curves of a figure."""
         along = self.along.parameter if isinstance(self.along, Axis) else self.along
         return 2 if along == curves[0].axis.parameter else 1
 
     def _chosen(
         self, curves: Sequence[Curve]
     ) -> tuple[Sequence[Curve], tuple[str, ...], Callable[[Sequence[Curve]], str]]:
-        """Curves of this panel, parameters with a colour each, and words for a place that they share."""
+        """Return the curves, the parameters that set the colour, and the text of a shared axis value."""
         if self.where is not None:
             kept = [(c, tuple(filter(self.where, c.points))) for c in curves]
             curves = [replace(c, points=points) for c, points in kept if points]
@@ -167,7 +167,7 @@ class Panel:
         )
 
     def _drawn(self, curves: Sequence[Curve]) -> tuple[list[Series], list[Marker]]:
-        """Series and vertical lines of curves that share a figure."""
+        """Return series and vertical lines of curves that share a figure."""
         names, single = varying(curves), len(curves) == 1
         series: list[Series] = []
         markers: list[Marker] = []
@@ -196,7 +196,7 @@ class Panel:
         return series, markers
 
     def _remarks(self, curves: Sequence[Curve], series: Sequence[Series]) -> list[str]:
-        """Sentences of the caption about these curves."""
+        """Return the sentences of the caption about these curves."""
         remarks = [] if self.note is None else [self.note(curves)]
         lines = any(trace.theory is not None for trace in self.traces)
         raised = dict.fromkeys(line for curve in curves for line in curve.raised if lines)
@@ -211,12 +211,12 @@ class Panel:
 
 
 PanelFunction = Callable[[Sequence[Curve]], list[Figure]]
-"""A panel that is no rows: a function from the curves of a study to figures."""
+"""A panel that is a function from the curves of a study to figures."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Curves that share a figure, with words for its title and an ending for its file."""
+    """Curves that share a figure, with the ending of its title and of its file name."""
 
     curves: Sequence[Curve]
     words: str
@@ -226,7 +226,7 @@ class Group:
 def grouped(
     curves: Sequence[Curve], overlay: Sequence[str] = (), kin: Sequence[Curve] = ()
 ) -> list[Group]:
-    """Group curves that differ in the overlaid parameters alone; words tell them from `kin` too."""
+    """Group curves that differ only in the overlaid parameters, with distinct names within `kin`."""
     names = varying([*curves, *kin], besides=overlay)
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
@@ -235,12 +235,12 @@ def grouped(
 
 
 def _at(curve: Curve, places: Sequence[float]) -> Curve:
-    """The points of a curve at these places."""
+    """Return the points of a curve at these axis values."""
     points = (p for p, x in zip(curve.points, curve.x, strict=True) if x in places)
     return replace(curve, points=tuple(points))
 
 
 def suffix_of(words: str) -> str:
-    """Ending of a file name from words."""
+    """Make the ending of a file name from a text."""
     plain = re.sub(r"[^A-Za-z0-9.]+", "-", words).strip("-.")
     return f"-{plain}" if plain else ""

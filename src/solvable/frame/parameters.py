@@ -1,4 +1,4 @@
-"""Parameters of a system: their base class, sizes made of ratios, and limits of a measurement."""
+"""Parameters of a system: base class, sizes computed from ratios, and limits of measurements."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from solvable.errors import InvalidParameter
 
 
 class Size:
-    """A whole number of the parameters that a ratio gives, such as the number of samples.
+    """An integer computed from a ratio, such as the number of samples.
 
     Parameters
     ----------
     ratio : str
         Name of the parameter.
     of : str or callable
-        Names of the numbers that it is a multiple of, or one function ``of(parameters)``.
+        Names of the parameters that the ratio multiplies, or one function ``of(parameters)``.
     least : int
-        Smallest size that is allowed; parameters with a smaller one are refused.
+        Smallest allowed size; parameters with a smaller size are refused.
     floor : int
-        Size that a smaller one is raised to.
+        Smaller sizes are raised to this one.
     name : str
-        Name of what is counted, in the plural; default that of the attribute.
+        Plural name of the counted things; default the name of the attribute.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Size:
     def check(self, parameters: Any) -> None:
         """Refuse parameters at which the size is too small."""
         size, unit = self.__get__(parameters, type(parameters)), self.unit(parameters)
-        if size >= self.least or not unit:  # what is multiplied has a check of its own
+        if size >= self.least or not unit:  # the multiplied parameters have their own checks
             return
         start = f"{self.ratio} is {getattr(parameters, self.ratio):g}, "
         if self.least == 1:
@@ -80,18 +80,18 @@ class Size:
 
 
 class Limit:
-    """Largest cost of a measurement; theory has none.
+    """Largest allowed cost of a measurement; predictions have no limit.
 
     Parameters
     ----------
     cost : callable
         ``cost(parameters)``: a number such as the work of a replicate.
     most : float
-        Largest cost that is allowed.
+        Largest allowed cost.
     words : str
-        The refusal up to what is allowed, with names of parameters, and ``cost``, in braces.
+        First part of the message, with names of parameters, and ``cost``, in braces.
     lower : str
-        The parameters to lower.
+        Parameters that the message advises to lower.
     unit : str
         Unit of the cost.
 
@@ -112,7 +112,7 @@ class Limit:
         self.cost, self.most, self.words, self.lower, self.unit = cost, most, words, lower, unit
 
     def refusal(self, parameters: Any) -> str:
-        """Why these parameters cannot be measured; empty if they can."""
+        """Return why these parameters cannot be measured; empty if they can."""
         cost = self.cost(parameters)
         if cost <= self.most:
             return ""
@@ -126,7 +126,7 @@ class Limit:
 def memory(
     numbers: Callable[[Any], float], gigabytes: float, words: str, lower: str, *, each: int = 8
 ) -> Limit:
-    """Limit of the numbers that a measurement holds, of so many bytes each."""
+    """Limit the memory of the numbers that a measurement holds, with these bytes per number."""
     return Limit(
         lambda parameters: 1e-9 * each * numbers(parameters),
         gigabytes,
@@ -139,9 +139,9 @@ def memory(
 class Parameters(BaseModel):
     """Base of the parameters of a system: frozen, unknown names rejected.
 
-    Each field carries its range, its unit and one line of meaning; the help of the command line is
-    made from them. A :class:`Size` is a whole number that a ratio gives; ``limits`` holds what a
-    measurement may cost (:class:`Limit`, :func:`memory`).
+    Each field has a range, a unit and a line of description, from which the command line makes its
+    help. A :class:`Size` is an integer computed from a ratio; ``limits`` lists the limits of a
+    measurement (:class:`Limit`, :func:`memory`).
     """
 
     model_config = ConfigDict(
@@ -164,7 +164,7 @@ class Parameters(BaseModel):
 
 
 def check_limits(parameters: Any) -> None:
-    """Refuse parameters of which a measurement would cost too much; theory may answer there."""
+    """Refuse parameters whose measurement would cost too much; predictions remain possible."""
     for limit in getattr(parameters, "limits", ()):
         if words := limit.refusal(parameters):
             raise InvalidParameter(words)
@@ -176,7 +176,7 @@ def filled(words: str, parameters: Any, **more: Any) -> str:
 
 
 class _Attributes(Mapping[str, Any]):
-    """Attributes by name, as a mapping."""
+    """Mapping from names to attributes of the parameters."""
 
     def __init__(self, parameters: Any, more: Mapping[str, Any]) -> None:
         self.parameters, self.more = parameters, more

@@ -1,4 +1,4 @@
-"""Records of one setting of the parameters, beside the prediction there."""
+"""Records of one setting of the parameters, with the prediction at that setting."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ Metrics = dict[str, float | list[float | None] | str | None]
 or None where not measured."""
 
 NO_PREDICTION = "no prediction"
-"""Name under which a prediction says why it, or a part of it that is None, is missing."""
+"""Key of a prediction that holds the reason why the prediction, or a part of it, is missing."""
 
 EVERY_METRIC = "*"
-"""Stands among the judged metrics of a point for all of them."""
+"""Entry of the judged metrics of a point that stands for all metrics."""
 
 RAISED = "error: "
-"""How the reason begins where `predict` raised something else than a refusal."""
+"""Beginning of the reason if `predict` raised an exception other than a refusal."""
 
 
 def raised_prediction(line: str) -> Metrics:
-    """Stand in for a prediction that raised: the reason alone."""
+    """Return a prediction that holds only the exception that `predict` raised."""
     return {NO_PREDICTION: f"{RAISED}{line}"}
 
 
 def has_raised(prediction: Metrics) -> bool:
-    """Whether this stands in for a prediction that raised."""
+    """Return True if `predict` raised an exception other than a refusal."""
     return str(prediction.get(NO_PREDICTION) or "").startswith(RAISED)
 
 
 def predicted_or_refused(predict: Callable[[Any], Metrics], parameters: Any) -> Metrics:
-    """The prediction, or the reason of a theory that does not hold at these parameters."""
+    """Return the prediction, or the reason why there is none at these parameters."""
     try:
         return predict(parameters)
     except InvalidParameter as error:
@@ -44,13 +44,13 @@ def predicted_or_refused(predict: Callable[[Any], Metrics], parameters: Any) -> 
 
 
 def listed(values: Sequence[float] | np.ndarray) -> list[float | None]:
-    """Plain numbers of a metric, None where infinite or not a number."""
+    """Convert a metric to plain numbers, with None for infinity and NaN."""
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
 @dataclass(frozen=True)
 class Point:
-    """All replicates of a study at one setting of the parameters, beside the prediction there.
+    """All replicates of a study at one setting of the parameters, with the prediction there.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ class Point:
     metrics : sequence of mapping
         One mapping per replicate, as :meth:`System.measure` returned it.
     prediction : mapping
-        What :meth:`System.predict` returned.
+        Result of :meth:`System.predict`.
     setting : Parameters, optional
         The parameters as the system's own model; :meth:`System.verdicts` and
         :meth:`System.figures` fill it in.
     other : Point, optional
         The point that a claim about pairs compares it with.
     judged : frozenset of str, optional
-        Metrics that some claim judges here; None where that is not known.
+        Metrics that some claim judges at this point; None if unknown.
     """
 
     parameters: Mapping[str, Any]
@@ -77,17 +77,17 @@ class Point:
     judged: frozenset[str] | None = None
 
     def judges(self, names: Iterable[str]) -> bool:
-        """Whether some claim judges one of these metrics here, or nothing is known of claims."""
+        """Return True if a claim judges one of these metrics here, or if claims are unknown."""
         return self.judged is None or not self.judged.isdisjoint((*names, EVERY_METRIC))
 
     @property
     def refusal(self) -> str:
-        """Why there is no prediction, or none of some metrics; empty where there is one of all."""
+        """Reason why a prediction or a part of it is missing; empty if nothing is missing."""
         return str(self.prediction.get(NO_PREDICTION) or "")
 
     @property
     def refused(self) -> bool:
-        """Whether nothing at all is predicted here."""
+        """True if nothing is predicted at this point."""
         return bool(self.refusal) and len(self.prediction) == 1
 
     @property
@@ -98,8 +98,8 @@ class Point:
     def values(self, name: str) -> np.ndarray:
         """Measured values, shape (replicates,) or (replicates, length); None becomes NaN.
 
-        None stands for a whole list too, where another replicate or the prediction is a list. Words
-        have no values: :class:`~solvable.errors.InvalidData`.
+        None may stand for a whole list if another replicate or the prediction is a list. Words raise
+        :class:`~solvable.errors.InvalidData`.
         """
         gap = self._gap(name)
         rows = [_numbers(name, metrics[name], gap) for metrics in self.metrics]
@@ -125,26 +125,26 @@ class Point:
     def predicted(self, name: str) -> np.ndarray:
         """Predicted value, shape () or (length,); None becomes NaN, words raise as in `values`.
 
-        None stands for a whole list too, where a replicate has measured a list.
+        None may stand for a whole list if a replicate has measured a list.
         """
         if self.refused:
             return np.array(np.nan)
         if name not in self.prediction:
             raise InvalidParameter(
-                f"the prediction {name!r} is asked for, which predict does not return; allowed: "
-                f"{', '.join(self.prediction)}. Mend the claim or the figure."
+                f"the prediction {name!r} is used, which predict does not return; allowed: "
+                f"{', '.join(self.prediction)}. Correct the claim or the figure."
             )
         return _numbers(name, self.prediction[name], self._gap(name))
 
     def _gap(self, name: str) -> np.ndarray:
-        """NaN in the shape of a metric: that of the first list among replicates and prediction."""
+        """Return NaN in the shape of the first list among replicates and prediction."""
         known = (metrics.get(name) for metrics in (*self.metrics, self.prediction))
         size = next((len(one) for one in known if isinstance(one, list)), None)
         return np.full(() if size is None else (size,), np.nan)
 
 
 def paired(points: Sequence[Point], parameter: str) -> list[Point]:
-    """Each point with the one of the next larger value of a parameter, all others equal, as `other`."""
+    """Set `other` of each point to the point with the next larger value of a parameter."""
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         key = tuple(str(v) for name, v in point.parameters.items() if name != parameter)

@@ -1,4 +1,4 @@
-"""How wrong a prediction must be before each claim fails on the records at hand."""
+"""Power of claims: the smallest error of a prediction with which each claim fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from solvable.frame.points import Metrics, Point
 from solvable.paths import error_line
 
 Chance = Callable[[Any, Metrics], Metrics]
-"""Metrics of a learner that knows nothing, from parameters and prediction."""
+"""Function that returns the metrics of a learner at chance level."""
 
 FACTORS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.9)
 """Relative errors of the prediction that are tried."""
@@ -34,16 +34,16 @@ NO_CHANCE = "no chance learner"
 
 @dataclass(frozen=True)
 class PowerRow:
-    """Smallest errors of the prediction that make one claim fail on these records."""
+    """Smallest errors of the prediction with which one claim fails on these records."""
 
     claim: str
     status: str
-    stated: float  # relative error that the claim is meant to notice
+    stated: float  # relative error with which the claim should fail
     # smallest x, to a twentieth, with predictions times 1 + x; None up to 0.9
     fails_from_above: float | None
     fails_from_below: float | None  # the same with 1 - x
-    chance: str  # verdict with a learner that knows nothing, or "no chance learner"
-    error: str = ""  # exception of the claim or its power, in one line
+    chance: str  # verdict with a learner at chance level, or "no chance learner"
+    error: str = ""  # exception that the claim raised, in one line
 
     @property
     def notices(self) -> float | None:
@@ -53,12 +53,12 @@ class PowerRow:
 
     @property
     def noticed(self) -> bool:
-        """Whether a prediction wrong by the stated power, in some direction, makes the claim fail."""
+        """Return True if a prediction wrong by the stated power makes the claim fail."""
         return self.notices is not None and self.notices <= self.stated
 
     @property
     def passes(self) -> bool:
-        """Whether a claim that holds would have failed with a wrong prediction, and by chance."""
+        """Return True if the claim holds, and fails with a wrong prediction and at chance level."""
         if self.error:
             return False
         return self.status != "holds" or (self.noticed and self.chance != "holds")
@@ -70,12 +70,12 @@ def power_row(
     axis: Axis | None,
     chance: Chance,
 ) -> PowerRow:
-    """Judge the same records with scaled predictions and with a learner that knows nothing."""
+    """Judge the same records with scaled predictions and with a learner at chance level."""
     try:
         if isinstance(claim, Agreement):
             return _agreement_power(claim, points, axis, chance)
         return _claim_power(claim, points, chance)
-    except Exception as error:  # the code of a claim may raise anything; the others are judged
+    except Exception as error:  # a claim may raise any exception; the others are judged
         line = error_line(error)
         return PowerRow(claim.name, "error", claim.power, None, None, "error", line)
 
@@ -86,7 +86,7 @@ def judged(
     axis: Axis | None,
     chance: Chance,
 ) -> Verdict:
-    """Verdict of a claim, its power considered; an exception that its code raises is the verdict."""
+    """Return the verdict of a claim after the test of its power; "error" if its code raised."""
     try:
         verdict = (
             claim.verdict(points, axis) if isinstance(claim, Agreement) else claim.verdict(points)
@@ -99,7 +99,7 @@ def judged(
 
 
 def told(verdict: Verdict, row: PowerRow) -> Verdict:
-    """A verdict that holds only if a wrong prediction, or chance, would not have held as well."""
+    """Change "holds" to "not testable" if a wrong prediction or chance would also hold."""
     if verdict.status != "holds":
         return verdict
     if row.passes:
@@ -107,7 +107,7 @@ def told(verdict: Verdict, row: PowerRow) -> Verdict:
     if row.error:
         return _unmeasured(verdict, "error", f"{row.error} (in its power)")
     wrong = f"a prediction wrong by {100 * row.stated:.0f} %"
-    other = "a learner that knows nothing" if row.noticed else wrong
+    other = "a learner at chance level" if row.noticed else wrong
     numbers = (verdict.measured, verdict.expected, verdict.tolerance)
     measured, expected, tolerance = (f"{0.0 if x is None else x:.3g}" for x in numbers)
     bound, hint = "", "; run more replicates, or at a larger size"
@@ -133,7 +133,7 @@ def _agreement_power(
 
     def fails(x: float) -> bool:
         status = _status(comparison.scaled(1 + x).finding(axis))
-        # A metric that is a function may hold the prediction in it, and expect 0.
+        # A metric that is a function may contain the prediction and expect 0.
         if callable(row.metric) and status != "fails":
             status = _status(judge(row, [_scaled(p, 1 + x) for p in points], axis))
         return status == "fails"
@@ -150,7 +150,7 @@ def _agreement_power(
 
 
 def _chance_comparison(row: Agreement, comparison: Comparison, chance: Chance) -> Comparison | None:
-    """The same cells with the learner's values replaced; errors stay those of the records."""
+    """Return the cells with values of a chance learner; errors stay those of the records."""
     if isinstance(row.metric, str) and not any(
         row.metric in _by_chance(cell.point, chance) for cell in comparison.cells
     ):
@@ -166,7 +166,7 @@ def _chance_comparison(row: Agreement, comparison: Comparison, chance: Chance) -
 
 
 def _guessed(point: Point, chance: Chance) -> Point:
-    """A point whose learner knows nothing."""
+    """Return a point whose measured values are those of a learner at chance level."""
     metrics = [{**own, **_by_chance(point, chance)} for own in point.metrics]
     other = None if point.other is None else _guessed(point.other, chance)
     return replace(point, metrics=metrics, other=other)
@@ -180,7 +180,7 @@ def _claim_power(claim: Claim | PointsClaim, points: Sequence[Point], chance: Ch
     finding = claim.check(points)
 
     def fails(x: float) -> bool:
-        # A check may select by predictions, or expect what is no prediction: scale that alone too.
+        # A check may select by predictions, or expect other numbers: scale only those too.
         if isinstance(finding, Finding):
             scaled = replace(finding, expected=finding.expected * (1 + x))
             if _status(scaled) == "fails":
@@ -195,7 +195,7 @@ def _claim_power(claim: Claim | PointsClaim, points: Sequence[Point], chance: Ch
 
 
 def _scaled(point: Point, factor: float) -> Point:
-    """A point with every predicted number multiplied."""
+    """Return a point with every predicted number multiplied."""
     return replace(
         point, prediction={name: _times(v, factor) for name, v in point.prediction.items()}
     )
@@ -214,7 +214,7 @@ def _status(finding: Finding | NotTestable) -> str:
 
 
 def _first(fails: Callable[[float], bool], sign: int) -> float | None:
-    """Smallest error from which on every larger one fails too, to a twentieth."""
+    """Return the smallest error such that every larger error fails too, to 5 %."""
     smallest, passes = None, None
     for size in reversed(FACTORS):
         if not fails(sign * size):

@@ -17,7 +17,7 @@ FILE = "references.bib"
 
 @dataclass(frozen=True)
 class Reference:
-    """A source that a system rests on.
+    """A paper or book that a system cites.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Reference:
 
 
 def resolved(references: Sequence[Reference | str], module: str) -> tuple[Reference, ...]:
-    """Replace keys by the entries of the nearest ``references.bib`` that has them."""
+    """Replace keys by the entries of the nearest ``references.bib`` that contains them."""
     if not any(isinstance(reference, str) for reference in references):
         return tuple(r for r in references if isinstance(r, Reference))
     entries: dict[str, str] = {}
@@ -69,7 +69,7 @@ def read_entries(path: Path) -> Mapping[str, str]:
 
 
 def _folders(module: str) -> list[Path]:
-    """Folder of a module and of each package around it, the nearest first."""
+    """Return the folder of a module and of each package around it, the nearest first."""
     folders: dict[Path, None] = {}
     while module:
         file = getattr(sys.modules.get(module), "__file__", None)

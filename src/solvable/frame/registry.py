@@ -30,7 +30,7 @@ class Listing:
     name : str
         Name on the command line.
     title : str
-        One line for a reader; empty if the source does not say it in plain text.
+        One line for a reader; empty if the source does not contain it as plain text.
     package : str
         Distribution that provides it, with its version.
     """
@@ -110,7 +110,7 @@ def _import(entry: EntryPoint) -> System:
         loaded = entry.load()
         if isinstance(loaded, type) and issubclass(loaded, System):
             loaded = loaded()
-    except Exception as error:  # a module of another package may raise anything when imported
+    except Exception as error:  # a module of another package may raise any exception when imported
         cause = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UnknownSystem(
             f"system {entry.name!r} of package {package} cannot be imported from {entry.value!r} "
@@ -124,7 +124,7 @@ def _import(entry: EntryPoint) -> System:
     if loaded.name != entry.name:
         raise UnknownSystem(
             f"entry point {entry.name!r} of package {package} holds a system named "
-            f"{loaded.name!r}; the two names must be equal. Mend the package's entry points."
+            f"{loaded.name!r}; the two names must be equal. Correct the package's entry points."
         )
     return loaded
 

@@ -1,4 +1,4 @@
-"""A panel of a measured spectrum: histogram, predicted law, vertical lines."""
+"""A panel of a measured spectrum: histogram, predicted density, vertical lines."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Law:
     bins : int or ndarray
         Number of bins, or their edges.
     caption : str
-        Sentences about this point, after those of the panel.
+        Sentences about this point, after the caption of the panel.
     quantile : float or None
-        Quantile of the line up to which the vertical axis reaches; None for as far as it goes.
+        The vertical axis ends at this quantile of the line; None for its maximum.
 
     Examples
     --------
@@ -47,12 +47,12 @@ class Law:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A figure of the spectrum at single points: measured as a histogram, its law as a line.
+    """A figure of the spectrum at single points: measured histogram and predicted density.
 
     Parameters
     ----------
     name : str
-        File name without extension; what tells several figures apart is appended.
+        File name without extension; parameters that distinguish several figures are appended.
     title : str
         Title, with the coordinate of the point in braces, such as "Spectrum at n/d = {:.3g}".
     x_label : str
@@ -60,20 +60,20 @@ class Spectrum:
     values : callable
         ``values(point)``: measured eigenvalues of each replicate, arrays that may differ in length.
     law : callable
-        ``law(point, values) -> Law``: what is predicted for these values.
+        ``law(point, values) -> Law``: prediction for these values.
     at : callable
-        ``at(curve) -> points``: points of a curve that are shown.
+        ``at(curve) -> points``: the points of a curve that are shown.
     caption : str
-        A sentence or two that say what to see.
+        One or two sentences on what the figure shows.
     label : str
         Name of the measured values in the legend.
     place : str
-        The coordinate of the point in the name of the file, such as "ratio-{:.3g}"; empty where a
-        curve shows one point.
+        Format of the coordinate in the file name, such as "ratio-{:.3g}"; empty if a curve shows one
+        point.
     y_scale : {"linear", "log"}
         Scale of the vertical axis.
     overlay : tuple of str
-        Parameters of which each value shows one point alone, the middle one, where they vary.
+        Varying parameters for each value of which only the middle point is shown.
 
     Examples
     --------
@@ -101,11 +101,11 @@ class Spectrum:
     overlay: tuple[str, ...] = ()
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
-        """Draw the figures of all points shown."""
+        """Draw the figures of all shown points."""
         return [draw() for _, draw in self.pieces(curves)]
 
     def pieces(self, curves: Sequence[Curve]) -> list[tuple[str, Callable[[], Figure]]]:
-        """Name of each figure, and the function that draws it."""
+        """Return the name of each figure, and the function that draws it."""
         pieces: list[tuple[str, Callable[[], Figure]]] = []
         kin = [group.curves for group in grouped(curves, self.overlay) if len(group.curves) > 1]
         several = {id(curve) for group in kin for curve in group} if self.overlay else set()

@@ -9,14 +9,14 @@ from functools import cache
 import numpy as np
 
 FALSE_ALARM = 0.01
-"""Probability that a claim fails by chance although its theory is right, over all of its cells."""
+"""Probability that a claim fails by chance although its theory is right."""
 
 SPREAD = 2.0
-"""Largest statistical allowance, in stated tolerances; beyond it a cell is not testable."""
+"""Largest statistical error of a testable cell, in units of the stated tolerance."""
 
 
 USUAL_EXCESS, USUAL_SPREAD, LEAST_EXCESS = 1.0, 1.5, 0.04
-"""Variance of logarithms of the true variances of the cells of a claim.
+"""Typical variance of the log variances of the cells of a claim.
 
 Median over the 72 rows of our own quick presets that have six cells or more: 0.56; half of them lie
 between 0.1 and 1.3, and a sixth above 1.6 (docs/verdicts.md).
@@ -25,40 +25,40 @@ between 0.1 and 1.3, and a sixth above 1.6 (docs/verdicts.md).
 
 @dataclass(frozen=True)
 class Errors:
-    """Variance of one replicate of each cell, number of replicates, degrees of freedom of a cell."""
+    """Estimated scatter of the replicates of each cell."""
 
     variance: np.ndarray
     replicates: np.ndarray
-    # Of all cells together, and of each of them given the others.
+    # pooled over all cells, and of each cell shrunk towards the pooled value
     total: float
     degrees: np.ndarray
-    # The entries of a list may all move together: then each point counts once.
+    # Entries of a list may be correlated: then each point counts once.
     points: int
     least_total: float
 
     @property
     def standard_error(self) -> np.ndarray:
-        """Of the mean of each cell; NaN where one replicate of each is all there is."""
+        """Standard error of the mean of each cell; NaN if every cell has one replicate."""
         if self.total == 0:
             return np.full(self.variance.shape, np.nan)
         return np.sqrt(self.variance / self.replicates)
 
     def allowances(self, *, two_sided: bool, together: bool = False) -> np.ndarray:
-        """Deviations that a right theory exceeds in one of a hundred claims; infinite if unknown.
+        """Return the deviations that a right theory exceeds in 1 % of claims; infinite if unknown.
 
-        Entries of a list count as independent, or as the same number with ``together``.
+        Entries of a list count as independent, or with ``together`` as fully correlated.
         """
         if self.total == 0:
             return np.full(self.variance.shape, np.inf)
         from scipy.special import stdtrit
 
         degrees = np.minimum(self.degrees, self.least_total if together else self.total)
-        # Student quantile; the worst of all is judged, so each has its share (Bonferroni).
+        # Student quantile with a Bonferroni correction, as the worst cell is judged
         shares = (self.points if together else self.variance.size) * (2 if two_sided else 1)
         return np.asarray(-stdtrit(degrees, FALSE_ALARM / shares) * self.standard_error)
 
     def replicates_needed(self, cell: int, allowance: float, *, two_sided: bool) -> int:
-        """Fewest replicates of every cell, to a twentieth, with which the allowance of one is this."""
+        """Return the smallest number of replicates, to 5 %, with which a cell's error is small enough."""
         from scipy.special import stdtrit
 
         prior = max(float(self.degrees[cell]) - (int(self.replicates[cell]) - 1), 0.0)
@@ -85,12 +85,12 @@ def _replicate_numbers() -> tuple[np.ndarray, ...]:
 def pooled_errors(
     values: Sequence[np.ndarray], scales: np.ndarray, points: Sequence[int] | None = None
 ) -> Errors:
-    """Errors of cells whose relative scatter is similar, as far as the cells themselves show.
+    """Estimate errors of cells, shrunk towards a common relative scatter.
 
-    With two to six replicates a cell's own variance is often far too small. It is combined with the
-    common one, by weights that depend on how much the variances of cells differ (moderated t
-    statistics: Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004). Few replicates show that difference
-    badly, so it is shrunk towards the one that is usual. Simulations: docs/verdicts.md.
+    With two to six replicates the variance of a single cell is often far too small. It is averaged with
+    the pooled variance; the weights depend on how much the variances of cells differ (moderated t
+    statistics: Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004). This difference is itself poorly
+    estimated, so it is shrunk towards its typical value. Simulations: docs/verdicts.md.
     """
     counts = np.array([value.size for value in values])
     degrees = np.maximum(counts - 1, 0).astype(float)
@@ -109,7 +109,7 @@ def pooled_errors(
 
 
 def _moderated(own: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, float]:
-    """Variances combined with the common one, and the degrees of freedom that this one is worth."""
+    """Return the shrunk variances, and the degrees of freedom of the pooled variance."""
     used = own > 0
     if not used.any():
         return own, np.inf
@@ -146,13 +146,13 @@ def _inverse_trigamma(value: float) -> float:
 
 @dataclass(frozen=True)
 class EstimateError:
-    """Standard error of a number that several points give, with its degrees of freedom."""
+    """Standard error of a number computed from several points, with its degrees of freedom."""
 
     standard_error: float
     degrees: float
 
     def allowance(self, shares: int) -> float:
-        """Deviation that a right theory exceeds in one of a hundred claims; infinite if unknown."""
+        """Return the deviation that a right theory exceeds in 1 % of claims; infinite if unknown."""
         if not np.isfinite(self.standard_error):
             return float("inf")
         from scipy.special import stdtrit
@@ -160,7 +160,7 @@ class EstimateError:
         return float(-stdtrit(self.degrees, FALSE_ALARM / shares) * self.standard_error)
 
     def replicates_needed(self, allowance: float, shares: int, replicates: int) -> int:
-        """Fewest replicates, to a twentieth, with which the allowance is this."""
+        """Return the smallest number of replicates, to 5 %, with which the error is this small."""
         count = replicates
         while count < 10**9:
             count += max(1, count // 20)
@@ -172,9 +172,9 @@ class EstimateError:
 
 
 def jackknife_errors(without_one: Sequence[np.ndarray]) -> EstimateError:
-    """Error of a number from its values without each replicate, one array for each point.
+    """Estimate the jackknife error of a number; each array holds one point's leave-one-out values.
 
-    A point with two replicates does not know its scatter: what it adds to the variance is its own
+    Two replicates determine the scatter of a point poorly: such a point contributes its own variance
     or the geometric mean over points, whichever is larger (see :func:`pooled_errors`).
     """
     counts = np.array([values.size for values in without_one])
@@ -183,7 +183,7 @@ def jackknife_errors(without_one: Sequence[np.ndarray]) -> EstimateError:
     # v_i = (n - 1) / n sum_r (f_(-r) - mean)² (Efron and Stein 1981)
     added = np.array([(v.size - 1) * v.var() for v in without_one])
     degrees = counts - 1.0
-    used = added > 1e-16 * added.sum()  # less is rounding
+    used = added > 1e-16 * added.sum()  # smaller values are rounding errors
     if not used.any():
         return EstimateError(0.0, float(degrees.sum()))
     from scipy.special import digamma

@@ -1,4 +1,4 @@
-"""A system as data: parameters, the functions that measure and predict, claims and panels as rows."""
+"""A system as data: parameters, functions that measure and predict, claims and panels."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Preset:
     Parameters
     ----------
     description : str
-        One line: what it shows and how long it takes.
+        One line: what the preset shows and how long it takes.
     grid : mapping
-        Parameter name to the values it takes; the study is their product.
+        Values of each parameter; the study takes all combinations.
     replicates : int
         Independent repetitions per point.
     """
@@ -51,9 +51,9 @@ class System:
     """Target + learner + theory + claims: one solvable model of the literature, as data.
 
     A user's own system is one file that ends in ``system = System(...)``, named in the entry-point
-    group ``solvable.systems``. Functions and rows are given as they are or by name, as
-    ``"module:name"`` beside the file of the system, imported when first used. A subclass that
-    overrides the methods works as well.
+    group ``solvable.systems``. Functions, claims and panels are given directly or as
+    ``"module:name"``, where the module stands next to the file of the system and is imported when
+    first used. A subclass that overrides the methods works as well.
 
     Parameters
     ----------
@@ -66,35 +66,34 @@ class System:
     parameters : type
         Subclass of :class:`Parameters`.
     measure : callable or str
-        ``measure(parameters, rng) -> metrics`` of one replicate; they depend on nothing else.
+        ``measure(parameters, rng) -> metrics`` of one replicate; the result depends on nothing else.
     predict : callable or str
-        ``predict(parameters) -> metrics``: the same names, and quantities that only theory knows.
-        :class:`~solvable.errors.InvalidParameter` where the theory does not hold: the study goes on,
-        and says why there is no prediction. For a part of the metrics: None, and the reason under
-        "no prediction". Any other exception is an error: the study goes on as well, and exits with
-        status 1.
+        ``predict(parameters) -> metrics`` with the same names, and further predicted quantities. Raise
+        :class:`~solvable.errors.InvalidParameter` where the theory does not hold; the study continues
+        and reports the reason. For a part of the metrics, return None and the reason under
+        "no prediction". After any other exception the study continues and exits with status 1.
     teacher : callable or str, optional
         ``teacher(parameters, rng) -> arrays`` that define the target of a replicate; the generator
-        starts as that of ``measure``.
+        starts in the state that ``measure`` receives.
     axis : Axis, optional
-        The parameter along which panels are drawn and places are told.
+        The parameter along which panels are drawn.
     claims : sequence of Claim and Agreement, or str
-        What is tested.
+        Claims that verdicts test.
     panels : sequence of Panel and functions of curves, or str
-        What is drawn; needs an axis.
+        Figures; they need an axis.
     curve : callable or str, optional
-        ``curve(parameters, coordinates) -> list of metrics``: a faster way to a theory line than
+        ``curve(parameters, coordinates) -> list of metrics``: a theory line, where that is faster than
         ``predict`` at each coordinate.
     chance : callable or str, optional
-        ``chance(parameters, prediction) -> metrics`` of a learner that knows nothing, for the power
-        of claims.
+        ``chance(parameters, prediction) -> metrics`` of a learner at chance level, for the power of
+        claims.
     presets : mapping of str to Preset
         At least ``quick`` (under a minute on two cores).
     references : sequence of str and Reference
-        Sources: keys of ``references.bib`` in the folder of the system or a package around it, or
-        entries with their text.
+        Keys of ``references.bib`` in the folder of the system or a package around it, or entries with
+        their text.
     summary : str, optional
-        What a report says first; default the docstring of the module, or of the subclass.
+        First paragraph of a report; default the docstring of the module, or of the subclass.
 
     Raises
     ------
@@ -116,7 +115,7 @@ class System:
     {'square': 0.1}
     """
 
-    # A subclass sets them on the class, an instance made of data on itself.
+    # A subclass sets these on the class, an instance on itself.
     name: ClassVar[str]
     title: ClassVar[str]
     version: ClassVar[str]
@@ -183,14 +182,14 @@ class System:
             )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Travel to a worker by name where the system is a name of its module."""
+        """Pickle by name if the system is an attribute of its module."""
         names = vars(sys.modules.get(self._module, sys)).items()
         found = next((name for name, value in names if value is self), None)
         known = found is not None and type(self) is System
         return (_look_up, (self._module, found)) if known else super().__reduce_ex__(protocol)
 
     def _part(self, name: str, default: Any = None) -> Any:
-        """A function or rows, imported if they were given by name."""
+        """Return a function or rows, imported if they were given by name."""
         value = self._parts.get(name, default)
         if not isinstance(value, str) or name == "summary":
             return value
@@ -201,7 +200,7 @@ class System:
         try:
             found = getattr(import_module(place), attribute)
         except Exception as error:
-            # The module is there if what it imports is missing, or its own code raises.
+            # The module exists, but one of its imports is missing, or its code raises.
             absent = isinstance(error, ModuleNotFoundError) and error.name == place
             if absent or (isinstance(error, AttributeError) and place in sys.modules):
                 problem = f"there is no {attribute!r} in {place}"
@@ -221,40 +220,40 @@ class System:
         return metrics
 
     def predict(self, parameters: Any) -> Metrics:
-        """Predict the same metrics, and quantities that only theory knows."""
+        """Predict the same metrics, and quantities that are not measured."""
         metrics: Metrics = self._part("predict")(parameters)
         return metrics
 
     def teacher(self, parameters: Any, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-        """Arrays that define the target of one replicate, stored with the study; none by default.
+        """Return arrays that define the target of one replicate; none by default.
 
-        The generator starts in the state in which :meth:`measure` receives it, so a system whose
-        ``measure`` draws its target first returns here exactly the target that was measured.
+        The generator starts in the state that :meth:`measure` receives. If ``measure`` draws its target
+        first, this method returns the same target.
         """
         check_limits(parameters)
         function = self._part("teacher")
         return {} if function is None else function(parameters, rng)
 
     def chance(self, parameters: Any, prediction: Metrics) -> Metrics:
-        """Metrics of a learner that knows nothing; none by default."""
+        """Return the metrics of a learner at chance level; none by default."""
         function = self._part("chance")
         return {} if function is None else function(parameters, prediction)
 
     @property
     def claims(self) -> Sequence[Claim | PointsClaim | Agreement]:
-        """What is tested."""
+        """Claims that verdicts test."""
         rows: Sequence[Claim | PointsClaim | Agreement] = self._part("claims", ())
         return rows
 
     @property
     def panels(self) -> Sequence[Panel | PanelFunction]:
-        """What is drawn."""
+        """Panels that figures draw."""
         rows: Sequence[Panel | PanelFunction] = self._part("panels", ())
         return rows
 
     @property
     def summary(self) -> str:
-        """What a report says first: sentences up to the first numpydoc section."""
+        """First paragraph of a report: the docstring up to its first numpydoc section."""
         own = type(self).__doc__ if type(self) is not System else sys.modules[self._module].__doc__
         lines = inspect.cleandoc(self._parts.get("summary") or own or "").splitlines()
         for index, line in enumerate(lines):
@@ -265,7 +264,7 @@ class System:
         return "\n".join(lines).strip()
 
     def settled(self, points: Sequence[Point]) -> list[Point]:
-        """The points with their parameters as the system's own model."""
+        """Return the points with `setting` filled in."""
         return [
             point
             if point.setting is not None
@@ -274,16 +273,16 @@ class System:
         ]
 
     def verdicts(self, points: Sequence[Point]) -> list[Verdict]:
-        """One verdict per claim on the points of a study that have a prediction.
+        """Return one verdict per claim on the points of a study that have a prediction.
 
-        A claim holds only if it would have failed with a prediction wrong by its stated power, and with
-        a learner by chance; else these records cannot test it. The verdict of a claim whose code raises
-        is "error", with the exception in one line as its reason; the others are judged.
+        A claim that would also hold with a prediction wrong by its stated power, or with a learner at
+        chance level, is not testable on these records. If the code of a claim raises, its verdict is
+        "error" with the exception as the reason, and the other claims are judged.
         """
         refused = refusals(points)
         try:
             points = self.settled([point for point in points if not point.refused])
-        except Exception as error:  # as of records of another version
+        except Exception as error:  # records of another version may lack a metric
             raised = Raised(error_line(error))
             return [verdict_of(claim, raised) for claim in self.claims]
         if not points:
@@ -298,15 +297,15 @@ class System:
         ]
 
     def power(self, points: Sequence[Point]) -> list[PowerRow]:
-        """How wrong a prediction must be before each claim fails on the points of a study."""
+        """Return the smallest error of a prediction with which each claim fails on these points."""
         try:
             points = self.settled([point for point in points if not point.refused])
         except Exception:
-            return []  # the verdicts hold the reason
+            return []  # the verdicts contain the reason
         return [power_row(claim, points, self.axis, self.chance) for claim in self.claims if points]
 
     def curves(self, points: Sequence[Point], seconds: float | None = None) -> list[Curve]:
-        """Points grouped along the axis, each group with its theory line.
+        """Group points along the axis, each group with its theory line.
 
         Lines that would take more CPU time than `seconds` together are interpolated between fewer
         predictions.
@@ -315,25 +314,25 @@ class System:
             return []
         points = self._with_judged(self.settled(points))
         along = self._part("curve")
-        if along is not None:  # a faster way, which makes a whole line at once
+        if along is not None:  # computes a whole line at once
             return curves_of(points, self.axis, along, theory=self.predict)
         each = predict_each(self.predict, self.axis)
         return curves_of(points, self.axis, each, seconds, self.predict)
 
     def _with_judged(self, points: Sequence[Point]) -> list[Point]:
-        """Points with the metrics that claims judge; as they are where claims cannot be read."""
+        """Return the points with the metrics that claims judge; unchanged if claims raise."""
         try:
             return with_judged(self.claims, points)
         except Exception:
-            return list(points)  # the verdicts hold the error
+            return list(points)  # the verdicts contain the error
 
     def figures(self, points: Sequence[Point]) -> list[Figure]:
-        """Figures of a study: every panel for every curve; raises what a panel raises."""
+        """Draw every panel for every curve; exceptions of panels are raised."""
         curves = self.curves(points)
         return [figure for panel in self.panels for figure in panel(curves)] if curves else []
 
     def drawn(self, points: Sequence[Point], seconds: float | None = None) -> Drawn:
-        """Figures of a study, with an empty one for each that raised, and a line for each exception."""
+        """Draw every panel for every curve; a figure that raises becomes empty, with a fault."""
         try:
             if type(self).figures is System.figures:
                 curves = self.curves(points, seconds)
@@ -345,7 +344,7 @@ class System:
 
 
 def refusals(points: Sequence[Point]) -> str:
-    """Why points have no prediction, or none of some metrics; empty if all are predicted."""
+    """Return why points lack a prediction or a part of it; empty if nothing is missing."""
     reasons = Counter(point.refusal for point in points if point.refusal)
     return "; ".join(
         f"no prediction: {reason}"
@@ -356,7 +355,7 @@ def refusals(points: Sequence[Point]) -> str:
 
 
 def _caller() -> str:
-    """Name of the module that makes a system."""
+    """Return the name of the module that defines a system."""
     return str(sys._getframe(2).f_globals.get("__name__", "__main__"))
 
 

@@ -1,4 +1,4 @@
-"""Theory lines within a budget of time: predictions at some places, and interpolation between them."""
+"""Theory lines within a time budget: predictions at some grid values, interpolated between."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import numpy as np
 from solvable.frame.points import NO_PREDICTION, Metrics, has_raised
 
 FEWEST_SECONDS = 5.0
-"""Seconds that lines may take however short the measurements were."""
+"""CPU seconds that theory lines may take even if the measurements were faster."""
 
 
 @dataclass
 class LineBudget:
-    """CPU seconds that the theory lines of a study may take, shared among its curves."""
+    """CPU seconds for the theory lines of a study, shared among its curves."""
 
     seconds: float
     curves: int
 
     def share(self) -> float:
-        """Return the seconds for the next curve: an equal part of those that are left."""
+        """Return the seconds for the next curve: an equal share of the rest."""
         return self.seconds / max(self.curves, 1)
 
     def spend(self, seconds: float) -> None:
-        """Count a curve that took so many seconds."""
+        """Subtract the seconds that a curve took."""
         self.seconds = max(self.seconds - seconds, 0.0)
         self.curves -= 1
 
 
 def refining_order(count: int) -> list[int]:
-    """Places of a grid, both ends first, then always the middle of a widest gap."""
+    """Return grid indices: both ends first, then always the middle of the widest gap."""
     order = [0, count - 1][: min(count, 2)]
     while len(order) < count:
         placed = sorted(order)
@@ -45,7 +45,7 @@ def refining_order(count: int) -> list[int]:
 def predict_within(
     predict: Callable[[np.ndarray], Sequence[Metrics]], grid: np.ndarray, budget: LineBudget
 ) -> dict[int, Metrics]:
-    """Predictions at as many places of a grid as the budget allows, by place."""
+    """Predict at as many grid values as the budget allows."""
     found: dict[int, Metrics] = {}
     share, start, longest = budget.share(), time.process_time(), 0.0
     for place in refining_order(grid.size):
@@ -53,14 +53,14 @@ def predict_within(
         if found and before - start + longest > share:
             break
         found[place] = predict(grid[place : place + 1])[0]
-        # The first one may have made what all of them use.
+        # The first prediction may have computed values that the others reuse.
         longest = time.process_time() - before
     budget.spend(time.process_time() - start)
     return found
 
 
 def interpolated(nodes: dict[float, Metrics], grid: np.ndarray, *, log: bool) -> list[Metrics]:
-    """Metrics along a grid: monotone cubic interpolation of numbers between known predictions."""
+    """Interpolate metrics along a grid by monotone cubic splines between predictions."""
     known = {x: metrics for x, metrics in nodes.items() if not _without(metrics)}
     raised = [metrics for metrics in nodes.values() if has_raised(metrics)]
     places = np.array(sorted(known))
@@ -86,7 +86,7 @@ def interpolated(nodes: dict[float, Metrics], grid: np.ndarray, *, log: bool) ->
 
 
 def _without(metrics: Metrics) -> bool:
-    """Whether nothing is predicted here."""
+    """Return True if nothing is predicted here."""
     return has_raised(metrics) or all(
         value is None or (isinstance(value, list) and all(entry is None for entry in value))
         for name, value in metrics.items()
@@ -95,7 +95,7 @@ def _without(metrics: Metrics) -> bool:
 
 
 def _beyond(gone: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Places of the line that are nearer to one without a prediction than to one with."""
+    """Return the grid values whose nearest computed value has no prediction."""
     if not gone.size:
         return np.zeros(at.size, dtype=bool)
     far = np.abs(at[:, None] - x).min(axis=1)
@@ -103,21 +103,21 @@ def _beyond(gone: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _columns(values: Sequence[object]) -> np.ndarray:
-    """Numbers or lists of several predictions, (places, longest); NaN where there is none."""
+    """Stack numbers or lists of several predictions, shape (places, longest), filled with NaN."""
     rows = [np.atleast_1d(np.asarray(value, dtype=float)) for value in values]
     longest = max(row.size for row in rows)
     return np.array([np.pad(row, (0, longest - row.size), constant_values=np.nan) for row in rows])
 
 
 def _column(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """One quantity along the line; NaN beyond the places at which it is known."""
+    """Interpolate one quantity along the line; NaN outside its predictions."""
     from scipy.interpolate import PchipInterpolator
 
     known = np.isfinite(y)
     if known.sum() < 2:
         return np.where(np.isin(at, x[known]), y[known][0] if known.any() else np.nan, np.nan)
     line = PchipInterpolator(x[known], y[known], extrapolate=False)(at)
-    # A quantity that is missing at a place is missing as far as the next place that has it.
+    # A gap reaches to the next grid value that has the quantity.
     if not known.all():
         line[~known[np.abs(at[:, None] - x).argmin(axis=1)]] = np.nan
     return np.asarray(line)

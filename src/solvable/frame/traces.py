@@ -1,4 +1,4 @@
-"""Traces of a panel: lines of the theory and measured points of one quantity."""
+"""Traces of a panel: theory line and measured points of one quantity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.frame.points import Metrics, Point
 from solvable.plots.figure import Marker, Series
 
 MOST_ENTRIES = 11
-"""Entries of a list that one figure shows; with more, ranks are spread evenly in their logarithm."""
+"""Largest number of list entries in a figure; of longer lists, logarithmically spaced ranks."""
 
 
 @dataclass(frozen=True)
@@ -26,39 +26,39 @@ class Trace:
     Parameters
     ----------
     metric : str
-        Name of the metric. A list gives a line and points for each entry.
+        Name of the metric; each entry of a list has its own line and points.
     label : str
-        Name in the legend, with names of parameters in braces such as "d = {dimension}"; of a list,
-        what an entry is called, such as "feature".
+        Name in the legend, with names of parameters in braces such as "d = {dimension}"; for a list,
+        the name of an entry, such as "feature".
     theory : str or None
-        Name of the predicted quantity; default that of the metric, None for no line.
+        Name of the predicted quantity; default the name of the metric, None for no line.
     measured : bool
-        Whether points are drawn; a metric that was nowhere measured has none in any case.
+        Whether points are drawn, if the metric was measured.
     dashed : bool
-        Whether the line is dashed, as for a variant or a bound; without theory it joins the measured
-        values.
+        Whether the line is dashed, as for a variant or a bound. Without theory a dashed line joins the
+        measured values.
     names : callable, optional
         ``names(setting)``: names of the entries of a list.
     scale : callable, optional
-        ``scale(setting)``: what values are divided by, a number or one for each entry.
+        ``scale(setting)``: divisor of the values, a number or one per entry.
     mean : bool
         Whether the entries of a list are averaged into one value.
     shown : callable, optional
-        ``shown(curve, name, line) -> line``: the predicted values with NaN where none is drawn.
+        ``shown(curve, name, line) -> line``: the predicted values, with NaN where the line has a gap.
     where : mapping
-        Values of ignored parameters at which points are taken, such as ``{"sensing": "goe"}``.
+        Values of ignored parameters that select points, such as ``{"sensing": "goe"}``.
     colour : int or callable, optional
-        Colour in a figure of one curve, or ``colour(setting)``; default the position of the trace. Of a
-        list, the colour of its first entry, by default 0.
+        Index of the colour in a figure of one curve, or ``colour(setting)``; default the position of the
+        trace. For a list, the colour of its first entry, by default 0.
     alone : bool
-        Whether it is drawn in figures of one curve alone.
+        Whether the trace is left out of figures with several curves.
     value : callable, optional
-        ``value(point)``: what is measured, in place of a metric: an array (replicates,) or
-        (replicates, length), or a pair of mean and error; None where nothing is.
+        ``value(point)``: measured values instead of a metric: an array (replicates,) or
+        (replicates, length), a pair of mean and error, or None.
     reduce : callable, optional
-        ``reduce(points)``: what all points along the system's axis give together, such as the
-        place of a threshold, in a panel along another parameter: a number, a list, or a pair of
-        value and error.
+        ``reduce(points)``: quantity computed from all points along the system's axis, such as a
+        threshold, for a panel along another parameter: a number, a list, or a pair of value and
+        error.
     """
 
     metric: str
@@ -78,25 +78,25 @@ class Trace:
 
 
 def spread_entries(count: int) -> list[int]:
-    """Entries of a list that are drawn."""
+    """Return the list entries that are drawn."""
     if count <= MOST_ENTRIES:
         return list(range(count))
     return sorted({round(rank) - 1 for rank in np.geomspace(1, count, MOST_ENTRIES)})
 
 
 _Points = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Coordinates, means, errors, and which are hollow."""
+"""Coordinates, means, errors, and which points are hollow."""
 
 
 def judged(trace: Trace, point: Point) -> bool:
-    """Whether some claim judges what a trace measures at a point, or nothing is known of claims."""
+    """Return True if a claim judges the trace's metric at a point, or if claims are unknown."""
     if trace.metric or trace.value is None:
         return point.judges({trace.metric})
     return point.judges(metrics_read(trace.value, point))
 
 
 def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bool) -> list[Series]:
-    """Line and points of a quantity, for each entry if it is a list."""
+    """Return line and points of a quantity, for each entry of a list."""
     label = ", ".join(filter(None, (words, _label(trace, curve)))) or "measured"
     first = trace.colour(curve.setting) if callable(trace.colour) else trace.colour
     colour = first if first is not None and alone else colour
@@ -135,7 +135,7 @@ def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bo
 
 def _line(trace: Trace, curve: Curve, name: str, unit: np.ndarray) -> np.ndarray | None:
     if not any(curve.predictions):
-        return None  # theory refuses the whole curve
+        return None  # no point of the curve has a prediction
     if name not in curve.predictions[0]:
         raise _unknown(name, curve.predictions[0])
     line = curve.line(name)
@@ -157,7 +157,7 @@ def _unknown(name: str, prediction: Metrics) -> InvalidParameter:
 
 
 def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
-    """Measured values along a curve."""
+    """Return the measured values along a curve."""
     part = curve.where(**trace.where) if trace.where else curve
     if not trace.measured or part is None:
         return None
@@ -179,7 +179,7 @@ def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
 
 
 def _measured(trace: Trace, point: Point) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error of a trace at a point."""
+    """Return mean and standard error of a trace at a point."""
     if trace.value is not None:
         value = trace.value(point)
         if value is None or isinstance(value, tuple):
@@ -201,7 +201,7 @@ def _measured(trace: Trace, point: Point) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mean_and_error(value: Any) -> tuple[np.ndarray, np.ndarray]:
-    """A pair of value and error as it is; of a value alone the error is not known."""
+    """Return a pair of value and error; the error of a single value is NaN."""
     if isinstance(value, tuple):
         return np.asarray(value[0], dtype=float), np.asarray(value[1], dtype=float)
     mean = np.asarray(value, dtype=float)
@@ -211,7 +211,7 @@ def _mean_and_error(value: Any) -> tuple[np.ndarray, np.ndarray]:
 def draw_against(
     against: str | Callable[[Point], Any], trace: Trace, curve: Curve, words: str, colour: int
 ) -> list[Series]:
-    """A trace against another metric; a list against a list, for each point of the curve."""
+    """Return the series of a trace over another metric, list over list, for each point."""
     name = trace.metric if trace.theory == "" else trace.theory
     kind: Literal["line", "dashed"] = "dashed" if trace.dashed else "line"
     rows = []
@@ -248,7 +248,7 @@ def draw_against(
             if trace.shown is not None:
                 level = trace.shown(curve, str(name), level)
             series.append(Series(theory, x, level, kind, colour=shade))
-        elif trace.dashed and np.isfinite(y).any():  # measured values of a reference
+        elif trace.dashed and np.isfinite(y).any():  # measured values of a reference method
             level = reach if once else x
             ends = x if np.ndim(y) else np.array([level.min(), level.max()])
             series.append(Series(label, ends, np.broadcast_to(y, ends.shape), kind, None, shade))
@@ -268,13 +268,13 @@ def _pair(
     *,
     named: bool,
 ) -> list[Series]:
-    """A prediction and its measurement, in one colour."""
+    """Return the series of a prediction and its measurement, in one colour."""
     series = []
     if line is not None:
         name = f"{label}, theory" if named and points is not None else label
         series.append(Series(name, curve.grid, line, kind, colour=colour))
     if points is not None:
-        reference = kind == "dashed" and line is None  # measured values of a reference
+        reference = kind == "dashed" and line is None  # measured values of a reference method
         x, values, errors, hollow = points
         if reference:
             series.append(Series(label, x, values, kind, None, colour))
@@ -289,7 +289,7 @@ def _label(trace: Trace, curve: Curve) -> str:
 
 
 def draw_markers(markers: Mapping[str, str], curve: Curve, colour: int | None) -> list[Marker]:
-    """Vertical lines at predicted places that lie inside the figure."""
+    """Return vertical lines at predicted places inside the figure."""
     drawn = []
     for name, label in markers.items():
         point = next((point for point in curve.points if not point.refused), None)

@@ -1,1 +1,1 @@
-"""What all reports share: templates, drawings, small pictures, the result directory."""
+"""Templates, drawings, small pictures and the result directory of all reports."""

@@ -25,8 +25,8 @@ class DerivationSection:
 
 
 def derivation_pages() -> Mapping[str, str]:
-    """Text of each derivation page by its name."""
-    # A wheel holds the pages next to this file, a checkout in its docs.
+    """Return the text of each derivation page by its name."""
+    # The pages stand next to this file in a wheel, and in docs in a checkout.
     folders = (
         Path(__file__).parent / "derivations",
         Path(__file__).parents[3] / "docs" / "derivations",
@@ -38,7 +38,7 @@ def derivation_pages() -> Mapping[str, str]:
 
 @cache
 def _sections(text: str) -> tuple[str, tuple[tuple[str, str, frozenset[int]], ...]]:
-    """Title of a page, and heading, text and equation numbers of each section."""
+    """Return the title of a page, and heading, text and equation numbers of each section."""
     head, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
     title = head.strip().partition("\n")[0].lstrip("# ")
     sections = [head.partition("\n")[::2], *(part.partition("\n")[::2] for part in parts)]
@@ -51,12 +51,12 @@ def _sections(text: str) -> tuple[str, tuple[tuple[str, str, frozenset[int]], ..
 
 
 def numbered_equations(page: str) -> list[str]:
-    """Labels of the numbered equations of a page's text, in order."""
+    """Return the labels of the numbered equations of a page's text, in order."""
     return [match[2] for match in BLOCK.finditer(page) if match[2]]
 
 
 def derivation_sections(equations: Iterable[tuple[str, int]]) -> list[DerivationSection]:
-    """Return the sections that hold the named equations, each once; unknown ones are left out."""
+    """Return the sections that contain the given equations, each once; unknown ones are omitted."""
     pages = derivation_pages()
     wanted: dict[str, set[int]] = {}
     for page, number in equations:
@@ -72,7 +72,7 @@ def derivation_sections(equations: Iterable[tuple[str, int]]) -> list[Derivation
 
 
 def _html(text: str) -> str:
-    """Markdown with formulas as HTML; relative links and roles become text."""
+    """Convert Markdown with formulas to HTML; relative links and roles become text."""
     from markdown_it import MarkdownIt
 
     formulas: list[str] = []

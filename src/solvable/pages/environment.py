@@ -15,11 +15,11 @@ from solvable.plots.plotly_backend import draw_plotly
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-GENERATOR = "solvable report"  # what the ``generator`` of a report begins with
+GENERATOR = "solvable report"  # beginning of the ``generator`` entry of a report
 
 
 def page_environment(package: str) -> Environment:
-    """Templates of a package first, then those that all pages share; everything is escaped."""
+    """Return an environment with templates of a package, then the shared ones; texts are escaped."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     packages = (package, "solvable.pages")
@@ -34,12 +34,12 @@ def page_environment(package: str) -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """Texts of the user without control characters; markup of ours as it is."""
+    """Remove control characters from texts of the user; our own markup stays."""
     return printable(value) if type(value) is str else value
 
 
 def drawings(figures: Sequence[Figure]) -> str:
-    """Plotly's traces and layouts as JSON that can stand inside a script element."""
+    """Return Plotly's traces and layouts as JSON for a script element."""
     drawn: list[Any] = [
         json.loads(draw_plotly(figure, texts=False).to_json()) for figure in figures
     ]
@@ -50,10 +50,10 @@ def drawings(figures: Sequence[Figure]) -> str:
 
 
 def picture(figure: Figure) -> str:
-    """Address of a picture of the figure that holds the picture itself."""
+    """Draw the figure as a data URL."""
     return picture_address(pictures(figure))
 
 
 def picture_address(made: Pictures) -> str:
-    """Address of drawn pictures that holds them itself."""
+    """Return a drawn picture as a data URL."""
     return f"data:image/svg+xml;base64,{b64encode(made.inline).decode()}"

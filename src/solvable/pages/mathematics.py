@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: pages need no network."""
+"""Formulas as MathML, which browsers draw without a network."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def mathml(formula: str, display: Literal["inline", "block"]) -> str:
 
 
 def unknown_commands(written: str) -> list[str]:
-    """LaTeX commands that :func:`mathml` did not know, which stand in its result as text."""
+    """Return LaTeX commands that :func:`mathml` left as text in its result."""
     return re.findall(r">([^<]*\\[^<]*)<", html.unescape(written))

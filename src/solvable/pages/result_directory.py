@@ -1,4 +1,4 @@
-"""A directory of results in which nothing of another request is overwritten."""
+"""Result directories, in which results of another request are never overwritten."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from pathlib import Path
 from solvable.errors import InvalidParameter, StorageFailed, StudyConflict, quoted
 from solvable.paths import check_path
 
-RESULT = "result.json"  # the numbers: they carry the fingerprint by which a directory is known
+RESULT = "result.json"  # file with the numbers, whose fingerprint identifies the directory
 
 
 @dataclass(frozen=True)
 class ResultDirectory:
-    """What a command writes into a directory, and how it knows its own."""
+    """Files that a command writes into a directory, and the mark by which it recognises them."""
 
-    command: str  # the first part of a directory's name
-    subject: str  # what results are of, in the singular: "data", "weights"
-    format: str  # mark of a result of this command, in its JSON file
-    files: tuple[str, ...]  # names of all files and folders that are written, RESULT among them
+    command: str  # first part of a directory's name
+    subject: str  # kind of input in the singular: "data", "weights"
+    format: str  # mark of this command in its JSON file
+    files: tuple[str, ...]  # names of all written files and folders, including RESULT
 
     def default(self, name: str, fingerprint: str) -> Path:
-        """Where results go unless said otherwise: ``solvable-runs/learn-my-data-01234567``."""
+        """Return the default directory, such as ``solvable-runs/learn-my-data-01234567``."""
         stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).stem).strip("-")[:40] or self.subject
         return Path("solvable-runs") / f"{self.command}-{stem}-{fingerprint[:8]}"
 
     def check(self, directory: Path, fingerprint: str) -> None:
-        """Refuse a directory that holds results of another content or request."""
+        """Refuse a directory with results of other data or another request."""
         check_path(directory, "--output")
         if directory.exists() and not directory.is_dir():
             raise InvalidParameter(
@@ -45,15 +45,15 @@ class ResultDirectory:
             )
 
     def reserve(self, directory: Path, fingerprint: str) -> None:
-        """Make sure that a directory can be written, and that nothing else would be overwritten."""
+        """Check that a directory can be written, and that nothing else would be overwritten."""
         self.check(directory, fingerprint)
-        # A new directory is not left there: its files appear with paths.whole_directory.
+        # a new directory is removed again: paths.whole_directory makes it with its files
         try:
             directory.mkdir(parents=True, exist_ok=True)
             probe = directory / f".{os.getpid()}.part"
             probe.touch()
             probe.unlink()
-            with suppress(OSError):  # one that holds files stays
+            with suppress(OSError):  # a directory with files stays
                 directory.rmdir()
         except OSError as error:
             raise StorageFailed(

@@ -1,4 +1,4 @@
-"""Small pictures for pages with many figures: a few kilobytes each, drawn as SVG within the page."""
+"""Small inline SVG pictures, of a few kilobytes each, for pages with many figures."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from solvable.plots.layout import Limits, Scale, positions
 from solvable.plots.numbers import format_number
 from solvable.plots.palette import Style
 
-WIDTH, HEIGHT = 340, 190  # of a picture, in the units of its view box
+WIDTH, HEIGHT = 340, 190  # size of a picture, in the units of its view box
 
-# Margins: there is no room for a vertical axis, as densities are only compared.
+# margins, without room for a vertical axis
 LEFT, RIGHT, TOP, BOTTOM = 8, 8, 8, 22
 
 
 def small_picture(figure: Figure, *, label: str = "", whole: bool = False) -> str:
     """Draw a figure as a small SVG element without title, legend and vertical axis."""
-    # whole: label the horizontal axis at whole numbers alone.
+    # whole: label the horizontal axis only at whole numbers
     canvas = SmallCanvas(whole=whole)
     draw(figure, canvas)
     return canvas.markup(label or figure.title)
@@ -49,7 +49,7 @@ class SmallCanvas:
             self.parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 6}">{text}</text>')
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
-        """Draw a curve, broken where a value is missing."""
+        """Draw a curve with gaps at missing values."""
         path, pen = [], "M"
         for across, up in zip(self._x(x), self._y(y), strict=True):
             if not (np.isfinite(across) and np.isfinite(up)):
@@ -63,7 +63,7 @@ class SmallCanvas:
     def band(
         self, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, label: str, style: Style
     ) -> None:
-        """Leave the error of a curve out: there is no room for it."""
+        """Skip the error of a curve."""
 
     def points(
         self,
@@ -86,7 +86,7 @@ class SmallCanvas:
     def histogram(
         self, edges: np.ndarray, heights: np.ndarray, *, label: str, style: Style
     ) -> None:
-        """Draw bars as one path; those without height are left out."""
+        """Draw bars as one path, without bars of zero height."""
         floor = HEIGHT - BOTTOM
         across, up = self._x(edges), self._y(heights)
         path = [
@@ -99,13 +99,13 @@ class SmallCanvas:
     def region(
         self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
     ) -> None:
-        """Leave regions out: no small picture has any."""
+        """Skip regions."""
 
     def text(self, x: float, y: float, text: str) -> None:
-        """Leave texts out: there is no room for them."""
+        """Skip texts."""
 
     def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
-        """Draw a dashed vertical line with its name as a hint."""
+        """Draw a dashed vertical line with its name as a tooltip."""
         across = float(self._x(np.array([x]))[0])
         self.parts.append(
             f'<path class="edge" stroke="{colour}" d="M{across:.1f} {TOP}V{HEIGHT - BOTTOM}">'
@@ -113,13 +113,13 @@ class SmallCanvas:
         )
 
     def legend(self, entries: list[LegendEntry], *, beside: bool) -> None:
-        """Leave the legend out: the page has one for all pictures."""
+        """Skip the legend: the page has one for all pictures."""
 
     def note(self, text: str) -> None:
-        """Leave remarks to the caption."""
+        """Skip remarks: the caption has them."""
 
     def markup(self, label: str) -> str:
-        """The element."""
+        """Return the SVG element."""
         return (
             f'<svg class="spectrum" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
             f'aria-label="{escape(printable(label))}">{"".join(self.parts)}</svg>'
@@ -144,7 +144,7 @@ def _placed(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
 
 
 def ticks(limits: Limits, scale: Scale, *, whole: bool = False) -> list[float]:
-    """Round numbers within the limits of an axis, six at most; whole ones where asked."""
+    """Return at most six round numbers within the limits of an axis."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     low, high = limits

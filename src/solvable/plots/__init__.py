@@ -1,4 +1,4 @@
-"""Figures as plain data, and the canvases that draw them; heavy libraries load on first use."""
+"""Figures as plain data, and the back ends that draw them."""
 
 from solvable.lazy import attach
 

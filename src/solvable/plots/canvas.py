@@ -1,4 +1,4 @@
-"""The contract of a back end: what it is asked to draw."""
+"""Interface of a back end that draws figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.plots.palette import Style
 
 @dataclass(frozen=True)
 class Frame:
-    """Axes to draw in; limits are in the units of the data."""
+    """Axes of a figure; limits are in the units of the data."""
 
     title: str
     x_label: str
@@ -23,13 +23,13 @@ class Frame:
     y_scale: Scale
     x_limits: Limits
     y_limits: Limits
-    marker_rows: int = 0  # of labels above the axes
-    overhang: float = 0.0  # of these labels beyond the right end, in widths of the axes
+    marker_rows: int = 0  # rows of labels above the axes
+    overhang: float = 0.0  # length of these labels beyond the right end, in widths of the axes
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """One line of the legend: which of line, symbol and filled patch it shows."""
+    """One entry of the legend, with a line, a symbol or a filled patch."""
 
     label: str
     style: Style
@@ -40,15 +40,15 @@ class LegendEntry:
 
     @property
     def group(self) -> str:
-        """What ties drawn series to this entry."""
+        """Key that links drawn series to this entry."""
         return f"{self.style.colour} {self.label}"
 
 
 class Canvas(Protocol):
-    """What a back end has to draw. Coordinates are float arrays; NaN leaves a gap."""
+    """Interface of a back end. Coordinates are float arrays; NaN leaves a gap."""
 
     def begin(self, frame: Frame) -> None:
-        """Set up the axes; called first."""
+        """Set up the axes; this is the first call."""
         ...
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
@@ -84,7 +84,7 @@ class Canvas(Protocol):
     def region(
         self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
     ) -> None:
-        """Fill polygons with a pale colour, or hatch them over what is there."""
+        """Fill polygons with a pale colour, or hatch them."""
         ...
 
     def text(self, x: float, y: float, text: str) -> None:
@@ -96,7 +96,7 @@ class Canvas(Protocol):
         ...
 
     def legend(self, entries: list[LegendEntry], *, beside: bool) -> None:
-        """Draw the legend beside the axes or below them."""
+        """Draw the legend next to the axes or below them."""
         ...
 
     def note(self, text: str) -> None:

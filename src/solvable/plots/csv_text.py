@@ -1,4 +1,4 @@
-"""Rows as CSV that a spreadsheet shows and does not execute."""
+"""CSV text that spreadsheets show without executing formulas in it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A header, then a line per row; numbers stay numbers, what is missing is empty."""
+    """Return a header and one line per row; missing values are empty."""
     lines: list[str] = []
-    # With this end of a line the module quotes cells that hold either of its characters.
+    # with this line end, the csv module quotes cells that contain a carriage return or newline
     writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
     writer.writerow([harmless(name) for name in header])
     for row in rows:
@@ -21,12 +21,12 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def harmless(text: str) -> str:
-    """Text that spreadsheets would run as a formula, after a single quote, as OWASP advises."""
+    """Put a single quote before text that spreadsheets would run as a formula (OWASP)."""
     if not text.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")):
         return text
     try:
         number = float(text)
     except ValueError:
         return f"'{text}"
-    # -1 and +2.5 are numbers, as labels of classes may be; -inf and -nan are none in a spreadsheet.
+    # -1 and +2.5 stay numbers; spreadsheets do not read -inf and -nan as numbers
     return text if math.isfinite(number) and text == text.strip() else f"'{text}"

@@ -1,4 +1,4 @@
-"""What results have in common: a short text, tables in a notebook, a data frame, figures."""
+"""Display of results: a short text, tables in a notebook, a data frame, figures."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 class View(Protocol):
-    """The module that says how one kind of result is shown."""
+    """Interface of the module that displays one kind of result."""
 
     def line(self, found: Any) -> str:
-        """The result in one line."""
+        """Return the result in one line."""
 
     def tables(self, found: Any) -> Iterable[Table]:
-        """What a notebook shows."""
+        """Return the tables that a notebook shows."""
 
     def rows(self, found: Any) -> Sequence[Mapping[str, Any]]:
-        """Rows of the data frame, by name of the column."""
+        """Return the rows of the data frame."""
 
     def figures(self, found: Any) -> Iterable[Figure]:
-        """Figures by their names."""
+        """Return the figures by their names."""
 
 
 class Shown:
-    """A result that a notebook, a data frame and matplotlib can show.
+    """Base class of results that notebooks, data frames and matplotlib can show.
 
-    A class names the module of its :class:`View`, ``class Result(Shown, view="package.view")``: it
-    is imported when something is shown, because words and figures are built on the result.
+    A subclass names the module of its :class:`View`, ``class Result(Shown, view="package.view")``.
+    The module is imported when the result is first shown.
     """
 
     _view: ClassVar[str]
@@ -59,7 +59,7 @@ class Shown:
         return f"<p><b>{escape(view.line(self))}</b></p>{tables}"
 
     def to_dataframe(self) -> Any:
-        """The numbers as a ``pandas.DataFrame``; pandas must be installed."""
+        """Return the numbers as a ``pandas.DataFrame``; pandas must be installed."""
         try:
             pandas = import_module("pandas")
         except ImportError as error:
@@ -71,11 +71,11 @@ class Shown:
 
     @property
     def figure_names(self) -> list[str]:
-        """What :meth:`figure` can draw."""
+        """Names that :meth:`figure` accepts."""
         return [figure.name for figure in self._viewed().figures(self)]
 
     def figure(self, name: str) -> MatplotlibFigure:
-        """Draw one of the figures with matplotlib; :attr:`figure_names` lists them."""
+        """Draw a figure with matplotlib; :attr:`figure_names` lists the names."""
         for figure in self._viewed().figures(self):
             if figure.name == name:
                 return draw_matplotlib(figure)

@@ -1,7 +1,7 @@
-"""Draw a neutral figure on a canvas; every back end, the recording one included, is a canvas.
+"""Draw a figure on a canvas, which is any back end.
 
-What does not depend on the library that draws is decided here, once: colours, limits, gaps, error bars
-on a logarithmic axis, rows of marker labels, and what stands in the legend.
+Colours, limits, gaps, error bars on a logarithmic axis, rows of marker labels and the legend are
+decided here, for all back ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = ("line", "dashed", "points", "histogram")
 
 @dataclass(frozen=True)
 class _Curve:
-    """A series as it is drawn: float arrays, NaN where an axis cannot show the value."""
+    """A series as float arrays, with NaN where an axis cannot show the value."""
 
     series: Series
     style: Style
@@ -49,7 +49,7 @@ class _Curve:
 
 
 def draw(figure: Figure, canvas: Canvas) -> None:
-    """Draw a figure on a canvas; what a logarithmic axis cannot show is counted in a note."""
+    """Draw a figure on a canvas; a note counts values that a logarithmic axis cannot show."""
     for name, scale in (("x_scale", figure.x_scale), ("y_scale", figure.y_scale)):
         if scale not in get_args(Scale):
             raise InvalidParameter(
@@ -79,7 +79,7 @@ def draw(figure: Figure, canvas: Canvas) -> None:
     for region in figure.regions:
         look = style(region.colour, count)
         canvas.region(region.polygons, label=region.label, style=look, hatched=region.hatched)
-    # Histograms lie under curves and curves under points, whatever the order they were given in.
+    # histograms are drawn under curves, and curves under points
     layers = ("histogram", "line", "dashed", "points")
     for curve in sorted(curves, key=lambda curve: layers.index(curve.series.kind)):
         _draw_curve(curve, canvas, figure.y_scale, y_limits)
@@ -90,7 +90,9 @@ def draw(figure: Figure, canvas: Canvas) -> None:
         colour = style(marker.colour, count).colour
         canvas.marker(float(marker.x), marker.label, colour=colour, row=row)
     entries = legend_entries(series, count, figure.regions)
-    canvas.legend(entries, beside=len(entries) > 4)  # more would take many rows below the axes
+    canvas.legend(
+        entries, beside=len(entries) > 4
+    )  # more entries would take many rows below the axes
     for text in _notes(figure, curves, outside, flags.note):
         canvas.note(text)
 
@@ -122,7 +124,7 @@ def _curve(series: Series, figure: Figure, look: Style) -> _Curve:
         hidden = int(np.count_nonzero(y[:first]))
         x, y, error = x[first:], y[first:], error[first:]
     for values, scale in ((x, figure.x_scale), (y, figure.y_scale)):
-        # An empty bar is no loss.
+        # an empty bar loses no information
         hidden += int(np.sum(values <= 0)) if scale == "log" and not extra else 0
         values[~can_be_shown(values, scale)] = np.nan
     error[~((error >= 0) & can_be_shown(error, "linear") & np.isfinite(y))] = np.nan
@@ -130,12 +132,12 @@ def _curve(series: Series, figure: Figure, look: Style) -> _Curve:
 
 
 def _corners(figure: Figure, axis: int) -> np.ndarray:
-    """Coordinates of all corners of the regions along an axis."""
+    """Return the coordinates of all corners of the regions along an axis."""
     return np.concatenate([part[:, axis] for region in figure.regions for part in region.polygons])
 
 
 def _x_axis(figure: Figure, curves: list[_Curve]) -> tuple[Limits, list[Marker], list[Marker]]:
-    """Limits of the horizontal axis, the markers that fit into it, and the rest."""
+    """Return the limits of the horizontal axis, the markers inside them, and the other markers."""
     scale = figure.x_scale
     if figure.regions:
         return padded_limits(_corners(figure, 0), scale, padding=0.0), list(figure.markers), []
@@ -148,7 +150,7 @@ def _x_axis(figure: Figure, curves: list[_Curve]) -> tuple[Limits, list[Marker],
     if np.isfinite(values).any() and len(usable):
         tight = padded_limits(values, scale, padding=0.0)
         fraction = positions(places, scale, tight)
-        reach = 0.3  # a marker farther from the data, in ranges of them, is named in a note
+        reach = 0.3  # markers farther from the data, in units of their range, are listed in a note
         near = (fraction >= -reach) & (fraction <= 1 + reach)
     else:
         near = np.ones(len(usable), dtype=bool)
@@ -165,7 +167,7 @@ def _y_limits(figure: Figure, curves: list[_Curve]) -> Limits:
         if not (np.isfinite([low, high]).all() and low < high and (scale == "linear" or low > 0)):
             raise InvalidParameter(
                 f"figure {figure.name!r} has y_range {figure.y_range}; allowed: two finite numbers in "
-                "increasing order, positive on a logarithmic axis. Leave it out to fit the data."
+                "increasing order, positive on a logarithmic axis. Omit it to fit the data."
             )
         return low, high
     if figure.regions:
@@ -175,7 +177,7 @@ def _y_limits(figure: Figure, curves: list[_Curve]) -> Limits:
         spread = np.nan_to_num(curve.error)
         lower = curve.y - spread
         if scale == "log":
-            # A bar that reaches zero must not push the limit there; bars of one count must have a height.
+            # error bars that reach zero do not set the limit; bars of one count need a height
             lower = np.maximum(lower, curve.y / 3) / (2 if curve.is_histogram else 1)
         values += [lower, curve.y + spread]
         if curve.is_histogram and scale == "linear":
@@ -184,7 +186,7 @@ def _y_limits(figure: Figure, curves: list[_Curve]) -> Limits:
         [curve.y for curve in curves if curve.series.kind == "points"] + [np.empty(0)]
     )
     if scale == "log" and np.isfinite(measured).any():
-        # Theory that falls a decade below every measurement leaves the axes: it would flatten them.
+        # theory more than a decade below every measurement is cut off, as it would flatten the figure
         reach = np.nanmin(measured) / 10, np.nanmax(measured) * 10
         values = [np.clip(part, *reach) for part in values]
     low, high = padded_limits(np.concatenate(values), scale)

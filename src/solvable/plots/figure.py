@@ -20,16 +20,15 @@ class Series:
     label : str
         Name in the legend.
     x, y : sequence of float
-        Coordinates; NaN leaves a gap. For a histogram, ``x`` holds the bin edges, one more than
-        ``y``.
+        Coordinates; NaN leaves a gap. For a histogram, ``x`` are the bin edges, one more than ``y``.
     kind : {"line", "dashed", "points", "histogram"}
-        Theory is a line (or dashed for a variant), measurement is points.
+        Theory is drawn as a line (dashed for a variant), measurements as points.
     error : sequence of float, optional
         Standard error of ``y``.
     colour : int
-        Series of the same number have the same colour: a prediction and its measurement.
+        Index of the colour; a prediction and its measurement have the same index.
     hollow : sequence of bool, optional
-        Points that are drawn as outlines.
+        True for points drawn as outlines.
     """
 
     label: str
@@ -51,11 +50,11 @@ class Marker:
     Parameters
     ----------
     x : float
-        Where it stands.
+        Coordinate of the line.
     label : str
-        What it marks.
+        Name of the line.
     colour : int
-        As in :class:`Series`; -1 is neutral grey.
+        Index of the colour as in :class:`Series`; -1 is grey.
     """
 
     x: float
@@ -68,14 +67,14 @@ class Marker:
 
 @dataclass(frozen=True)
 class Region:
-    """A filled part of a figure, such as a phase, or a hatched one, such as where a theory ends."""
+    """A filled region of a figure, such as a phase, or a hatched one, such as outside a theory."""
 
-    label: str  # in the legend; empty for none
+    label: str  # name in the legend; empty for none
     polygons: Sequence[np.ndarray]  # arrays of shape (corners, 2)
-    colour: int = 0  # drawn pale
+    colour: int = 0  # index of the colour, drawn pale
     hatched: bool = False
-    mark: str = ""  # text inside it
-    at: tuple[float, float] | None = None  # middle of this text
+    mark: str = ""  # text inside the region
+    at: tuple[float, float] | None = None  # centre of this text
 
     def __post_init__(self) -> None:
         _keep_printable(self, "label")
@@ -83,18 +82,18 @@ class Region:
 
 @dataclass(frozen=True)
 class Figure:
-    """A neutral description of a figure, drawn by more than one back end.
+    """Description of a figure, which several back ends can draw.
 
     Parameters
     ----------
     name : str
         File name without extension.
     title, caption : str
-        Title, and a sentence or two that says what to see.
+        Title, and one or two sentences on what the figure shows.
     x_label, y_label : str
         Axis labels with units.
     series : sequence of Series
-        What is drawn.
+        Curves, points and histograms.
     markers : sequence of Marker
         Vertical lines.
     x_scale, y_scale : {"linear", "log"}
@@ -102,7 +101,7 @@ class Figure:
     y_range : tuple of float, optional
         Limits of the vertical axis.
     regions : sequence of Region
-        Filled parts below everything else; the axes then end where these do.
+        Filled regions below everything else; with regions the axes end at their edges.
     """
 
     name: str
@@ -122,6 +121,6 @@ class Figure:
 
 
 def _keep_printable(drawn: object, *names: str) -> None:
-    """Names from files may hold control characters, which no font has and no SVG may hold."""
+    """Remove control characters, which names from files may contain and SVG forbids."""
     for name in names:
         object.__setattr__(drawn, name, printable(getattr(drawn, name)))

@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and figures as SVG and PDF."""
+"""Atomic writing of files, and figures as SVG and PDF."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from solvable.plots.pdf_fonts import shared_fonts
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part."""
+    """Write a file atomically: a reader sees the old content or the new one."""
     path = Path(path)
-    # The process id keeps two writers apart.
+    # the process id separates two writers
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     except OSError as error:
         raise StorageFailed(
             f"{path} could not be written ({error.strerror or error}). Free space or choose a directory "
-            "that can be written to; nothing that was there has changed."
+            "that can be written to; existing files are unchanged."
         ) from error
 
 
@@ -47,7 +47,7 @@ def check_names(figures: Sequence[Figure]) -> None:
                 f"figure name is {figure.name!r}; allowed: letters, digits, '.', '_' and '-', beginning "
                 "with a letter or digit, at most 100. Rename the figure."
             )
-        # Some file systems do not tell upper case from lower.
+        # some file systems ignore case
         if figure.name.lower() in seen:
             raise InvalidParameter(
                 f"two figures are named {figure.name!r}; allowed: each name once. Rename one of them."
@@ -56,7 +56,7 @@ def check_names(figures: Sequence[Figure]) -> None:
 
 
 def saved(drawn: Any, kind: str) -> bytes:
-    """Bytes of a matplotlib figure as SVG or PDF: the same at each call, as they bear no date."""
+    """Return a matplotlib figure as SVG or PDF, without a date, so that bytes are reproducible."""
     with settings():
         return _saved(drawn, kind, _bounds(drawn)[0])
 
@@ -72,11 +72,11 @@ def _saved(drawn: Any, kind: str, bounds: Any) -> bytes:
 
 
 def _bounds(drawn: Any, captions: Sequence[Any] = ()) -> tuple[Any, Any]:
-    """Smallest boxes around all that is drawn, and around all but the captions, with a margin."""
+    """Return the bounding boxes of everything, and of everything but the captions, with a margin."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.transforms import Bbox
 
-    # Found once for all files: `bbox_inches="tight"` draws the figure a second time for each.
+    # computed once for all files: `bbox_inches="tight"` would draw the figure again for each
     renderer = FigureCanvasAgg(drawn).get_renderer()
     for caption in captions:
         caption.set_in_layout(False)
@@ -87,7 +87,7 @@ def _bounds(drawn: Any, captions: Sequence[Any] = ()) -> tuple[Any, Any]:
 
 
 class Pictures(NamedTuple):
-    """A drawn figure: two files, and an SVG without title and remarks for a page that has them."""
+    """A drawn figure: SVG and PDF, and an SVG without title and remarks for use in a page."""
 
     svg: bytes
     pdf: bytes
@@ -101,8 +101,8 @@ def pictures(figure: Figure) -> Pictures:
     with settings():
         whole, part = _bounds(drawn, captions)
         svg, pdf = (_saved(drawn, kind, whole) for kind in ("svg", "pdf"))
-    # The view is what is left of the picture without its captions, which are hidden: their glyphs
-    # may be used by other texts. SVG counts points from the upper left corner.
+    # The view box excludes the captions, which are hidden but kept, because other texts may use
+    # their glyphs. SVG counts points from the upper left corner.
     place = part.x0 - whole.x0, whole.y1 - part.y1, part.width, part.height
     x, y, width, height = (f"{72 * value:.6g}" for value in place)
     text = svg.decode().replace(f'<g id="{CAPTION}"', '<g display="none"')
@@ -112,19 +112,19 @@ def pictures(figure: Figure) -> Pictures:
 
 
 def draw_all(figures: Sequence[Figure], workers: int = 1) -> list[Pictures]:
-    """Draw figures, in so many processes."""
+    """Draw figures in parallel processes."""
     return _each(pictures, figures, workers)
 
 
 def try_all(figures: Sequence[Figure], workers: int = 1) -> list[Pictures | str]:
-    """Draw figures, in so many processes; a line stands for a figure whose drawing raised."""
+    """Draw figures in parallel processes; a figure that raises is replaced by the error line."""
     return _each(_tried, figures, workers)
 
 
 def _tried(figure: Figure) -> Pictures | str:
     try:
         return pictures(figure)
-    except Exception as error:  # matplotlib's, such as that of a formula in a label
+    except Exception as error:  # an error of matplotlib, such as for a formula in a label
         return error_line(error)
 
 
@@ -134,8 +134,8 @@ def _each(draw: Callable[[Figure], Any], figures: Sequence[Figure], workers: int
     import joblib
 
     with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
-        # `max_nbytes` as in `study.dispatch`: with other settings joblib ends the processes that have
-        # just run a study and starts new ones.
+        # With `max_nbytes` as in `study.dispatch`, joblib reuses the processes that have just run a
+        # study.
         jobs = (joblib.delayed(draw)(figure) for figure in figures)
         return list(joblib.Parallel(max_nbytes=None)(jobs))
 
@@ -150,17 +150,17 @@ def write_figures(
     Parameters
     ----------
     figures : sequence of Figure
-        Neutral descriptions with distinct names.
+        Figures with distinct names.
     directory : str or Path
-        Where the files go, ``figures`` of a run directory by custom; made if it is missing. Files of the
-        same names are replaced.
+        Directory of the files, by convention ``figures`` of a run directory; created if missing. Files
+        with the same names are replaced.
     drawn : sequence of Pictures, optional
-        What :func:`draw_all` made of them already.
+        Results of :func:`draw_all`, if the figures are already drawn.
 
     Returns
     -------
     list of Path
-        The files. About 0.4 seconds of CPU time a figure.
+        The files. Drawing takes about 0.4 seconds of CPU time per figure.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where things go in a figure: limits of the axes, and labels of vertical lines above them."""
+"""Layout of a figure: limits of the axes, and labels of vertical lines above them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Limits = tuple[float, float]
 
 
 def can_be_shown(values: np.ndarray, scale: Scale) -> np.ndarray:
-    """Where an axis can show values: finite, not absurdly large, positive if it is logarithmic."""
+    """Return True for values that an axis can show: finite, below 1e150, positive if logarithmic."""
     values = np.asarray(values, dtype=float)
-    largest = 1e150  # differences and squares of larger ones, and of inverses, would overflow
+    largest = 1e150  # differences and squares of larger values, and of inverses, would overflow
     shown = np.abs(values) <= largest
     return shown & (values >= 1 / largest) if scale == "log" else shown
 
 
 def positions(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
-    """Place of values along an axis: 0 at its lower limit, 1 at its upper."""
+    """Return the position of values along an axis, from 0 at its lower to 1 at its upper limit."""
     values, ends = np.asarray(values, dtype=float), np.array(limits)
     if scale == "log":
         values, ends = np.log(values), np.log(ends)
@@ -30,20 +30,20 @@ def positions(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
 
 
 def padded_limits(values: np.ndarray, scale: Scale, padding: float = 0.04) -> Limits:
-    """Distinct limits that hold all values an axis can show, with air as a share of the axis."""
+    """Return distinct limits around all values, with a margin as a share of the axis."""
     values = np.asarray(values, dtype=float)
     kept = values[can_be_shown(values, scale)]
     if len(kept) == 0:
         return (0.1, 1.0) if scale == "log" else (0.0, 1.0)
     low, high = float(kept.min()), float(kept.max())
     if scale == "log":
-        # Powers before the ratio, which can overflow.
+        # powers first, as the ratio can overflow
         factor = high**padding / low**padding if high > low else 2.0
-        # Values that differ in their last digits need air of more than these.
+        # values that differ only in their last digits need a larger margin
         factor = max(factor, 1.01)
         return low / factor, high * factor
     air = padding * (high - low) if high > low else max(abs(high) / 2, 0.5)
-    # Values that differ in their last digits need air of more than these.
+    # values that differ only in their last digits need a larger margin
     air = max(air, 1e-9 * max(abs(low), abs(high)))
     return low - air, high + air
 
@@ -54,7 +54,7 @@ def label_width(label: str) -> float:
 
 
 def flag_rows(places: Sequence[float], widths: Sequence[float]) -> list[int]:
-    """Rows above the axes in which labels hang like flags to the right of their lines.
+    """Return the row of each label above the axes; labels stand to the right of their lines.
 
     Row 0 is next to the axes; a line without a label, of width 0, has -1.
     """
@@ -62,7 +62,7 @@ def flag_rows(places: Sequence[float], widths: Sequence[float]) -> list[int]:
     done: list[int] = []
     for index in sorted(range(len(places)), key=lambda i: (places[i], i), reverse=True):
         if widths[index] > 0:
-            # Above every flag whose pole stands under it, so that neither labels nor poles cross.
+            # a label is above every label whose line lies under it, so that nothing crosses
             end = places[index] + widths[index]
             under = [rows[other] for other in done if places[other] < end]
             rows[index] = 1 + max(under, default=-1)
@@ -71,15 +71,15 @@ def flag_rows(places: Sequence[float], widths: Sequence[float]) -> list[int]:
 
 
 MOST_ROWS = 6
-"""Rows of labels above the axes; with more, coloured lines are explained in a note instead."""
+"""Largest number of label rows; with more, a note explains the coloured lines instead."""
 
 
 class Flags(NamedTuple):
-    """Where labels of vertical lines go."""
+    """Layout of the labels of vertical lines."""
 
-    rows: list[int]  # of each label above the axes; -1 for a line without one
-    overhang: float  # how far labels reach beyond the right end, in widths of the axes
-    note: str  # what to say of coloured lines that have no label above; empty if nothing
+    rows: list[int]  # row of each label above the axes; -1 for a line without one
+    overhang: float  # length of labels beyond the right end, in widths of the axes
+    note: str  # note on coloured lines without a label; empty for none
 
     @property
     def height(self) -> int:
@@ -111,9 +111,9 @@ def _note(labels: list[str]) -> str:
 
 
 def short_log_ticks(limits: tuple[float, float]) -> list[float]:
-    """Places that are labelled on a logarithmic axis shorter than two decades; none on a longer one.
+    """Return the tick positions of a logarithmic axis shorter than two decades.
 
-    On a longer axis whole decades are labelled.
+    Return none for a longer axis, whose whole decades are labelled.
     """
     low, high = limits
     if high >= 100 * low:
@@ -134,5 +134,5 @@ def short_log_ticks(limits: tuple[float, float]) -> list[float]:
 
 
 def plain_tick(value: float) -> str:
-    """A labelled place as a plain number; a power of ten where that is much shorter."""
+    """Format a tick as a plain number, or as a power of ten if that is much shorter."""
     return f"{value:.12g}" if 1e-4 < abs(value) < 1e6 else f"{value:g}"

@@ -1,4 +1,4 @@
-"""What stands in the legend of a figure."""
+"""Entries of the legend of a figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solvable.plots.palette import style
 
 
 def paired(series: Sequence[Series]) -> list[Series]:
-    """The same series, but "x, theory" is called "x" where "x" was measured in its colour."""
+    """Rename "x, theory" to "x" if "x" was measured in the same colour."""
     predicted = ", theory"
     measured = {
         (item.label + predicted, item.colour)
@@ -30,7 +30,7 @@ def paired(series: Sequence[Series]) -> list[Series]:
 def legend_entries(
     series: Sequence[Series], count: int = 0, regions: Sequence[Region] = ()
 ) -> list[LegendEntry]:
-    """Entries in the order of the series; a curve and points of one label and colour share one."""
+    """Return entries in the order of the series; curve and points of equal label share one."""
     patches = [
         LegendEntry(part.label, style(part.colour, count), patch=True, hatched=part.hatched)
         for part in regions
@@ -58,7 +58,7 @@ def legend_entries(
             )
         found[entry.group] = entry
     entries = list(found.values())
-    # Two grey entries then say which is the theory and which the measurement.
+    # two grey entries then name theory and measurement
     if shared and not any(entry.patch for entry in entries):
         neutral = style(-1)
         entries.append(LegendEntry("line: theory", neutral, line="solid"))

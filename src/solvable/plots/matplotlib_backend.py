@@ -1,4 +1,4 @@
-"""Figures as SVG and PDF, drawn by matplotlib without any global state."""
+"""Figures as SVG and PDF, drawn by matplotlib without its global state."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 AXES_WIDTH, AXES_HEIGHT = 5.2, 3.5
 LEFT, RIGHT, TOP, BOTTOM = 0.85, 0.2, 0.45, 0.6
 ROW_HEIGHT = 0.165
-"""Sizes in inches: of the axes, of the margins, of a row of labels, legend or notes."""
+"""Sizes of axes, margins, and rows of labels, legend and notes, in inches."""
 
 CAPTION = "caption"
-"""What the title and the remarks are called inside the drawing."""
+"""Identifiers of title and remarks in the SVG."""
 
 INK = "#222222"
 SYMBOLS = {
@@ -52,14 +52,14 @@ SETTINGS = {
     "legend.fontsize": 8.0,
     "legend.frameon": False,
     "hatch.linewidth": 0.6,
-    "svg.fonttype": "path",  # looks the same where the font is missing
+    "svg.fonttype": "path",  # glyphs as outlines, so that no font is needed
     "svg.hashsalt": "solvable",  # the same identifiers at each call
-    "pdf.fonttype": 42,  # text that can be searched and edited
+    "pdf.fonttype": 42,  # text can be searched and edited
 }
 
 
 class MatplotlibCanvas:
-    """Canvas on one matplotlib figure, kept as ``.figure``; without ``texts`` it has no title."""
+    """Canvas of one matplotlib figure, ``.figure``; without ``texts`` it has no title."""
 
     def __init__(self, *, texts: bool = True) -> None:
         from matplotlib.figure import Figure as MatplotlibFigure
@@ -166,7 +166,7 @@ class MatplotlibCanvas:
             self.axes.add_patch(Polygon(corners, **({"zorder": 2.0} | look)))
 
     def text(self, x: float, y: float, text: str) -> None:
-        """Write centred text with a pale rim, so that it can be read over lines."""
+        """Write centred text with a pale outline, so that it is legible over lines."""
         from matplotlib.patheffects import withStroke
 
         note = self.axes.text(
@@ -209,7 +209,7 @@ class MatplotlibCanvas:
         if not entries:
             return
         handles = [_handle(entry) for entry in entries]
-        # Inches: a character of the legend, and the sample of the line before it.
+        # in inches: a character of the legend, and the line sample before it
         longest = max(len(entry.label) for entry in entries) * 0.066 + 0.45
         if beside:
             where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02), "ncols": 1}
@@ -261,7 +261,7 @@ class MatplotlibCanvas:
         note.set_parse_math(False)
 
     def _resize(self, *, width: float | None = None, lower: float = 0.0) -> None:
-        """Widen the figure, or add room at its lower end, and keep the size of the axes."""
+        """Widen the figure, or extend it at the bottom, and keep the size of the axes."""
         old_width, old_height = self.figure.get_size_inches()
         new_width, new_height = width or old_width, old_height + lower
         box = self.axes.get_position(original=True)
@@ -277,7 +277,7 @@ class MatplotlibCanvas:
 
 
 def _label(axis: Any, ticks: Sequence[float]) -> None:
-    """Label an axis at these places, as plain numbers."""
+    """Label an axis at these positions with plain numbers."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
     axis.set_major_locator(FixedLocator(ticks))
@@ -315,7 +315,7 @@ def _handle(entry: LegendEntry) -> Any:
 
 
 def settings() -> Any:
-    """Context in which matplotlib has its own defaults and ours, whatever the user's file says."""
+    """Context with matplotlib's defaults and ours, independent of the user's settings."""
     from matplotlib import style
 
     return style.context(["default", SETTINGS])

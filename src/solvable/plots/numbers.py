@@ -1,4 +1,4 @@
-"""Numbers as text, with as many digits as their error allows."""
+"""Numbers as text, with digits that fit their error."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from decimal import ROUND_HALF_EVEN, Decimal
 
 MISSING = "–"
-"""What stands where nothing was measured or predicted."""
+"""Text of a missing number."""
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN_ABOVE, _PLAIN_BELOW = 6, -4
-"""Decimal exponents of the first digit between which numbers are written without a power of ten."""
+"""Range of decimal exponents of numbers that are written without a power of ten."""
 
 
 def _exponent(value: float, digits: int) -> int:
-    """Decimal exponent of the first digit once the value is rounded to so many digits."""
+    """Return the decimal exponent of the first digit after rounding to these digits."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2])
 
 
 def _fixed(value: float | Decimal, last: int) -> str:
-    """Value rounded at the decimal place ``10**last``, without a power of ten, minus zero avoided."""
+    """Round at the decimal place ``10**last``, and write without a power of ten or "-0"."""
     place = Decimal(1).scaleb(last)
     rounded = (Decimal(value) / place).to_integral_value(ROUND_HALF_EVEN) * place
     text = format(rounded if rounded else abs(rounded), f".{max(-last, 0)}f")
@@ -44,7 +44,7 @@ def format_number(value: float | str | None, digits: int = 4) -> str:
     value : float, str or None
         None and NaN give a dash; words, such as the name of a phase, stay as they are.
     digits : int
-        Significant digits; zeros at the end are left out.
+        Significant digits; trailing zeros are dropped.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def format_with_error(value: float | None, error: float | None) -> str:
     error = abs(error)
     last = _exponent(error, 2) - 1
     first = max(_exponent(value, 4) if value else last, last + 1)
-    digits = 15  # significant decimal digits that a double always holds
+    digits = 15  # significant decimal digits of a double
     if first - last > digits:
         return f"{format_number(value, digits)} ± {format_number(error, 2)}"
     if _PLAIN_BELOW <= first < _PLAIN_ABOVE and last >= -9:

@@ -1,4 +1,4 @@
-"""Fonts of PDF files: embedded in their outlines (no Type 3), cut once for all figures."""
+"""Fonts of PDF files: embedded TrueType subsets, made once for all figures."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 COMMON = "".join(map(chr, range(0x20, 0x7F))) + "±²³·×αβγδεκλμνπρστωΔΛΣ–—‘’“”…⁰¹⁴⁵⁶⁷⁸⁹⁻←→−√∞≈≤≥"
-"""Characters that the shared fonts hold."""
+"""Characters of the shared fonts."""
 
 _shared: dict[tuple[str, int], tuple[bytes, dict[int, int]]] = {}
 
 
 @contextmanager
 def shared_fonts() -> Iterator[None]:
-    """While a PDF is written: fonts with these characters, which are cut once in this process.
+    """Context that replaces font subsetting by shared subsets, made once per process.
 
-    matplotlib reads and cuts the whole font, thousands of glyphs, for every file. Texts with other
-    characters take that way here too.
+    matplotlib subsets the whole font of thousands of glyphs for every file. Texts with other characters
+    still use matplotlib's way.
     """
     from matplotlib.backends import _backend_pdf_ps
 
     fonts: Any = _backend_pdf_ps
-    # Versions before 3.11 go another way; nothing changes there but the time.
+    # versions before 3.11 use other functions: they stay slower, with equal output
     results = getattr(fonts, "SubsetResults", None)
     if results is None:
         yield
@@ -47,13 +47,13 @@ def shared_fonts() -> Iterator[None]:
 
 
 def _common_part(path: Any) -> tuple[bytes, dict[int, int]]:
-    """A font with the common characters, and where the glyphs of the whole one are in it."""
+    """Return a font of the common characters, and the map from glyphs of the whole font."""
     from fontTools import subset
     from matplotlib.font_manager import get_font
 
     options = subset.Options(recommended_glyphs=True, font_number=getattr(path, "face_index", 0))
-    # A page places its glyphs itself. Rules for ligatures and accents, which no viewer reads, take
-    # three quarters of the time, and draw glyphs in that no text uses.
+    # A PDF page positions its glyphs itself. Tables for ligatures and accents, which no viewer uses,
+    # take three quarters of the time and add unused glyphs.
     options.drop_tables += ["FFTM", "GDEF", "GPOS", "GSUB"]
     whole, subsetter, stream = get_font(path), subset.Subsetter(options), io.BytesIO()
     subsetter.populate(gids={whole.get_char_index(ord(letter)) for letter in COMMON})

@@ -1,4 +1,4 @@
-"""Interactive figures drawn by plotly: values and errors can be read off by pointing."""
+"""Interactive figures drawn by plotly; pointing at a value shows it with its error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from solvable.plots.palette import NEUTRAL, Style, pale
 AXES_HEIGHT = 380
 ROW_HEIGHT = 17
 LEFT, RIGHT, TOP, BOTTOM = 76, 24, 34, 56
-"""Pixels: of the axes, of a row of labels or notes, of the margins."""
+"""Sizes of axes, rows of labels or notes, and margins, in pixels."""
 
 INK = "#222222"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -31,11 +31,11 @@ HATCHING = {
     "size": 7,
     "solidity": 0.15,
 }
-"""Of parts in which something does not hold."""
+"""Pattern of hatched regions."""
 
 
 class PlotlyCanvas:
-    """Canvas on one plotly figure, kept as ``.figure``; without ``texts`` it has no title."""
+    """Canvas of one plotly figure, ``.figure``; without ``texts`` it has no title."""
 
     def __init__(self, *, texts: bool = True) -> None:
         from plotly.graph_objects import Figure as PlotlyFigure
@@ -49,7 +49,7 @@ class PlotlyCanvas:
         """Set up the axes, with room above them for the marker labels."""
         self._x_label, self._y_label = _text(frame.x_label), _text(frame.y_label)
         self._top = TOP + frame.marker_rows * ROW_HEIGHT + (34 if self._texts else 0)
-        # The width of the axes follows the window; 640 sets the room for marker labels.
+        # the axes are as wide as the window; 640 is assumed for marker labels
         right = max(RIGHT, frame.overhang * 640)
         self.figure.update_layout(
             template="none",
@@ -138,14 +138,14 @@ class PlotlyCanvas:
         label: str,
         style: Style,
     ) -> None:
-        """Draw symbols with error bars; pointing at one reads off value and error."""
+        """Draw symbols with error bars; pointing at a symbol shows value and error."""
         bars = None
         read = ["no error" if np.isnan(spread) else f"± {spread:.2g}" for spread in error]
         if np.isfinite(error).any():
             bars = {
                 "type": "data",
                 "symmetric": False,
-                # plotly draws no bar of length zero, and knows no NaN here.
+                # plotly does not draw error bars of length zero, and does not accept NaN here
                 "array": np.nan_to_num(upper - y),
                 "arrayminus": np.nan_to_num(y - lower),
                 "thickness": 1.4,
@@ -194,7 +194,7 @@ class PlotlyCanvas:
     def region(
         self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
     ) -> None:
-        """Fill polygons, or hatch them; pointing at a filled one reads its label."""
+        """Fill polygons, or hatch them; pointing at a filled polygon shows its label."""
         for corners in polygons:
             around = np.vstack([corners, corners[:1]])
             look: dict[str, Any] = {
@@ -245,7 +245,7 @@ class PlotlyCanvas:
         logarithmic = self.figure.layout.xaxis.type == "log"
         self.figure.add_annotation(
             text=_text(label),
-            # Shapes take data on a logarithmic axis, annotations its logarithm.
+            # on a logarithmic axis plotly's shapes take values, and annotations take logarithms
             x=float(np.log10(x)) if logarithmic else x,
             xref="x",
             xanchor="left",
@@ -260,7 +260,7 @@ class PlotlyCanvas:
         )
 
     def legend(self, entries: list[LegendEntry], *, beside: bool) -> None:
-        """Draw the legend outside the axes; a click on an entry hides all that belongs to it."""
+        """Draw the legend outside the axes; a click on an entry hides its series."""
         for entry in entries:
             self._legend_trace(entry)
         where: dict[str, Any] = {"x": 1.01, "xanchor": "left", "y": 1, "yanchor": "top"}
@@ -332,7 +332,7 @@ class PlotlyCanvas:
 
 
 def _text(text: str) -> str:
-    """Take a text literally: plotly reads a little HTML and %{...} otherwise."""
+    """Escape a text: plotly interprets some HTML and %{...}."""
     return escape(text, quote=False).replace("%{", "%&#123;").replace("$", "&#36;")
 
 
@@ -351,13 +351,13 @@ def _axis(label: str, scale: str, limits: tuple[float, float]) -> dict[str, Any]
         "tickcolor": "#888888",
         "ticklen": 4,
         "automargin": False,
-        "tickangle": 0,  # labels that turn would push the title of the axis into the legend
+        "tickangle": 0,  # rotated labels would push the title of the axis into the legend
     }
     if logarithmic:
         axis["exponentformat"] = "power"
         axis["minor"] = {"ticks": "outside", "ticklen": 2, "tickcolor": "#888888"}
         axis["dtick"] = 1
-        # plotly would label the places between decades by their digit alone: "2" for 0.2 and for 20.
+        # plotly labels ticks between decades by their digit only: "2" for 0.2 and for 20
         ticks = short_log_ticks(limits)
         if ticks:
             axis |= {"tickmode": "array", "tickvals": ticks}
@@ -383,7 +383,7 @@ def _faint(colour: str, alpha: float) -> str:
 
 
 def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
-    """Half-open intervals of consecutive true entries."""
+    """Return half-open intervals of consecutive true entries."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(int), [0]])))
     return [(int(low), int(high)) for low, high in zip(edges[::2], edges[1::2], strict=True)]
 

@@ -1,4 +1,4 @@
-"""Parts of a text for a terminal: lines as they are, sentences, tables."""
+"""Parts of a text for a terminal: fixed lines, sentences, tables."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from solvable.plots.tables import Cell, Table
 
-Part = str | Cell | Table  # a cell is a sentence: its lines break between words
+Part = str | Cell | Table  # each cell is a sentence, whose lines break between words
 
 
 def section(title: str, sentences: Iterable[str], *, single: bool = False) -> list[Part]:
-    """An empty line, a bold title, and a list of sentences; ``single`` leaves out one's dash."""
+    """Return an empty line, a bold title and a list; with ``single`` one item has no dash."""
     rows = list(sentences)
     dash = "" if single and len(rows) == 1 else "- "
     return ["", Cell(title, "bold"), *(Cell(f"{dash}{row}") for row in rows)]

@@ -1,4 +1,4 @@
-"""A back end that draws nothing and keeps what it was asked to draw, for tests of figures."""
+"""Back end that records its calls instead of drawing, for tests of figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.plots.palette import Style
 
 @dataclass(frozen=True)
 class Call:
-    """One request to the canvas: its method, and what that was called with by name."""
+    """One call of the canvas: name of the method, and its arguments by name."""
 
     name: str
     arguments: dict[str, Any]
@@ -27,29 +27,29 @@ class Call:
 
 @dataclass
 class RecordingCanvas:
-    """Canvas that keeps every call, in order."""
+    """Canvas that records every call, in order."""
 
     calls: list[Call] = field(default_factory=list)
 
     def named(self, name: str) -> list[Call]:
-        """Calls of one method."""
+        """Return the calls of one method."""
         return [call for call in self.calls if call.name == name]
 
     def _keep(self, name: str, **arguments: Any) -> None:
         self.calls.append(Call(name, arguments))
 
     def begin(self, frame: Frame) -> None:
-        """Keep the axes."""
+        """Record the axes."""
         self._keep("begin", frame=frame)
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
-        """Keep a curve."""
+        """Record a curve."""
         self._keep("line", x=x, y=y, label=label, style=style, dashed=dashed)
 
     def band(
         self, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, label: str, style: Style
     ) -> None:
-        """Keep the error of a curve."""
+        """Record the error of a curve."""
         self._keep("band", x=x, lower=lower, upper=upper, label=label, style=style)
 
     def points(
@@ -63,7 +63,7 @@ class RecordingCanvas:
         label: str,
         style: Style,
     ) -> None:
-        """Keep symbols with error bars."""
+        """Record symbols with error bars."""
         self._keep(
             "points", x=x, y=y, error=error, lower=lower, upper=upper, label=label, style=style
         )
@@ -71,39 +71,39 @@ class RecordingCanvas:
     def histogram(
         self, edges: np.ndarray, heights: np.ndarray, *, label: str, style: Style
     ) -> None:
-        """Keep bars."""
+        """Record bars."""
         self._keep("histogram", edges=edges, heights=heights, label=label, style=style)
 
     def region(
         self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
     ) -> None:
-        """Keep a region."""
+        """Record a region."""
         self._keep("region", polygons=polygons, label=label, style=style, hatched=hatched)
 
     def text(self, x: float, y: float, text: str) -> None:
-        """Keep a text inside the axes."""
+        """Record a text inside the axes."""
         self._keep("text", x=x, y=y, text=text)
 
     def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
-        """Keep a vertical line."""
+        """Record a vertical line."""
         self._keep("marker", x=x, label=label, colour=colour, row=row)
 
     def legend(self, entries: list[LegendEntry], *, beside: bool) -> None:
-        """Keep the legend."""
+        """Record the legend."""
         self._keep("legend", entries=entries, beside=beside)
 
     def note(self, text: str) -> None:
-        """Keep a remark."""
+        """Record a remark."""
         self._keep("note", text=text)
 
 
 def record(figure: Figure) -> RecordingCanvas:
-    """Record what drawing a figure asks of a back end.
+    """Record the calls that draw a figure.
 
     Parameters
     ----------
     figure : Figure
-        Neutral description.
+        Description of the figure.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A table as plain data, drawn in a terminal or on a page."""
+"""Tables as plain data, for a terminal or a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 GAP = 2
-"""Blanks between columns in a terminal."""
+"""Number of blanks between columns in a terminal."""
 
 _CSS = {
     "bold": "font-weight:bold",
@@ -23,7 +23,7 @@ _CSS = {
     "bold red": "color:#c62828;font-weight:bold",
     "yellow": "color:#9a6700",
 }
-"""The styles of a terminal on a page that is light."""
+"""Colours of the terminal's styles on a light page."""
 
 _VERDICTS = {
     "holds": "green",
@@ -35,14 +35,14 @@ _VERDICTS = {
 
 
 class Cell(NamedTuple):
-    """Text in a style of rich, such as ``bold red``."""
+    """Text with a style of rich, such as ``bold red``."""
 
     text: str
     style: str = ""
 
 
 class Column(NamedTuple):
-    """Head of a column; what is on the right is never broken, words on the left may be."""
+    """Head of a column; right-aligned cells are never broken into lines."""
 
     name: str
     right: bool = False
@@ -50,20 +50,20 @@ class Column(NamedTuple):
 
     @property
     def breaks(self) -> bool:
-        """Whether long text goes on in the next line rather than be cut."""
+        """True if long text is broken into lines, False if it is cut."""
         return not self.right if self.wrap is None else self.wrap
 
 
 def verdict_cell(status: str) -> Cell:
-    """The word of a verdict in its colour; other words in none."""
+    """Return the word of a verdict in its colour; other words have none."""
     return Cell(status, _VERDICTS.get(status, ""))
 
 
 class Table:
     """Rows of text under named columns.
 
-    Every text is taken literally: markup of rich and of HTML is shown, not followed, and control
-    characters are left out. Print it with rich, or take :meth:`to_text` or :meth:`to_html`.
+    Every text is escaped: markup of rich and HTML is shown literally, and control characters are
+    removed. Print the table with rich, or use :meth:`to_text` or :meth:`to_html`.
     """
 
     def __init__(self, *columns: str | Column, title: str = "", indented: bool = False) -> None:
@@ -75,14 +75,14 @@ class Table:
 
     @classmethod
     def of(cls, *columns: str | Column, rows: Iterable[Iterable[str]], title: str = "") -> Table:
-        """A table whose rows are at hand."""
+        """Make a table from a list of rows."""
         table = cls(*columns, title=title)
         for row in rows:
             table.add(*row)
         return table
 
     def add(self, *cells: str | Cell, style: str = "") -> None:
-        """Add a row; cells that are left out at its end are empty."""
+        """Add a row; missing cells at its end are empty."""
         if len(cells) > len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
         given = [Cell(text) if isinstance(text, str) else text for text in cells]
@@ -90,7 +90,7 @@ class Table:
 
     @property
     def width(self) -> int:
-        """Columns of a terminal that it takes if nothing is broken or cut."""
+        """Width in characters if no cell is broken or cut."""
         from rich.cells import cell_len
 
         widths = [
@@ -100,14 +100,14 @@ class Table:
         return sum(widths) + GAP * (len(widths) - 1) + 2 * self.indented
 
     def _texts(self) -> list[list[str]]:
-        """All texts of each column, its head first."""
+        """Return the texts of each column, head first."""
         return [
             [column.name, *(cells[place].text for cells, _ in self.rows if place < len(cells))]
             for place, column in enumerate(self.columns)
         ]
 
     def __rich__(self) -> RichTable | Group:
-        """The table as rich draws it; ``console.print(table)`` asks for it."""
+        """Return the table for rich; ``console.print(table)`` calls this."""
         from rich.console import Group
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -127,11 +127,11 @@ class Table:
             )
         for cells, style in self.rows:
             table.add_row(*(Text(text, style=look) for text, look in cells), style=style or None)
-        # As a title of the table it would be broken where that is narrower.
+        # rich would break a title of the table that is wider than the table
         return Group(Text(self.title, style="bold"), table) if self.title else table
 
     def to_text(self) -> str:
-        """Lines as wide as they need to be, without colours: for a pipe."""
+        """Return the table as text of unlimited width without colours, as for a pipe."""
         from rich.console import Console
 
         width = max(self.width, len(self.title), 1)
@@ -141,7 +141,7 @@ class Table:
         return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
     def to_html(self) -> str:
-        """A ``table`` element that carries its own looks, as a notebook strips style sheets."""
+        """Return a ``table`` element with inline styles, as notebooks remove style sheets."""
         head = "".join(
             f'<th scope="col" style="text-align:{_side(column)}">{_literal(column.name)}</th>'
             for column in self.columns
@@ -181,13 +181,13 @@ def _literal(text: str) -> str:
 
 
 def window(stream: Any) -> int | None:
-    """Columns of the window that a stream goes to; None into a pipe, which none limits."""
+    """Return the width of the terminal of a stream; None for a pipe."""
     limited = stream.isatty() or "COLUMNS" in os.environ
     return console_for(stream).width if limited else None
 
 
 def console_for(stream: Any) -> Console:
-    """Console in the width of the terminal; in a fixed one, without colours, into a pipe."""
+    """Return a console of the terminal's width; for a pipe, of fixed width without colours."""
     from rich.console import Console
 
     limited = stream.isatty() or "COLUMNS" in os.environ

@@ -1,4 +1,4 @@
-"""What a report says, gathered from a system and its study."""
+"""Content of a report, gathered from a system and its study."""
 
 from __future__ import annotations
 
@@ -25,27 +25,29 @@ class ParameterRow:
     """One parameter of a study as text."""
 
     name: str
-    values: str  # those it took, separated by commas
-    meaning: str = ""  # one line
-    varied: bool = False  # by the study
-    allowed: str = ""  # its range
+    values: str  # its values in the study, separated by commas
+    meaning: str = ""  # description in one line
+    varied: bool = False  # True if the study varies it
+    allowed: str = ""  # allowed range
 
 
 @dataclass(frozen=True)
 class ReportContent:
-    """Everything that a report shows."""
+    """Content of a report."""
 
     title: str
     system: str
-    summary: str = ""  # for someone who has never seen the system
+    summary: str = ""  # introduction to the system
     parameters: Sequence[ParameterRow] = ()
-    command: str = ""  # repeats the study
+    command: str = ""  # command that repeats the study
     figures: Sequence[Figure] = ()
     verdicts: Sequence[Verdict] = ()
     points: Sequence[Point] = ()
     references: Sequence[Reference] = ()
     facts: Mapping[str, str] = field(default_factory=dict)  # replicates, seed, versions, date
-    figures_directory: str | None = "figures"  # as seen from the report; None if not written
+    figures_directory: str | None = (
+        "figures"  # relative to the report; None if no figures are written
+    )
     failures: Sequence[Failure] = ()  # tasks and predictions that raised
     faults: Sequence[Fault] = ()  # panels and theory lines that raised
 
@@ -53,7 +55,7 @@ class ReportContent:
 def parameter_rows(
     model: type[Parameters], grid: Mapping[str, Sequence[Any]]
 ) -> list[ParameterRow]:
-    """Parameters of a study with their meaning, the varied ones first."""
+    """Return the parameters of a study with their descriptions, the varied ones first."""
     rows = []
     for name, info in model.model_fields.items():
         default = None if info.is_required() else info.get_default(call_default_factory=True)
@@ -70,7 +72,7 @@ def parameter_rows(
 
 
 def _allowed(info: Any) -> str:
-    """Range of a pydantic field in words."""
+    """Return the allowed range of a pydantic field as text."""
     if get_origin(info.annotation) is Literal:
         return " | ".join(str(choice) for choice in get_args(info.annotation))
     signs = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}

@@ -1,4 +1,4 @@
-"""Tables of a study's store, and what its database raises in one line."""
+"""Tables of a study's store, and errors of its database in one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = 1
 
 STORE_NAME = "study.sqlite"
 
-APPLICATION = 0x501FAB1E  # marks the file as a study of solvable in SQLite's header
+APPLICATION = 0x501FAB1E  # identifies the file as a study of solvable in SQLite's header
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -42,8 +42,8 @@ CREATE TABLE failures (identity TEXT PRIMARY KEY, error TEXT, trace TEXT) WITHOU
 """
 
 DIGESTS = "CREATE TABLE IF NOT EXISTS digests (entry TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID"
-"""What each entry was when it was written; older stores have none, and programs that know of none
-may write to the same file."""
+"""Digest of each entry when it was written. Older stores have none, and older programs may write to
+the same file."""
 
 _ENTRIES = {
     "result": (
@@ -61,22 +61,22 @@ _ENTRIES = {
     "array": ("SELECT task || ' ' || name, content FROM arrays", "task"),
     "meta": ("SELECT key, value FROM meta", "key"),
 }
-"""What stands behind one entry of each kind, and the column by which it is found."""
+"""Query of the content of each kind of entry, and the column that identifies it."""
 
 DETERMINISTIC_TABLES = ("meta", "points", "tasks", "results", "predictions", "arrays")
-"""Tables whose rows do not depend on when, where and in how many sittings the study ran."""
+"""Tables whose rows do not depend on when and where the study ran, or how often it was resumed."""
 
 
 @contextmanager
 def reported(path: Path) -> Iterator[None]:
-    """Turn what SQLite and the file system raise into one line of :class:`StorageFailed`."""
+    """Turn errors of SQLite and the file system into one line of :class:`StorageFailed`."""
     try:
         yield
     except sqlite3.Error as error:
         text = str(error)
         if isinstance(error, sqlite3.OperationalError) and "decode" not in text:
             advice = (
-                "Finished tasks are kept; free space or mend the permissions, then run the same "
+                "Finished tasks are kept; free space or correct the permissions, then run the same "
                 "command again to resume."
             )
         else:
@@ -102,14 +102,14 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # After a full disk SQLite may have rolled back on its own.
+        # SQLite may already have rolled back, as after a full disk.
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
 
 
 def sign(connection: sqlite3.Connection, kind: str, identity: str | None = None) -> None:
-    """Write the digests of an entry, or of all entries of a kind, beside them."""
+    """Write the digests of an entry, or of all entries of a kind."""
     for entry, digest in _digests(connection, kind, identity):
         connection.execute("INSERT OR REPLACE INTO digests VALUES (?, ?)", (entry, digest))
 
@@ -120,7 +120,7 @@ def check_digests(
     kinds: Sequence[str] = ("meta", "result", "prediction"),
     identity: str | None = None,
 ) -> None:
-    """Refuse entries that are not what was written, or are gone."""
+    """Refuse entries that changed or vanished since they were written."""
     held = "SELECT count(*) FROM sqlite_master WHERE name = 'digests'"
     if not connection.execute(held).fetchone()[0]:
         return
@@ -145,32 +145,32 @@ def _digests(
         else connection.execute(f"{query} WHERE {column} = ?", (identity,))
     )
     for row in found:
-        # As it is read back, so that the digest does not depend on how a number was handed over.
+        # Digest of the values as they are read back, so that the type of a number does not matter.
         parts = [part if isinstance(part, bytes) else repr(part).encode() for part in row]
         yield f"{kind} {row[0]}", hashlib.sha256(b"\x1f".join(parts)).hexdigest()
 
 
 def _changed(path: Path, entry: str) -> StorageFailed:
     return StorageFailed(
-        f"{path}: the entry {entry} is not what was written: its digest does not fit. The file is "
-        "damaged: restore a copy, or move it away and run again."
+        f"{path}: the entry {entry} has changed since it was written: its digest does not match. The "
+        "file is damaged: restore a copy, or move it away and run again."
     )
 
 
 def read_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
-    """What a store says of itself; refuses one that lacks a part."""
+    """Read the description of a store; refuse a store that lacks a part of it."""
     meta = dict(connection.execute("SELECT key, value FROM meta"))
     missing = [key for key in ("fingerprint", "study", "system", "version") if key not in meta]
     if missing:
         raise StorageFailed(
-            f"{path}: does not say which study it holds (table meta lacks {', '.join(missing)}). "
+            f"{path}: does not name its study (table meta lacks {', '.join(missing)}). "
             "The file is damaged: restore a copy, or move it away and run again."
         )
     return meta
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Whether the file holds no table, as after a run that was killed while it made the store."""
+    """Return True if the file has no table, as after a kill during the creation of the store."""
     return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
 
 

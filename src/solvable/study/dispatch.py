@@ -1,7 +1,7 @@
-"""Where jobs run: in this process, in local worker processes, or on a Dask cluster.
+"""Dispatch of jobs to this process, local worker processes or a Dask cluster.
 
-Each function yields outcomes as they finish, in any order, and drops what is not finished when it
-is closed.
+Each function yields outcomes as they finish, in any order, and drops unfinished jobs when it is
+closed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ log = logging.getLogger("solvable.study")
 
 
 class _Stop(BaseException):
-    """Ends joblib's generator; closing it would warn about the results that nobody reads."""
+    """Ends joblib's generator without a warning about unread results."""
 
 
 def count_workers(workers: int | None) -> int:
-    """Number of local workers: what was asked, at most one per core; None is one per core.
+    """Return the number of local workers: the requested one, at most one per core (the default).
 
-    Each runs one BLAS thread, so that workers times threads never exceed the cores.
+    Each worker runs one BLAS thread, so that threads never exceed the cores.
     """
     import joblib
 
@@ -39,7 +39,7 @@ def count_workers(workers: int | None) -> int:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InvalidParameter(f"workers is {workers!r}; allowed: whole numbers from 1.")
     if workers > cores:
-        log.info("%d workers asked; %d cores: running %d workers", workers, cores, cores)
+        log.info("%d workers requested, %d cores: running %d workers", workers, cores, cores)
     return min(workers, cores)
 
 
@@ -56,16 +56,15 @@ def outcomes(
 
 
 def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, None]:
-    """Run jobs in two local worker processes or more; those of one that was killed run again.
+    """Run jobs in two or more local worker processes; jobs of a killed worker run again.
 
-    A job that was sent out before more than one breakdown of the pool runs alone, and if its
-    worker is killed twice then, it is reported as failed, so that one job cannot hold up the
-    others.
+    A job that was running at two breakdowns of the pool runs alone afterwards. If its worker is then
+    killed twice, the job is reported as failed, so that one job cannot block the others.
     """
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
-    suspect_after = 2  # breakdowns of the pool that a job may be part of before it runs alone
-    given_up_after = 4  # breakdowns after which it fails: it was alone in the last two
+    suspect_after = 2  # breakdowns of the pool after which a job runs alone
+    given_up_after = 4  # breakdowns after which a job fails: it ran alone in the last two
     pending = {job.identity: job for job in jobs}
     breakdowns: Counter[str] = Counter()
     while pending:
@@ -91,7 +90,7 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
                     error="its worker process was killed each time, twice while it ran alone (out "
                     "of memory, or a crash in compiled code?)",
                 )
-        except BrokenProcessPool as error:  # a worker could not load what it was sent
+        except BrokenProcessPool as error:  # a worker could not load the job
             raise _unsendable(jobs[0], error.__cause__ or error) from error
 
 
@@ -116,7 +115,7 @@ def _pool(jobs: Sequence[Job], workers: int, started: list[str]) -> Generator[Ou
         joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1),
         _interrupts_blocked(),
     ):
-        # One job per batch, because each is committed on its own.
+        # One job per batch, because each result is committed separately.
         results = joblib.Parallel(return_as="generator_unordered", batch_size=1, max_nbytes=None)(
             feed()
         )
@@ -131,7 +130,7 @@ def _pool(jobs: Sequence[Job], workers: int, started: list[str]) -> Generator[Ou
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Let processes that start here inherit a blocked Ctrl-C: only the parent answers it."""
+    """Start processes with Ctrl-C blocked, so that only the parent handles it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -143,7 +142,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, None]:
-    """Run jobs on a Dask cluster; Dask runs those of a worker that was killed again."""
+    """Run jobs on a Dask cluster; Dask repeats the jobs of a killed worker."""
     try:
         from distributed import Client, as_completed
     except ImportError as error:
@@ -157,13 +156,16 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
         raise InvalidParameter(
             f"scheduler is {quoted(scheduler)}: no Dask scheduler answers there ({error}). Start one "
             "with `dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0`, and workers with "
-            "`dask worker ADDRESS` and the same options: whoever reaches a Dask port runs code as you."
+            "`dask worker ADDRESS` and the same options: anybody who can connect to a Dask port "
+            "can run code as you."
         ) from error
     with _connection_errors_raised_alone(), client:
         if not client.nthreads():
             log.warning("no Dask worker has joined %s yet; waiting", scheduler)
         _check_workers(client)
-        dumps = import_module("cloudpickle").dumps  # Dask's own; it knows what a script defines
+        dumps = import_module(
+            "cloudpickle"
+        ).dumps  # Dask's pickler handles functions that a script defines
         futures = {client.submit(execute_pickled, dumps(job), pure=False): job for job in jobs}
         try:
             for future in as_completed(list(futures), loop=client.loop):
@@ -176,7 +178,7 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
 
 @contextmanager
 def _connection_errors_raised_alone() -> Iterator[None]:
-    """Keep Dask's client from logging the tracebacks of a lost scheduler, which is raised here."""
+    """Suppress Dask's logged tracebacks of a lost scheduler, which is raised here instead."""
 
     def is_other(record: logging.LogRecord) -> bool:
         return record.exc_info is None
@@ -202,12 +204,12 @@ def _fetch(future: Any, job: Job, scheduler: str) -> Outcome:
             f"the Dask scheduler at {scheduler} was lost. Finished tasks are kept; run the same "
             "command again to resume."
         ) from error
-    except Exception as error:  # what a job raises is in its outcome: this is Dask's
+    except Exception as error:  # an exception of a job is in its outcome: this one is Dask's
         raise _unsendable(job, error.__cause__ or error) from error
 
 
 def _check_workers(client: Any) -> None:
-    """Refuse workers without solvable: they would end as soon as a job reaches them."""
+    """Refuse workers without solvable, which would end at the first job."""
     for address, found in client.run(import_module, "solvable", on_error="return").items():
         if isinstance(found, ImportError):
             raise StudyError(

@@ -1,4 +1,4 @@
-"""What a worker does: one task or one prediction, on one BLAS thread, timed."""
+"""Work of a worker: one task or one prediction, on one BLAS thread, timed."""
 
 from __future__ import annotations
 
@@ -30,23 +30,25 @@ from solvable.study.parameters import canonical_json
 
 @dataclass(frozen=True)
 class Job:
-    """What is sent to a worker: a replicate to measure, or a point to predict."""
+    """Job for a worker: a replicate to measure, or a point to predict."""
 
     kind: Literal["task", "prediction"]
     identity: str  # of the task, or of the point
     system: System
-    version: str  # of the system that the study asks for
+    version: str  # version of the system in the study
     parameters: Mapping[str, Any]  # in JSON form
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What comes back: metrics, or the error that was raised."""
+    """Result of a job: metrics, or the error that was raised."""
 
     kind: Literal["task", "prediction"]
     identity: str
     metrics: Metrics | None = None  # measured or predicted; None if the job failed
-    arrays: Mapping[str, bytes] = field(default_factory=dict)  # the teacher's, as ``.npy`` bytes
+    arrays: Mapping[str, bytes] = field(
+        default_factory=dict
+    )  # arrays of the teacher, as ``.npy`` bytes
     error: str | None = None  # one line
     trace: str = ""  # traceback of the error
     # Library versions, dtype, seconds, CPU seconds and peak memory in bytes.
@@ -61,37 +63,37 @@ def execute(job: Job) -> Outcome:
 
 
 def execute_in_worker(job: Job, parent: int | None = None) -> Outcome:
-    """Run one job in a process that exists to run jobs, and that ends once its parent is gone.
+    """Run one job in a worker process, which ends when its parent is gone.
 
-    The BLAS of the process stays at one thread: restoring it would race with another job in
-    another thread of the same process.
+    The BLAS of the process stays at one thread: restoring the number would race with a job in another
+    thread of the process.
     """
     if parent is None:
         _load_blas()
-    else:  # joblib's processes start with an environment that limits what is loaded later
+    else:  # joblib's environment limits the BLAS that its processes load later
         _follow(parent)
     threadpool_limits(limits=1)
     return _run(job)
 
 
 def execute_pickled(job: bytes) -> Outcome:
-    """Run one job that was sent as pickled bytes; Dask trusts its peers with pickles all the same.
+    """Run one job that was sent as pickled bytes.
 
-    A Dask worker that cannot load what is sent to it ends without a word, and the next one after
-    it; here it raises, so that the run ends with the reason.
+    A Dask worker that cannot load a job ends silently, and so does the next one. Loading the job here
+    raises instead, so that the run ends with the reason. Dask itself sends pickles too.
     """
     return execute_in_worker(pickle.loads(job))
 
 
 @cache
 def _load_blas() -> None:
-    """Load NumPy's and SciPy's BLAS, because only loaded libraries can be limited."""
+    """Load NumPy's and SciPy's BLAS, because only loaded libraries can be limited to one thread."""
     import scipy.linalg  # noqa: F401
 
 
 @cache
 def _follow(parent: int) -> None:
-    """End this process when its parent is gone, as after ``kill -9``, instead of working on."""
+    """End this process when its parent is gone, as after ``kill -9``."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -104,8 +106,8 @@ def _follow(parent: int) -> None:
 def _run(job: Job) -> Outcome:
     try:
         metrics, arrays, provenance = _compute(job)
-    except (Exception, SystemExit) as error:  # a system may raise anything; the study goes on
-        # Without halves of characters, which the store cannot hold.
+    except (Exception, SystemExit) as error:  # a system may raise any exception; the study goes on
+        # lone surrogates are removed, which the store cannot hold
         trace = printable(traceback.format_exc())
         return Outcome(job.kind, job.identity, error=error_line(error), trace=trace)
     return Outcome(job.kind, job.identity, metrics, arrays, provenance=provenance)
@@ -115,10 +117,10 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
     system = job.system
     if system.version != job.version:
         raise InvalidData(
-            f"this worker has version {system.version} of {system.name}; the study asks for "
+            f"this worker has version {system.version} of {system.name}; the study needs "
             f"{job.version}. Install the same package on every worker."
         )
-    # From JSON, as a study stores them: what a resumed run computes is what this one does.
+    # read back from JSON, so that a resumed run gets equal parameters
     parameters = system.parameters.model_validate_json(canonical_json(job.parameters))
     _reset_peak_memory()
     wall, cpu = time.perf_counter(), time.process_time()
@@ -136,14 +138,14 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
     }
     arrays: Mapping[str, Any] = {}
     if job.kind == "task":
-        # The same stream again: the teacher is drawn first in `measure`, and is drawn alike here.
+        # The same stream again: `measure` draws the teacher first, so that it is equal here.
         arrays = system.teacher(parameters, task_stream(job.identity))
     stored = {str(name): _npy(str(name), array) for name, array in arrays.items()}
     return plain_metrics(metrics), stored, provenance
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> Metrics:
-    """Metrics of a system as floats, lists of floats, words and None for what is not finite."""
+    """Convert metrics to floats, lists of floats and words, with None for non-finite numbers."""
     if not isinstance(metrics, Mapping):
         raise InvalidData(f"the metrics are a {type(metrics).__name__}; allowed: a mapping.")
     return {str(name): _plain(str(name), value) for name, value in metrics.items()}
@@ -153,11 +155,11 @@ def _plain(name: str, value: Any) -> float | list[float | None] | str | None:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, str):
-        # One line, so that it fits a cell of a table; no surrogates, so that files can hold it.
+        # words must fit a cell of a table, and contain no surrogates, which files cannot hold
         if not value.strip() or not value.isprintable():
             raise InvalidData(
                 f"metric {name!r} is the text {value!r}; allowed: printable words on one line. "
-                "Return None for what is not known."
+                "Return None for an unknown value."
             )
         return str(value)
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
@@ -193,11 +195,11 @@ def _reset_peak_memory() -> None:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
     except OSError:
-        pass  # no such interface: the peak is then that of the process so far
+        pass  # not available: the peak is then that of the process since its start
 
 
 def _peak_memory() -> int | None:
-    """Largest resident memory of this process in bytes since the last reset (Linux)."""
+    """Return the peak resident memory of this process in bytes since the last reset (Linux)."""
     try:
         with open("/proc/self/status") as file:
             for line in file:

@@ -27,58 +27,58 @@ class Task:
 
     identity: str  # hash of system, version, parameters, replicate and seed
     point: str  # hash of system, version and parameters alone
-    parameters: Mapping[str, Any]  # all of the system, in JSON form
+    parameters: Mapping[str, Any]  # all parameters of the system, in JSON form
     replicate: int  # from 0
 
     def stream(self) -> np.random.Generator:
-        """Random stream of the task: depends on the identity alone."""
+        """Return the random stream of the task, which depends only on the identity."""
         return task_stream(self.identity)
 
 
 def task_stream(identity: str) -> np.random.Generator:
-    """Philox stream of a task, derived from its identity alone."""
+    """Return the Philox stream of a task, derived only from its identity."""
     return random_stream("task", identity)
 
 
 def _hash(*parts: Any) -> str:
-    # 128 bits: among a million tasks two are alike with probability 1e-27.
+    # 128 bits: two of a million tasks have equal streams with probability 1e-27
     return hashlib.sha256(canonical_json(list(parts)).encode()).hexdigest()[:32]
 
 
 def axis_values(name: str, values: Any) -> list[Any]:
-    """Values of one parameter of a grid; a single value is a grid of one."""
+    """Return the values of one parameter of a grid; a single value makes a list of one."""
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         values = [values]
     values = list(values)
     if not values:
-        raise InvalidParameter(f"{name} has no values in the grid; give one at least.")
+        raise InvalidParameter(f"{name} has no values in the grid; give at least one.")
     return values
 
 
 def _order(value: Any) -> tuple[int, float, str]:
-    """Key that sorts numbers by size, before words by letters."""
+    """Sort key: numbers by size, then words alphabetically."""
     if isinstance(value, (int, float)):
         return (0, value, "")
     return (1, 0.0, value if isinstance(value, str) else canonical_json(value))
 
 
 class Study:
-    """A system over the product of a grid of parameters, times independent replicates.
+    """A system at all combinations of parameter values, with independent replicates.
 
-    The order in which the grid is written does not matter and repeated values count once. A task's
-    identity is a hash of the system, its version, all parameters, the replicate and the seed; its
-    random stream comes from that identity alone, so its result does not depend on the other
-    tasks, on their order, on the number of workers or on the machine that runs it.
+    The order of the grid does not matter, and repeated values count once. The identity of a task is a
+    hash of the system, its version, all parameters, the replicate and the seed. The random stream
+    depends only on this identity, so a result does not depend on other tasks, their order, the number
+    of workers or the machine.
 
     Parameters
     ----------
     system : System
-        What is studied.
+        System to measure.
     grid : mapping, optional
-        Parameter name to the values it takes (one value or a sequence); the others keep their
-        defaults. With a preset these replace the preset's own values.
+        Values of each parameter (one value or a sequence); other parameters keep their defaults. These
+        values replace those of the preset.
     replicates : int, optional
         Independent repetitions per point, at least 1; default the preset's, or 1.
     preset : str, optional
@@ -122,7 +122,7 @@ class Study:
 
     @property
     def points(self) -> tuple[Mapping[str, Any], ...]:
-        """Distinct settings of all parameters in canonical order: by field, then by value."""
+        """Return the distinct settings in canonical order: by field, then by value."""
         return self._points
 
     def check_limits(self) -> None:
@@ -132,7 +132,7 @@ class Study:
 
     @cached_property
     def tasks(self) -> list[Task]:
-        """All tasks: first replicate of every point, then the second, and so on."""
+        """Return all tasks: the first replicate of every point, then the second, and so on."""
         name, version = self.system.name, self.system.version
         hashes = [_hash(name, version, point) for point in self._points]
         return [
@@ -143,11 +143,11 @@ class Study:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the set of tasks: equal for studies that ask for the same numbers."""
+        """Hash of the set of tasks; equal for studies with the same tasks."""
         return _hash(sorted(task.identity for task in self.tasks))
 
     def to_toml(self) -> str:
-        """Text of ``study.toml``: enough to repeat the study."""
+        """Return the text of ``study.toml``, which suffices to repeat the study."""
         return format_study(
             {
                 "system": self.system.name,
@@ -166,7 +166,7 @@ class Study:
         Parameters
         ----------
         text : str
-            What :meth:`to_toml` wrote, or the same by hand.
+            Text that :meth:`to_toml` wrote, or that was written by hand.
         system : System, optional
             The system, if no installed package provides it.
 
@@ -178,7 +178,7 @@ class Study:
         Raises
         ------
         InvalidParameter
-            If the text is not a study, or asks for another version of the system than is here.
+            If the text is not a study, or needs a version of the system that is not installed.
         UnknownSystem
             If no installed package provides the system.
         """
@@ -191,7 +191,7 @@ class Study:
             )
         if read.version is not None and read.version != system.version:
             raise InvalidParameter(
-                f"study.toml asks for version {read.version} of {system.name}; installed is "
+                f"study.toml needs version {read.version} of {system.name}; installed is "
                 f"{system.version}. Install the package version that provides it, or remove the "
                 "line `version` to run the installed one."
             )
@@ -215,7 +215,7 @@ def _product(
 ) -> tuple[tuple[Mapping[str, Any], ...], dict[str, list[Any]]]:
     axes = {name: axis_values(name, values) for name, values in grid.items()}
     count = math.prod(len(values) for values in axes.values()) * replicates
-    most = 1_000_000  # beyond it the grid is more likely a slip than a wish
+    most = 1_000_000  # a larger grid is probably a mistake
     if count > most:
         sizes = " x ".join(f"{name}: {len(values)}" for name, values in axes.items())
         raise InvalidParameter(

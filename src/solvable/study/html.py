@@ -25,7 +25,7 @@ from solvable.study.tables import (
 
 
 def is_report(path: str | Path) -> bool:
-    """Whether a file is a report that :func:`render_report` wrote, so that it may be replaced."""
+    """Return True if :func:`render_report` wrote the file, so that it may be replaced."""
     mark = f'<meta name="generator" content="{GENERATOR}'.encode()
     try:
         with Path(path).open("rb") as stream:
@@ -39,9 +39,9 @@ def render_report(
 ) -> Path:
     """Write the report of a study as one self-contained HTML file.
 
-    The file holds the figures twice, interactive and as pictures: the pictures stand in where
-    scripts are switched off, and are what is printed. Every text is taken literally, so a title or
-    an error message cannot bring in markup or scripts.
+    The file contains each figure twice: interactive, and as a picture for printing and for browsers
+    without scripts. Every text is escaped, so a title or an error message cannot add markup or
+    scripts.
     """
     path = Path(path)
     check_names(content.figures)
@@ -78,12 +78,12 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
 
 
 def source_links(source: str) -> list[tuple[str, str]]:
-    """Text of each part of a claim's source, and its address; empty for free words."""
+    """Return text and link of each part of a claim's source; the link of plain text is empty."""
     return [(part.text, _address(part)) for part in source_parts(source)]
 
 
 def _address(part: SourcePart) -> str:
-    """Address of a paper, of an equation in the report's derivations, or of a reference."""
+    """Return the link to a paper, to an equation in the report, or to a reference."""
     if part.equations:
         shown = derivation_sections((part.page, number) for number in part.equations[:1])
         return f"#derivation-{part.page}-{part.equations[0]}" if shown else ""
@@ -95,14 +95,14 @@ def _address(part: SourcePart) -> str:
 
 
 def _derivations(verdicts: Sequence[Verdict]) -> list[DerivationSection]:
-    """Sections of the derivation pages that the claims cite."""
+    """Return the sections of the derivation pages that the claims cite."""
     parts = [part for verdict in verdicts for part in source_parts(verdict.source)]
     return derivation_sections((part.page, number) for part in parts for number in part.equations)
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Paragraphs of a docstring without the marks that a reader of plain text stumbles over."""
-    # A role such as :math:`x`, or :class:`~a.B <target>`, is its text.
+    """Return the paragraphs of a docstring without RST markup."""
+    # a role such as :math:`x`, or :class:`~a.B <target>`, becomes its text
     plain = re.sub(r":[a-z:]+:`([^`<]*?)(?:\s*<[^`>]*>)?`", r"\1", text).replace("``", "")
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", plain) if part.strip()]
 

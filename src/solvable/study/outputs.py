@@ -1,4 +1,4 @@
-"""The files of a run directory that are made from its study: report, figures, records."""
+"""Files of a run directory that are made from its study: report, figures, records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIGURES_NAME = "figures"
 
 
 class Outputs(NamedTuple):
-    """Files that were written, of each figure an SVG and a PDF; and what raised in the figures."""
+    """Written files (an SVG and a PDF per figure), and the faults of figures."""
 
     report: Path
     records: Path
@@ -34,7 +34,7 @@ class Outputs(NamedTuple):
 
 
 def check_directory(directory: Path) -> None:
-    """Refuse a run directory in which something else would be overwritten; it need not exist."""
+    """Refuse a run directory in which other files would be overwritten; a new one is allowed."""
     check_path(directory, "--output")
     if directory.exists() and not directory.is_dir():
         raise InvalidParameter(
@@ -43,7 +43,7 @@ def check_directory(directory: Path) -> None:
     report = directory / REPORT_NAME
     if report.exists() and not is_report(report):
         raise StudyConflict(
-            f"{report}: not a report of solvable; it would be overwritten. Use another "
+            f"{report}, which is not a report of solvable and would be overwritten. Use another "
             "directory, or move the file away."
         )
     if (directory / "study.sqlite").exists():
@@ -57,7 +57,7 @@ def check_directory(directory: Path) -> None:
 
 
 def write_outputs(result: StudyResult, workers: int = 1) -> Outputs:
-    """Write report, figures (drawn in so many processes) and records of a study with a point."""
+    """Write report, figures and records of a study; figures are drawn in parallel processes."""
     directory, system = result.directory, result.system
     asked = parse_study(result.snapshot.meta["study"])
     seconds = sum(record["seconds"] or 0.0 for record in result.records)
@@ -84,7 +84,7 @@ def write_outputs(result: StudyResult, workers: int = 1) -> Outputs:
 
 
 def _pictured(content: ReportContent, workers: int) -> tuple[ReportContent, list[Pictures]]:
-    """Draw the figures; an empty one takes the place of one that a back end could not draw."""
+    """Draw the figures; an empty figure replaces one that could not be drawn."""
     figures, faults, drawn = list(content.figures), list(content.faults), []
     for place, made in enumerate(try_all(figures, workers)):
         if isinstance(made, str):
@@ -95,7 +95,7 @@ def _pictured(content: ReportContent, workers: int) -> tuple[ReportContent, list
 
 
 def repeat_command(system: System, asked: StudyFile) -> str:
-    """The command that repeats a study; only what differs from the preset is spelled out."""
+    """Return the command that repeats a study; it lists only the differences from the preset."""
     words = [f"solvable run {system.name}"]
     base = Study(system, preset=asked.preset if asked.preset in system.presets else None)
     if base.preset is None:

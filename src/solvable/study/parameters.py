@@ -15,14 +15,14 @@ from solvable.frame.system import System
 
 
 def canonical_json(value: Any) -> str:
-    """JSON text that is equal for equal parameters: sorted keys, no spaces, no negative zero."""
+    """Return JSON text that is equal for equal parameters: sorted keys, no spaces, no negative zero."""
     return json.dumps(
         without_negative_zero(value), sort_keys=True, separators=(",", ":"), allow_nan=False
     )
 
 
 def without_negative_zero(value: Any) -> Any:
-    """Copy of a JSON value with every -0.0 made 0.0, because the two are equal settings."""
+    """Return a copy of a JSON value with every -0.0 replaced by 0.0, which is an equal setting."""
     if isinstance(value, float):
         return value + 0.0
     if isinstance(value, Mapping):
@@ -50,7 +50,7 @@ def validate_parameters(system: System, values: Mapping[str, Any]) -> Parameters
 
 
 def format_settings(settings: Mapping[str, Sequence[Any]]) -> str:
-    """Write values in JSON form as ``--set`` reads them: ``dimension=60 decay=0.5,1.0``."""
+    """Write values as arguments of ``--set``: ``dimension=60 decay=0.5,1.0``."""
     return " ".join(
         f"{name}={','.join(_text(value) for value in values)}" for name, values in settings.items()
     )

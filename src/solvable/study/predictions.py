@@ -1,4 +1,4 @@
-"""What theory predicts over a grid of parameters, and the tables that show it."""
+"""Predictions over a grid of parameters, and the tables that show them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Predicted(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Predictions(Shown, view=__name__):
-    """What theory says of a system, without running anything.
+    """Predictions of a system over a grid, without a measurement.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Predictions(Shown, view=__name__):
     points : tuple of Predicted
         In the canonical order of a study: by field of the parameters, then by value.
     varied : tuple of str
-        Parameters of which more than one value was asked for.
+        Parameters with more than one value in the grid.
     """
 
     system: str
@@ -56,13 +56,13 @@ class Predictions(Shown, view=__name__):
 
     @property
     def raised(self) -> tuple[Predicted, ...]:
-        """Points whose prediction raised; the exception is its entry "no prediction"."""
+        """Points whose prediction raised; the entry "no prediction" is the exception."""
         return tuple(point for point in self.points if has_raised(point.prediction))
 
     def values(self, name: str) -> np.ndarray:
-        """A parameter or a predicted number at every point; of a list, one row a point.
+        """Return a parameter or a predicted number at every point; lists give one row per point.
 
-        NaN where there is no prediction.
+        Missing predictions are NaN.
         """
         both = [{**point.prediction, **point.parameters} for point in self.points]
         known = next((point[name] for point in both if name in point), None)
@@ -76,9 +76,9 @@ class Predictions(Shown, view=__name__):
 
 
 def predict_grid(system: System, grid: Mapping[str, Any]) -> Predictions:
-    """Predict every point of a grid, on one BLAS thread; parameters left out have their defaults.
+    """Predict every point of a grid, on one BLAS thread; omitted parameters have their defaults.
 
-    A point whose prediction raises has the exception, in one line, in its place.
+    The prediction of a point that raises is replaced by the exception in one line.
     """
     study = Study(system, grid)
     points = []
@@ -87,19 +87,19 @@ def predict_grid(system: System, grid: Mapping[str, Any]) -> Predictions:
             setting = validate_parameters(system, point)
             try:
                 found = plain_metrics(predicted_or_refused(system.predict, setting))
-            except Exception as error:  # a system may raise anything; the grid goes on
+            except Exception as error:  # a system may raise any exception; the grid goes on
                 found = raised_prediction(error_line(error))
             points.append(Predicted(dict(point), found))
     refused = all(list(point.prediction) == [NO_PREDICTION] for point in points)
     if refused and not any(has_raised(point.prediction) for point in points):
         raise InvalidParameter(f"no prediction: {points[0].prediction[NO_PREDICTION]}")
-    # As asked, and not as it came out: two values that are equal are a grid all the same.
+    # by the number of requested values, even if these are equal
     varied = tuple(name for name, values in grid.items() if len(axis_values(name, values)) > 1)
     return Predictions(system.name, tuple(points), varied)
 
 
 def line(found: Predictions) -> str:
-    """The system, and what was varied."""
+    """Return the name of the system, and the varied parameters."""
     raised = f"; {len(found.raised)} raised an error" if found.raised else ""
     if not found.varied:
         return f"{found.system}: predicted{raised}"
@@ -108,14 +108,14 @@ def line(found: Predictions) -> str:
 
 
 def tables(found: Predictions, width: int | None = None) -> list[Table]:
-    """Numbers first, then lists; along a grid in the width of a window."""
+    """Return tables of numbers, then of lists, within the width of a terminal."""
     if found.varied:
         return grid_tables(found.varied, found.points, width)
     return point_tables(found.points[0].prediction)
 
 
 def rows(found: Predictions) -> list[dict[str, Any]]:
-    """One row per point: parameters, then predictions, lists as ``name[i]``."""
+    """Return one row per point: parameters, then predictions, with lists as ``name[i]``."""
     table = []
     for point in found.points:
         row: dict[str, Any] = {}
@@ -128,12 +128,12 @@ def rows(found: Predictions) -> list[dict[str, Any]]:
 
 
 def figures(found: Predictions) -> list[Any]:
-    """None: a system draws theory beside measurements."""
+    """Return no figures: a system draws theory together with measurements."""
     return []
 
 
 def point_tables(prediction: Mapping[str, Any]) -> list[Table]:
-    """The prediction at one point: numbers, then lists of equal length side by side."""
+    """Return tables of one point: numbers, then lists of equal length in columns."""
     found = []
     prediction = dict(prediction)
     reason = prediction.pop(NO_PREDICTION, None)
@@ -167,10 +167,10 @@ def grid_tables(
     points: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
     width: int | None,
 ) -> list[Table]:
-    """Predictions along a grid: numbers and words, then each list.
+    """Return tables of a grid: numbers and words, then each list.
 
-    One row per point where that fits the window (None fits always); otherwise one column per point,
-    in as many tables as the window needs.
+    A table has one row per point if that fits the window (None always fits), otherwise one column per
+    point, split into as many tables as needed.
     """
     settings = [[format_value(parameters[name]) for name in varied] for parameters, _ in points]
     names = list(dict.fromkeys(name for _, prediction in points for name in prediction))
@@ -188,7 +188,7 @@ def grid_tables(
     for name in lists:
         entries = [prediction.get(name) or [] for _, prediction in points]
         longest = max(map(len, entries))
-        shown = min(longest, 8)  # side by side; --json has all
+        shown = min(longest, 8)  # lists shown side by side; --json has all
         title = name if shown == longest else f"{name} (first {shown} of {longest})"
         ranks = [str(index + 1) for index in range(shown)]
         cells = [
@@ -205,7 +205,7 @@ def grid_tables(
 
 
 class _Grid(NamedTuple):
-    """Text of a table along a grid: per point, its settings and one cell per quantity."""
+    """Text of a table: settings of each point, and one cell per quantity."""
 
     title: str
     varied: Sequence[str]
@@ -215,7 +215,7 @@ class _Grid(NamedTuple):
 
 
 def _fitting(grid: _Grid, width: int | None) -> list[Table]:
-    """One row per point if the window has room, or one column per point, broken into tables."""
+    """Return one row per point if the window is wide enough, else one column per point."""
     heads: list[str | Column] = list(grid.varied)
     heads += [Column(name, right=True, wrap=True) for name in grid.quantities]
     points = [[*setting, *row] for setting, row in zip(grid.settings, grid.cells, strict=True)]
@@ -231,7 +231,7 @@ def _fitting(grid: _Grid, width: int | None) -> list[Table]:
 
 
 def _turned(grid: _Grid, block: Sequence[int]) -> Table:
-    """One row per quantity, one column per point of a block under the values that it has."""
+    """Return one row per quantity and one column per point of a block."""
     heads = [Column("\n".join(grid.settings[index]), right=True, wrap=True) for index in block]
     rows = [
         [quantity, *(grid.cells[index][place] for index in block)]

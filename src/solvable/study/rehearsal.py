@@ -1,4 +1,4 @@
-"""A dry run: how long a study would take, and which of its claims it could test."""
+"""Dry run: expected time of a study, and the claims that it could test."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from solvable.study.grid import Study
 from solvable.study.snapshot import read
 
 TRIAL_SECONDS = 20.0
-"""Time after which no further replicate is tried, and one that runs is given up."""
+"""Seconds after which no further replicate is started, and a running one is stopped."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One replicate that was measured to see what it takes; it is not kept."""
+    """One replicate that is measured to estimate time and memory, and then dropped."""
 
-    place: int  # of its point in the study
+    place: int  # position of its point in the study
     metrics: Metrics
     seconds: float
-    memory: int | None  # peak of the process, bytes
+    memory: int | None  # peak memory of the process in bytes
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,15 @@ class DryRun:
     Parameters
     ----------
     study : Study
-        What would be run.
+        Study to run.
     workers : int
-        Local processes that would run it.
+        Local processes that would run the study.
     done : int
-        Tasks that the run directory holds already.
+        Finished tasks in the run directory.
     trials : sequence of Trial
         Replicates that were measured at the first, the middle and the last point.
     error : str
-        Why a trial raised, in one line; empty if none did.
+        Exception of a trial in one line; empty if none raised.
     """
 
     study: Study
@@ -85,12 +85,12 @@ class DryRun:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """Verdicts on replicates that agree with the prediction and scatter as the trials do."""
+        """Verdicts on simulated replicates with the predicted means and the scatter of the trials."""
         return self.study.system.verdicts(self.points) if self.trials else []
 
     @cached_property
     def points(self) -> list[Point]:
-        """Points of the study with replicates that have the predicted values."""
+        """Points of the study with simulated replicates around the predicted values."""
         return list(self._points()) if self.trials else []
 
     def to_json(self) -> dict[str, Any]:
@@ -124,13 +124,15 @@ class DryRun:
         return [trial for trial in self.trials if abs(trial.place - place) == distance]
 
     def _points(self) -> Iterator[Point]:
-        """Points of the study with replicates around the prediction."""
+        """Return the points of the study with simulated replicates around the prediction."""
         system = self.study.system
         for place, parameters in enumerate(self.study.points):
             setting = system.parameters(**parameters)
             try:
                 prediction = plain_metrics(predicted_or_refused(system.predict, setting))
-            except Exception as error:  # a system may raise anything; the others are judged
+            except (
+                Exception
+            ) as error:  # a system may raise any exception; the other points are judged
                 prediction = raised_prediction(error_line(error))
             trials = [trial.metrics for trial in self._nearest(place)]
             stream = random_stream("dry run", place)
@@ -151,7 +153,7 @@ class DryRun:
 
 
 def answer_to(verdict: Verdict) -> str:
-    """Whether a study could test a claim, by its verdict on the records of a dry run."""
+    """Return "can be tested", or why not, from the verdict on simulated replicates."""
     if verdict.status in ("error", "not testable"):
         return "error" if verdict.status == "error" else "no"
     return "weakly" if verdict.weak else "yes"
@@ -160,17 +162,17 @@ def answer_to(verdict: Verdict) -> str:
 def dry_run(
     study: Study, directory: str | Path | None = None, *, workers: int | None = None
 ) -> DryRun:
-    """Estimate what a study takes and which claims it can test, without running it.
+    """Estimate time and memory of a study, and which claims it can test, without running it.
 
     Up to two replicates at the first, the middle and the last point are measured for at most twenty
-    seconds, in a process of their own, and dropped. Times of other points are those of the nearest.
-    Claims are judged on replicates that have the predicted values and scatter as the trials do, so
-    that the answer is rough where these are few.
+    seconds in a separate process, and dropped. Other points are assigned the time of the nearest
+    measured one. Claims are judged on simulated replicates with the predicted means and the scatter of
+    the trials; with few trials this is rough.
 
     Parameters
     ----------
     study : Study
-        What would be run.
+        Study to run.
     directory : path, optional
         Run directory whose finished tasks are not run again.
     workers : int, optional
@@ -204,7 +206,7 @@ def dry_run(
 
 
 def _trials(study: Study) -> tuple[list[Trial], str]:
-    """Replicates at a few points, as many as there is time for; and an error if one raised."""
+    """Measure replicates at a few points within the time limit; return an error if one raised."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     last = len(study.points) - 1
@@ -224,7 +226,7 @@ def _trials(study: Study) -> tuple[list[Trial], str]:
                 made = outcome.provenance
                 trials.append(Trial(place, outcome.metrics, made["seconds"], made["peak_memory"]))
     except TimeoutError:
-        pass  # what did end in time is enough, or nothing is known
+        pass  # the trials that finished are used; without any, the time stays unknown
     finally:
         executor.shutdown(wait=True, kill_workers=True)
     return trials, ""
@@ -239,7 +241,7 @@ def _job(study: Study, place: int, replicate: int) -> Job:
 def _replicates(
     trials: Sequence[Any], predicted: Any, replicates: int, stream: np.random.Generator
 ) -> list[Any]:
-    """Values of a metric that have the predicted mean and the scatter of trials."""
+    """Return values of a metric with the predicted mean and the scatter of trials."""
     if any(isinstance(value, str) or value is None for value in (*trials, predicted or 0.0)):
         return [trials[0]] * replicates
     rows = [np.asarray(value, dtype=float) for value in trials]
@@ -247,7 +249,7 @@ def _replicates(
     centre = rows[0] if predicted is None else np.asarray(predicted, dtype=float)
     if alike and centre.shape == rows[0].shape:
         centre = np.where(np.isfinite(centre), centre, rows[0])
-    # Entries of a list share one scatter: that of two trials of one entry says little.
+    # Entries of a list share one scatter: two trials of one entry determine it poorly.
     scatter = 0.0
     if alike and len(rows) > 1:
         variance = np.var(rows, axis=0, ddof=1)
@@ -268,7 +270,7 @@ def _plain(row: np.ndarray) -> float | list[float | None]:
 
 
 def claim_table(found: DryRun) -> Table:
-    """Whether each claim can be tested, and which error of its prediction would be noticed."""
+    """Return a table of claims: can they be tested, and with which error would they fail?"""
     table = Table("can be tested", "claim", Column("would notice", right=True))
     for verdict in found.verdicts:
         notices = MISSING if verdict.notices is None else f"{100 * verdict.notices:.2g} %"
@@ -277,7 +279,7 @@ def claim_table(found: DryRun) -> Table:
 
 
 def sentences(found: DryRun) -> list[str]:
-    """Sentences: tasks, time and memory; why claims cannot be tested; how many can."""
+    """Return sentences on tasks, time and memory, and on the claims that cannot be tested."""
     study = found.study
     points, tasks = len(study.points), found.tasks
     size = f"{counted(points, 'point')} x {counted(study.replicates, 'replicate')}"
@@ -285,7 +287,7 @@ def sentences(found: DryRun) -> list[str]:
     if found.error:
         return [*lines, f"A replicate raised an error: {found.error}"]
     if found.seconds is None:
-        return [*lines, f"Time not known: one replicate takes more than {TRIAL_SECONDS:.0f} s."]
+        return [*lines, f"Time unknown: one replicate takes more than {TRIAL_SECONDS:.0f} s."]
     memory = "" if found.memory is None else f" and {found.memory / 1e9:.1f} GB"
     workers = counted(found.workers, "worker")
     lines.append(f"Expected: about {format_duration(found.seconds)}{memory} on {workers}.")

@@ -1,4 +1,4 @@
-"""Predictions of the installed theory for the records of a study that an earlier one predicted."""
+"""Predictions of the installed theory for the records of an earlier study."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from solvable.study.results import StudyResult
 
 
 def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult:
-    """The same records with what the installed theory predicts; nothing is written."""
-    # A store keeps the predictions that the study was run with; the installed system may have been
-    # mended.
+    """Return the records with predictions of the installed theory; nothing is written."""
+    # A store keeps the predictions of the version that ran the study; the installed version may
+    # have corrected them.
     system, snapshot = result.system, result.snapshot
     measured = {row["point"] for row in snapshot.tasks}
     jobs = [
@@ -27,13 +27,13 @@ def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult
         for identity, parameters, _ in snapshot.points
         if identity in measured
     ]
-    # A pool takes longer to start than one prediction takes.
+    # starting a pool takes longer than one prediction
     try:
         found = _predicted(jobs, workers if len(jobs) > 1 else 1)
     except StudyError:
         if workers is not None:
             raise
-        found = _predicted(jobs, 1)  # workers cannot import the system; here it is loaded already
+        found = _predicted(jobs, 1)  # workers cannot import the system, which is loaded here
     points = [
         (identity, parameters, found[identity].metrics if identity in found else stored)
         for identity, parameters, stored in snapshot.points
@@ -45,13 +45,13 @@ def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult
 
 
 def _predicted(jobs: Sequence[Job], workers: int | None) -> dict[str, Outcome]:
-    """Predictions by point."""
+    """Return the predictions by point."""
     with closing(outcomes(jobs, workers, None)) as stream:
         return {outcome.identity: outcome for outcome in stream}
 
 
 def difference(stored: StudyResult, anew: StudyResult) -> str:
-    """Where predictions differ by more than rounding, in words; empty where they do not."""
+    """Describe where predictions differ by more than rounding; empty if nowhere."""
     names: dict[str, None] = {}
     changed = 0
     pairs = list(zip(stored.snapshot.points, anew.snapshot.points, strict=True))
@@ -74,7 +74,7 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
             yield name
             continue
         values, others = (np.asarray(value, dtype=float) for value in (one, other))
-        # Other machines and libraries round otherwise.
+        # other machines and libraries round differently
         same = values.shape == others.shape and np.allclose(
             values, others, rtol=1e-6, atol=1e-12, equal_nan=True
         )

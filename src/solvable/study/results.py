@@ -38,7 +38,7 @@ class Failure:
 
 @dataclass(frozen=True, repr=False)
 class StudyResult(Shown, view=__name__):
-    """What a study has found so far: records, points, verdicts, figures.
+    """Results of a study so far: records, points, verdicts, figures.
 
     A notebook shows it as its table of verdicts; ``to_dataframe()`` has a row per record, as
     ``records.csv``.
@@ -48,7 +48,7 @@ class StudyResult(Shown, view=__name__):
     directory : Path
         Run directory.
     system : System
-        What was studied; its claims give the verdicts.
+        System of the study, with the claims that are judged.
     snapshot : Snapshot
         Content of the store.
     interrupted : bool
@@ -62,17 +62,17 @@ class StudyResult(Shown, view=__name__):
 
     @property
     def planned(self) -> int:
-        """Number of tasks that the study asks for."""
+        """Number of tasks of the study."""
         return self.snapshot.planned
 
     @property
     def missing(self) -> int:
-        """Number of tasks without a result: still to be run, or failed."""
+        """Number of tasks without a result: not yet run, or failed."""
         return self.planned - len(self.snapshot.tasks)
 
     @property
     def complete(self) -> bool:
-        """Whether every task and every prediction has a result."""
+        """True if every task and every prediction has a result."""
         predicted = all(prediction is not None for _, _, prediction in self.snapshot.points)
         return self.missing == 0 and predicted
 
@@ -93,7 +93,7 @@ class StudyResult(Shown, view=__name__):
         """One mapping per finished task, by point, then replicate.
 
         Keys: ``task``, ``system``, ``version``, ``parameters``, ``replicate``, ``metrics``,
-        ``prediction`` (None until it is there; the reason alone if it raised), ``library``, ``numpy``,
+        ``prediction`` (None until computed; only the reason if it raised), ``library``, ``numpy``,
         ``dtype``, ``seconds``, ``cpu_seconds``, ``peak_memory`` (bytes).
         """
         predictions = {identity: metrics for identity, _, metrics in self._predicted}
@@ -113,7 +113,7 @@ class StudyResult(Shown, view=__name__):
 
     @cached_property
     def _predicted(self) -> list[tuple[str, dict[str, Any], dict[str, Any] | None]]:
-        """Points of the store; the reason stands in for a prediction that raised."""
+        """Return the points of the store; a prediction that raised is replaced by its reason."""
         raised = {
             point: line for point, replicate, line in self.snapshot.failures if replicate is None
         }
@@ -132,7 +132,7 @@ class StudyResult(Shown, view=__name__):
     def points(self) -> list[Point]:
         """Points in canonical order that have at least one replicate and were predicted.
 
-        A prediction that raised, or was refused, is there with its reason alone.
+        A prediction that raised or was refused contains only its reason.
         """
         metrics: dict[str, list[Any]] = {}
         for row in self.snapshot.tasks:
@@ -145,17 +145,17 @@ class StudyResult(Shown, view=__name__):
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """One verdict per claim of the system, on the points that are there."""
+        """One verdict per claim of the system on the finished points."""
         return self.system.verdicts(self.points)
 
     @cached_property
     def power(self) -> list[PowerRow]:
-        """How wrong a prediction must be before each claim fails on these points."""
+        """Return the smallest error of a prediction with which each claim fails on these points."""
         return self.system.power(self.points)
 
     @cached_property
     def _drawn(self) -> Drawn:
-        """Figures and what raised, made once: theory lines may take as long as the measurements did."""
+        """Figures and faults, made once, as theory lines can take as long as the measurements."""
         if not self.points:
             return Drawn([], [])
         measured = sum(record["cpu_seconds"] or 0.0 for record in self.records)
@@ -163,7 +163,7 @@ class StudyResult(Shown, view=__name__):
 
     @property
     def drawn(self) -> Sequence[Figure]:
-        """Figures as data; an empty one, with the exception as its caption, where a panel raised."""
+        """Figures as data; a panel that raised is empty, with the exception as its caption."""
         return self._drawn.figures
 
     @property
@@ -172,7 +172,7 @@ class StudyResult(Shown, view=__name__):
         return self._drawn.faults
 
     def teacher(self, task: str) -> dict[str, np.ndarray]:
-        """Arrays that define the target of a task, as stored; see :meth:`System.teacher`."""
+        """Return the stored arrays that define the target of a task; see :meth:`System.teacher`."""
         return read_arrays(self.directory, task)
 
     def write_records(self) -> Path:
@@ -192,7 +192,7 @@ _PROVENANCE = ("library", "numpy", "dtype", "seconds", "cpu_seconds", "peak_memo
 
 
 def rows(found: StudyResult) -> list[dict[str, Any]]:
-    """One row per record: identity, parameters, metrics, predictions, provenance."""
+    """Return one row per record: identity, parameters, metrics, predictions, provenance."""
     groups: list[dict[str, dict[str, None]]] = [{}, {}, {}, {}, {}]
     ragged = []
     for record in found.records:
@@ -211,20 +211,20 @@ def rows(found: StudyResult) -> list[dict[str, Any]]:
                 row.update(cells)
                 group.setdefault(name, {}).update(dict.fromkeys(cells))
         ragged.append(row)
-    # All entries of a list stand together, those of the longest list among the records.
+    # the longest list among the records sets the number of columns
     columns = [column for group in groups for cells in group.values() for column in cells]
     return [{column: row.get(column) for column in dict.fromkeys(columns)} for row in ragged]
 
 
 def entries(name: str, value: Any) -> dict[str, Any]:
-    """A value under its name, or the entries of a list as ``name[i]``."""
+    """Return a value under its name, or the entries of a list as ``name[i]``."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return {f"{name}[{i}]": entry for i, entry in enumerate(value)}
     return {name: value}
 
 
 def line(found: StudyResult) -> str:
-    """The system, how much of the study is there, and how its claims fare."""
+    """Return the system, the finished share of the study, and the counts of verdicts."""
     done = f"{found.planned - found.missing} of {found.planned} tasks"
     counts = verdict_summary(found.verdicts)
     words = ("hold", "hold weakly", "fail", "not testable", "raised an error")
@@ -236,7 +236,7 @@ def line(found: StudyResult) -> str:
 
 
 def tables(found: StudyResult) -> list[Table]:
-    """The table of verdicts, then the exceptions of the claims that raised one."""
+    """Return the table of verdicts, then the exceptions of claims that raised."""
     shown = [verdict_table(found.verdicts)] if found.verdicts else []
     raised = [(row.claim, row.reason) for row in found.verdicts if row.status == "error"]
     errors = Table.of("claim", Column("error", wrap=True), rows=raised)
@@ -244,12 +244,12 @@ def tables(found: StudyResult) -> list[Table]:
 
 
 def figures(found: StudyResult) -> Sequence[Figure]:
-    """Theory and measurement on the same axes, as the system draws them."""
+    """Return the figures of the system: theory and measurement on the same axes."""
     return found.drawn
 
 
 def load(directory: str | Path, system: System | None = None) -> StudyResult:
-    """A study that was run before, finished or not: what ``solvable verify`` judges.
+    """Load the study of a run directory, finished or not, as ``solvable verify`` does.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def load(directory: str | Path, system: System | None = None) -> StudyResult:
     Returns
     -------
     StudyResult
-        Records, points and verdicts; the latter by the claims of the installed system.
+        Records, points, and verdicts on the claims of the installed system.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Running a study: what is missing is run, each result is committed as it comes."""
+"""Running a study: missing tasks are run, and each result is committed at once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from solvable.study.store import Store
 
 
 class Progress(Protocol):
-    """What :func:`run_study` calls after each task."""
+    """Function that :func:`run_study` calls after each task."""
 
     def __call__(self, done: int, total: int, seconds_left: float | None) -> None:
-        """Take the tasks that are done, all tasks, and an estimate (None until there is one)."""
+        """Receive the finished tasks, all tasks, and the estimated seconds left (None if unknown)."""
 
 
 def run_study(
@@ -35,20 +35,20 @@ def run_study(
     scheduler: str | None = None,
     progress: Progress | Callable[[int, int, float | None], None] | None = None,
 ) -> StudyResult:
-    """Run a study, or what is missing of it.
+    """Run a study, or its missing tasks.
 
-    Results are committed to ``study.sqlite`` in the run directory one by one, so that a run that
-    was interrupted or killed resumes with what is missing and recomputes nothing. They do not
-    depend, bit by bit, on the number of workers or on how often the run was resumed.
+    Results are committed to ``study.sqlite`` in the run directory one by one. A run that was interrupted
+    or killed resumes with the missing tasks and recomputes nothing. Results are equal bit by bit for
+    any number of workers and any number of resumptions.
 
     Parameters
     ----------
     study : Study
-        What to run.
+        Study to run.
     directory : path
         Run directory; created if missing. ``study.toml`` and ``records.csv`` are written too.
     workers : int, optional
-        Local processes of one BLAS thread each; default and most: one per core. 1 runs in this
+        Local processes of one BLAS thread each; at most one per core (the default). 1 runs in this
         process.
     scheduler : str, optional
         Address of a Dask scheduler whose workers run the tasks instead.
@@ -64,14 +64,14 @@ def run_study(
     Raises
     ------
     StudyConflict, StudyBusy, StudyTooNew, StorageFailed
-        If the directory cannot be used as asked.
+        If the directory cannot be used for this study.
     InvalidParameter
         If a point is too large to be measured, ``workers`` is not a whole number of at least 1,
         or no scheduler answers.
     """
     directory = check_path(directory, "directory")
     lanes = count_workers(workers)
-    # Refused now, not after hours of measuring.
+    # refuse before hours of measurements
     _ = study.system.claims, study.system.panels
     study.check_limits()
     interrupted = False
@@ -94,10 +94,10 @@ def run_study(
 
 
 def _jobs(study: Study, finished: set[str]) -> list[Job]:
-    """Predictions first (they are quick and each serves all replicates), then tasks.
+    """Order the jobs: predictions first, which are quick and serve all replicates, then tasks.
 
-    Within a replicate the large settings come first: they show early whether memory suffices, and
-    no worker waits at the end for a long task that another one began last.
+    Within a replicate the large settings come first: they show early whether memory suffices, and no
+    long task starts last.
     """
     system = study.system
     size = len(study.points)
@@ -152,27 +152,27 @@ class _Meter:
         self.report()
 
     def report(self) -> None:
-        """Call the user's progress."""
+        """Call the user's progress function."""
         if self.progress is not None:
             total = len(self.tasks)
             self.progress(total - self.left.total(), total, self.seconds_left())
 
     def seconds_left(self) -> float | None:
-        """Sum over what is left of the mean seconds at its point, or of all so far, per lane.
+        """Estimate the seconds left: mean seconds of the tasks left, divided by the number of workers.
 
-        The lanes of a cluster come and go: there it is the mean number that worked so far.
+        For a cluster, whose workers come and go, the mean number of busy workers is used.
         """
         if self.left.total() == 0:
             return 0.0
         if not self.spent:
             return None
         overall = fmean([seconds for values in self.spent.values() for seconds in values])
-        # Tasks left at each point times the seconds that one takes there.
+        # tasks left at each point, times the mean seconds of a task at that point
         work = sum(
             count * (fmean(self.spent[point]) if point in self.spent else overall)
             for point, count in self.left.items()
         )
-        # Seconds of work per second of waiting: how many lanes were busy on average.
+        # mean number of busy workers: seconds of work per second of waiting
         busy = sum(sum(values) for values in self.spent.values())
         lanes = self.lanes or busy / (time.perf_counter() - self.started) or 1.0
         return work / min(lanes, self.left.total())

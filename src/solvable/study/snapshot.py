@@ -1,4 +1,4 @@
-"""The reader of a study's store: never writes, also while a run is writing."""
+"""Reader of a study's store, which never writes and works while a run is writing."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from solvable.study import database
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything in a store at one moment."""
+    """Content of a store at one moment."""
 
     meta: Mapping[str, str]  # fingerprint, text of ``study.toml``, name and version of the system
     # (identity, parameters, prediction or None) in canonical order
     points: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
-    # Finished ones, by point, then replicate: identity, point, replicate, metrics, provenance.
+    # finished tasks by point, then replicate: identity, point, replicate, metrics, provenance
     tasks: Sequence[Mapping[str, Any]]
     # (point, replicate, error); the replicate is None if the prediction failed
     failures: Sequence[tuple[str, int | None, str]]
-    planned: int  # tasks of the study
+    planned: int  # number of tasks of the study
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def _reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
         try:
             database.check_format(connection, path)
             if database.is_empty(connection):
-                raise StorageFailed(f"{path}: holds no study. Run one there first.")
+                raise StorageFailed(f"{path}: contains no study. Run one there first.")
             connection.execute("BEGIN")
             yield connection
         finally:
@@ -57,8 +57,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         database.is_empty(connection)
     except sqlite3.OperationalError as error:
         connection.close()
-        # SQLite cannot make its shared-memory file in a read-only directory; without a log there
-        # is nothing in it that is needed.
+        # SQLite cannot make its shared-memory file in a read-only directory; without a log the
+        # file is not needed.
         without_log = not path.with_name(f"{database.STORE_NAME}-wal").exists()
         if error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or not without_log:
             raise
@@ -70,7 +70,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def read(directory: str | Path) -> Snapshot:
-    """Read a store at one moment; a run may be writing to it."""
+    """Read a store at one moment, also while a run writes to it."""
     with _reading(directory) as connection:
         query = connection.execute
         path = Path(directory) / database.STORE_NAME
@@ -108,7 +108,7 @@ def read(directory: str | Path) -> Snapshot:
 
 
 def read_arrays(directory: str | Path, task: str) -> dict[str, np.ndarray]:
-    """Read the teacher's arrays of one task by name; none if the system keeps none."""
+    """Read the teacher's arrays of one task by name; empty if the system stores none."""
     with _reading(directory) as connection:
         database.check_digests(connection, Path(directory) / database.STORE_NAME, ("array",), task)
         rows = connection.execute("SELECT name, content FROM arrays WHERE task = ?", (task,))

@@ -1,8 +1,8 @@
-"""The writer of a study's store: one process, one commit per task.
+"""Writer of a study's store: one process, one commit per task.
 
-What the tasks computed (``points``, ``tasks``, ``results``, ``predictions``, ``arrays``) is kept
-apart from when and where (``provenance``, ``failures``): the former is equal bit by bit however
-often the run was killed and resumed, and on however many workers.
+Results (``points``, ``tasks``, ``results``, ``predictions``, ``arrays``) and their provenance
+(``provenance``, ``failures``) are in separate tables. Results are equal bit by bit for any number of
+workers, kills and resumptions.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Store:
     directory : path
         Run directory; created if missing.
     study : Study
-        What is run there. A store of the same study is resumed.
+        Study to run. A store of the same study is resumed.
 
     Notes
     -----
-    A commit is on the disk when :meth:`commit` returns: a few milliseconds per task.
+    A commit is on the disk when :meth:`commit` returns, after a few milliseconds.
     """
 
     def __init__(self, directory: str | Path, study: Study) -> None:
@@ -72,16 +72,16 @@ class Store:
                 _check_whole(connection, self.path)
                 _check_same(connection, self.path, study)
                 check_digests(connection, self.path)
-                connection.execute(DIGESTS)  # which a store of an older version lacks
-                connection.execute("PRAGMA journal_mode = WAL")  # others read while a run writes
-                connection.execute("PRAGMA synchronous = FULL")  # a commit outlives a power cut
+                connection.execute(DIGESTS)  # a store of an older version lacks this table
+                connection.execute("PRAGMA journal_mode = WAL")  # allows reading during a run
+                connection.execute("PRAGMA synchronous = FULL")  # a commit survives a power cut
         except BaseException:
             connection.close()
             raise
         return connection
 
     def finished(self) -> set[str]:
-        """Identities of the tasks and points whose result is stored."""
+        """Return the identities of the tasks and points whose result is stored."""
         with reported(self.path):
             rows = self._connection.execute(
                 "SELECT task FROM results UNION SELECT point FROM predictions"
@@ -91,8 +91,8 @@ class Store:
     def commit(self, outcome: Outcome) -> None:
         """Write one outcome in one transaction.
 
-        A result replaces an earlier failure of the same task; a second result of a task is refused
-        by the database, because no task may count twice.
+        A result replaces an earlier failure of the same task. The database refuses a second result of a
+        task, which would count twice.
         """
         execute = self._connection.execute
         with reported(self.path), transaction(self._connection):
@@ -115,9 +115,9 @@ class Store:
             execute("DELETE FROM failures WHERE identity = ?", (outcome.identity,))
 
     def close(self) -> None:
-        """Fold the log into the file, so that it can be read alone, and release the directory."""
+        """Merge the log into the database file, and release the directory."""
         try:
-            # Refused while somebody reads, or on a full disk: the log then stays beside the file.
+            # Refused during reads and on a full disk: the log then stays next to the file.
             with suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.close()
@@ -137,7 +137,7 @@ class Store:
 
 
 def _acquire(directory: Path) -> sqlite3.Connection:
-    """Lock the directory for this process; the system frees the lock however the process ends."""
+    """Lock the directory for this process; the system frees the lock when the process ends."""
     path = directory / ".study.lock"
     with reported(path):
         lock = sqlite3.connect(path, timeout=0, isolation_level=None)

@@ -1,4 +1,4 @@
-"""Tables of verdicts and of metrics as plain text, for the terminal and the HTML report alike."""
+"""Tables of verdicts and of metrics as plain text, for the terminal and the HTML report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.plots.numbers import MISSING, format_number, format_with_error
 from solvable.plots.tables import Column, Table, verdict_cell
 
 LONGEST_LIST = 24
-"""Entries of the longest list that a table of metrics shows; a spectrum has thousands."""
+"""Largest number of entries of a list in a table of metrics; a spectrum has thousands."""
 
 
 class VerdictRow(NamedTuple):
@@ -27,10 +27,10 @@ class VerdictRow(NamedTuple):
     measured: str  # value ± standard error
     expected: str
     tolerance: str
-    notices: str  # smallest error of the prediction that would have been noticed
+    notices: str  # smallest error of the prediction with which the claim would have failed
     replicates: str
-    reason: str  # of the tolerance, or why there is no outcome
-    source: str  # where the claim comes from
+    reason: str  # reason of the tolerance, or why the claim is not testable
+    source: str  # place in a paper, or equation of a derivation page
 
 
 class MetricCell(NamedTuple):
@@ -41,10 +41,10 @@ class MetricCell(NamedTuple):
 
 
 class MetricTable(NamedTuple):
-    """A metric that is a list, or all that are numbers or words, at every point of a study."""
+    """Table of one list metric, or of all numbers and words, at every point of a study."""
 
-    name: str  # of the list; empty for numbers and words
-    columns: tuple[str, ...]  # index in the list from 1, or names
+    name: str  # name of the list; empty for numbers and words
+    columns: tuple[str, ...]  # indices in the list from 1, or names of metrics
     settings: list[dict[str, str]]  # varied parameters of each point
     replicates: list[str]
     cells: list[list[MetricCell]]  # for each point, one per column
@@ -76,11 +76,10 @@ def _verdict_row(verdict: Verdict) -> VerdictRow:
     )
 
 
-def verdict_table(verdicts: Sequence[Verdict], *, with_replicates: bool = True) -> Table:
-    """Outcome of each claim with its numbers."""
-    names = ["measured", "predicted", "tolerance", "would notice", "replicates"][
-        : 4 + with_replicates
-    ]
+def verdict_table(verdicts: Sequence[Verdict], *, details: bool = True) -> Table:
+    """Return the table of verdicts; details are the power of each claim and its replicates."""
+    names = ["measured", "predicted", "tolerance"]
+    names += ["would notice", "replicates"] if details else []
     table = Table("verdict", "claim", *(Column(name, right=True) for name in names))
     for row in verdict_rows(verdicts):
         numbers = (row.measured, row.expected, row.tolerance, row.notices, row.replicates)
@@ -89,7 +88,7 @@ def verdict_table(verdicts: Sequence[Verdict], *, with_replicates: bool = True) 
 
 
 def power_table(rows: Sequence[PowerRow]) -> Table:
-    """From which relative error of the predictions on each claim fails."""
+    """Return the table of the smallest relative errors of predictions with which claims fail."""
     numbers = (Column(name, right=True) for name in ("fails at +x", "fails at −x"))
     table = Table("verdict", "claim", *numbers, Column("chance learner", wrap=False))
     for row in rows:
@@ -109,7 +108,7 @@ def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 
 def varying_parameters(points: Sequence[Point]) -> list[str]:
-    """Names of the parameters that differ between points, in the order of the first point."""
+    """Return the names of the parameters that differ between points, in the order of the first."""
     names: dict[str, None] = {}
     for point in points:
         names.update(dict.fromkeys(point.parameters))
@@ -122,7 +121,7 @@ def varying_parameters(points: Sequence[Point]) -> list[str]:
 
 
 def format_value(value: Any) -> str:
-    """Value of a parameter for a reader: six digits, lists separated by commas, a dash for None."""
+    """Format a parameter: six digits, lists separated by commas, a dash for None."""
     if value is None:
         return MISSING
     if isinstance(value, float):
@@ -155,7 +154,7 @@ def metric_tables(points: Sequence[Point]) -> list[MetricTable]:
 
 
 def long_metrics(points: Sequence[Point]) -> dict[str, int]:
-    """Lists with more than :data:`LONGEST_LIST` entries: the largest number that each has."""
+    """Return the lists with more than :data:`LONGEST_LIST` entries, and their largest lengths."""
     return {
         name: length
         for name, length in _lengths(points).items()
@@ -164,7 +163,7 @@ def long_metrics(points: Sequence[Point]) -> dict[str, int]:
 
 
 def _lengths(points: Sequence[Point]) -> dict[str, int | None]:
-    """Longest length of each metric, None for a number or word; measured metrics first."""
+    """Return the largest length of each metric, None for numbers and words; measured ones first."""
     measured: dict[str, int | None] = {}
     predicted: dict[str, int | None] = {}
     for lengths, metrics in [
@@ -183,10 +182,10 @@ def _lengths(points: Sequence[Point]) -> dict[str, int | None]:
 
 
 def _entry(value: Any, index: int | None) -> float | str | None:
-    """Value, or entry of a list; None where it is missing or the metric is of the other kind."""
+    """Return the value, or an entry of a list; None if missing or of the other kind."""
     if not isinstance(value, (list, tuple)):
         return value if index is None else None
-    # A list of a length that this point lacks leaves a gap.
+    # a shorter list has no such entry
     entry: float | str | None = None
     if index is not None and index < len(value):
         entry = value[index]
@@ -208,7 +207,7 @@ def _cell(point: Point, name: str, index: int | None) -> MetricCell:
 
 
 def _tally(entries: Sequence[float | str]) -> str:
-    """Words of the replicates, the most frequent first; words have no mean."""
+    """Return the words of the replicates with counts, the most frequent first."""
     counts = Counter(map(format_number, entries)).most_common()
     if len(counts) == 1:
         return counts[0][0]

@@ -27,7 +27,7 @@ class StudyFile(BaseModel):
 
 
 def format_study(header: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> str:
-    """Write a study as TOML; header entries that are None are left out."""
+    """Write a study as TOML; header entries that are None are omitted."""
     lines = [f"{key} = {_value(key, item)}" for key, item in header.items() if item is not None]
     lines += ["", "[grid]"]
     lines += [f"{_key(name)} = {_value(name, list(values))}" for name, values in grid.items()]
@@ -35,7 +35,7 @@ def format_study(header: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -
 
 
 def _text(value: str) -> str:
-    # TOML's basic strings are JSON's, except that they must escape DEL and know no surrogates.
+    # TOML's basic strings are JSON's, but must escape DEL, and cannot contain surrogates.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -63,7 +63,7 @@ def _value(name: str, value: Any) -> str:
 def parse_study(text: str) -> StudyFile:
     """Read a study from TOML; the grid is not yet checked against the system."""
     try:
-        # A grid may have long lists of values, one parameter a line.
+        # a line holds all values of one parameter, which may be a long list
         longest = 10_000_000
         found = parse_toml(text, "study.toml", largest=longest, longest_line=longest)
         return StudyFile.model_validate(found)

@@ -1,4 +1,4 @@
-"""Face: what a system of one's own is made from."""
+"""Public names for writing a system: System, Parameters, claims and panels."""
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
 from solvable.frame.checks import check_system

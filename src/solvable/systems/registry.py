@@ -1,4 +1,4 @@
-"""Face: the systems that are installed."""
+"""Public functions that list and load the installed systems."""
 
 from solvable.frame.registry import GROUP, Listing, available, load
 
