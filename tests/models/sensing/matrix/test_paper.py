@@ -21,7 +21,7 @@ def drawn(d, rho, t, rng):
 
 @pytest.mark.parametrize("rho", [0.2, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("t", [0.05, 0.3, 1.0, 3.0])
-def test_1_both_forms_of_the_denoising_error(rho, t):
+def test_both_forms_of_the_denoising_error(rho, t):
     law = SpectralLaw(marchenko_pastur(rho), noise=t**0.5)
     assert law.weights.sum() == pytest.approx(1, abs=1e-6)
     hilbert = (law.x - law.u) / t
@@ -37,7 +37,7 @@ def test_1_both_forms_of_the_denoising_error(rho, t):
         (2.0, 3.0, 0.73232),
     ],
 )  # fmt: skip
-def test_2_denoiser_of_drawn_matrices(rho, t, expected):
+def test_denoiser_of_drawn_matrices(rho, t, expected):
     signal, rng = SymmetricSignal(marchenko_pastur(rho)), np.random.default_rng(2)
     assert float(signal.mmse(np.array(t))) == pytest.approx(expected, abs=6e-6)
     errors = []
@@ -48,7 +48,7 @@ def test_2_denoiser_of_drawn_matrices(rho, t, expected):
 
 
 @pytest.mark.parametrize(("rho", "t"), [(0.2, 0.3), (1.0, 1.0), (0.5, 0.1)])
-def test_4_denoiser_without_a_prior(rho, t):
+def test_denoiser_without_a_prior(rho, t):
     signal, rng = SymmetricSignal(marchenko_pastur(rho)), np.random.default_rng(4)
     known, blind = 0.0, 0.0
     for _ in range(3):
@@ -61,13 +61,13 @@ def test_4_denoiser_without_a_prior(rho, t):
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(0.15, 0.6382), (0.275, 0.3735), (0.5, 0.1639)])
-def test_5_errors_of_state_evolution(ratio, expected):
+def test_errors_of_state_evolution(ratio, expected):
     setting = MatrixSensingParameters(dimension=2_000, sample_ratio=ratio, noise=0.25)
     assert system.predict(setting)["matrix_error"] == pytest.approx(expected, abs=6e-5)
 
 
 @pytest.mark.parametrize("sensors", ["goe", "rank-one"])
-def test_10_sixty_dimensions_with_their_first_order(sensors):
+def test_sixty_dimensions_with_their_first_order(sensors):
     """The note has rank one 20 to 40 % above the limit here; settled, it is where 1/d says."""
     setting = MatrixSensingParameters(dimension=60, sample_ratio=0.275, noise=0.25, sensors=sensors)
     found = [
@@ -79,7 +79,7 @@ def test_10_sixty_dimensions_with_their_first_order(sensors):
 
 
 @pytest.mark.slow
-def test_8_two_hundred_dimensions():
+def test_two_hundred_dimensions():
     setting = MatrixSensingParameters(dimension=200, sample_ratio=0.275, noise=0.25)
     found = [
         system.measure(setting, random_stream("eight", seed))["matrix_error"] for seed in range(3)

@@ -58,7 +58,7 @@ def test_the_replicon_line_and_the_crossover_with_principal_components():
 
 
 @pytest.mark.slow
-def test_17_overlap_and_norm_at_spike_two():
+def test_overlap_and_norm_at_spike_two():
     ascents, passings = [], []
     for seed in range(3):
         X, directions, rng = drawn(1_000, 2.0, seed)
@@ -74,7 +74,7 @@ def test_17_overlap_and_norm_at_spike_two():
 
 
 @pytest.mark.parametrize(("spike", "ratio"), [(2.0, 2.0), (1.1, 5.0)])
-def test_18_message_passing_ends_where_the_gradient_vanishes(spike, ratio):
+def test_message_passing_ends_where_the_gradient_vanishes(spike, ratio):
     X, _, rng = drawn(1_000, spike, 0, ratio)
     start = principal_directions(X, 1, rng) * np.sqrt(1_000)
     found = message_passing(X, start, 0.0, max_steps=60, tolerance=1e-16)
@@ -83,7 +83,7 @@ def test_18_message_passing_ends_where_the_gradient_vanishes(spike, ratio):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("spike", "m", "q"), [(1.5, 0.2, 1.0), (0.9, 0.3, 0.5)])
-def test_19_gradient_ascent_follows_dynamical_mean_field(spike, m, q):
+def test_gradient_ascent_follows_dynamical_mean_field(spike, m, q):
     overlaps, norms = ascent_path(spike, 2.0, 20, m=m, q=q)
     rows = []
     for seed in range(6):
@@ -105,7 +105,7 @@ def test_19_gradient_ascent_follows_dynamical_mean_field(spike, m, q):
 
 
 @pytest.mark.slow
-def test_20_principal_components_and_weight_decay():
+def test_principal_components_and_weight_decay():
     found = {}
     for spike in (0.4, 1.2, 2.0):
         rows = []

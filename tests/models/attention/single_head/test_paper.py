@@ -17,7 +17,7 @@ def mean_of(name, seeds, **setting):
 
 
 @pytest.mark.slow
-def test_check_13_errors_of_trained_heads_at_a_hundred_dimensions():
+def test_errors_of_trained_heads_at_a_hundred_dimensions():
     parameters = SingleHeadParameters(
         dimension=100, sample_ratio=0.3, rank_ratio=1.0, regularisation=0.05, noise=1.0
     )
@@ -32,7 +32,7 @@ def test_check_13_errors_of_trained_heads_at_a_hundred_dimensions():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ratio", "fitted"), [(0.13, True), (0.17, False)])
-def test_check_14_interpolation(ratio, fitted):
+def test_interpolation(ratio, fitted):
     setting = {
         "dimension": 40, "sample_ratio": ratio, "noise": 0.2, "rank_ratio": 0.3, "regularisation": 1e-5,
     }  # fmt: skip
@@ -47,7 +47,7 @@ def test_check_14_interpolation(ratio, fitted):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ratio", "found"), [(0.11, False), (0.15, True)])
-def test_check_15_recovery(ratio, found):
+def test_recovery(ratio, found):
     setting = {
         "dimension": 50, "sample_ratio": ratio, "noise": 0.0, "rank_ratio": 0.2, "regularisation": 1e-4,
     }  # fmt: skip
@@ -61,7 +61,7 @@ def test_check_15_recovery(ratio, found):
 @pytest.mark.parametrize(
     ("rho", "penalty", "noise", "rank"), [(0.3, 0.02, 0.4, 0.510), (1.0, 0.05, 1.0, 0.537)]
 )
-def test_check_16_learned_rank(rho, penalty, noise, rank):
+def test_learned_rank(rho, penalty, noise, rank):
     setting = {
         "dimension": 100, "sample_ratio": 0.3, "rank_ratio": rho, "regularisation": penalty,
         "noise": noise,
