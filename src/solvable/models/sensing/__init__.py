@@ -1,1 +1,1 @@
-"""Matrices from linear measurements: symmetric ones, and regression on sequences."""
+"""Matrices estimated from linear measurements: symmetric signals, and regression on sequences."""

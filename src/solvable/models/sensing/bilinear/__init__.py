@@ -1,1 +1,1 @@
-"""Regression on sequences of tokens whose weights are a product of two matrices."""
+"""Regression on sequences of tokens; the weight matrix is a product of two factors."""

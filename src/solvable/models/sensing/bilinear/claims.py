@@ -1,4 +1,4 @@
-"""Claims on bilinear sequence regression, one row each, with the reason of its tolerance."""
+"""Claims of bilinear sequence regression, each with the reason for its tolerance."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.estimates import Contrast
 from solvable.frame.points import Point
 
-SOURCE = "arXiv:2410.18858, arXiv:2503.14121"
-
+SOURCE = "arXiv:2410.18858, Figure 3; derivations/sensing (15), (19)"
 
 MISSING = "no point has 100 samples and a predicted error of 0.01; raise noise or dimension"
 
 
 def finite(cell: Cell) -> float:
-    """Terms of order 1/d, and where message passing stops."""
+    """Tolerance: terms of order 1/d, and the stopping error of message passing."""
     return (0.02 + 0.8 / cell.setting.dimension) * cell.expected + 1e-3
 
 
 def steadied(name: str, response: str = "power_response") -> Callable[[Point], np.ndarray]:
-    """An error without what it owes to the squared norm of the drawn weights, which is 1 on average."""
+    """Metric that divides an error by the effect of the squared norm of the drawn weights."""
 
     def metric(point: Point) -> np.ndarray:
-        # E(Q) = E(1) Q^(dlogE / dlogQ): most of what replicates scatter by
+        # E(P) = E(1) P^(dlogE / dlogP): the norm P causes most of the scatter   (sensing 19)
         return np.asarray(point.values(name) / point.values("power") ** point.predicted(response))
 
     return metric
@@ -37,22 +36,22 @@ RIDGE = steadied("ridge_error", "ridge_power_response")
 
 
 def gain(point: Point) -> np.ndarray:
-    """How much less than ridge message passing errs."""
+    """Error of ridge regression minus the error of message passing."""
     return RIDGE(point) - MATRIX(point)
 
 
 def expected_gain(point: Point) -> np.ndarray:
-    """The same of the prediction."""
+    """Predicted error of ridge regression minus the predicted error of message passing."""
     return point.predicted("ridge_error") - point.predicted("matrix_error")
 
 
 def testable(cell: Cell) -> bool:
-    """Whether there are samples enough, and an error above what a loop that stops leaves."""
+    """Return True if the cell has 100 samples and an error above the stopping error."""
     return bool(cell.setting.samples >= 100 and cell.expected > 0.01)
 
 
 def below_or_between(point: Point) -> bool:
-    """Whether without noise something is left below recovery, or the nuclear norm is yet to come."""
+    """Return True without noise, for an error above 0.1 below recovery, or below nuclear_norm_ratio."""
     left = float(point.predicted("matrix_error")) > 0.1
     before = point.setting.sample_ratio < float(point.predicted("nuclear_norm_ratio"))
     below = point.setting.sample_ratio < float(point.predicted("recovery_ratio"))
@@ -63,31 +62,31 @@ def below_or_between(point: Point) -> bool:
 CLAIMS = (
     Agreement(
         "matrix-error",
-        "Bayes message passing errs as state evolution says, at any aspect, rank and noise.",
+        "The matrix error of Bayes message passing equals the prediction of state evolution.",
         MATRIX, SOURCE, expected="matrix_error", within=finite,
-        because="Terms of order 1/d of denoiser and sensors; a loop that stops at 1e-3.",
+        because="Terms of order 1/d of denoiser and sensors; message passing stops at 1e-3.",
         where=testable,
         missing=MISSING,
     ),
     Agreement(
         "test-error",
-        "Its answers to fresh sequences err as its matrix does.",
+        "The test error of message passing equals the predicted matrix error.",
         TEST, SOURCE, expected="test_error", within=lambda cell: 1.5 * finite(cell),
-        because="Half as much again for the finite number of fresh sequences.",
+        because="1.5 times the tolerance of the matrix error, for the finite number of test samples.",
         where=testable, missing=MISSING, power=0.2,
     ),
     Agreement(
         "ridge-error",
-        "Ridge regression on all entries, at its best penalty, errs as if there were no structure.",
-        RIDGE, "arXiv:2410.18858", expected="ridge_error", within=0.02, relative=True,
+        "The error of ridge regression at its best penalty equals the prediction without structure.",
+        RIDGE, "arXiv:2410.18858, Figure 1; derivations/sensing (18), (19)", expected="ridge_error", within=0.02, relative=True,
         because="Terms of order 1/(dL).",
         where=testable,
-        missing="ridge makes errors below 0.01 everywhere; lower sample_ratio or raise noise",
+        missing="no point has 100 samples and a ridge error above 0.01; lower sample_ratio or raise noise",
     ),
     Agreement(
         "gain",
-        "Knowing that the matrix is a product of two lowers the error by what is predicted.",
-        gain, SOURCE, expected=expected_gain,
+        "Message passing lowers the error of ridge regression by the predicted amount.",
+        gain, "derivations/sensing (15), (18), (19)", expected=expected_gain,
         within=lambda cell: 1.5 * finite(cell),
         because="Terms of order 1/d.",
         where=lambda cell: cell.expected > 0.1 and cell.setting.samples >= 100,
@@ -95,12 +94,12 @@ CLAIMS = (
     ),
     Contrast(
         "recovery-before-the-nuclear-norm",
-        "Without noise the matrix is found exactly from fewer samples than the nuclear norm needs, and "
-        "not from fewer than its degrees of freedom.",
-        "arXiv:2410.18858", metric=MATRIX, expected="matrix_error", across="recovery_ratio",
+        "Without noise message passing recovers the matrix exactly between recovery_ratio and the "
+        "threshold of the nuclear norm, and does not below recovery_ratio.",
+        "arXiv:2410.18858, Figure 4; derivations/sensing (16), (17)", metric=MATRIX, expected="matrix_error", across="recovery_ratio",
         along="sample_ratio", below=(0.0, 1.0), above=(1.1, inf), where=below_or_between,
-        within=0.03, relative=True, because="3 % of the difference.",
-        missing="no points without noise below recovery_ratio and between it and nuclear_norm_ratio; set "
-        "noise=0 and vary sample_ratio",
+        within=0.03, relative=True, because="3 % of the predicted difference of errors.",
+        missing="needs points with noise 0 below recovery_ratio, and between recovery_ratio and "
+        "nuclear_norm_ratio; set noise=0 and vary sample_ratio",
     ),
 )

@@ -1,4 +1,4 @@
-"""Figures of bilinear sequence regression: theory as lines, measurement as points."""
+"""Figures of bilinear sequence regression: lines are theory, points are measurements."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from solvable.frame.panels import Panel
 from solvable.frame.traces import Trace
 
 THRESHOLDS = {"recovery_ratio": "recovery", "nuclear_norm_ratio": "nuclear norm"}
-"""Vertical lines; both are those of labels without noise."""
+"""Thresholds drawn as vertical lines; both are for labels without noise."""
 
 PANELS = (
     Panel(
         "matrix-error",
-        "What a product of two matrices is worth",
-        "error of the matrix E",
+        "Error of the weight matrix",
+        "matrix error E",
         [
             Trace("matrix_error", "Bayes-optimal"),
             Trace("ridge_error", "ridge on all entries", dashed=True),
         ],
-        "Error per entry of the weights against samples per entry. Message passing (points) is on the "
-        "line of the best that is possible; ridge regression does not know the rank. Vertical lines: "
-        "from where labels without noise give the matrix exactly, at all and by its nuclear norm.",
+        "Matrix error against samples per entry. Lines: Bayes-optimal error and ridge regression; points: "
+        "message passing and ridge. Vertical lines: sample ratios above which noiseless labels determine "
+        "the matrix, for the Bayes estimator and for the least nuclear norm.",
         markers=THRESHOLDS,
         y_range=(-0.02, 1.02),
     ),
     Panel(
         "test-error",
         "Error on fresh sequences",
-        "squared error of answers",
+        "mean squared test error",
         [
             Trace("test_error", "against clean labels"),
             Trace("noisy_test_error", "against noisy labels"),
         ],
-        "Answers err as the matrix does; against noisy labels by the noise more.",
+        "The test error equals the matrix error, plus the noise variance on noisy labels.",
         markers={"recovery_ratio": "recovery"},
     ),
     Panel(
         "ranks",
-        "The lower the rank, the fewer samples",
-        "error of the matrix E",
+        "Matrix error for each rank",
+        "matrix error E",
         [Trace("matrix_error", "")],
-        "Message passing and the Bayes-optimal line, for each rank.",
+        "Bayes-optimal error (lines) and message passing (points) for each rank ratio.",
         markers={"recovery_ratio": ""},
         overlay=("rank_ratio",),
         y_range=(-0.02, 1.02),
     ),
     Panel(
         "matrix-error-by-aspect",
-        "Error against the shape of the matrix",
-        "error of the matrix E",
+        "Matrix error against aspect ratio",
+        "matrix error E",
         [Trace("matrix_error", "")],
-        "Message passing and the Bayes-optimal line, at the same samples per entry.",
+        "Bayes-optimal error (line) and message passing (points) at fixed samples per entry.",
         along=Axis("aspect", "aspect ratio L/d"),
         y_range=(-0.02, 1.02),
     ),

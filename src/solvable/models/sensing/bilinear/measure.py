@@ -1,4 +1,4 @@
-"""One replicate of bilinear sequence regression: draw, pass messages, fit ridge, score."""
+"""One replicate of bilinear sequence regression: draw data, estimate, score."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from solvable.operators.rectangular_sensors import (
 )
 
 TEST_SAMPLES = 2_000
-"""Fresh samples on which an estimate is scored, fewer of large matrices."""
+"""Number of test samples; fewer are drawn for large matrices."""
 
 
 def draw_weights(parameters: BilinearParameters, rng: np.random.Generator) -> np.ndarray:
-    """S = A B / sqrt(r) / (d L)^(1/4), the first thing that is drawn."""
+    """Draw the weights S = A B / sqrt(r) / (d L)^(1/4)."""
     (d, L), r = parameters.shape, parameters.rank
     left, right = rng.standard_normal((d, r)), rng.standard_normal((r, L))
     return np.asarray(left @ right / np.sqrt(r) / (d * L) ** 0.25)
 
 
 def draw_teacher(parameters: BilinearParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Weights of one replicate, stored with a study."""
+    """Return the weights of one replicate."""
     return {"weights": draw_weights(parameters, rng)}
 
 
 def draw_sensors(
     parameters: BilinearParameters, samples: int, rng: np.random.Generator
 ) -> MatrixSensors:
-    """Sequences of tokens, held or drawn again at each product."""
+    """Draw the sensors; large ones are stored as a seed and drawn again for each product."""
     d, L = parameters.shape
     if samples * d * L <= HELD:
         return MatrixSensors(rng.standard_normal((samples, d * L), dtype=np.float32), (d, L))
@@ -43,7 +43,7 @@ def draw_sensors(
 
 
 def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Draw and score one replicate."""
     S = draw_weights(parameters, rng)
     sensors, channel = draw_sensors(parameters, parameters.samples, rng), parameters.channel
     y = channel.sample(sensors.forward(S), rng)
@@ -51,7 +51,7 @@ def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics
     fresh = draw_sensors(parameters, min(TEST_SAMPLES, max(100, round(2e7 / (d * L)))), rng)
     clean = fresh.forward(S)
     noisy = channel.sample(clean, rng)
-    found = estimate(parameters, sensors, y)
+    estimated = estimate(parameters, sensors, y)
     ridge = ridge_estimate(sensors, y, parameters.noise)
     metrics: Metrics = {
         "matrix_error": None,
@@ -59,13 +59,13 @@ def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics
         "noisy_test_error": None,
         "ridge_error": float(np.sum((ridge - S) ** 2)) / sensors.size,
         "power": float(np.sum(S**2)) / sensors.size,
-        "converged": float(found is not None),
+        "converged": float(estimated is not None),
     }
-    if found is None:
+    if estimated is None:
         return metrics
-    answers = fresh.forward(found)
+    answers = fresh.forward(estimated)
     return metrics | {
-        "matrix_error": float(np.sum((found - S) ** 2)) / sensors.size,
+        "matrix_error": float(np.sum((estimated - S) ** 2)) / sensors.size,
         "test_error": float(np.mean((answers - clean) ** 2)),
         "noisy_test_error": float(np.mean((answers - noisy) ** 2)),
     }
@@ -74,7 +74,7 @@ def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics
 def estimate(
     parameters: BilinearParameters, sensors: MatrixSensors, y: np.ndarray
 ) -> np.ndarray | None:
-    """Fixed point of Bayes message passing, more damped if it circles; None if it still does."""
+    """Run Bayes message passing with increasing damping; None if no run converges."""
     nothing = np.zeros(parameters.shape)
     start = Start(nothing, np.eye(1), np.zeros_like(y))
     messages, denoiser = linear_messages(y, parameters.noise), signal_denoiser(parameters.signal)
@@ -90,14 +90,14 @@ def estimate(
 
 
 def linear_messages(y: np.ndarray, noise: float) -> Messages:
-    """G = (y - omega) / (Delta + V), with a variance halfway to the one that is seen."""
+    """Messages (y - omega) / s; s is the mean of assumed and empirical residual variance."""
 
     def given(omega: np.ndarray, V: np.ndarray) -> Message:
         residual = y - omega
-        # Both are the variance of the residual. With the believed one alone samples without noise come to
-        # rest at V = 0.3 and an error of 0.01 beyond recovery; with the seen one alone (as of
-        # GaussianIndices) half of all runs on fewer than a hundred samples, and those just below
-        # recovery, circle for ever.
+        # g = (y - omega) / (Delta + V)   (sensing 4). Delta + V and the mean squared residual estimate the
+        # same variance. With Delta + V alone, noiseless runs above recovery stop at V = 0.3 with an error of
+        # 0.01. With the empirical value alone, runs just below recovery and half of the runs with fewer
+        # than 100 samples oscillate.
         spread = (noise + float(V[0, 0]) + float(np.mean(residual**2))) / 2
         return bayes_message(residual / max(spread, 1e-14))
 
@@ -105,9 +105,9 @@ def linear_messages(y: np.ndarray, noise: float) -> Messages:
 
 
 def ridge_estimate(sensors: MatrixSensors, y: np.ndarray, noise: float) -> np.ndarray:
-    """Ridge on all entries at its best penalty, the noise, by conjugate gradients."""
-    # The posterior mean of independent entries, S = A* (A A* + Delta)^-1 y; without noise the solution
-    # of least norm. A residual of 1e-4 is far below what is left to learn.
+    """Ridge estimate of all entries; the penalty is the noise variance. Uses conjugate gradients."""
+    # S = A^T (A A^T + Delta)^-1 y, the posterior mean for independent entries; for Delta = 0 the solution
+    # of least norm. A relative residual of 1e-4 is far below the error of the estimate.
     c, residual = np.zeros_like(y), y.copy()
     direction, square = residual, float(np.sum(residual**2))
     aim = 1e-8 * square

@@ -10,22 +10,22 @@ from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.rectangular_signal import RectangularSignal
 
 HELD = 3e8
-"""Numbers of sensors that are held, in single precision; more are drawn again at each product."""
+"""Largest number of sensor entries kept in memory; larger sensors are drawn again per product."""
 
 
 class BilinearParameters(Parameters):
-    """Sequences of tokens, the matrix that weighs them, and its samples."""
+    """Parameters of bilinear sequence regression."""
 
     dimension: int = Field(60, ge=10, le=100_000)
-    """Shorter side d of the matrix of weights; beyond 400 for `solvable theory` alone."""
+    """Shorter side d of the weight matrix; above 400 only `solvable theory` is allowed."""
     aspect: float = Field(1.0, ge=1, le=100)
-    """Longer side over the shorter, L/d: at least 1, as the transposed matrix has the inverse."""
+    """Aspect ratio L/d of the longer to the shorter side, at least 1."""
     rank_ratio: float = Field(0.2, gt=0, le=100)
-    """Rank of the weights over the shorter side, r/d; it may exceed 1."""
+    """Rank of the weights over the shorter side, r/d; may exceed 1."""
     sample_ratio: float = Field(0.4, gt=0, le=20)
-    """Samples over the entries of the matrix, n/(d L)."""
+    """Samples per entry of the weight matrix, n/(d L)."""
     noise: float = Field(0.1, ge=0, le=1e4)
-    """Variance Delta of the label noise; the labels themselves have variance 1."""
+    """Variance Delta of the label noise; noiseless labels have variance 1."""
 
     length = Size("aspect", "dimension")
     samples = Size("sample_ratio", "dimension", "length", least=10)
@@ -34,22 +34,22 @@ class BilinearParameters(Parameters):
         Limit(lambda p: p.dimension, 400, "dimension is {dimension}", "dimension"),
         Limit(
             lambda p: p.samples * p.dimension * p.length, 2e9,
-            "{samples} samples of {dimension} x {length} weights are {cost:.2g} products in a step",
+            "{samples} samples of {dimension} x {length} weights take {cost:.2g} products per step",
             "dimension, aspect or sample_ratio",
         ),
     )  # fmt: skip
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Sides d and L of the matrix."""
+        """Shape (d, L) of the weight matrix."""
         return self.dimension, self.length
 
     @property
     def channel(self) -> GaussianIndices:
-        """One index for each sample, of variance 1, seen in noise."""
+        """Gaussian channel: one index of variance 1 per sample, plus noise."""
         return GaussianIndices(np.array([1.0]), np.array([self.noise]))
 
     @property
     def signal(self) -> RectangularSignal:
-        """Law of the weights at the sides and the rank that are drawn."""
+        """Law of the weights at the integer shape and rank."""
         return RectangularSignal(self.length / self.dimension, self.rank / self.dimension)

@@ -1,4 +1,4 @@
-"""Prediction for bilinear sequence regression: the Bayes-optimal error, thresholds, and ridge."""
+"""Predictions of bilinear sequence regression: Bayes-optimal error, thresholds, ridge error."""
 
 from __future__ import annotations
 
@@ -13,47 +13,49 @@ from solvable.models.sensing.bilinear.parameters import BilinearParameters
 from solvable.spectra.nuclear_norm import nuclear_norm_ratio
 
 STEEPEST = 3.0
-"""Factor by which the error may change where a size is still near the limit."""
+"""Largest change of the error, as a factor, within the spread of drawn matrices."""
 
 
 def recovery_ratio(aspect: float, rank_ratio: float) -> float:
-    """Samples n/(dL) from which the matrix is recovered where labels have no noise."""
-    # 2410.18858: its degrees of freedom, r (d + L - r) of dL
+    """Sample ratio n/(dL) above which noiseless labels determine the matrix."""
+    # alpha = rho (1 + beta - rho) / beta: r (d + L - r) free parameters of d L   (sensing 16)
     rho = min(rank_ratio, 1.0)
     return rho * (1 + aspect - rho) / aspect
 
 
 def ridge_error(sample_ratio: np.ndarray | float, noise: float) -> np.ndarray:
-    """Error of ridge regression on all dL entries at its best penalty, the noise."""
-    # E = x / (1 + x), x = (Delta + E) / alpha: E² + (alpha + Delta - 1) E - Delta = 0
+    """Error of ridge regression on all dL entries; the best penalty is the noise variance."""
+    # E = x / (1 + x), x = (Delta + E) / alpha: E² + (alpha + Delta - 1) E - Delta = 0   (sensing 18)
     alpha = np.asarray(sample_ratio, dtype=float)
     half = (alpha + noise - 1) / 2
     root = np.sqrt(half**2 + noise)
-    # of two equal forms the one that subtracts nothing
+    # choose the form without cancellation
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(half > 0, noise / (half + root), root - half)
 
 
 @lru_cache(maxsize=256)
 def thresholds(signal: RectangularSignal) -> Metrics:
-    """Samples from which labels without noise are enough, for any method and for the nuclear norm."""
+    """Recovery thresholds without noise: Bayes-optimal, and of the least nuclear norm."""
     shape = {"aspect": signal.aspect, "rank_ratio": signal.rank_ratio}
     return {
         "recovery_ratio": recovery_ratio(**shape),
-        "nuclear_norm_ratio": nuclear_norm_ratio(**shape),
+        "nuclear_norm_ratio": nuclear_norm_ratio(**shape),  # (sensing 17)
     }
 
 
 def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metrics]:
-    """Predictions at sample ratios, all at once."""
+    """Predictions at an array of sample ratios."""
     alpha = np.asarray(coordinates, dtype=float)
     signal = parameters.signal
-    # At 1 % more and fewer samples, and more and less noise: how steep the curve is
+    # log slopes from 1 % more and fewer samples, and 1 % more and less noise
     near = alpha * np.array([[1.0], [0.99], [1.01]])
+    # t = (Delta + E) / alpha, E = mmse(t)   (sensing 15)
     error, *sides = signal_evolution(signal, parameters.channel, near).error
     steep = _slope(sides[::-1])
     noises = [parameters.noise * factor for factor in (1.01, 0.99)]
     channels = [parameters.model_copy(update={"noise": noise}).channel for noise in noises]
+    # dlogE / dlogP = 1 - dlogE / dlogDelta   (sensing 19)
     response = 1 - _slope([signal_evolution(signal, each, alpha).error for each in channels])
     ridge = ridge_error(alpha, parameters.noise)
     ridge_response = 1 - _slope([ridge_error(alpha, noise) for noise in noises])
@@ -74,43 +76,43 @@ def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metri
 
 
 def _slope(sides: list[np.ndarray]) -> np.ndarray:
-    """Logarithmic slope of an error between 1 % above and below; 0 where it vanishes."""
+    """Logarithmic slope from errors 1 % above and below a place; 0 where an error is 0."""
     more, less = (np.asarray(side) for side in sides)
     known = (more > 0) & (less > 0)
     return np.where(known, np.log(np.where(known, more / np.where(known, less, 1), 1)) / 0.02, 0.0)
 
 
 def predict(parameters: BilinearParameters) -> Metrics:
-    """State evolution at the sides, rank and number of samples that are drawn."""
+    """State evolution at the integer shape, rank and number of samples."""
     d, L = parameters.shape
-    found = curve(parameters, np.array([parameters.samples / (d * L)]))[0]
-    reason = unsettled(parameters, found)
+    metrics = curve(parameters, np.array([parameters.samples / (d * L)]))[0]
+    reason = unsettled(parameters, metrics)
     if reason:
         own = ("matrix_error", "test_error", "noisy_test_error", "steepness", "power_response")
-        found |= dict.fromkeys(own) | {NO_PREDICTION: reason}
-    return found
+        metrics |= dict.fromkeys(own) | {NO_PREDICTION: reason}
+    return metrics
 
 
-def unsettled(parameters: BilinearParameters, found: Metrics) -> str:
-    """Why a finite size is far from the limit, or nothing."""
+def unsettled(parameters: BilinearParameters, metrics: Metrics) -> str:
+    """Reason why the limit does not predict this size; empty if there is none."""
     d, L = parameters.shape
     alpha = parameters.samples / (d * L)
-    # What a drawn matrix asks for differs by as much as its squared norm does, (2 / (r d))^(1/2).
+    # The threshold of a drawn matrix scatters like its squared norm, by (2 / (r d))^(1/2).
     width = min(0.5, (2 / (parameters.rank * d)) ** 0.5)
     sides = alpha * np.array([1 - width, 1 + width])
     above, below = signal_evolution(parameters.signal, parameters.channel, sides).error
     if above + 1e-3 <= STEEPEST * (below + 1e-3):
         return ""
     return (
-        f"near recovery, at {parameters.samples} samples, the error falls from {above:.2g} to "
-        f"{below:.2g} within the {100 * width:.0f} % by which a matrix of rank {parameters.rank} and "
-        f"{d} rows differs from the limit. Raise dimension or noise, or move sample_ratio away from "
-        f"{found['recovery_ratio']:.3g}."
+        f"sample_ratio is too near recovery: the predicted error falls from {above:.2g} to {below:.2g} if "
+        f"sample_ratio changes by {100 * width:.0f} %, the scatter of matrices with rank "
+        f"{parameters.rank} and {d} rows. Raise dimension or noise, or move sample_ratio away from "
+        f"{metrics['recovery_ratio']:.3g}."
     )
 
 
 def chance(parameters: BilinearParameters, prediction: Metrics) -> Metrics:
-    """Metrics of an estimate that is 0."""
+    """Metrics of the estimate 0."""
     return {
         "matrix_error": 1.0,
         "test_error": 1.0,

@@ -1,8 +1,8 @@
-"""Regression on sequences of tokens: weights that are a product of two matrices, and what that is worth.
+"""Regression on token sequences whose weight matrix is a product of two factors.
 
-A label is the sum of a sequence of tokens weighed by a matrix of extensive rank, plus noise. Bayes
-message passing with a denoiser of singular values reaches the best error that is possible; without noise
-it finds the matrix from as many samples as it has degrees of freedom, fewer than the nuclear norm needs.
+A label is the scalar product of a token sequence with a weight matrix of extensive rank, plus noise.
+Bayes message passing with a singular-value denoiser reaches the Bayes-optimal error. Without noise it
+recovers the matrix above the number of free parameters, below the threshold of the nuclear norm.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from solvable.models.sensing.bilinear.parameters import BilinearParameters
 
 PRESETS = {
     "quick": Preset(
-        "Two ranks of a square matrix of 40 rows, with noise and without; under a minute.",
+        "Square matrices with 40 rows, two ranks, with and without noise; under a minute.",
         {
             "dimension": (40,),
             "rank_ratio": (0.2, 1.0),
@@ -23,7 +23,7 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Two ranks of a square matrix of 100 rows, with noise and without; two minutes.",
+        "Square matrices with 100 rows, two ranks, with and without noise; two minutes.",
         {
             "dimension": (100,),
             "rank_ratio": (0.2, 1.0),
@@ -36,7 +36,7 @@ PRESETS = {
 
 system = System(
     name="bilinear-sequence",
-    title="Regression on token sequences, where the weights are a product of two matrices",
+    title="Regression on token sequences with a weight matrix of two factors",
     version="1",
     parameters=BilinearParameters,
     measure="measure:measure",

@@ -1,1 +1,1 @@
-"""Matrix sensing: symmetric matrices of high rank from noisy measurements."""
+"""Matrix sensing: estimation of symmetric matrices of high rank from noisy measurements."""

@@ -1,4 +1,4 @@
-"""Figures of matrix sensing: theory as lines, measurement as points."""
+"""Figures of matrix sensing: lines are theory, points are measurements."""
 
 from __future__ import annotations
 
@@ -8,55 +8,55 @@ from solvable.frame.traces import Trace
 MARKERS = {"recovery_ratio": "recovery without noise"}
 
 CAPTION = (
-    "Error of the estimated matrix against measurements per squared dimension. The vertical line is "
-    "where the estimator finds the signal exactly when nothing is added to its labels. "
+    "Error of the estimated matrix against measurements per squared dimension. Vertical line: sample "
+    "ratio above which the estimator recovers the signal from labels without noise. "
 )
 
 PANELS = (
     Panel(
         "error",
-        "What measurements tell of a matrix",
+        "Error of Bayes message passing",
         "error per dimension E",
         [
             Trace("matrix_error", "message passing"),
-            Trace("finite_size_matrix_error", "at this dimension", measured=False, dashed=True),
+            Trace("finite_size_matrix_error", "first order in 1/d", measured=False, dashed=True),
         ],
-        CAPTION + "Dashed: with what a finite dimension adds, in first order.",
+        CAPTION + "Dashed: limit plus the first order in 1/d.",
         markers=MARKERS,
         when=lambda curve: curve.setting.estimator == "bayes",
     ),
     Panel(
         "error-of-nuclear-norm",
-        "What the nuclear norm makes of measurements",
+        "Error of the nuclear norm",
         "error per dimension E",
         [
             Trace("matrix_error", "nuclear norm"),
             Trace("bayes_matrix_error", "Bayes-optimal", measured=False, dashed=True),
         ],
-        CAPTION + "Dashed: the best that any estimator can do in the limit.",
+        CAPTION + "Dashed: Bayes-optimal error in the limit.",
         markers=MARKERS,
         when=lambda curve: curve.setting.estimator == "nuclear-norm",
     ),
     Panel(
         "spectrum",
         "Eigenvalues of the estimate",
-        "mean eigenvalue of a group",
+        "mean eigenvalue of each group",
         [Trace("eigenvalues", "group")],
-        "Eigenvalues of the estimate in eight groups of equally many, from the largest.",
+        "Mean eigenvalues of the estimate in eight groups of equal size, from the largest.",
     ),
     Panel(
         "train-error",
         "Training error",
         "mean squared residual",
         [Trace("train_error", "training error")],
-        "What the estimate leaves of the labels that it was made from.",
+        "Mean squared residual of the estimate on its training labels.",
     ),
     Panel(
         "rank",
         "Rank of the estimate",
         "rank over d",
         [Trace("rank_fraction", "nuclear norm")],
-        "Share of the eigenvalues that the nuclear norm keeps.",
+        "Fraction of eigenvalues of the nuclear-norm estimate that are not 0.",
         when=lambda curve: curve.setting.estimator == "nuclear-norm",
         y_range=(0, 1.02),
     ),

@@ -1,4 +1,4 @@
-"""One replicate of matrix sensing: draw a signal, measure it, estimate it by message passing."""
+"""One replicate of matrix sensing: draw a signal and measurements, estimate, score."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from solvable.operators.sensors import GoeSensors, TokenSensors, goe_sensors
 METRICS = (
     "matrix_error", "test_error", "train_error", "rank_fraction", "eigenvalues", "converged",
 )  # fmt: skip
-"""Metrics of a replicate; None where message passing did not settle."""
+"""Metrics of a replicate; all but `converged` are None if message passing does not converge."""
 
 
 def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -> np.ndarray:
-    """Symmetric matrix of the given spectrum."""
+    """Draw a symmetric matrix with the chosen spectrum."""
     d = parameters.dimension
     if parameters.signal == "power-law":
-        # Haar vectors: of Gaussian sensors no direction is special, but for rank one a basis could be
+        # Uniform (Haar) eigenvectors: rank-one sensors are not invariant in a fixed basis
         basis, triangle = np.linalg.qr(rng.standard_normal((d, d)))
         basis *= np.sign(np.diag(triangle))
         return np.asarray((basis * power_law_strengths(d, parameters.exponent)) @ basis.T)
@@ -40,12 +40,12 @@ def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -
 def draw_teacher(
     parameters: MatrixSensingParameters, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Signal of one replicate, the first thing that is drawn."""
+    """Return the signal of one replicate."""
     return {"signal": draw_signal(parameters, rng)}
 
 
 def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Draw and score one replicate."""
     signal = draw_signal(parameters, rng)
     sensors = draw_sensors(parameters, rng)
     y = parameters.channel.sample(sensors.forward(signal), rng)
@@ -63,7 +63,7 @@ def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Me
 def draw_sensors(
     parameters: MatrixSensingParameters, rng: np.random.Generator
 ) -> TokenSensors | GoeSensors:
-    """Sensors of one replicate."""
+    """Draw the sensors of one replicate."""
     n, d = parameters.samples, parameters.dimension
     if parameters.sensors == "goe":
         return goe_sensors(n, d, rng)
@@ -74,7 +74,7 @@ def draw_sensors(
 def estimate(
     parameters: MatrixSensingParameters, sensors: TokenSensors | GoeSensors, y: np.ndarray
 ) -> MessagePassingResult:
-    """Fixed point of message passing, which for the nuclear norm is the minimiser."""
+    """Run message passing; for the nuclear norm its fixed point is the minimiser."""
     law, d, n = law_of(parameters), parameters.dimension, parameters.samples
     silent = np.zeros((n, 1))
     variance = np.array([[law.variance]])
@@ -89,13 +89,13 @@ def estimate(
 
 
 def shrinking(law: NuclearNormSignal) -> Denoiser:
-    """Soft threshold of the best cut, with the variance that its divergence stands for."""
+    """Soft threshold at the best cut; the variance follows from its divergence."""
 
     def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         noise = float(np.clip(1 / max(A[0, 0], 1e-300), 1e-9, 1e9))
         values, vectors = np.linalg.eigh(b * noise)
         shrunk = soft(values, law.best(_rounded(noise)).cut)
-        # V = t df: the Onsager term of a separable function of eigenvalues
+        # V = t D, the Onsager term of a function of eigenvalues   (sensing 10)
         variance = noise * divergence_of(values, shrunk)
         return (vectors * shrunk) @ vectors.T, np.array([[variance]])
 
@@ -103,7 +103,7 @@ def shrinking(law: NuclearNormSignal) -> Denoiser:
 
 
 def _rounded(noise: float) -> float:
-    """Noise on a grid of 1 %, on which the best threshold hardly changes and is looked up."""
+    """Round the noise to 1 %, so that few thresholds are computed."""
     return float(np.exp(np.round(np.log(noise), 2)))
 
 
@@ -114,15 +114,15 @@ def score(
     y: np.ndarray,
     found: np.ndarray,
 ) -> Metrics:
-    """Errors, rank and eigenvalues of an estimate."""
+    """Compute errors, rank and eigenvalues of an estimate."""
     d = parameters.dimension
     error = float(np.sum((found - signal) ** 2)) / d
     values = np.linalg.eigvalsh(found)[::-1]
-    # A damped fixed point leaves 2e-3 of the steps before it.
+    # Below 5e-3 of the largest eigenvalue: residue of damping, counted as 0.
     top = max(float(np.abs(values).max()), 1e-300)
     return {
         "matrix_error": error,
-        # E over x of (Tr Phi (S* - S))² = 2 |S* - S|² / d, for either kind of sensors
+        # E[(Tr Phi (S* - S))²] = 2 |S* - S|² / d for both kinds of sensors
         "test_error": 2 * error,
         "train_error": float(np.mean((y - sensors.forward(found)) ** 2)),
         "rank_fraction": float(np.mean(np.abs(values) > 5e-3 * top))

@@ -15,25 +15,25 @@ from solvable.spectra.product_measure import marchenko_pastur
 
 
 class MatrixSensingParameters(Parameters):
-    """Parameters of a symmetric matrix and its measurements."""
+    """Parameters of matrix sensing."""
 
     dimension: int = Field(100, ge=4, le=100_000)
-    """Rows d of the symmetric matrix; beyond 600 for `solvable theory` alone."""
+    """Number d of rows of the symmetric matrix; above 600 only `solvable theory` is allowed."""
     sample_ratio: float = Field(0.3, gt=0, le=1e6)
-    """Measurements per squared dimension, n/d^2."""
+    """Measurements per squared dimension, n/d²."""
     noise: float = Field(0.25, ge=0, le=1e6)
-    """Variance Delta of the noise of a measurement, whose signal has variance 2 Tr S² / d."""
+    """Variance Delta of the noise of a measurement; its noiseless value has variance 2 Tr S² / d."""
     rank_ratio: float = Field(0.5, gt=0, le=1e4)
-    """Rank of the factor W over d, of a signal W W^T / sqrt(rank d); may exceed 1."""
+    """Columns r of W over d, for the signal W W^T / sqrt(r d); may exceed 1."""
     sensors: Literal["goe", "rank-one"] = "rank-one"
-    """Measurements by x x^T - I of Gaussian x, or by independent Gaussian matrices (the control)."""
+    """Measurement matrices: x x^T - I with Gaussian x, or independent GOE matrices."""
     signal: Literal["wishart", "power-law"] = "wishart"
-    """Spectrum of the signal: that of W W^T, or eigenvalues sqrt(d) i^-exponent."""
+    """Spectrum of the signal: Wishart (W W^T), or eigenvalues sqrt(d) i^-exponent."""
     exponent: float = Field(1.0, gt=0.5, le=10)
-    """Exponent of a power-law signal, not scaled: its second moment is the sum of i^(-2 exponent)."""
+    """Exponent of a power-law signal; its second moment is the sum of i^(-2 exponent)."""
     estimator: Literal["bayes", "nuclear-norm"] = "bayes"
-    """Bayes message passing that knows the spectrum, or least squares with the best penalty of the
-    nuclear norm, which knows nothing; without noise the least nuclear norm that fits."""
+    """Bayes message passing with known spectrum, or least squares with the best nuclear-norm penalty
+    (without noise: the least nuclear norm that fits)."""
 
     samples = Size("sample_ratio", "dimension", "dimension", least=1, name="measurements")
     rank = Size("rank_ratio", "dimension", floor=1)
@@ -41,26 +41,26 @@ class MatrixSensingParameters(Parameters):
         Limit(lambda p: p.dimension, 600, "dimension is {dimension}", "dimension"),
         Limit(
             lambda p: p.samples * p.dimension * ((p.dimension + 1) / 2 if p.sensors == "goe" else 1),
-            5e8, "the sensors hold {cost:.2g} numbers",
+            5e8, "the sensors have {cost:.2g} entries",
             "sample_ratio or dimension (or take sensors=rank-one)",
         ),
     )  # fmt: skip
 
     @property
     def ratio(self) -> float:
-        """Measurements per squared dimension, of a whole number of them."""
+        """Measurements per squared dimension, for an integer number of measurements."""
         return self.samples / self.dimension**2
 
     @property
     def spectrum(self) -> Measure:
-        """Law of the signal's eigenvalues."""
+        """Law of the eigenvalues of the signal."""
         if self.signal == "power-law":
             return _power_law(self.dimension, self.exponent)
         return marchenko_pastur(self.rank / self.dimension)
 
     @property
     def channel(self) -> GaussianIndices:
-        """Channel of a measurement."""
+        """Gaussian channel of one measurement."""
         return GaussianIndices(np.array([2.0]), np.array([self.noise]))
 
 
@@ -71,7 +71,7 @@ def power_law_strengths(dimension: int, exponent: float) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _power_law(dimension: int, exponent: float) -> Measure:
-    """Law of the eigenvalues of a power law, the smaller ones of many binned."""
+    """Law of the power-law eigenvalues; above 600 the small ones are binned."""
     strengths = power_law_strengths(dimension, exponent)
     if dimension <= 600:
         return discrete(strengths)

@@ -1,4 +1,4 @@
-"""Prediction of matrix sensing: state evolution at the drawn rank, and the thresholds of recovery."""
+"""Predictions of matrix sensing: state evolution, first order in 1/d, recovery thresholds."""
 
 from __future__ import annotations
 
@@ -24,35 +24,36 @@ from solvable.spectra.thresholds import perfect_recovery_threshold
 
 
 def predict(parameters: MatrixSensingParameters) -> Metrics:
-    """Errors, typical eigenvalues and thresholds."""
-    found = curve(parameters, np.array([parameters.ratio]))[0]
-    lost = parameters.estimator == "bayes" and found["finite_size_matrix_error"] is None
-    return found | ({NO_PREDICTION: TOO_SMALL} if lost else {})
+    """Predict the metrics of one setting."""
+    metrics = curve(parameters, np.array([parameters.ratio]))[0]
+    lost = parameters.estimator == "bayes" and metrics["finite_size_matrix_error"] is None
+    return metrics | ({NO_PREDICTION: TOO_SMALL} if lost else {})
 
 
 TOO_SMALL = (
-    "no finite_size_matrix_error, as what this dimension adds to the limit in first order of 1/d is more "
-    "than a third of it. Raise dimension or sample_ratio, or take sensors=goe."
+    "finite_size_matrix_error is not predicted: the first order in 1/d is more than 35 % of the limit. "
+    "Raise dimension or sample_ratio, or set sensors=goe."
 )
 
 
-@lru_cache(maxsize=256)  # claims ask for it once a cell
+@lru_cache(maxsize=256)  # claims call this once per cell
 def at_dimension(parameters: MatrixSensingParameters, ratio: float) -> float | None:
-    """Error with its first order in 1/d; None where that is large, and for the nuclear norm."""
+    """Error with its first order in 1/d; None if that is large, and for the nuclear norm."""
     law = law_of(parameters)
     if not isinstance(law, SymmetricSignal):
         return None
-    shape = token_shape(1) if parameters.sensors == "rank-one" else None
+    shape = token_shape(1) if parameters.sensors == "rank-one" else None  # (sensing 22)
     return error_at_dimension(law, parameters.channel, ratio, parameters.dimension, shape)
 
 
 def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predictions along a line of sample ratios, all solved at once."""
-    found = signal_evolution(law_of(parameters), parameters.channel, ratios)
-    bayes = found
+    """Predictions at an array of sample ratios."""
+    # q^ = 4 alpha / (Delta + 2 E), E = mmse(1 / q^)   (sensing 3, sensing 4)
+    state = signal_evolution(law_of(parameters), parameters.channel, ratios)
+    bayes = state
     if parameters.estimator != "bayes":
         bayes = signal_evolution(SymmetricSignal(parameters.spectrum), parameters.channel, ratios)
-    finite = _along(parameters, found.error, ratios)
+    finite = _along(parameters, state.error, ratios)
     limits = _limits(parameters.model_copy(update={"sample_ratio": 1.0, "noise": 0.0}))
     return [
         {
@@ -62,7 +63,7 @@ def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metri
             **limits,
         }
         for error, noise, ratio, best, size in zip(
-            found.error, found.noise, ratios, bayes.error, finite, strict=True
+            state.error, state.noise, ratios, bayes.error, finite, strict=True
         )
     ]
 
@@ -70,7 +71,7 @@ def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metri
 def _along(
     parameters: MatrixSensingParameters, errors: np.ndarray, ratios: np.ndarray
 ) -> list[float | None]:
-    """Errors at the dimension along a line: of a long one at twelve places, with its growth between."""
+    """Errors with their first order in 1/d; interpolated from twelve points on long curves."""
     if parameters.estimator != "bayes":
         return [None] * ratios.size
     if ratios.size <= 12:
@@ -89,10 +90,10 @@ def _along(
 def _point(
     parameters: MatrixSensingParameters, error: float, noise: float, ratio: float
 ) -> Metrics:
-    """Metrics that follow from the error and the effective noise at one point."""
+    """Compute metrics at one point from the error and the effective noise."""
     delta, recovered = parameters.noise, noise == 0
     freedom, kept = _freedom(parameters, error, noise)
-    # y - A(S) = (y - omega) (1 - df / n): over V / (Delta + 2 V) for a Bayesian, whose V is E
+    # train error = (Delta + 2 E) (1 - D / (2 alpha))²   (sensing 8)
     left = 1 - freedom / (2 * ratio) if not recovered else 0.0
     return {
         "matrix_error": error,
@@ -107,11 +108,11 @@ def _point(
 def _freedom(
     parameters: MatrixSensingParameters, error: float, noise: float
 ) -> tuple[float, float | None]:
-    """Degrees of freedom over d² / 2, and the share of eigenvalues that are not 0."""
+    """Degrees of freedom over d² / 2, and the fraction of nonzero eigenvalues (sensing 11)."""
     if noise == 0:
         if parameters.estimator == "bayes":
             return 0.0, None
-        # Of a power law the eigenvalues that count as kept depend on what counts as zero.
+        # For a power law the rank would depend on the cut-off below which an eigenvalue counts as 0.
         whole = parameters.signal == "power-law"
         return 0.0, None if whole else min(1.0, parameters.rank / parameters.dimension)
     law = law_of(parameters)
@@ -122,7 +123,7 @@ def _freedom(
 
 
 def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[float | None] | None:
-    """Means of eigenvalues of the estimate over groups of equally many."""
+    """Mean eigenvalues of the estimate in groups of equal size (sensing 9)."""
     if parameters.dimension < 4 * GROUPS:
         return None
     signal = law_of(parameters)
@@ -140,13 +141,13 @@ def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[floa
 
 @lru_cache(maxsize=256)
 def _limits(parameters: MatrixSensingParameters) -> Metrics:
-    """Sample ratios from which a signal is found exactly when nothing is added to labels."""
+    """Sample ratios above which the signal is recovered exactly without noise."""
     rank = parameters.rank / parameters.dimension
     if parameters.signal == "power-law" or rank >= 1:
-        # as many measurements as entries; a Bayesian knows the spectrum, of d numbers in d² / 2
+        # as many measurements as free entries: the known spectrum fixes only d of d² / 2 numbers
         return {"recovery_ratio": 0.5, "bayes_recovery_ratio": 0.5}
-    best = rank - rank**2 / 2
-    norm = perfect_recovery_threshold(rank, sides=2)
+    best = rank - rank**2 / 2  # (sensing 5)
+    norm = perfect_recovery_threshold(rank, sides=2)  # (sensing 12)
     return {
         "recovery_ratio": best if parameters.estimator == "bayes" else norm,
         "bayes_recovery_ratio": best,
@@ -154,7 +155,7 @@ def _limits(parameters: MatrixSensingParameters) -> Metrics:
 
 
 def chance(parameters: MatrixSensingParameters, prediction: Metrics) -> Metrics:
-    """Metrics of what is known without a measurement: the mean of the spectrum, or nothing."""
+    """Metrics of the estimate without measurements: the prior mean, or 0 for the nuclear norm."""
     law = law_of(parameters)
     error = law.variance
     mean = law.mean if isinstance(law, SymmetricSignal) else 0.0

@@ -1,7 +1,7 @@
-"""Matrix sensing: a symmetric matrix of high rank from noisy linear measurements.
+"""Matrix sensing: estimation of a symmetric matrix of high rank from noisy linear measurements.
 
-Bayes message passing, whose denoiser keeps eigenvectors and moves eigenvalues, against the nuclear norm;
-measurements of rank one against Gaussian ones; the ratio from which either is exact without noise.
+The system compares Bayes message passing (a denoiser of eigenvalues) with the nuclear norm, rank-one with
+Gaussian measurements, and predicts the sample ratios above which each estimator is exact without noise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 
 PRESETS = {
     "quick": Preset(
-        "Both estimators of a noisy matrix of 100 rows; under a minute.",
+        "Both estimators, noisy measurements, 100 rows; under a minute.",
         {
             "dimension": (100,),
             "estimator": ("bayes", "nuclear-norm"),
@@ -21,7 +21,7 @@ PRESETS = {
         replicates=6,
     ),
     "paper": Preset(
-        "Measurements of rank one in 200 dimensions, without noise and with; ten minutes.",
+        "Rank-one measurements in 200 dimensions, with and without noise; ten minutes.",
         {
             "dimension": (200,),
             "noise": (0.0, 0.25),
@@ -30,7 +30,7 @@ PRESETS = {
         replicates=4,
     ),
     "recovery": Preset(
-        "A matrix of low rank without noise, on both sides of recovery; a minute.",
+        "Low rank without noise, below and above the recovery threshold; a minute.",
         {
             "dimension": (60,),
             "noise": (0.0,),
@@ -42,7 +42,7 @@ PRESETS = {
         replicates=6,
     ),
     "spectra": Preset(
-        "Eigenvalues that fall as a power law, by either kind of measurement; two minutes.",
+        "Power-law spectrum, rank-one and Gaussian measurements; two minutes.",
         {
             "dimension": (100,),
             "signal": ("power-law",),
@@ -57,7 +57,7 @@ PRESETS = {
 
 system = System(
     name="matrix-sensing",
-    title="A matrix of high rank from linear measurements, and the least that any estimator needs",
+    title="Estimation of a matrix of high rank from linear measurements",
     version="1",
     parameters=MatrixSensingParameters,
     measure="measure:measure",
@@ -67,8 +67,8 @@ system = System(
     teacher="measure:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "measurements per squared dimension n/d^2",
-        told="n/d^2 = {ratio:.3g}, d = {dimension}",
+        "measurements per squared dimension n/d²",
+        told="n/d² = {ratio:.3g}, d = {dimension}",
         words={
             "noise": "noise {:g}", "rank_ratio": "rank {:g} d", "sensors": "{} measurements",
             "signal": "{} signal", "estimator": "{}",

@@ -1,4 +1,4 @@
-"""The nuclear norm at its best penalty, as a denoiser that state evolution can use."""
+"""The nuclear norm at its best penalty as a denoiser of eigenvalues."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
 
 GROUPS = 8
-"""Groups of equally many eigenvalues, from the largest, whose means are reported."""
+"""Number of groups of eigenvalues whose means are reported."""
 
 
 class BestThreshold(NamedTuple):
-    """Soft threshold of least error at a noise, that error, and the share of eigenvalues it keeps."""
+    """Best soft threshold at a noise: cut, error, kept fraction (sensing 11), divergence."""
 
     cut: float
     error: float
@@ -30,16 +30,16 @@ class BestThreshold(NamedTuple):
 
 @dataclass(frozen=True)
 class NuclearNormSignal:
-    """Symmetric matrices as the nuclear norm estimates them: eigenvalues soft thresholded."""
+    """Symmetric signal whose eigenvalues are estimated by soft thresholding."""
 
-    spectrum: Measure  # law of the eigenvalues, which the estimator does not know
+    spectrum: Measure  # law of the eigenvalues; the estimator does not use it
     _known: dict[float, BestThreshold] = field(default_factory=dict, compare=False, repr=False)
 
     multiplicity = 2
 
     @property
     def second_moment(self) -> float:
-        """Q."""
+        """Second moment Q of the eigenvalues."""
         return float(self.spectrum.node_weights @ self.spectrum.nodes**2)
 
     @property
@@ -48,12 +48,12 @@ class NuclearNormSignal:
         return self.second_moment
 
     def mmse(self, noise: np.ndarray) -> np.ndarray:
-        """Least error of a soft threshold at these variances."""
+        """Error of the best soft threshold at these noise variances."""
         t = np.asarray(noise, dtype=np.float64)
         return np.array([self.best(value).error for value in t.ravel()]).reshape(t.shape)
 
     def best(self, variance: float) -> BestThreshold:
-        """Threshold of least error at a variance."""
+        """Best soft threshold at a noise variance."""
         if variance not in self._known:
             if len(self._known) > 4_096:
                 self._known.clear()
@@ -62,15 +62,16 @@ class NuclearNormSignal:
 
     def _search(self, variance: float) -> BestThreshold:
         # E(t) = mmse(t) + min_b int mu_t (f_b - xi)², f_b(x) = sign(x) (|x| - b)_+, xi = 2 u - x
+        # (sensing 10)
         law = SpectralLaw(self.spectrum, noise=float(np.sqrt(variance)))
-        # The noise reaches +-2 sqrt(t): no cut far beyond it is best.
+        # The noise spectrum ends at 2 sqrt(t), so larger cuts are not best.
         grid = np.linspace(0.0, 3.0, 10) * law.noise
         slopes, errors, _ = _cut_errors(law, grid)
         k = int(np.argmin(errors))
         cut = float(grid[k])
         left, right = (k, k + 1) if slopes[k] < 0 else (k - 1, k)
         if left >= 0 and right < grid.size and slopes[left] < 0 < slopes[right]:
-            # The error is quadratic in what is left of the cut: 1e-3 of it is 1e-6 of the error.
+            # The error is quadratic at its minimum: 1e-3 of the cut is 1e-6 of the error.
             inner = np.linspace(grid[left], grid[right], 8)[1:-1]
             places = np.concatenate([grid[left : left + 1], inner, grid[right : right + 1]])
             along = np.concatenate(
@@ -82,19 +83,19 @@ class NuclearNormSignal:
         return BestThreshold(cut, error, float(kept[0]), _divergence(law, cut))
 
     def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
-        """Eigenvalues soft thresholded."""
+        """Soft-threshold the eigenvalues of the observed matrix."""
         values, vectors = np.linalg.eigh(observed)
         return np.asarray((vectors * soft(values, self.best(noise).cut)) @ vectors.T)
 
 
 def soft(values: np.ndarray, cut: float) -> np.ndarray:
-    """Values moved towards 0 by the cut, or to it."""
+    """Soft threshold sign(x) (abs(x) - cut)_+."""
     return np.asarray(np.sign(values) * np.maximum(np.abs(values) - cut, 0.0))
 
 
 def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Half of the error's derivative in b, the error beyond Bayes, and the mass beyond the cuts."""
-    # int (f_b - xi)², which is xi² between the cuts: no difference of large numbers at little noise
+    """Half the derivative of the error in b, the excess over the Bayes error, the mass beyond b."""
+    # int (f_b - xi)², with f_b = 0 between the cuts; this form avoids cancellation at small noise
     slope, mass = np.zeros(cuts.size), np.zeros(cuts.size)
     xi = 2 * law.u - law.x
     error = np.full(cuts.size, float(law.weights @ xi**2))
@@ -106,7 +107,7 @@ def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndar
             for part in _parts(rise, sign * (2 * points.u - points.x))
         ]
         if sign < 0:
-            # What lies below -b is everything less what lies above it.
+            # integral below -b = total integral minus integral above -b
             every = _parts(-law.x[:, None] - cuts, -xi[:, None])
             above = [law.weights @ full - part for full, part in zip(every, above, strict=True)]
         slope, error, mass = slope + above[0], error + above[1], mass + above[2]
@@ -114,14 +115,14 @@ def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _parts(rise: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Contribution of a kept eigenvalue to slope, error and mass."""
+    """Contribution of an eigenvalue beyond the cut to slope, error and mass."""
     shifted = rise - best
     return -shifted, shifted**2 - best**2, np.ones_like(shifted)
 
 
 def _divergence(law: SpectralLaw, cut: float) -> float:
-    """Divergence of the soft threshold over the degrees of freedom d² / 2."""
-    # (2 / d²) sum_{i<j} (f_i - f_j) / (l_i - l_j) = 2 int mu f h
+    """Divergence D of the soft threshold in units of d² / 2."""
+    # D = (2 / d²) sum_{i<j} (f_i - f_j) / (l_i - l_j) = 2 int mu f h   (sensing 10)
     total = 0.0
     for sign in (1.0, -1.0):
         _, points, weights = tail_rule(law, np.array([sign * cut]))
@@ -134,12 +135,12 @@ def _divergence(law: SpectralLaw, cut: float) -> float:
 
 
 def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
-    """Divergence of a function of eigenvalues over symmetric matrices, over d² / 2."""
+    """Divergence of a function of the eigenvalues of a symmetric matrix, in units of d² / 2."""
     gaps = values[:, None] - values
     np.fill_diagonal(gaps, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = (shrunk[:, None] - shrunk) / gaps
-    # f'(l_i) = 1 where it is kept; equal eigenvalues count with the slope there
+    # f'(l_i) is 1 for kept eigenvalues and 0 otherwise; used for equal eigenvalues too
     kept = (shrunk != 0).astype(float)
     slopes = np.where(np.isfinite(slopes), slopes, kept[:, None])
     np.fill_diagonal(slopes, 2 * kept)
@@ -148,13 +149,13 @@ def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
 
 @lru_cache(maxsize=64)
 def law_of(parameters: MatrixSensingParameters) -> SymmetricSignal | NuclearNormSignal:
-    """The signal as the estimator sees it."""
+    """Signal law of the chosen estimator."""
     kind = SymmetricSignal if parameters.estimator == "bayes" else NuclearNormSignal
     return kind(parameters.spectrum)
 
 
 def group_means(values: np.ndarray, groups: int) -> list[float | None]:
-    """Means over groups of equally many of the values, as they come."""
+    """Means of consecutive groups of equal size."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     places = np.linspace(0, values.size, groups + 1)
     sums = np.interp(places, np.arange(values.size + 1), total)
