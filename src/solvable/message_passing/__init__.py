@@ -1,4 +1,4 @@
-"""Channels, state evolution and message passing over Gaussian latent coordinates."""
+"""Channels, state evolution and approximate message passing for Gaussian latent variables."""
 
 from solvable.lazy import attach
 

@@ -1,8 +1,8 @@
-r"""Channels whose labels are attention: row-wise softmax or hardmax of the indices of T tokens; signs.
+r"""Channels of attention: row-wise softmax or hardmax of the indices of T tokens; sign of an index.
 
-Indices :math:`h_{ab}`, :math:`a\le b`, of variance :math:`v_{ab}Q` pass noise of variance
-:math:`v_{ab}\Delta/2` before they are seen. Given the cavity, what is noisy has variance
-:math:`v_{ab}(E+\Delta/2)`, and its messages are those of the indices themselves.
+The indices :math:`h_{ab}`, :math:`a\le b`, have variance :math:`v_{ab}Q`; noise of variance
+:math:`v_{ab}\Delta/2` is added before the activation. Given the cavity mean, the noisy indices have
+variance :math:`v_{ab}(E+\Delta/2)`, and their messages equal those of the indices.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ TABLES = {
     3: np.array([3.03526587, -0.16572675, -0.04732406, 0.00482355]),
 }
 # fmt: on
-"""Chebyshev coefficients in 2 sqrt(s) - 1 of (E + Delta / 2) sum v E[g²] / sqrt(s) of a hardmax of T
-tokens, s = (E + Delta / 2) / (Q + Delta / 2), by the functions at the end of the module `hardmax`."""
+"""Chebyshev coefficients in 2 sqrt(s) - 1 of (E + Delta / 2) sum v E[g²] / sqrt(s) for the hardmax of T
+tokens, s = (E + Delta / 2) / (Q + Delta / 2), computed with the functions of the module `hardmax`."""
 
 
 @dataclass(frozen=True)
 class _Attention:
-    """What channels of the indices of T tokens have in common."""
+    """Base of the channels of the indices of T tokens."""
 
     tokens: int
     noise: float
@@ -41,56 +41,56 @@ class _Attention:
             raise InvalidParameter(f"noise is {self.noise}; allowed: a variance of at least 0.")
         if self.tokens < 2:
             raise InvalidParameter(
-                f"tokens is {self.tokens}: the attention of one token to itself is 1 whatever the "
-                "weights, so that labels carry no information. Allowed: at least 2 tokens."
+                f"tokens is {self.tokens}: the attention of one token to itself is always 1, so labels "
+                "carry no information; allowed: at least 2 tokens."
             )
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """V of the T (T + 1) / 2 indices."""
+        """Variance factors v of the T (T + 1) / 2 indices."""
         return index_variances(self.tokens)
 
     def matrix(self, indices: np.ndarray) -> np.ndarray:
-        """Indices (n, K) as symmetric matrices (n, T, T)."""
+        """Arrange indices (n, K) as symmetric matrices (n, T, T)."""
         first, second = index_pairs(self.tokens)
-        found = np.empty((len(indices), self.tokens, self.tokens))
-        found[:, first, second] = found[:, second, first] = indices
-        return found
+        matrices = np.empty((len(indices), self.tokens, self.tokens))
+        matrices[:, first, second] = matrices[:, second, first] = indices
+        return matrices
 
     def noisy(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Indices with their noise."""
+        """Add noise to the indices."""
         spread = np.sqrt(self.variances * self.noise / 2)
         return indices + spread * rng.standard_normal(indices.shape)
 
 
 @dataclass(frozen=True)
 class SoftmaxAttention(_Attention):
-    """Labels are the attention matrix softmax(h + xi), row by row: all indices but their common shift."""
+    """Attention matrices softmax(h + xi) of each row; they hide a common shift of the indices."""
 
-    # ``tokens`` is T, at least 2; ``noise`` is Delta: xi has variance Delta on diagonal indices and
-    # half of it off the diagonal.
+    # ``tokens`` is T, at least 2. ``noise`` is Delta, the variance of xi on the diagonal; off the diagonal
+    # the variance is Delta / 2.
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """Sum of v E[g²]."""
+        """Sum of v E[g²]: k / (E + Delta / 2) (attention 1)."""
         seen = len(self.variances) - 1
         with np.errstate(divide="ignore"):
             return seen / (np.asarray(error, dtype=float) + self.noise / 2)
 
     def attention(self, indices: np.ndarray) -> np.ndarray:
-        """Attention matrices (n, T, T) of indices (n, K), without noise."""
+        """Noiseless attention matrices (n, T, T) of indices (n, K)."""
         logits = self.matrix(indices)
         weights = np.exp(logits - logits.max(axis=2, keepdims=True))
         return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
     def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Labels (n, T, T)."""
+        """Draw labels (n, T, T)."""
         return self.attention(self.noisy(indices, rng))
 
     def indices(self, labels: np.ndarray) -> np.ndarray:
-        """Noisy indices (n, K) behind attention matrices, the first one put to 0."""
+        """Noisy indices (n, K) of attention matrices; the common shift makes the first index 0."""
         if not (labels > 0).all():
             raise InvalidData(
-                "an attention weight is 0 or no number; allowed: above 0, as softmax gives."
+                "an attention weight is 0, negative or not a number; allowed: weights above 0."
             )
         # log y_ab - log y_aa = z_ab - z_aa in each row: row 1 gives z_1b, and z_bb = z_1b - that of row b
         logs = np.log(labels)
@@ -100,12 +100,12 @@ class SoftmaxAttention(_Attention):
         return np.asarray(against[:, first, second] + diagonal[:, first])
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """What is seen less its mean, projected on all but the common shift."""
+        """Messages of the observed indices, projected orthogonally to the common shift."""
         seen = self.indices(np.asarray(labels, dtype=np.float64))
 
         def given(omega: np.ndarray, V: np.ndarray) -> Message:
-            # g = C^-1 (r - 1 (1^T C^-1 r) / (1^T C^-1 1)), C = V + v Delta / 2, r = seen - omega:
-            # the shift is projected out in the metric in which the noise is white.
+            # g = C^-1 (r - 1 (1^T C^-1 r) / (1^T C^-1 1)), C = V + v Delta / 2, r = seen - omega
+            # (attention 2): projects out the shift in the metric in which the noise is white
             inverse = np.linalg.inv(V + np.diag(self.variances * self.noise / 2))
             shift = inverse.sum(axis=0)
             inverse = inverse - np.outer(shift, shift) / shift.sum()
@@ -117,10 +117,10 @@ class SoftmaxAttention(_Attention):
 
 @dataclass(frozen=True)
 class HardmaxAttention(_Attention):
-    """Labels give the token, of 2 or 3, that each attends to most: argmax_b (h_ab + xi_ab)."""
+    """Labels argmax_b (h_ab + xi_ab): the token with the largest logit in each row, 2 or 3 tokens."""
 
-    # Two tokens in closed form; three by a fixed Sobol sequence over the largest indices alone,
-    # messages to 3 % of their size and their information to 1 %. Noise as in SoftmaxAttention.
+    # Two tokens use a closed form. Three tokens use a fixed Sobol sequence over the largest indices, with
+    # errors of 3 % in messages and 1 % in the information. Noise as in SoftmaxAttention.
 
     second_moment: float  # Q of the signal
 
@@ -128,44 +128,44 @@ class HardmaxAttention(_Attention):
         super().__post_init__()
         if self.tokens not in TABLES:
             raise InvalidParameter(
-                f"tokens is {self.tokens}; allowed with hardmax: 2 to {max(TABLES)}. Of more "
-                "tokens labels have too many orders to integrate over each."
+                f"tokens is {self.tokens}; allowed with hardmax: 2 to {max(TABLES)}, because labels of "
+                "more tokens have too many outcomes. Use softmax for more tokens."
             )
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """Sum of v E[g²], from its table along E / Q."""
+        """Sum of v E[g²], interpolated in E / Q (attention 4)."""
         unseen = np.asarray(error, dtype=float) + self.noise / 2
         share = np.clip(unseen / (self.second_moment + self.noise / 2), 0.0, 1.0)
         with np.errstate(divide="ignore"):
-            # sqrt(s) times a smooth function of sqrt(s): only labels near a change tell something
+            # sqrt(s) times a smooth function of sqrt(s): only labels near a tie carry information
             root = np.sqrt(share)
             return (
                 root * np.polynomial.chebyshev.chebval(2 * root - 1, TABLES[self.tokens]) / unseen
             )
 
     def choices(self, indices: np.ndarray) -> np.ndarray:
-        """The token that each token attends to most, (n, T), without noise."""
+        """Noiseless labels (n, T): the token with the largest logit in each row."""
         return np.asarray(self.matrix(indices).argmax(axis=2))
 
     def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Labels (n, T)."""
+        """Draw labels (n, T)."""
         return self.choices(self.noisy(indices, rng))
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """Posterior means of indices in a given order."""
+        """Messages of the posterior means of the indices given the labels."""
         orders = Order.groups(np.asarray(labels), self.tokens)
 
         def given(omega: np.ndarray, V: np.ndarray) -> Message:
             spread = np.diag(V) + self.variances * self.noise / 2
-            found = pair_messages if self.tokens == 2 else hardmax_messages
-            return bayes_message(found(orders, omega, spread))
+            messages_of = pair_messages if self.tokens == 2 else hardmax_messages
+            return bayes_message(messages_of(orders, omega, spread))
 
         return given
 
 
 @dataclass(frozen=True)
 class SignOfIndex:
-    """Labels are the sign of one noisy index, y = sign(h + xi)."""
+    """Labels y = sign(h + xi) of one noisy index."""
 
     noise: float  # variance of xi
     second_moment: float  # Q of the signal; the index has variance 2 Q
@@ -176,23 +176,23 @@ class SignOfIndex:
 
     @property
     def variances(self) -> np.ndarray:
-        """2."""
+        """Variance factor 2 of the index."""
         return np.array([2.0])
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """2 E[g²]."""
+        """Compute 2 E[g²]."""
         unseen = np.asarray(error, dtype=float) + self.noise / 2
         share = np.clip(unseen / (self.second_moment + self.noise / 2), 0.0, 1.0)
         with np.errstate(divide="ignore"):
             return np.asarray(_sign_information(share) / unseen)
 
     def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Labels (n, 1), -1 or 1."""
+        """Draw labels (n, 1) with values -1 and 1."""
         z = indices + np.sqrt(self.noise) * rng.standard_normal(indices.shape)
         return np.where(z >= 0, 1.0, -1.0)
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """G = y phi(x) / Phi(y x) / s, x = omega / s, s² = V + Delta."""
+        """Messages y phi(x) / (Phi(y x) s) with x = omega / s and s² = V + Delta."""
         from scipy.special import log_ndtr
 
         def given(omega: np.ndarray, V: np.ndarray) -> Message:
@@ -205,11 +205,11 @@ class SignOfIndex:
 
 
 def _sign_information(share: np.ndarray) -> np.ndarray:
-    """E of phi² / (Phi (1 - Phi)) at x of variance (1 - s) / s."""
+    """Mean of phi² / (Phi (1 - Phi)) at x ~ N(0, (1 - s) / s)."""
     from scipy.special import log_ndtr
 
     t = np.linspace(-10, 10, 401)
-    # The integrand falls off as a Gaussian of variance 1 - s: x = t sqrt(1 - s), density and all
+    # the integrand decays like a Gaussian of variance 1 - s in x, so x = t sqrt(1 - s)
     x = np.multiply.outer(np.sqrt(1 - share), t)
     hazards = np.exp(-(x**2) - log_ndtr(x) - log_ndtr(-x)) / (2 * np.pi)
     weights = np.exp(-np.multiply.outer(share, t**2) / 2) * (t[1] - t[0]) / np.sqrt(2 * np.pi)

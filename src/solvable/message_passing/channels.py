@@ -1,4 +1,4 @@
-r"""Channels: labels of Gaussian latent coordinates, and what a label tells of the coordinates."""
+r"""Additive channels: labels of Gaussian latent coordinates, and conditional moments given a label."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from solvable.message_passing.outputs import GaussianOutput
 from solvable.message_passing.preimages import preimage_moments
 
 MOST_CROSS = 40
-"""Directions up to which moments of pairs of coordinates are held, p² for each label."""
+"""Largest number p of directions for which moments of pairs are stored, p² for each label."""
 
 SPLINE_ORDER = 8
-"""Cells over which a label is spread before a Fourier transform; even."""
+"""Number of grid cells over which a spline spreads each label before a Fourier transform; even."""
 
 
 @dataclass(frozen=True)
 class AdditiveChannel:
-    r"""Sum of links of independent latent coordinates, with Gaussian noise.
+    r"""Sum of link functions of independent latent coordinates, plus Gaussian noise.
 
     .. math:: y=\sum_{k=1}^pa_k\,\sigma_k(z_k)+\sqrt\Delta\,\xi .
 
@@ -66,42 +66,42 @@ class AdditiveChannel:
         return len(self.links)
 
     def clean(self, z: np.ndarray) -> np.ndarray:
-        """Label without noise of latent coordinates (n, p), shape (n,)."""
+        """Noiseless labels (n,) of latent coordinates (n, p)."""
         columns = zip(self.links, self.amplitudes, np.asarray(z, dtype=np.float64).T, strict=True)
         return np.asarray(sum(a * link(column) for link, a, column in columns))
 
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw labels of latent coordinates (n, p), shape (n,)."""
+        """Draw labels (n,) of latent coordinates (n, p)."""
         y = self.clean(z)
         return y + np.sqrt(self.noise) * rng.standard_normal(y.shape) if self.noise else y
 
     @cached_property
     def moments(self) -> ConditionalMoments:
-        """Conditional moments of each coordinate alone."""
+        """Conditional moments of each coordinate."""
         if self.n_directions == 1 and self.noise == 0:
             try:
                 return preimage_moments(additive_output(self))
-            except InvalidParameter:  # constant somewhere: labels of positive probability
+            except InvalidParameter:  # the link is constant on an interval
                 return _cells(self.links[0], self.amplitudes[0])
         return _gathered(_Transforms(self), pairs=False)
 
     @cached_property
     def pair_moments(self) -> ConditionalMoments:
-        """Conditional moments with those of pairs of coordinates, where these do not vanish."""
+        """Conditional moments, including those of pairs of coordinates where they are not 0."""
         if all(link.parity == "even" for link in self.links) or self.n_directions == 1:
             return self.moments
         if self.n_directions > MOST_CROSS:
             raise InvalidParameter(
-                f"{self.n_directions} directions with links that are not even have "
-                f"{self.n_directions**2} moments at each label; allowed: up to {MOST_CROSS} "
-                "directions, or even links."
+                f"{self.n_directions} directions with links that are not even need "
+                f"{self.n_directions**2} moments for each label; allowed: up to {MOST_CROSS} "
+                "directions, or only even links."
             )
         return _gathered(_Transforms(self), pairs=True)
 
 
 @dataclass(frozen=True)
 class _Clean:
-    """Labels without noise of an additive channel, in as many axes as asked for."""
+    """Noiseless labels of an additive channel, for latent coordinates of any leading shape."""
 
     channel: AdditiveChannel
 
@@ -111,17 +111,17 @@ class _Clean:
 
 
 def additive_output(channel: AdditiveChannel) -> GaussianOutput:
-    """The channel of an additive label as message passing sees it."""
+    """Return the additive channel as a `GaussianOutput` for message passing."""
     points = sorted({point for link in channel.links for point in link.breakpoints})
     return GaussianOutput(_Clean(channel), channel.noise, channel.n_directions, tuple(points))
 
 
 def _cells(link: Link, amplitude: float) -> ConditionalMoments:
-    """One coordinate without noise: labels gathered in cells, those of positive probability alone."""
+    """Moments of one noiseless coordinate, with labels gathered in cells."""
     z, chance = link.fine_nodes(panels=28_000)
     y = amplitude * link(z)
-    # Values that differ by rounding are one value; the rest share cells of equal probability, and
-    # more of them in the tails.
+    # Values that differ only by rounding are merged; others share cells of equal width in the logit of the
+    # probability, which resolves the tails.
     scale = float(np.sqrt(chance @ (y - chance @ y) ** 2))
     order = np.argsort(y, kind="stable")
     y, z, chance = y[order], z[order], chance[order]
@@ -142,12 +142,12 @@ def _cells(link: Link, amplitude: float) -> ConditionalMoments:
 
 
 class _Transforms:
-    """Characteristic functions of the parts of a label, on the frequencies of one grid of labels."""
+    """Characteristic functions of the terms of a label on one frequency grid."""
 
     def __init__(self, channel: AdditiveChannel) -> None:
         self.channel = channel
         self._cache: dict[tuple[Link, float], tuple[np.ndarray, ...]] = {}
-        # Half of the range: the largest part, and eight deviations of the sum.
+        # half the range of labels: the largest term, and nine standard deviations of the sum
         panels = 1_400 if channel.n_directions <= 4 else 350
         self._nodes = {link: link.fine_nodes(panels) for link in set(channel.links)}
         spread = channel.noise
@@ -160,24 +160,24 @@ class _Transforms:
             )
             mean = float(chance @ part)
             spread += count * float(chance @ (part - mean) ** 2) + (count * mean) ** 2
-            # Beyond seven deviations lies a mass of 3e-12.
+            # the Gaussian mass beyond seven standard deviations is 3e-12
             largest = max(largest, float(np.abs(part[np.abs(z) < 7]).max()))
         reach = largest + 9 * np.sqrt(spread)
-        # Twelve cells to a deviation of the noise, as many cells as memory allows otherwise.
+        # twelve cells per standard deviation of the noise, up to 2^17 cells
         wanted = 2 * reach / (np.sqrt(channel.noise) / 12) if channel.noise else np.inf
         cells = int(min(max(2 ** ceil(log2(max(min(wanted, 1e9), 2_048))), 2_048), 2**17))
         self.cell = 2 * reach / cells
         self.size = cells
-        # A noise that the grid does not resolve, as none at all, is smoothed over two cells.
+        # noise below two cells, which the grid does not resolve, is replaced by two cells
         self.noise = max(channel.noise, (2 * self.cell) ** 2)
         frequency = 2 * np.pi * np.fft.rfftfreq(cells, self.cell)
         self.damping = np.exp(-self.noise * frequency**2 / 2)
-        # Spread over cells by a spline, a label is multiplied by sinc^n; what is aliased is of relative
-        # order (frequency * cell / 2 pi)^n.
+        # the spline multiplies the transform by sinc^n; aliasing has relative order
+        # (frequency * cell / 2 pi)^n
         self.window = np.sinc(frequency * self.cell / (2 * np.pi)) ** SPLINE_ORDER
 
     def of(self, link: Link, amplitude: float) -> tuple[np.ndarray, ...]:
-        """Transforms of 1, z and z² - 1 of one coordinate, each times exp(i t a sigma(z))."""
+        """Means of exp(i t a sigma(z)) times 1, z and z² - 1 for one coordinate."""
         key = (link, amplitude)
         if key not in self._cache:
             z, chance = self._nodes[link]
@@ -197,7 +197,7 @@ class _Transforms:
         return self._cache[key]
 
     def back(self, transform: np.ndarray) -> np.ndarray:
-        """Values on the grid of labels, ascending, from a transform."""
+        """Invert a transform to values on the ascending grid of labels."""
         return np.fft.fftshift(np.fft.irfft(transform * self.damping, self.size))
 
     @property
@@ -206,7 +206,7 @@ class _Transforms:
 
 
 def _spline_weights(share: np.ndarray) -> np.ndarray:
-    """Weights of a central B-spline at the cells around places a share above a cell, (order, n)."""
+    """Weights (order, n) of a central B-spline for places a fraction above a cell."""
     weights = np.zeros((SPLINE_ORDER, share.size))
     weights[0], weights[1] = 1 - share, share
     for order in range(3, SPLINE_ORDER + 1):
@@ -221,7 +221,7 @@ def _spline_weights(share: np.ndarray) -> np.ndarray:
 
 
 def _gathered(transforms: _Transforms, *, pairs: bool) -> ConditionalMoments:
-    """Conditional moments on the grid, neighbours merged where they tell the same."""
+    """Conditional moments on the grid of labels; neighbouring labels are merged."""
     channel = transforms.channel
     parts = list(zip(channel.links, channel.amplitudes, strict=True))
     others = _products_of_others([transforms.of(*part)[0] for part in parts])
@@ -255,7 +255,7 @@ def _pairs(
     keep: np.ndarray,
     second: Sequence[np.ndarray],
 ) -> np.ndarray:
-    """E[z_k z_l | y] off the diagonal, G_kk on it."""
+    """E[z_k z_l | y] off the diagonal, E[z_k² - 1 | y] on the diagonal."""
     p = len(parts)
     cross = np.zeros((merge.labels.size, p, p))
     known: dict[tuple[tuple[Link, float], ...], np.ndarray] = {}
@@ -275,7 +275,7 @@ def _pairs(
 
 
 class _Merge:
-    """Means over neighbouring labels, so that a law has a few thousand of them."""
+    """Averages over neighbouring labels, which reduce a law to a few thousand labels."""
 
     def __init__(self, labels: np.ndarray, density: np.ndarray) -> None:
         most = 4_096
@@ -283,7 +283,7 @@ class _Merge:
         if labels.size <= most:
             group = np.arange(labels.size)
         else:
-            # Groups as wide as the inverse cube root of the density serve interpolation best.
+            # group widths proportional to density^(-1/3) minimise the interpolation error
             place = np.cumsum(np.cbrt(density))
             group = np.unique((place / place[-1] * (most - 1)).astype(int), return_inverse=True)[1]
         self._group, self._total = group, np.bincount(group, density)
@@ -292,12 +292,12 @@ class _Merge:
         self.labels = np.bincount(group, weights * labels) / self.probabilities
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
-        """Conditional mean from its product with the density."""
+        """Conditional mean of each group, from its product with the density."""
         return np.asarray(np.bincount(self._group, values, self._count) / self._total)
 
 
 def _products_of_others(factors: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Product of all factors but one, for each."""
+    """For each factor, the product of all other factors."""
     before: list[np.ndarray] = [np.ones_like(factors[0])]
     for factor in factors[:-1]:
         before.append(before[-1] * factor)

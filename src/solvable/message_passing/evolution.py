@@ -1,13 +1,12 @@
-r"""State evolution of Bayes message passing in one direction, read off a curve without iteration.
+r"""State evolution of Bayes message passing for one direction, solved without iteration.
 
-The information that the labels give at overlap q,
+The information of a label at squared overlap q is
 
 .. math:: E(q)=E[g_{\rm out}^2],\qquad \omega=\sqrt q\,\zeta,\ V=1-q,
 
-determines everything: q is a fixed point exactly at the sample ratio
-:math:`\alpha(q)=q/((1-q)E(q))`, message passing that starts with little climbs to the first fixed
-point, and the potential :math:`\alpha I(q)+\frac12(q+\log(1-q))` with
-:math:`I(q)=\frac12\int_0^qE` is what the best estimator maximises.
+q is a fixed point at the sample ratio :math:`\alpha(q)=q/((1-q)E(q))`. Message passing from a small
+overlap stops at the smallest fixed point. The Bayes-optimal overlap maximises the potential
+:math:`\alpha I(q)+\frac12(q+\log(1-q))` with :math:`I(q)=\frac12\int_0^qE`.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from solvable.message_passing.preimages import atoms, invert, preimage_nodes
 from solvable.spectra.roots import bracketed_root
 
 MOST_LABELS = 20_000
-"""Values of a label at which its law is taken."""
+"""Largest number of label values in the quadrature."""
 
 
 def label_information(output: GaussianOutput, overlap: float) -> float:
-    """Information of a label, E(q) = E[g_out²], at an overlap q (2405.15480)."""
+    """Information E(q) = E[g_out²] of a label at a squared overlap q (arXiv:2405.15480)."""
     if not 0 <= overlap < 1:
         raise InvalidParameter(f"overlap is {overlap}; allowed: at least 0 and below 1.")
     return _noisy(output, overlap) if output.noise else _noiseless(output, overlap)
 
 
 def _noisy(output: GaussianOutput, q: float) -> float:
-    """Sum over labels and cavity means, each a matrix product away from the nodes."""
+    """E(q) for a noisy channel: sum over labels and cavity means by matrix products."""
     from scipy.sparse import csr_array
 
     V, scale = 1 - q, np.sqrt(output.noise)
@@ -70,28 +69,28 @@ def _noisy(output: GaussianOutput, q: float) -> float:
 
 
 def _label_nodes(output: GaussianOutput, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and weights of dy: evenly spaced in the bulk, further apart where the link is steep."""
+    """Labels and weights of dy, evenly spaced in the bulk and wider in the tails."""
     z = np.linspace(-REACH, REACH, 1_401)
     chance = np.exp(-(z**2) / 2)
     chance /= chance.sum()
     clean, scale = output.scalar(z), np.sqrt(output.noise)
     middle = float(chance @ clean)
     wide = 5 * (np.sqrt(chance @ (clean - middle) ** 2) + scale)
-    # y = middle + wide sinh(s): sums over evenly spaced s are exact to rounding for what varies on
-    # twice their distance, the noise in the bulk; far out labels vary with the link, on |y| / z.
+    # y = middle + wide sinh(s): the spacing is 0.4 standard deviations of the noise in the bulk, where sums
+    # are exact to rounding, and grows with |y| in the tails
     ends = np.arcsinh((np.array([low, high]) + np.array([-1, 1]) * REACH * scale - middle) / wide)
     count = int((ends[1] - ends[0]) * wide / (0.4 * scale)) + 2
     if count > MOST_LABELS:
         raise InvalidParameter(
-            f"noise {output.noise:.3g} is so far below the variation of the link that labels take "
-            f"{count} values; allowed: up to {MOST_LABELS}. Raise the noise, or set it to 0."
+            f"noise is {output.noise:.3g}, which needs {count} label values in the quadrature; allowed: "
+            f"up to {MOST_LABELS}. Raise the noise, or set it to 0."
         )
     s, step = np.linspace(ends[0], ends[1], count, retstep=True)
     return middle + wide * np.sinh(s), step * wide * np.cosh(s)
 
 
 def _cavity_means(q: float) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Values of sqrt(q) zeta with probabilities, in blocks."""
+    """Values of sqrt(q) zeta and their probabilities, in blocks of 64."""
     if q == 0:
         return [(np.zeros(1), np.ones(1))]
     spacing = min(0.4 * np.sqrt((1 - q) / q), 0.35)
@@ -103,7 +102,7 @@ def _cavity_means(q: float) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _noiseless(output: GaussianOutput, q: float) -> float:
-    """Sum over z and the cavity mean given z; the label is g(z)."""
+    """E(q) for a noiseless channel: sum over z and the cavity mean given z."""
     V = 1 - q
     z, weight = preimage_nodes(output, min(0.5, 2 * np.sqrt(V)))
     # omega given z is N(q z, q (1 - q))
@@ -112,32 +111,31 @@ def _noiseless(output: GaussianOutput, q: float) -> float:
     chance /= chance.sum()
     omega = q * z[:, None] + np.sqrt(q * V) * zeta
     places, logs = invert(output, output.scalar(z))
-    found = atoms(places[:, None, :], logs[:, None, :], omega, V)
-    squares = ((found.mean[..., 0] - omega) / V) ** 2
+    posterior = atoms(places[:, None, :], logs[:, None, :], omega, V)
+    squares = ((posterior.mean[..., 0] - omega) / V) ** 2
     return float(weight @ (squares @ chance))
 
 
 @dataclass(frozen=True)
 class StateEvolution:
-    """State evolution of a channel of one direction at every sample ratio."""
+    """State evolution of a one-direction channel at every sample ratio."""
 
-    # E(q) is taken at 60 overlaps when first needed (a second or two) and interpolated by cubic splines
-    # in -log(1 - q), to about 1e-5; beyond q = 0.999, where only channels with hardly any noise lead,
-    # recovery counts as perfect. State evolution: 2405.15480; potential: 1708.03395.
+    # E(q) is computed at 60 overlaps on first use (one or two seconds) and interpolated by cubic splines in
+    # -log(1 - q), with error 1e-5. Above q = 0.999 (reached at very small noise) recovery counts as
+    # perfect. State evolution: arXiv:2405.15480; potential: arXiv:1708.03395.
 
     output: GaussianOutput
-    # of the same channel where they are known: at large noise the threshold is lost to rounding without
-    # them
+    # conditional moments of the channel, if known; without them rounding hides the threshold at large noise
     moments: ConditionalMoments | None = None
 
     @cached_property
     def first_information(self) -> float:
-        r""":math:`E(0)=E[m(y)^2]`: what a label says of the direction by itself; 0 for even links."""
+        r"""Information :math:`E(0)=E[m(y)^2]` of a label at overlap 0; 0 for even links."""
         if self.moments is not None:
             exact = float(self.moments.linear_information[0])
             return exact if exact > 1e-6 * self._scale else 0.0
         value = label_information(self.output, 0.0)
-        # What is zero by symmetry is so to rounding only, at the ends of preimages most of all.
+        # values that are 0 by symmetry are computed up to rounding
         return value if value > 1e-7 * self._scale else 0.0
 
     @cached_property
@@ -146,7 +144,7 @@ class StateEvolution:
 
     @cached_property
     def threshold_ratio(self) -> float:
-        """Samples per dimension from which message passing that starts with nothing finds anything."""
+        """Samples per dimension above which message passing from overlap 0 reaches a positive overlap."""
         if self.first_information:
             return 0.0
         # alpha(0) = 1 / E'(0) with E(q) = q E[G²] + O(q²)
@@ -166,12 +164,12 @@ class StateEvolution:
         from scipy.interpolate import CubicSpline
 
         noise = self.output.noise
-        # Overlaps reach 1 - noise / alpha or so.
+        # the largest overlap is about 1 - noise / alpha
         largest = np.log(max(1e3, min(1e4, 10 / noise))) if noise else np.log(1e3)
         t = largest * np.linspace(0, 1, 61) ** 2
         values = [label_information(self.output, float(-np.expm1(-each))) for each in t[1:]]
         even = not self.first_information
-        # E / t is smooth at 0 for even links, E itself for others.
+        # E / t is smooth at 0 for even links, E for all others
         start = 1 / self.threshold_ratio if even else self.first_information
         spline = CubicSpline(t, [start, *(np.array(values) / (t[1:] if even else 1.0))])
 
@@ -185,7 +183,7 @@ class StateEvolution:
 
     @cached_property
     def _ratios(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Overlaps on the fine grid, alpha(q) there, and the ratio at which the potential is 0 again."""
+        """Overlaps q on the fine grid, alpha(q), and the ratio at which the potential at q is 0."""
         t, curve, information = self._curve
         t, q = t[1:], -np.expm1(-t[1:])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -196,7 +194,7 @@ class StateEvolution:
 
     @cached_property
     def information_threshold_ratio(self) -> float:
-        """Samples per dimension from which any estimator finds anything."""
+        """Samples per dimension above which the Bayes-optimal overlap is positive."""
         # inf_q (-q - log(1 - q)) / 2 I(q)
         if self.first_information:
             return 0.0
@@ -204,18 +202,18 @@ class StateEvolution:
 
     @property
     def _perfect_ratio(self) -> float:
-        """Samples per dimension that determine the direction: 1 without noise."""
+        """Samples per dimension that determine the direction: 1 without noise, infinite with noise."""
         # (1 - q) E(q) -> 1 and I(q) -> -log(1 - q) / 2 as q -> 1 for links that can be inverted.
         return np.inf if self.output.noise else 1.0
 
     def overlap(self, sample_ratio: float, start: float = 0.0) -> float:
-        """Squared overlap that message passing reaches from an overlap, 0 for next to nothing."""
+        """Squared overlap that message passing reaches from a starting overlap (0: infinitesimal)."""
         check_positive(sample_ratio=sample_ratio)
         q, fixed, _ = self._ratios
         if start == 0 and sample_ratio <= self.threshold_ratio:
             return 0.0
         begin = int(np.searchsorted(q, start))
-        # The update is above q where alpha(q) < alpha; it is monotone, so that nothing is jumped over.
+        # the update raises q where alpha(q) < alpha; it is monotone, so it never jumps over a fixed point
         rising = begin == q.size or fixed[begin] < sample_ratio
         if rising:
             stops = np.flatnonzero(fixed[begin:] >= sample_ratio)
@@ -230,7 +228,7 @@ class StateEvolution:
         return self._root(sample_ratio, stop)
 
     def best_overlap(self, sample_ratio: float) -> float:
-        """Squared overlap of the best estimator: where the potential is largest."""
+        """Bayes-optimal squared overlap, at the maximum of the potential."""
         check_positive(sample_ratio=sample_ratio)
         t, _, information = self._curve
         _, fixed, _ = self._ratios
@@ -245,7 +243,7 @@ class StateEvolution:
         return self._root(sample_ratio, stop)
 
     def _root(self, sample_ratio: float, stop: int) -> float:
-        """Fixed point between two overlaps of the fine grid."""
+        """Fixed point between two neighbouring overlaps of the fine grid."""
         t, curve, _ = self._curve
         if stop == 0:
             return float(self._ratios[0][0])
@@ -259,5 +257,5 @@ class StateEvolution:
 
 @lru_cache(maxsize=32)
 def state_evolution(channel: AdditiveChannel) -> StateEvolution:
-    """State evolution of a channel of one direction, which holds its curve."""
+    """State evolution of a one-direction channel, cached with its curve."""
     return StateEvolution(additive_output(channel), channel.moments)

@@ -1,14 +1,12 @@
-"""First correction in 1/d to state evolution of symmetric matrices seen by pairs of tokens."""
+"""First order in 1/d of the Bayes error of symmetric matrices (derivations/sensing)."""
 
-# Two things are of order 1/d (both derived). (1) The denoiser: a matrix of d rows has a spectrum that
-# differs from its law by the mass of `excess_mass`, and diagonal entries that vary twice as much. (2) The
-# sensors, which are no Gaussian matrices: exchanged for tokens one by one (Lindeberg), each changes the
-# mean log-evidence of its labels by
-#     -|Var V|² / 4 (1 / s⁴) - |kappa_3|² / 12 (1 / s⁶),   s² = E + Delta / 2,
-# for the covariance V of its indices over the posterior of the matrix differs from sample to sample, with
-# the place of its tokens among the eigenvectors, and that posterior is not Gaussian along x x^T. What the
-# evidence changes by moves the fixed point as a field on E would (I-MMSE). Measured against: the runs in
-# tests/message_passing/test_finite_size.py, at d = 40 and 80 over rank, noise, samples, tokens.
+# Two effects have order 1/d. (1) Denoiser: the spectrum of a matrix with d rows differs from its law by
+# `excess_mass`, and diagonal noise entries have twice the variance   (sensing 20). (2) Sensors: tokens are
+# not Gaussian matrices. Replacing them one sample at a time (Lindeberg) changes the mean log-evidence by
+#     -|Var V|² / 4 (1 / s⁴) - |kappa_3|² / 12 (1 / s⁶),   s² = E + Delta / 2   (sensing 21).
+# The covariance V of the indices under the posterior depends on the tokens of a sample, and the posterior
+# is not Gaussian along x x^T. The change of the evidence moves the fixed point like a field on E (I-MMSE;
+# sensing 22). Checked in tests/message_passing/test_finite_size.py at d = 40 and 48.
 
 from __future__ import annotations
 
@@ -29,27 +27,26 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 @dataclass(frozen=True)
 class TokenShape:
-    """Indices and tensors of T tokens that labels show, relative to a single token."""
+    """Number of indices that labels of T tokens show, and norms of their cumulant tensors."""
 
-    # ``pairs`` and ``triples`` are the squared norms of the tensors that V and the third cumulants are
-    # multiples of; 1 for T = 1.
+    # ``pairs`` and ``triples``: squared norms of the tensors in V and in the third cumulants; 1 for T = 1
 
-    seen: int  # indices that labels give, k
+    seen: int  # number k of indices that labels show
     pairs: float
     triples: float
 
 
 @lru_cache(maxsize=16)
 def token_shape(tokens: int, shifted: bool = False) -> TokenShape:
-    """Of labels that tell all indices; or all but their common shift, as softmax does."""
-    # Orthonormal symmetric matrices B: indices Tr B h / sqrt 2 have variance E each
+    """Token shape of labels that show all indices, or all but their common shift (softmax)."""
+    # orthonormal symmetric matrices B: the indices Tr B h / sqrt 2 have variance E
     first, second = index_pairs(tokens)
     basis = np.zeros((first.size, tokens, tokens))
     height = np.where(first == second, 1.0, np.sqrt(0.5))
     basis[np.arange(first.size), first, second] = height
     basis[np.arange(first.size), second, first] = height
     if shifted:
-        # what is not seen is along the matrix of ones
+        # the common shift is the direction of the matrix of ones
         sums = basis.sum(axis=(1, 2))
         basis = np.tensordot(np.linalg.svd(sums[None])[2][1:], basis, 1)
     product = np.einsum("kab,lbc->klac", basis, basis)
@@ -61,12 +58,12 @@ def token_shape(tokens: int, shifted: bool = False) -> TokenShape:
 
 @dataclass(frozen=True)
 class FirstOrder:
-    """Terms of first order in 1/d of the log of the error, times d, and the response of the error."""
+    """Coefficients of 1/d in log E, from denoiser and sensors, and the response of the error."""
 
-    error: float  # E of the limit
-    denoiser: float  # from the finite matrix
-    sensors: float  # from tokens in the place of Gaussian matrices
-    response: float  # d log E / d log alpha of the limit, below 0
+    error: float  # E in the limit
+    denoiser: float  # from the finite spectrum
+    sensors: float  # from tokens instead of Gaussian matrices
+    response: float  # d log E / d log alpha in the limit, negative
 
 
 def first_order(
@@ -75,14 +72,14 @@ def first_order(
     sample_ratio: float,
     shape: TokenShape | None = None,
 ) -> FirstOrder:
-    """First order in 1/d of the error of Bayes message passing; of Gaussian matrices without a shape."""
-    # A channel of another kind than Gaussian counts as one of the same information.
+    """First order in 1/d of the Bayes error; without a shape the sensors are Gaussian matrices."""
+    # a non-Gaussian channel is treated as a Gaussian one with the same information
     state = signal_evolution(signal, channel, sample_ratio)
     E, t = float(state.error), float(state.noise)
     if E == 0:
         return FirstOrder(0.0, 0.0, 0.0, 0.0)
     if t > 1e4 * signal.variance:
-        # Nothing is known: a random matrix varies by 1/d more than its law, a given spectrum does not
+        # no information: the variance of a random matrix exceeds that of its law by 1/d
         own = float(isinstance(signal.spectrum, MarchenkoPasturMeasure))
         return FirstOrder(E, own, 0.0, -1e-4)
     step = 1e-3
@@ -90,7 +87,8 @@ def first_order(
     def information(error: float) -> float:
         return float(channel.information(np.array([error]))[0])
 
-    # q^ = 2 alpha I(E), E = mmse(1 / q^), closed by dE / dtau = E_tau / (1 - q^_E E_tau) at tau = q^
+    # response of q^ = 2 alpha I(E), E = mmse(1 / q^): dE / dtau = E_tau / (1 - q^_E E_tau) at tau = q^
+    # (sensing 22)
     fewer, more = (float(signal.mmse(np.array([t / (1 + sign * step)]))[0]) for sign in (-1, 1))
     by_precision = (more - fewer) / (2 * step / t)
     by_error = 2 * sample_ratio * (information(E * (1 + step)) - information(E * (1 - step)))
@@ -115,34 +113,33 @@ def error_at_dimension(
     dimension: int,
     shape: TokenShape | None = None,
 ) -> float | None:
-    """Error of Bayes message passing in d dimensions; None where its first order is large."""
+    """Error of Bayes message passing in d dimensions (sensing 22); None if its first order is large."""
     order = first_order(signal, channel, sample_ratio, shape)
     if order.error == 0:
         return 0.0
     grown = (order.denoiser + order.sensors) / dimension
     if abs(grown) > LARGEST:
         return None
-    # The first order counts as samples that are missing, so that it grows as the response does where
-    # little noise is left.
+    # the first order is converted to missing samples, so that the correction grows with the response
     missing = grown / order.response
     if abs(missing) > LARGEST:
-        # samples that tell next to nothing: many more of them make no difference
+        # weak response: the error hardly depends on the number of samples
         return order.error * (1 + grown)
     return float(signal_evolution(signal, channel, sample_ratio * np.exp(missing)).error)
 
 
 LARGEST = 0.35
-"""First order of log E up to which it is trusted: the second was measured to be up to its square."""
+"""Largest first order of log E; the measured second order is at most the square of the first."""
 
 
 def _denoiser(law: SpectralLaw) -> float:
-    """D (mmse_d(t) - mmse(t)) of the limit's denoiser on matrices of d rows."""
-    # Tr f² - 2 Tr M f + 2 (t / d) (sum_ij D_ij + sum f'), f = x - 2 t h and D its divided differences,
-    # whose row mean is 1 - t |G|²: t - 4 t² int mu dh - 4 pi² t² int mu² d(mass)
+    """Compute d (mmse_d(t) - mmse(t)) for the denoiser of the limit (sensing 20)."""
+    # t - 4 t² int mu dh - 4 pi² t² int mass d(mu²)   (sensing 20), from Tr f² - 2 Tr M f +
+    # 2 (t / d) (sum_ij D_ij + sum f'), f = x - 2 t h, with divided differences D of row mean 1 - t |G|²
     t, density = law.variance, law.height / (np.pi * law.variance)
     slopes = float(law.weights @ (1 / law.points.slope))  # int mu du
     mass = excess_mass(law, law.u + 1j * law.height)
-    # d(mu²) on each panel of the quadrature, by the derivative of the polynomial through its nodes
+    # d(mu²) on each quadrature panel, from the polynomial through its nodes
     nodes, weights = np.polynomial.legendre.leggauss(PANEL_NODES)
     powers = np.polynomial.legendre.legvander(nodes, PANEL_NODES - 1)
     basis = np.polynomial.legendre.legder(np.eye(PANEL_NODES), axis=0)
@@ -155,10 +152,10 @@ def _denoiser(law: SpectralLaw) -> float:
 def _evidence(
     signal: SymmetricSignal, channel: MatrixChannel, t: float, shape: TokenShape
 ) -> float:
-    """Change of the mean log-evidence of a sample, times d."""
+    """Change of the mean log-evidence of a sample, times d (sensing 21)."""
     law = SpectralLaw(signal.spectrum, noise=float(np.sqrt(t)))
     h, height = (law.x - law.u) / t, law.height / t
-    # row means of divided differences, 1 - t |G|², and kappa_3 of x^T S x from int f Im G³
+    # row means 1 - t |G|² of divided differences, and kappa_3 of x^T S x from int f Im G³   (sensing 21)
     leverage = law.weights @ (1 - t * (h**2 + height**2)) ** 2
     third = 2 * law.weights @ ((2 * law.u - law.x) * (3 * h**2 - height**2))
     error = float(signal.mmse(np.array([t]))[0])

@@ -1,9 +1,9 @@
-"""Posterior means of independent Gaussian indices of which the largest in every row is known."""
+"""Posterior means of Gaussian indices given the position of the largest index in every row."""
 
-# Of the T (T + 1) / 2 independent indices of a symmetric matrix only the largest of a row bound others.
-# Given those, all others are truncated normal variables by themselves: an integral over at most T
-# variables is left, done from the one that nothing bounds downwards. Two tokens are the signs of two
-# differences, whose truncated means are closed forms.
+# Only the largest index of a row bounds other indices. Given the largest ones, all other indices are
+# independent truncated normal variables, so an integral over at most T variables remains; it starts from
+# the index that nothing bounds. For two tokens the label is the signs of two differences, whose truncated
+# means have closed forms (attention 3).
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from solvable.errors import InvalidData
 from solvable.operators.sensors import index_pairs
 
 POINTS = 64
-"""Points of the Sobol sequence, and as many antithetic ones, for each posterior."""
+"""Number of Sobol points for each posterior; as many antithetic points are added."""
 
 CHUNK = 1_024
-"""Samples of one order that are integrated over together."""
+"""Number of samples with the same label that are integrated together."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """One outcome, and the samples that have it."""
+    """One outcome (label) with its samples and the bounds that it implies."""
 
     choices: tuple[int, ...]
     rows: np.ndarray
     largest: tuple[int, ...]
-    """Indices that are the largest of a row, each after those that bound it."""
+    """Indices that are the largest of a row; each comes after the indices that bound it."""
     bounds: tuple[tuple[int, ...], ...]
-    """Of every index, the largest ones of its rows other than itself."""
+    """For every index, the largest indices of its rows that bound it."""
 
     @classmethod
     def groups(cls, labels: np.ndarray, tokens: int) -> list[Order]:
-        """Samples by their outcome."""
+        """Group samples by outcome."""
         if (
             labels.ndim != 2
             or labels.shape[1] != tokens
@@ -52,7 +52,7 @@ class Order:
 
     @classmethod
     def of(cls, choices: tuple[int, ...], rows: np.ndarray) -> Order:
-        """The order that an outcome tells."""
+        """Derive the bounds from an outcome."""
         first, second = index_pairs(len(choices))
         place = {
             pair: k for k, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True))
@@ -68,8 +68,8 @@ class Order:
             ready = [k for k in waiting if set(bounds[k]) <= set(largest)]
             if not ready:
                 raise InvalidData(
-                    f"tokens attend most to {list(choices)}, which no symmetric matrix of logits does: "
-                    "each would have to be above the next, around a cycle."
+                    f"labels are {list(choices)}; allowed: the positions of the largest logits of a "
+                    "symmetric matrix. These would require a cycle of strict inequalities."
                 )
             largest += ready
             waiting = [k for k in waiting if k not in ready]
@@ -77,22 +77,22 @@ class Order:
 
 
 def hardmax_messages(orders: list[Order], omega: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """G = (E[z | order] - omega) / spread of independent z ~ N(omega, spread), (n, K)."""
-    found = np.zeros_like(omega)
+    """Messages (E[z | label] - omega) / spread, (n, K), of independent z ~ N(omega, spread)."""
+    shifts = np.zeros_like(omega)
     for order in orders:
         uniform = _uniform(len(order.largest))
         for start in range(0, order.rows.size, CHUNK):
             rows = order.rows[start : start + CHUNK]
-            found[rows] = _shifts(order, omega[rows] / np.sqrt(spread), np.sqrt(spread), uniform)
-    return found / np.sqrt(spread)
+            shifts[rows] = _shifts(order, omega[rows] / np.sqrt(spread), np.sqrt(spread), uniform)
+    return shifts / np.sqrt(spread)
 
 
 def _shifts(order: Order, mean: np.ndarray, scale: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Posterior means less prior ones, in prior standard deviations, of some samples of one order."""
+    """Posterior minus prior means, in prior standard deviations, for samples of one outcome."""
     tops = list(order.largest)
     centre, width = np.zeros((len(mean), len(tops))), np.ones((len(mean), len(tops)))
     for _ in range(2):
-        # Points where the posterior of the largest indices is, as the round before found it
+        # move the points to the posterior of the largest indices, estimated in the previous round
         shifts, share = _weighted(order, mean, scale, uniform, centre, width)
         centre = np.einsum("nkp,np->nk", shifts[:, tops], share)
         square = np.einsum("nkp,np->nk", (shifts[:, tops] - centre[..., None]) ** 2, share)
@@ -109,7 +109,7 @@ def _weighted(
     centre: np.ndarray,
     width: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shifts of all indices (n, K, points) at points around a centre, and weights of the points."""
+    """Shifts (n, K, points) of all indices at points around a centre, and point weights."""
     from scipy.special import log_ndtr, ndtr, ndtri
 
     n, points = len(mean), len(uniform)
@@ -125,7 +125,7 @@ def _weighted(
         u, top = uniform[:, column], bound(k)
         m, c = centre[:, column, None], width[:, column, None]
         if top is not None:
-            # below the bound, by inversion
+            # truncated to below the bound by inversion of the distribution function
             weight += log_ndtr((top - m) / c)
             u = np.maximum(u * ndtr((top - m) / c), 1e-300)
         normal = ndtri(u)
@@ -144,7 +144,7 @@ def _weighted(
 
 @cache
 def _uniform(columns: int, points: int = POINTS, seed: int = 0) -> np.ndarray:
-    """Scrambled Sobol points and their antithetic ones."""
+    """Scrambled Sobol points with their antithetic points."""
     from scipy.stats import qmc
 
     half = qmc.Sobol(columns, seed=seed).random(points)
@@ -153,7 +153,7 @@ def _uniform(columns: int, points: int = POINTS, seed: int = 0) -> np.ndarray:
 
 
 def pair_messages(orders: list[Order], omega: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """The same for two tokens, in closed form."""
+    """Messages of two tokens in closed form (attention 3)."""
     # Signs of u = (z_11 - z_12, z_22 - z_12), g_u = Cov(u)^-1 (E[u | signs] - omega_u)
     differences = np.array([[1.0, -1.0, 0.0], [0.0, -1.0, 1.0]])
     covariance = (differences * spread) @ differences.T
@@ -169,7 +169,7 @@ def pair_messages(orders: list[Order], omega: np.ndarray, spread: np.ndarray) ->
 
 
 def _orthant(x: np.ndarray, signs: np.ndarray, correlation: float) -> tuple[np.ndarray, np.ndarray]:
-    """Probability of signs of a correlated normal pair around x, and its mean shift given them."""
+    """Probability of the signs of a correlated normal pair with mean x, and its mean shift."""
     from scipy.special import ndtr
 
     a, b = (signs * x).T
@@ -186,7 +186,7 @@ def _orthant(x: np.ndarray, signs: np.ndarray, correlation: float) -> tuple[np.n
         np.exp(-(p**2) / 2) / np.sqrt(2 * np.pi) * ndtr((q - r * p) / root)
         for p, q in ((a, b), (b, a))
     )
-    # An outcome beyond double precision: its mean is next to its nearest corner.
+    # for outcomes of probability below 1e-13 the mean is at the corner of the orthant
     safe = np.maximum(probability, 1e-13)
     shift = np.column_stack([one + r * two, r * one + two]) / safe[:, None]
     unlikely = probability < 1e-13

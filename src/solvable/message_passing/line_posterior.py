@@ -1,4 +1,4 @@
-"""Posterior of one direction given noisy labels: nodes on a line, kept where the label allows them."""
+"""Posterior of one direction given noisy labels, by quadrature on a line."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from solvable.hermite import panel_nodes
 from solvable.message_passing.outputs import REACH, GaussianOutput, Posterior
 
 MOST_NODES = 200_000
-"""Nodes of a line; more come of a noise far below the variation of the link."""
+"""Largest number of quadrature nodes."""
 
 
 def line_nodes(output: GaussianOutput, deviation: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of dz that resolve a Gaussian of this deviation and the likelihood."""
+    """Nodes and weights of dz that resolve the likelihood and a Gaussian of given deviation."""
     knots = np.union1d(np.linspace(-REACH, REACH, 2_801), output.breakpoints)
     knots = knots[np.abs(knots) <= REACH]
     values = output.scalar(knots)
     _check_finite(knots, values)
-    # Panels of two of the smaller of both widths: the Gaussian's own, and that of the likelihood,
-    # sqrt(noise) / |g'|. Jumps of g between knots count as steep, which costs nodes only.
+    # panel width: twice the smaller of the Gaussian deviation and sqrt(noise) / |g'|; jumps of g between
+    # knots count as steep and cost additional nodes
     steepness = np.abs(np.diff(values)) / np.diff(knots)
     width = np.minimum(deviation, np.sqrt(output.noise) / np.maximum(steepness, 1e-12))
     place = np.concatenate([[0.0], np.cumsum(np.diff(knots) / (2 * width))])
@@ -29,9 +29,8 @@ def line_nodes(output: GaussianOutput, deviation: float) -> tuple[np.ndarray, np
     order = 8
     if count * order > MOST_NODES:
         raise InvalidParameter(
-            f"noise {output.noise:.3g} is so far below the variation of the link that the posterior "
-            f"takes {count * order} nodes; allowed: up to {MOST_NODES}. Raise the noise, or set it "
-            "to 0."
+            f"noise is {output.noise:.3g}, which needs {count * order} quadrature nodes; allowed: up to "
+            f"{MOST_NODES}. Raise the noise, or set it to 0."
         )
     inner = [point for point in output.breakpoints if abs(point) < REACH]
     edges = np.union1d(np.interp(np.linspace(0, place[-1], count + 1), place, knots), inner)
@@ -50,10 +49,10 @@ def _check_finite(z: np.ndarray, values: np.ndarray) -> None:
 
 @dataclass
 class LinePosterior:
-    """Posterior given labels (n,) of a noisy channel of one direction."""
+    """Posterior given labels (n,) of a noisy one-direction channel."""
 
-    # A node is kept for a label within seven deviations of the noise; nodes are made again when the
-    # cavity narrows.
+    # each label uses the nodes within seven standard deviations of the noise; nodes are recomputed when the
+    # cavity variance shrinks
 
     output: GaussianOutput
     labels: np.ndarray
@@ -70,8 +69,8 @@ class LinePosterior:
         if not counts.all():
             label = float(self.labels[counts == 0][0])
             raise InvalidData(
-                f"the label {label:.4g} is further from all values of the link than the noise can "
-                "take it; allowed: labels of this channel."
+                f"a label is {label:.4g}, more than {REACH:g} standard deviations of the noise from all "
+                "values of the link; allowed: labels of this channel."
             )
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         self.rows = np.repeat(np.arange(len(self.labels)), counts)

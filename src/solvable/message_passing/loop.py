@@ -1,11 +1,11 @@
-r"""The loop of approximate message passing: channel outputs, prior denoiser, and sensors between them.
+r"""Approximate message passing with a channel, a denoiser and linear sensors.
 
 .. math::
     \omega=\mathcal A(h)-g_{\rm old}V,\quad g=g_{\rm out}(y,\omega,V),\quad
     A=-\langle\partial_\omega g\rangle,\quad b=hA+\mathcal A^*(g),\quad (h,V)=\eta(b,A) .
 
-The signal is p vectors or a matrix: what its precision is, and how it spreads over the samples, is
-known to the sensors alone.
+The signal is p vectors or a matrix. The sensors define how its variance maps to the samples, and how
+slopes of the messages map to its precision (sensing 6).
 """
 
 from __future__ import annotations
@@ -20,66 +20,66 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.message_passing.outputs import Messages
 
 Denoiser = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Estimate of the signal and its variance (p, p) from b, shaped as it, and the precision A (p, p)."""
+"""Denoiser: signal estimate and variance (p, p) from b (shape of the signal) and precision A (p, p)."""
 
 
 class Sensors(Protocol):
-    """What takes a signal to the samples and back."""
+    """Linear map from a signal to the samples, with its transpose."""
 
     @property
     def size(self) -> float:
-        """Dimension d, by which squared norms of signals are averaged."""
+        """Dimension d; squared norms of signals are divided by d."""
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Samples (n, K) of a signal."""
+        """Values (n, K) of a signal on the samples."""
 
     def adjoint(self, messages: np.ndarray) -> np.ndarray:
-        """The transpose, from (n, K) to a signal, in the units in which b is measured."""
+        """Transpose, from messages (n, K) to a signal, in the units of b."""
 
     def cavity(self, variance: np.ndarray) -> np.ndarray:
-        """Covariance (K, K) of a sample's K values for a signal of this variance (p, p)."""
+        """Covariance (K, K) of the values of a sample for a signal of variance (p, p)."""
 
     def precision(self, slope: np.ndarray) -> np.ndarray:
-        """Precision A (p, p) of the signal from the sum of the slopes (K, K) of messages."""
+        """Precision A (p, p) of the signal from the summed slopes (K, K) of the messages."""
 
     def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
-        """The signal times its precision."""
+        """Multiply the signal by its precision."""
 
 
 @dataclass(frozen=True)
 class GaussianSensors:
-    """Inputs (n, d) with standard Gaussian entries, divided by the root of d."""
+    """Sensors given by inputs (n, d) with standard Gaussian entries, divided by sqrt(d)."""
 
     inputs: np.ndarray
 
     @property
     def size(self) -> int:
-        """Size d of the signal."""
+        """Dimension d of the signal."""
         return int(self.inputs.shape[1])
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Samples of a signal."""
+        """Values of a signal on the samples."""
         return np.asarray(self.inputs @ signal) / np.sqrt(self.size)
 
     def adjoint(self, messages: np.ndarray) -> np.ndarray:
-        """The transpose."""
+        """Transpose of `forward`."""
         return np.asarray(self.inputs.T @ messages) / np.sqrt(self.size)
 
     def cavity(self, variance: np.ndarray) -> np.ndarray:
-        """That of the signal."""
+        """Covariance of the values of a sample, equal to the variance of the signal."""
         return variance
 
     def precision(self, slope: np.ndarray) -> np.ndarray:
-        """Mean slope of an entry."""
+        """Negative summed slope over d."""
         return -slope / self.size
 
     def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
-        """The signal times its precision."""
+        """Multiply the signal by its precision."""
         return signal @ precision
 
 
 def gaussian_denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior of entries that are standard Gaussian a priori."""
+    """Posterior mean and variance for entries with a standard Gaussian prior."""
     # h = b (I + A)^-1,  V = (I + A)^-1
     V = np.linalg.inv(np.eye(len(A)) + A)
     return b @ V, V
@@ -87,16 +87,16 @@ def gaussian_denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 @dataclass(frozen=True)
 class Start:
-    """Where the loop starts.
+    """State before the first step of message passing.
 
     Parameters
     ----------
     estimate : ndarray of shape (d, p), or a matrix
-        h.
+        Estimate h of the signal.
     variance : ndarray of shape (p, p)
-        V; (1, 1) for a matrix.
+        Variance V of the estimate; (1, 1) for a matrix.
     messages : ndarray of shape (n, K)
-        g of the step that led to the estimate.
+        Messages g of the step that produced the estimate.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Start:
 
     @classmethod
     def nothing(cls, sensors: GaussianSensors, samples: int, directions: int = 1) -> Start:
-        """The prior mean: the first step is then the best linear estimator."""
+        """Start at the prior mean 0; the first step is then the best linear estimator."""
         return cls(
             np.zeros((sensors.size, directions)),
             np.eye(directions),
@@ -120,14 +120,14 @@ class Start:
 
 @dataclass(frozen=True)
 class MessagePassingResult:
-    """Where message passing came to rest."""
+    """Fixed point of message passing."""
 
     estimate: np.ndarray  # h of the signal, shape (d, p), or a matrix
     variance: np.ndarray  # V, shape (p, p)
     messages: np.ndarray  # last g, shape (n, K)
     steps: int
     residual: float  # change of the estimate in the last step, relative to its norm
-    history: tuple[np.ndarray, ...] = ()  # estimate after each step, if asked for
+    history: tuple[np.ndarray, ...] = ()  # estimate after each step, with keep=True
 
 
 def message_passing(
@@ -148,49 +148,49 @@ def message_passing(
     Parameters
     ----------
     sensors : Sensors
-        :math:`\mathcal A` and its transpose, such as :class:`GaussianSensors`.
+        Linear map :math:`\mathcal A` with its transpose, such as :class:`GaussianSensors`.
     messages : callable
-        Messages of the channel given labels, of :func:`messages_of` for a posterior.
+        Messages of the channel for given labels; :func:`messages_of` builds them from a posterior.
     start : Start
         Estimate, variance and messages before the first step. Messages that do not belong to the
-        estimate cost the first steps half of its overlap.
+        estimate halve its overlap in the first steps.
     denoiser : callable
-        :math:`\eta`: estimate of the signal and its variance; by default the posterior of standard
-        Gaussian entries.
+        Function :math:`\eta` that returns the estimate and its variance; by default the posterior for
+        standard Gaussian entries.
     damping : float
-        Share of the old estimate, variance and messages that is kept in a step, at least 0 and below 1;
-        without any, samples of a few thousand may circle around the fixed point.
+        Weight of the old estimate, variance and messages in each step, at least 0 and below 1. Without
+        damping, runs with a few thousand samples may oscillate around the fixed point.
     tolerance : float
-        Relative change of the estimate at which the loop ends.
+        Relative change of the estimate at which the iteration stops.
     max_steps : int
-        Steps after which it gives up.
+        Largest number of steps.
     least_variance : float
-        Eigenvalues of V are not let below: perfect recovery would divide by 0. An estimate there
-        counts as converged.
+        Lower bound of the eigenvalues of V, which prevents a division by 0 at perfect recovery. An
+        estimate at the bound counts as converged.
     circling : float
-        Relative change per step up to which an estimate that alternates between two counts as one,
-        and is at rest when every other step agrees to ``tolerance``.
+        Relative change per step below which an estimate that alternates between two values counts as
+        converged, if every second step agrees to ``tolerance``.
     keep : bool
-        Whether to keep the estimate after every step.
+        If True, store the estimate after every step.
 
     Returns
     -------
     MessagePassingResult
-        The fixed point. An estimate that shrinks below a squared norm of 1e-4 per entry is one, of no
-        information.
+        The fixed point. An estimate with a squared norm below 1e-4 per entry counts as a fixed point
+        without information.
 
     Raises
     ------
     NotConverged
-        If the loop diverged or did not settle; ``diagnostics`` say which, with the history of
-        residuals and variances.
+        If the iteration diverged or did not converge; ``diagnostics`` contain the reason and the history
+        of residuals and variances.
     InvalidParameter
         If damping is out of range.
 
     Notes
     -----
-    Two products with the sensors for each step. Precisions A are the empirical ones.
-    arXiv:2405.15480, arXiv:2408.03733; backed by ``tests/message_passing/test_loop.py`` and
+    Each step takes two products with the sensors. The precision A is empirical.
+    Sources: arXiv:2405.15480, arXiv:2408.03733. Backed by ``tests/message_passing/test_loop.py`` and
     ``test_matrix_loop.py`` (state evolution, exact linear regression).
 
     Examples
@@ -221,8 +221,8 @@ def message_passing(
         A = sensors.precision(slope)
         b = sensors.weigh(h, A) + sensors.adjoint(new)
         mean, variance = denoiser(b, _nonnegative(A))
-        # The whole state is damped, after a step that is not: modes of the map that turn or alternate
-        # then shrink, whereas messages damped inside of a step spoil the Onsager terms.
+        # The whole state is damped after an undamped step, which shrinks oscillating modes. Damping inside a
+        # step spoils the Onsager terms.
         g = (1 - damping) * new + damping * g
         mean = (1 - damping) * mean + damping * h
         variance = (1 - damping) * variance + damping * V
@@ -230,7 +230,7 @@ def message_passing(
         norm = max(float(np.linalg.norm(mean)), 1e-300)
         change = float(np.linalg.norm(mean - h)) / norm
         if change <= circling:
-            # Eigenvalues that come and go at an edge alternate for ever; drift goes on in both steps.
+            # Eigenvalues that cross an edge in every step alternate forever; a drift would not cancel.
             change = min(change, float(np.linalg.norm(mean - before)) / (2 * norm))
         before = h
         h, V = mean, _floored(variance, least_variance)
@@ -238,15 +238,11 @@ def message_passing(
         if keep:
             history.append(h.copy())
         if not np.isfinite(power) or power > 1e3:
-            raise _failure(
-                "diverged", trace, "Damp the iteration, or start from a better estimate."
-            )
+            raise _failure("diverged", trace, "Raise damping, or start from a better estimate.")
         at_floor = bool(np.linalg.eigvalsh(variance)[0] <= least_variance)
         if change <= tolerance or (step > 5 and (power < 1e-4 or at_floor)):
             return MessagePassingResult(h, V, g, step, change, tuple(history))
-    raise _failure(
-        "did not settle", trace, "Damp the iteration, raise max_steps, or take a larger dimension."
-    )
+    raise _failure("did not settle", trace, "Raise damping, max_steps or the dimension.")
 
 
 def settle(
@@ -257,7 +253,7 @@ def settle(
     schedule: Sequence[tuple[float, int]] = ((0.5, 100), (0.8, 300)),
     **options: Any,
 ) -> MessagePassingResult:
-    """Message passing, again with the next damping and number of steps where it circles."""
+    """Run message passing; on failure repeat with the next damping and number of steps."""
     for damping, steps in schedule[:-1]:
         try:
             return message_passing(
@@ -270,7 +266,7 @@ def settle(
 
 
 def _nonnegative(A: np.ndarray) -> np.ndarray:
-    """Precision without negative eigenvalues, which few samples and poor starts can bring."""
+    """Set negative eigenvalues of the precision to 0; few samples or poor starts cause them."""
     values, vectors = np.linalg.eigh(A)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
@@ -283,8 +279,8 @@ def _floored(V: np.ndarray, least: float) -> np.ndarray:
 def _failure(what: str, trace: list[tuple[float, float]], remedy: str) -> NotConverged:
     change, variance = trace[-1]
     return NotConverged(
-        f"message passing {what} in {len(trace)} steps: the last changed the estimate by {change:.2g} "
-        f"of its norm, at variance {variance:.3g}. {remedy}",
+        f"message passing {what} in {len(trace)} steps: the last step changed the estimate by "
+        f"{change:.2g} of its norm; the variance is {variance:.3g}. {remedy}",
         {
             "steps": len(trace),
             "reason": what,

@@ -1,4 +1,4 @@
-"""Channels of matrix sensing: from the indices of a sample to its label, and back."""
+"""Channels of matrix sensing: labels given indices, and messages given labels."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from solvable.message_passing.outputs import Message, Messages
 
 
 class MatrixChannel(Protocol):
-    """What state evolution and the loop ask of a channel of K indices."""
+    """Interface of a channel of K indices."""
 
     @property
     def variances(self) -> np.ndarray:
-        """V of the K indices: index k of a signal of second moment Q has variance v_k Q."""
+        """Variance factors v (K,): index k of a signal of second moment Q has variance v_k Q."""
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """Sum over indices of v_k E[g_k²] at these errors E of the signal, cavity variance v_k E."""
+        """Information I(E), the sum over indices of v_k E[g_k²], at cavity variances v_k E."""
 
     def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Labels of indices (n, K)."""
+        """Draw labels of indices (n, K)."""
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """Messages of the loop, given labels."""
+        """Messages of the samples for given labels."""
 
 
 def bayes_message(values: np.ndarray) -> Message:
-    """Messages of posterior means, with slopes from their own second moments."""
-    # Of a Bayesian -E dg/domega = E g^2. The slope itself lets the loop diverge on finite samples,
-    # by factors of 10^18 and more (note 05, trap 3).
+    """Messages of posterior means, with slopes from their empirical second moments."""
+    # For posterior means -E[dg/domega] = E[g²]. With the slope itself the iteration diverges on finite
+    # samples, by factors above 10^18   (sensing 6).
     return Message(values, -values.T @ values)
 
 
 def unbiased_message(values: np.ndarray, slopes: np.ndarray, variances: np.ndarray) -> Message:
-    """Messages scaled so that b / A is the signal plus noise of variance 1 / A, whatever V was."""
-    # b / A = S + c (S* - S) + noise with c = a / A, a = sum of -v dg/domega: only A = a is unbiased, and
-    # its noise has the variance E[v g²] / a^2. Messages times a / E[v g²] make that 1 / A. Where V is
-    # the true error all of this is 1; on finite samples it is what lets the loop settle.
+    """Scale messages so that b / A is the signal plus noise of variance 1 / A for any V."""
+    # b / A = S + c (S* - S) + noise with c = a / A and a = -sum v dg/domega. Only A = a is unbiased; the
+    # noise then has variance sum v g² / a². Multiplying messages by a / sum v g² makes it 1 / A
+    # (sensing 7). The factor is 1 if V is the true error; on finite samples it makes the loop converge.
     a, power = -float(variances @ slopes), float(variances @ np.sum(values**2, axis=0))
     scale = a / max(power, 1e-300)
     return Message(scale * values, np.diag(scale * slopes))
@@ -47,27 +47,27 @@ def unbiased_message(values: np.ndarray, slopes: np.ndarray, variances: np.ndarr
 
 @dataclass(frozen=True)
 class GaussianIndices:
-    """Every index is seen with Gaussian noise, y_k = h_k + sqrt(Delta_k) xi_k."""
+    """Gaussian noise on every index: y_k = h_k + sqrt(Delta_k) xi_k."""
 
-    variances: np.ndarray  # v of the indices, shape (K,)
-    noises: np.ndarray  # variances Delta_k
+    variances: np.ndarray  # variance factors v of the indices, shape (K,)
+    noises: np.ndarray  # noise variances Delta_k, shape (K,)
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.noises).all() and (self.noises >= 0).all()):
             raise InvalidParameter(f"noise is {self.noises}; allowed: variances of at least 0.")
 
     def information(self, error: np.ndarray) -> np.ndarray:
-        """Sum of v E[g²], g = (y - omega) / (Delta + v E)."""
+        """Sum of v / (Delta + v E), from g = (y - omega) / (Delta + v E) (sensing 4)."""
         spread = self.noises + np.multiply.outer(np.asarray(error, dtype=float), self.variances)
         with np.errstate(divide="ignore"):
             return np.asarray((self.variances / spread).sum(axis=-1))
 
     def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Labels (n, K)."""
+        """Draw labels (n, K)."""
         return indices + np.sqrt(self.noises) * rng.standard_normal(indices.shape)
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """G = (y - omega) / (Delta + V)."""
+        """Messages (y - omega) / (Delta + V) (sensing 4)."""
 
         def given(omega: np.ndarray, V: np.ndarray) -> Message:
             spread = self.noises + np.diag(V)

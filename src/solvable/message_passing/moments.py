@@ -1,4 +1,4 @@
-r"""What a label tells of Gaussian latent coordinates: conditional moments, at every label."""
+r"""Conditional moments of Gaussian latent coordinates given a label."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from solvable.spectra.label_law import LabelLaw
 class ConditionalMoments:
     """Law of the label y with the conditional moments of the latent coordinates z."""
 
-    labels: np.ndarray  # y, ascending, shape (m,)
-    probabilities: np.ndarray  # above 0, sum 1
+    labels: np.ndarray  # labels y in ascending order, shape (m,)
+    probabilities: np.ndarray  # positive, with sum 1
     first: np.ndarray  # E[z_k | y], shape (m, p)
-    second: np.ndarray  # E[z_k² - 1 | y], of mean 0
-    cross: np.ndarray | None = None  # E[z z^T - I | y]; None where it is diagonal, or not asked for
+    second: np.ndarray  # E[z_k² - 1 | y], with mean 0, shape (m, p)
+    cross: np.ndarray | None = None  # E[z z^T - I | y]; None if it is diagonal or not computed
 
     @property
     def n_directions(self) -> int:
@@ -26,30 +26,30 @@ class ConditionalMoments:
 
     @property
     def linear_information(self) -> np.ndarray:
-        r""":math:`E[m_k(y)^2]`, shape (p,): 0 if a label tells no coordinate's sign."""
+        r"""First-order information :math:`E[m_k(y)^2]`, shape (p,), with :math:`m_k(y)=E[z_k|y]`."""
         return np.asarray(self.probabilities @ self.first**2)
 
     @property
     def quadratic_information(self) -> np.ndarray:
-        r""":math:`E[G_{kk}(y)^2]`, shape (p,)."""
+        r"""Second-order information :math:`E[G_{kk}(y)^2]`, :math:`G_{kk}(y)=E[z_k^2-1|y]`, shape (p,)."""
         return np.asarray(self.probabilities @ self.second**2)
 
     @property
     def weak_recovery_ratio(self) -> np.ndarray:
-        """Samples per dimension from which second moments find each coordinate alone, shape (p,)."""
-        # alpha_c = 1 / E[G_kk²] (3.2); what is zero by symmetry is so to rounding only.
+        """Samples per dimension above which second moments detect each coordinate, shape (p,)."""
+        # alpha_c = 1 / E[G_kk²]; values that are 0 by symmetry are computed up to rounding
         power = self.quadratic_information
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.where(power > 1e-18, power, 0.0))
 
     def law(self, weights: np.ndarray) -> LabelLaw:
-        """Law of a map of the label, given its value at each label."""
+        """Law of a function of the label, given its value at each label."""
         return LabelLaw(weights, self.probabilities, np.maximum(1 + self.second, 0.0))
 
     def at(self, y: np.ndarray) -> np.ndarray:
-        """The diagonal of G at observed labels, shape (n, p)."""
+        """Second moments E[z_k² - 1 | y] at observed labels, shape (n, p)."""
         return np.stack([np.interp(y, self.labels, column) for column in self.second.T], axis=1)
 
     def first_at(self, y: np.ndarray) -> np.ndarray:
-        """M at observed labels, shape (n, p)."""
+        """First moments E[z_k | y] at observed labels, shape (n, p)."""
         return np.stack([np.interp(y, self.labels, column) for column in self.first.T], axis=1)

@@ -1,4 +1,4 @@
-"""Label channels y = g(z) + sqrt(noise) xi as message passing sees them: posteriors of z."""
+"""Output channels y = g(z) + sqrt(noise) xi, posteriors of z, and output messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from solvable.errors import InvalidParameter
 
 REACH = 7.0
-"""Standard deviations of Gaussians that are integrated over; beyond is 3e-12 of the mass."""
+"""Standard deviations at which Gaussian integrals are cut; the mass beyond is 3e-12."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class GaussianOutput:
     function: Callable[[np.ndarray], np.ndarray]  # g, from (..., p) to (...), in float64
     noise: float  # variance Delta
     n_directions: int = 1
-    breakpoints: tuple[float, ...] = ()  # places of kinks and jumps of g
+    breakpoints: tuple[float, ...] = ()  # positions of kinks and jumps of g
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.noise) and self.noise >= 0):
@@ -30,17 +30,17 @@ class GaussianOutput:
             raise InvalidParameter(f"n_directions is {self.n_directions}; allowed: 1, 2 or 3.")
 
     def scalar(self, z: np.ndarray) -> np.ndarray:
-        """Labels without noise of one direction, of the shape of z."""
+        """Noiseless labels of one direction, with the shape of z."""
         return np.asarray(self.function(np.asarray(z, dtype=np.float64)[..., None]), dtype=float)
 
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Labels of directions (n, p)."""
+        """Draw labels of latent coordinates (n, p)."""
         clean = np.asarray(self.function(z), dtype=np.float64)
         return clean + np.sqrt(self.noise) * rng.standard_normal(clean.shape)
 
 
 class Posterior(NamedTuple):
-    """Of z given a label and its cavity: mean (n, p), covariance (n, p, p), log of the evidence (n,)."""
+    """Posterior of z: mean (n, p), covariance (n, p, p), log of the evidence (n,)."""
 
     mean: np.ndarray
     covariance: np.ndarray
@@ -48,18 +48,18 @@ class Posterior(NamedTuple):
 
 
 class Message(NamedTuple):
-    """Output messages g (n, p) and the sum of their derivatives (p, p)."""
+    """Output messages g (n, p), and their derivatives summed over samples (p, p)."""
 
     values: np.ndarray
     slope: np.ndarray
 
 
 Messages = Callable[[np.ndarray, np.ndarray], Message]
-"""Messages of all samples from cavity means (n, p) and their covariance (p, p)."""
+"""Function from cavity means (n, p) and their covariance (p, p) to the messages of all samples."""
 
 
 def output_message(posterior: Posterior, omega: np.ndarray, variance: np.ndarray) -> Message:
-    """Messages of a posterior."""
+    """Output messages of a posterior."""
     inverse = np.linalg.inv(variance)
     # g = V^-1 (E[z | y] - omega),  dg/domega = V^-1 Cov[z | y] V^-1 - V^-1
     values = (posterior.mean - omega) @ inverse

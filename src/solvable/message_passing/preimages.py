@@ -1,4 +1,4 @@
-"""Posterior of one direction given labels without noise: the preimages of the label."""
+"""Posterior of one direction given noiseless labels, supported on the preimages of the label."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from solvable.message_passing.moments import ConditionalMoments
 from solvable.message_passing.outputs import REACH, GaussianOutput, Posterior
 
 MOST_BRANCHES = 200
-"""Monotone pieces of a link; one of more oscillates beyond what samples resolve."""
+"""Largest number of monotone pieces of a link."""
 
 
 def monotone_branches(output: GaussianOutput) -> list[tuple[float, float]]:
-    """Intervals between breakpoints and extrema, on which the link is strictly monotone."""
+    """Intervals between breakpoints and extrema on which the link is strictly monotone."""
     grid = np.union1d(np.linspace(-REACH, REACH, 14_001), output.breakpoints)
     grid = grid[np.abs(grid) <= REACH]
     values = output.scalar(grid)
     if not np.isfinite(values).all():
         raise InvalidParameter(
             f"the link is not finite at z = {grid[~np.isfinite(values)][0]:.4g}; allowed: finite "
-            "values. Without noise a link is inverted."
+            f"values on [-{REACH:g}, {REACH:g}]."
         )
-    # Differences of rounding size are none, but far out, where hardly a sample is.
+    # differences of the size of rounding count as 0; beyond abs(z) = 5 they are ignored
     slopes = np.sign(np.where(np.abs(np.diff(values)) > 1e-13 * np.ptp(values), np.diff(values), 0))
     if (slopes[np.abs(grid[1:]) < 5] == 0).any():
         flat = float(grid[1:][(slopes == 0) & (np.abs(grid[1:]) < 5)][0])
         raise InvalidParameter(
-            f"noise is 0 and the link is constant around z = {flat:.4g}: the channel is singular "
-            "there. Allowed: links that are constant nowhere, or noise above 0."
+            f"noise is 0 and the link is constant near z = {flat:.4g}; allowed: noise above 0, or a link "
+            "that is constant on no interval."
         )
     turns = np.flatnonzero(slopes[1:] * slopes[:-1] < 0) + 1
     cuts = [_extremum(output, grid[k - 1], grid[k + 1], slopes[k - 1]) for k in turns]
     inner = [point for point in output.breakpoints if abs(point) < REACH]
     ends = np.unique(np.concatenate([[-REACH, REACH], inner, cuts]))
-    # An extremum at a breakpoint is found twice.
+    # merge an extremum with a breakpoint at the same position
     ends = ends[np.concatenate([[True], np.diff(ends) > 1e-7])]
     if ends.size > MOST_BRANCHES:
         raise InvalidParameter(
@@ -50,28 +50,28 @@ def monotone_branches(output: GaussianOutput) -> list[tuple[float, float]]:
 
 
 def _extremum(output: GaussianOutput, low: float, high: float, rising: float) -> float:
-    """Place of an extremum between two points, by sections at a third."""
+    """Position of an extremum between two points, by ternary search."""
     for _ in range(60):
         inner = np.array([low + (high - low) / 3, high - (high - low) / 3])
         left, right = rising * output.scalar(inner)
         low, high = (inner[0], high) if left < right else (low, inner[1])
-    # Beyond rounding of a parabola's top the search is blind: a breakpoint there is the place.
+    # rounding limits the search near the top of a parabola; a breakpoint nearby is the exact position
     middle = (low + high) / 2
     near = [point for point in output.breakpoints if abs(point - middle) < 1e-6]
     return near[0] if near else float(middle)
 
 
 def invert(output: GaussianOutput, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Preimages (n, branches) of labels and logs of the density |dz/dy|; -inf where there is none."""
+    """Preimages (n, branches) of labels with log abs(dz/dy), -inf where a branch has no preimage."""
     branches = monotone_branches(output)
     z = np.zeros((len(labels), len(branches)))
     logs = np.full(z.shape, -np.inf)
     for j, (low, high) in enumerate(branches):
-        # Values at the very ends may belong to the neighbour of a jump.
+        # the value exactly at a jump may belong to the neighbouring branch
         inside = 1e-9 * (high - low)
         ends = output.scalar(np.array([low + inside, high - inside]))
         rising = bool(ends[1] > ends[0])
-        slack = 1e-12 * np.abs(ends).max()  # of rounding, at an extremum
+        slack = 1e-12 * np.abs(ends).max()  # rounding at an extremum
         hit = np.flatnonzero((labels >= ends.min() - slack) & (labels <= ends.max() + slack))
         if not hit.size:
             continue
@@ -90,7 +90,7 @@ def invert(output: GaussianOutput, labels: np.ndarray) -> tuple[np.ndarray, np.n
 
 @dataclass
 class PreimagePosterior:
-    """Posterior given labels (n,) of a channel of one direction without noise."""
+    """Posterior given labels (n,) of a noiseless one-direction channel."""
 
     output: GaussianOutput
     labels: np.ndarray
@@ -101,8 +101,8 @@ class PreimagePosterior:
         missing = ~np.isfinite(logs).any(axis=1)
         if missing.any():
             raise InvalidData(
-                f"the link does not take the value {self.labels[missing][0]:.6g} of a label; "
-                "allowed: labels of this channel, without noise."
+                f"a label is {self.labels[missing][0]:.6g}, which is not a value of the link; allowed: "
+                "noiseless labels of this channel."
             )
         return z, logs
 
@@ -113,7 +113,7 @@ class PreimagePosterior:
 
 
 def atoms(z: np.ndarray, logs: np.ndarray, omega: np.ndarray, V: float) -> Posterior:
-    """Posterior on preimages (..., branches) with these densities, for cavities (...)."""
+    """Posterior on preimages (..., branches) with given log densities, for cavity means (...)."""
     moved = z - omega[..., None]
     weight = logs - moved**2 / (2 * V)
     top = weight.max(axis=-1, keepdims=True)
@@ -128,10 +128,10 @@ def atoms(z: np.ndarray, logs: np.ndarray, omega: np.ndarray, V: float) -> Poste
 
 
 def preimage_nodes(output: GaussianOutput, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes of z with probabilities, dense where the number of preimages of the label changes."""
+    """Nodes of z with probabilities, dense where the number of preimages changes."""
     branches = monotone_branches(output)
     ends = np.array([low for low, _ in branches[1:]])
-    # Beside an extremum, and at the other preimages of its label, moments have the slope of a root.
+    # near an extremum, and near the other preimages of its label, moments vary like a square root
     inside = 1e-9
     levels = output.scalar(np.concatenate([ends - inside, ends + inside])) if ends.size else ends
     z, logs = invert(output, levels)
@@ -146,13 +146,12 @@ def preimage_nodes(output: GaussianOutput, width: float) -> tuple[np.ndarray, np
 
 
 def preimage_moments(output: GaussianOutput) -> ConditionalMoments:
-    """Conditional moments of a channel of one direction without noise, exact at every label."""
-    # Labels are those of nodes of z: E f(y) = E f(g(z)). Cells of labels would mix near an extremum,
-    # where they hold nodes of one preimage alone.
+    """Conditional moments of a noiseless one-direction channel, exact at every label."""
+    # labels are taken at nodes of z, E f(y) = E f(g(z)); cells of labels would mix branches at extrema
     z, chance = preimage_nodes(output, 0.06)
     y = output.scalar(z)
-    found = PreimagePosterior(output, y)(np.zeros((z.size, 1)), np.eye(1))
+    posterior = PreimagePosterior(output, y)(np.zeros((z.size, 1)), np.eye(1))
     order = np.argsort(y)
-    first = found.mean[order]
-    second = found.covariance[order, :, 0] + first**2 - 1
+    first = posterior.mean[order]
+    second = posterior.covariance[order, :, 0] + first**2 - 1
     return ConditionalMoments(y[order], chance[order], first, second)

@@ -1,4 +1,4 @@
-"""A rectangular product of Gaussian matrices, as state evolution and the loop see it."""
+"""Signal law of a rectangular product of Gaussian matrices."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from solvable.spectra.rectangular import (
 
 @dataclass(frozen=True)
 class RectangularSignal:
-    """The signal S = A B / sqrt(r) / (d L)^(1/4) of Gaussian factors, d x r and r x L."""
+    """Signal S = A B / sqrt(r) / (d L)^(1/4) with Gaussian factors A (d, r) and B (r, L)."""
 
     aspect: float  # beta = L / d, at least 1
-    rank_ratio: float  # rho = r / d, above 0; it may exceed 1
+    rank_ratio: float  # rho = r / d, above 0; may exceed 1
 
     multiplicity = 1
     variance = 1.0
@@ -29,18 +29,18 @@ class RectangularSignal:
         check_shape(self.aspect, self.rank_ratio)
 
     def mmse(self, noise: np.ndarray) -> np.ndarray:
-        """Error of the posterior mean at noise variances."""
+        """Error of the posterior mean at noise variances t (sensing 14)."""
         return rectangular_mmse(noise, aspect=self.aspect, rank_ratio=self.rank_ratio)
 
     def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
-        """Posterior mean of the signal from its sum with noise of a variance."""
+        """Posterior mean of S from S + sqrt(t) Z: keep singular vectors, map values (sensing 13)."""
         if noise > 1e9:
             return np.zeros_like(observed)
         law = RectangularLaw(aspect=self.aspect, rank_ratio=self.rank_ratio, noise=noise)
-        # Beyond the edge no signal is: the law would all but keep noise that few samples, or a noise a
-        # few per cent off, put there, and message passing follow it. A signal of few rows or factors is
-        # larger by chance (Tracy-Widom, 2.5 deviations): (1 + m) S + sqrt(t) Z has an edge that grows
-        # with it only where it is not noise's.
+        # Singular values beyond the edge of the law are noise of finite samples, which the denoiser would
+        # keep and message passing would follow; they are moved to the edge. The largest singular value of a
+        # drawn signal exceeds its law by a factor 1 + m (Tracy-Widom, 2.5 standard deviations), so the edge
+        # is that of (1 + m) S + sqrt(t) Z.
         d = observed.shape[0]
         factors = min(max(1.0, self.rank_ratio * d), d)
         larger = 1 + 2.5 * d**-0.5 * factors ** (-1 / 6)
@@ -54,5 +54,5 @@ class RectangularSignal:
         return shrink(observed, lambda s: law.denoised(np.minimum(s, edge)))
 
     def prior_mean(self, dimension: int) -> np.ndarray:
-        """The matrix that is 0."""
+        """Prior mean 0."""
         return np.zeros((dimension, round(self.aspect * dimension)))

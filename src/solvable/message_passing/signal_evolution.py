@@ -1,10 +1,10 @@
-r"""State evolution of Bayes message passing for matrices: one solver for any signal and channel.
+r"""State evolution of Bayes message passing for matrices, for any signal and channel.
 
 .. math:: \hat q=c\,\alpha\,I(E),\qquad E=\mathrm{mmse}(1/\hat q),
 
-with c = 2 for symmetric signals and 1 for rectangular ones, and I the information of the channel. Read
-as a curve, :math:`\alpha(t)=1/(c\,t\,I(\mathrm{mmse}(t)))` with :math:`t=1/\hat q`, it needs no
-iteration: message passing from the prior mean comes to rest at the largest t of that ratio.
+with c = 2 for symmetric and c = 1 for rectangular signals, and I the information of the channel (sensing
+3). The solver uses the curve :math:`\alpha(t)=1/(c\,t\,I(\mathrm{mmse}(t)))` with :math:`t=1/\hat q`
+instead of an iteration. Message passing from the prior mean stops at the largest t with the given ratio.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from solvable.message_passing.matrix_channels import MatrixChannel
 from solvable.message_passing.signal_laws import Signal
 
 LEAST_NOISE = 1e-9
-"""Effective noise, over the variance of the signal, from which on a signal counts as recovered."""
+"""Lower end of the scan in t, relative to the variance of the signal."""
 
 
 @dataclass(frozen=True)
 class SignalEvolution:
-    """Where message passing comes to rest, at each sample ratio."""
+    """Fixed points of message passing at an array of sample ratios."""
 
     sample_ratio: np.ndarray
-    error: np.ndarray  # E per dimension of the signal; 0 where it is recovered exactly
-    noise: np.ndarray  # t = 1 / q^: samples are worth S + sqrt(t) G; 0 where it is recovered
-    residual: np.ndarray  # of the fixed point, relative
+    error: np.ndarray  # E per dimension; 0 at exact recovery
+    noise: np.ndarray  # effective noise t = 1 / q^ of S + sqrt(t) G; 0 at exact recovery
+    residual: np.ndarray  # relative residual of the fixed-point equation
 
 
 def signal_evolution(
     signal: Signal, channel: MatrixChannel, sample_ratio: np.ndarray | float
 ) -> SignalEvolution:
-    """Errors that Bayes message passing reaches from the prior mean (from 2503.14121)."""
+    """Errors of Bayes message passing from the prior mean (sensing 3; arXiv:2503.14121)."""
     shape = np.shape(sample_ratio)
     ratios = np.asarray(sample_ratio, dtype=np.float64).ravel()
     if not (np.isfinite(ratios).all() and (ratios > 0).all()):
@@ -45,51 +45,53 @@ def signal_evolution(
         blank = np.zeros(shape)
         return SignalEvolution(ratios.reshape(shape), blank, blank, blank)
 
-    # Scanned downwards in t for the first crossing, then a bracketed search, all ratios at once.
+    # scan t downwards for the first crossing, then refine it in its bracket, for all ratios at once
     def log_ratio(log_noise: np.ndarray) -> np.ndarray:
         t = np.exp(log_noise)
         with np.errstate(divide="ignore"):
-            # log of 1 / (c t I(E))
+            # log alpha(t) = -log(c t I(mmse(t)))   (sensing 3)
             return -np.log(signal.multiplicity * t * channel.information(signal.mmse(t)))
 
     target = np.log(ratios)
-    # What labels tell at the error of the prior mean bounds the noise from above.
+    # the information at the error of the prior mean gives an upper bound of t
     most = float(channel.information(np.array([scale]))[0])
     if most <= 0:
-        raise InvalidParameter("the labels carry no information; no sample ratio is enough.")
+        raise InvalidParameter(
+            "the labels carry no information, so no sample_ratio lowers the error; use another channel."
+        )
     top = -np.log(signal.multiplicity * ratios * most)
     grid = np.linspace(np.log(LEAST_NOISE * scale), max(top.max(), np.log(scale)) + 1e-6, SCAN)
     values = _scanned(log_ratio, grid, target.max())
     start = _first_crossing(values, target)
     below = start < 0
-    found = _closed(log_ratio, target, (grid, values), np.maximum(start, 0), below)
-    noise, error = np.exp(found), signal.mmse(np.exp(found))
+    root = _closed(log_ratio, target, (grid, values), np.maximum(start, 0), below)
+    noise, error = np.exp(root), signal.mmse(np.exp(root))
     if below.any():
         noise[below], error[below] = _far_below(signal, channel, ratios[below], noise[below])
-    residual = np.where(below, 0.0, np.abs(np.expm1(log_ratio(found) - target)))
+    residual = np.where(below, 0.0, np.abs(np.expm1(log_ratio(root) - target)))
     if (residual > 1e-7).any():
         worst = int(np.argmax(residual))
         raise NotConverged(
-            f"state evolution at sample_ratio {ratios[worst]:.6g} is off its fixed point by "
-            f"{residual[worst]:.2g}.",
+            f"state evolution did not converge at sample_ratio {ratios[worst]:.6g}: the relative "
+            f"residual is {residual[worst]:.2g}; allowed: up to 1e-7. Change sample_ratio slightly.",
             {"residual": residual[worst], "noise": noise[worst]},
         )
     return SignalEvolution(*(part.reshape(shape) for part in (ratios, error, noise, residual)))
 
 
 SCAN = 48
-"""Noises at which a curve is scanned for its first crossing."""
+"""Number of values of t in the scan for the first crossing."""
 
 
 def _far_below(
     signal: Signal, channel: MatrixChannel, ratios: np.ndarray, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Noise and error below the scan, where they are in proportion; 0 where the noise falls for ever."""
+    """Noise and error below the scan, where E / t is constant; 0 if the noise decreases to 0."""
     share = float(signal.mmse(start[:1])[0] / start[0])
     noise, before = start, start
     for _ in range(300):
         before = noise
-        # Beyond the largest number the information is infinite: no noise is left.
+        # an overflow means infinite information, so the noise is 0
         with np.errstate(over="ignore", divide="ignore"):
             noise = 1 / (signal.multiplicity * ratios * channel.information(share * before))
     noise = np.where(noise < (1 - 1e-6) * before, 0.0, noise)
@@ -99,7 +101,7 @@ def _far_below(
 def _scanned(
     log_ratio: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, most: float
 ) -> np.ndarray:
-    """The curve on the grid, from above down to where even the largest ratio is crossed."""
+    """Values of log alpha(t) on the grid, computed downwards until the largest ratio is crossed."""
     values = np.full(grid.size, -np.inf)
     block = 8
     for stop in range(grid.size, 0, -block):
@@ -112,9 +114,9 @@ def _scanned(
 
 
 def _first_crossing(values: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Last place of the scan at which the ratio is still enough, for each; -1 for none."""
-    # alpha(t) is small at large t: the first crossing from there is where the iteration ends.
-    enough = values >= target[:, None]  # NaN where nothing was looked for
+    """Largest scan index with alpha(t) >= ratio for each ratio; -1 if there is none."""
+    # alpha(t) is small at large t; the first crossing from there is the fixed point of the iteration
+    enough = values >= target[:, None]  # NaN where the scan stopped earlier
     last = values.size - 1 - np.argmax(enough[:, ::-1], axis=1)
     return np.where(enough.any(axis=1), np.minimum(last, values.size - 2), -1)
 
@@ -126,7 +128,7 @@ def _closed(
     start: np.ndarray,
     known: np.ndarray,
 ) -> np.ndarray:
-    """Roots inside their brackets of the scan by safeguarded secants, all at once."""
+    """Roots inside their brackets by safeguarded secant steps, for all ratios at once."""
     grid, values = scan
     low, high = grid[start], grid[start + 1]
     found = np.where(known, low, _interpolated(grid, values, target, start))
@@ -152,7 +154,7 @@ def _closed(
 def _interpolated(
     grid: np.ndarray, values: np.ndarray, target: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
-    """Roots of the cubics through four places of the scan, by inverse interpolation."""
+    """Roots by inverse cubic interpolation through four points of the scan."""
     first = np.clip(start - 1, 0, grid.size - 4)[:, None] + np.arange(4)
     x, y = grid[first], values[first]
     found = np.zeros(target.size)

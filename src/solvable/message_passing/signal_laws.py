@@ -1,4 +1,4 @@
-"""Laws of signal matrices as state evolution and the loop see them."""
+"""Laws of symmetric signal matrices: error and denoiser at a noise variance."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from solvable.spectra.wishart_errors import (
 
 
 class Signal(Protocol):
-    """A law of matrices whose singular vectors are uniform."""
+    """Law of matrices with uniform singular vectors."""
 
     @property
     def multiplicity(self) -> int:
-        """How often an entry occurs: 2 for symmetric matrices, 1 for rectangular ones."""
+        """Multiplicity of an entry: 2 for symmetric matrices, 1 for rectangular matrices."""
 
     @property
     def variance(self) -> float:
@@ -33,18 +33,18 @@ class Signal(Protocol):
 
     @property
     def second_moment(self) -> float:
-        """Squared norm per dimension."""
+        """Mean squared norm per dimension."""
 
     def mmse(self, noise: np.ndarray) -> np.ndarray:
-        """Least error per dimension from S + sqrt(t) G, at these variances t."""
+        """Bayes error per dimension of S observed as S + sqrt(t) G, at variances t."""
 
     def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
-        """Posterior mean of S from S + sqrt(t) G."""
+        """Posterior mean of S observed as S + sqrt(t) G."""
 
 
 @dataclass(frozen=True)
 class SymmetricSignal:
-    """Symmetric matrices of a given spectrum with uniform eigenvectors (2408.03733, 2503.14121)."""
+    """Symmetric matrices with a given spectrum and uniform eigenvectors."""
 
     spectrum: Measure
 
@@ -52,7 +52,7 @@ class SymmetricSignal:
 
     @cached_property
     def mean(self) -> float:
-        """Mean eigenvalue, which a Bayesian knows."""
+        """Mean eigenvalue."""
         if isinstance(self.spectrum, MarchenkoPasturMeasure):
             return float(self.spectrum.scale * np.sqrt(self.spectrum.width_ratio))
         return float(self.spectrum.node_weights @ self.spectrum.nodes)
@@ -70,9 +70,9 @@ class SymmetricSignal:
         return self.variance + self.mean**2
 
     def mmse(self, noise: np.ndarray) -> np.ndarray:
-        """E(t) = t - (4 pi² / 3) t² int mu_t³, of every entry."""
+        """E(t) = t - (4 pi² / 3) t² int mu_t³ for each t (sensing 2)."""
         t = np.asarray(noise, dtype=np.float64)
-        # In more noise the linear estimate is as good to 1e-7, and the integral all cancels.
+        # at large t the linear estimate is exact to 1e-7 and the integral form cancels
         loud = t > 2e4 * self.variance
         if loud.any():
             linear = np.divide(self.variance * t, self.variance + t)
@@ -84,35 +84,35 @@ class SymmetricSignal:
         return np.array([max(denoising_error(law), 0.0) for law in laws]).reshape(t.shape)
 
     def prior_mean(self, size: int) -> np.ndarray:
-        """What is known without samples: a multiple of the identity."""
+        """Prior mean, the mean eigenvalue times the identity."""
         return self.mean * np.eye(size)
 
     def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
-        """Eigenvectors kept, each eigenvalue moved to lambda - 2 t h(lambda)."""
+        """Keep eigenvectors and map each eigenvalue to lambda - 2 t h(lambda) (sensing 1)."""
         values, vectors = np.linalg.eigh(observed)
         return rebuilt(vectors, self.denoised(values, noise))
 
     def denoised(self, values: np.ndarray, noise: float) -> np.ndarray:
-        """Best eigenvalues for the eigenvectors at these, all d of them."""
+        """Denoised values of all d eigenvalues (sensing 1)."""
         spectrum = self.spectrum
         if not isinstance(spectrum, MarchenkoPasturMeasure):
             law = SpectralLaw(spectrum, noise=float(np.sqrt(noise)))
-            # Eigenvalues beyond the edges are noise that message passing must not follow.
+            # eigenvalues beyond the edges are noise, and message passing must not follow them
             return denoised(law, np.clip(values, law.edges[0, 0], law.edges[-1, 1]))
         scale, ratio = spectrum.scale, spectrum.width_ratio
-        found = wishart_denoised(ratio, noise / scale**2, values / scale, values.size)
-        if found is not None:
-            return scale * found
+        mapped = wishart_denoised(ratio, noise / scale**2, values / scale, values.size)
+        if mapped is not None:
+            return scale * mapped
         law = SpectralLaw(spectrum, noise=float(np.sqrt(noise)))
-        # A law with a gap: the same room for a signal that is larger by chance.
+        # a law with a gap: the edge leaves room for a largest eigenvalue above its law
         room = 1 + largest_by_chance(ratio, values.size)
         larger = SpectralLaw(spectrum, noise=float(np.sqrt(noise)) / room)
         return denoised(law, np.clip(values, law.edges[0, 0], room * larger.edges[-1, 1]))
 
 
 def rebuilt(vectors: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Symmetric matrix of these eigenvectors and eigenvalues."""
-    # A product with its own transpose is done in half the arithmetic.
+    """Symmetric matrix with given eigenvectors and eigenvalues."""
+    # a product with its own transpose takes half the arithmetic
     total = np.zeros((len(vectors), len(vectors)))
     for sign in (1.0, -1.0):
         some = sign * values > 0
@@ -123,11 +123,11 @@ def rebuilt(vectors: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def signal_denoiser(signal: Signal, least_noise: float = 1e-9) -> Denoiser:
-    """The signal's posterior mean and error from b and the precision of the loop."""
+    """Denoiser of message passing: posterior mean and error from b and the precision A."""
 
     def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         precision = min(max(float(A[0, 0]), 1e-300), 1 / least_noise)
-        # R = b / A = S + sqrt(1/A) G
+        # R = b / A = S + sqrt(1/A) G   (sensing 6)
         noise = 1 / precision
         error = float(signal.mmse(np.array([noise]))[0])
         return signal.denoise(b / precision, noise), np.array([[error]])
