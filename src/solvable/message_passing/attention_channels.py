@@ -67,8 +67,8 @@ class _Attention:
 class SoftmaxAttention(_Attention):
     """Attention matrices softmax(h + xi) of each row; they hide a common shift of the indices."""
 
-    # ``tokens`` is T, at least 2. ``noise`` is Delta, the variance of xi on the diagonal; off the diagonal
-    # the variance is Delta / 2.
+    # ``tokens`` is T, at least 2. ``noise`` is Delta, the variance of xi on the diagonal; off the
+    # diagonal the variance is Delta / 2.
 
     def information(self, error: np.ndarray) -> np.ndarray:
         """Sum of v E[g²]: k / (E + Delta / 2) (attention 1)."""

@@ -120,8 +120,8 @@ def _cells(link: Link, amplitude: float) -> ConditionalMoments:
     """Moments of one noiseless coordinate, with labels gathered in cells."""
     z, chance = link.fine_nodes(panels=28_000)
     y = amplitude * link(z)
-    # Values that differ only by rounding are merged; others share cells of equal width in the logit of the
-    # probability, which resolves the tails.
+    # Values that differ only by rounding are merged; others share cells of equal width in the logit of
+    # the probability, which resolves the tails.
     scale = float(np.sqrt(chance @ (y - chance @ y) ** 2))
     order = np.argsort(y, kind="stable")
     y, z, chance = y[order], z[order], chance[order]

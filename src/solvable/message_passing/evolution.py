@@ -76,8 +76,8 @@ def _label_nodes(output: GaussianOutput, low: float, high: float) -> tuple[np.nd
     clean, scale = output.scalar(z), np.sqrt(output.noise)
     middle = float(chance @ clean)
     wide = 5 * (np.sqrt(chance @ (clean - middle) ** 2) + scale)
-    # y = middle + wide sinh(s): the spacing is 0.4 standard deviations of the noise in the bulk, where sums
-    # are exact to rounding, and grows with |y| in the tails
+    # y = middle + wide sinh(s): the spacing is 0.4 standard deviations of the noise in the bulk, where
+    # sums are exact to rounding, and grows with |y| in the tails
     ends = np.arcsinh((np.array([low, high]) + np.array([-1, 1]) * REACH * scale - middle) / wide)
     count = int((ends[1] - ends[0]) * wide / (0.4 * scale)) + 2
     if count > MOST_LABELS:
@@ -120,12 +120,13 @@ def _noiseless(output: GaussianOutput, q: float) -> float:
 class StateEvolution:
     """State evolution of a one-direction channel at every sample ratio."""
 
-    # E(q) is computed at 60 overlaps on first use (one or two seconds) and interpolated by cubic splines in
-    # -log(1 - q), with error 1e-5. Above q = 0.999 (reached at very small noise) recovery counts as
+    # E(q) is computed at 60 overlaps on first use (one or two seconds) and interpolated by cubic splines
+    # in -log(1 - q), with error 1e-5. Above q = 0.999 (reached at very small noise) recovery counts as
     # perfect. State evolution: arXiv:2405.15480; potential: arXiv:1708.03395.
 
     output: GaussianOutput
-    # conditional moments of the channel, if known; without them rounding hides the threshold at large noise
+    # conditional moments of the channel, if known; without them rounding hides the threshold at large
+    # noise
     moments: ConditionalMoments | None = None
 
     @cached_property

@@ -1,8 +1,9 @@
 """First order in 1/d of the Bayes error of symmetric matrices (derivations/sensing)."""
 
 # Two effects have order 1/d. (1) Denoiser: the spectrum of a matrix with d rows differs from its law by
-# `excess_mass`, and diagonal noise entries have twice the variance   (sensing 20). (2) Sensors: tokens are
-# not Gaussian matrices. Replacing them one sample at a time (Lindeberg) changes the mean log-evidence by
+# `excess_mass`, and diagonal noise entries have twice the variance   (sensing 20). (2) Sensors: tokens
+# are not Gaussian matrices. Replacing them one sample at a time (Lindeberg) changes the mean log-evidence
+# by
 #     -|Var V|² / 4 (1 / s⁴) - |kappa_3|² / 12 (1 / s⁶),   s² = E + Delta / 2   (sensing 21).
 # The covariance V of the indices under the posterior depends on the tokens of a sample, and the posterior
 # is not Gaussian along x x^T. The change of the evidence moves the fixed point like a field on E (I-MMSE;

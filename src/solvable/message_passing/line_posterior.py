@@ -51,8 +51,8 @@ def _check_finite(z: np.ndarray, values: np.ndarray) -> None:
 class LinePosterior:
     """Posterior given labels (n,) of a noisy one-direction channel."""
 
-    # each label uses the nodes within seven standard deviations of the noise; nodes are recomputed when the
-    # cavity variance shrinks
+    # each label uses the nodes within seven standard deviations of the noise; nodes are recomputed when
+    # the cavity variance shrinks
 
     output: GaussianOutput
     labels: np.ndarray

@@ -221,8 +221,8 @@ def message_passing(
         A = sensors.precision(slope)
         b = sensors.weigh(h, A) + sensors.adjoint(new)
         mean, variance = denoiser(b, _nonnegative(A))
-        # The whole state is damped after an undamped step, which shrinks oscillating modes. Damping inside a
-        # step spoils the Onsager terms.
+        # The whole state is damped after an undamped step, which shrinks oscillating modes. Damping
+        # inside a step spoils the Onsager terms.
         g = (1 - damping) * new + damping * g
         mean = (1 - damping) * mean + damping * h
         variance = (1 - damping) * variance + damping * V

@@ -31,7 +31,7 @@ class ConditionalMoments:
 
     @property
     def quadratic_information(self) -> np.ndarray:
-        r"""Second-order information :math:`E[G_{kk}(y)^2]`, :math:`G_{kk}(y)=E[z_k^2-1|y]`, shape (p,)."""
+        r"""Second-order information :math:`E[G_{kk}(y)^2]`, with :math:`G_{kk}(y)=E[z_k^2-1|y]`."""
         return np.asarray(self.probabilities @ self.second**2)
 
     @property

@@ -38,9 +38,9 @@ class RectangularSignal:
             return np.zeros_like(observed)
         law = RectangularLaw(aspect=self.aspect, rank_ratio=self.rank_ratio, noise=noise)
         # Singular values beyond the edge of the law are noise of finite samples, which the denoiser would
-        # keep and message passing would follow; they are moved to the edge. The largest singular value of a
-        # drawn signal exceeds its law by a factor 1 + m (Tracy-Widom, 2.5 standard deviations), so the edge
-        # is that of (1 + m) S + sqrt(t) Z.
+        # keep and message passing would follow; they are moved to the edge. The largest singular value of
+        # a drawn signal exceeds its law by a factor 1 + m (Tracy-Widom, 2.5 standard deviations), so the
+        # edge is that of (1 + m) S + sqrt(t) Z.
         d = observed.shape[0]
         factors = min(max(1.0, self.rank_ratio * d), d)
         larger = 1 + 2.5 * d**-0.5 * factors ** (-1 / 6)

@@ -1,1 +1,1 @@
-"""Attention: matrices of keys and queries, learned from the attention of a few tokens."""
+"""Attention: estimation and training of the key-query matrix from attention matrices."""

@@ -1,1 +1,1 @@
-"""Restricted Boltzmann machines of a few hidden units: likelihood, learners, theory, dynamics."""
+"""Restricted Boltzmann machines with a few hidden units: likelihood, learner, theory, dynamics."""

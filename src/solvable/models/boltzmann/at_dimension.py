@@ -1,4 +1,4 @@
-"""Overlaps of a Boltzmann machine at a dimension, and the reasons why none is predicted."""
+"""Predicted overlaps of a Boltzmann machine at a dimension, or the reason for no prediction."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from solvable.models.boltzmann.phase import Phase
 def component_overlaps(
     strengths: tuple[float, ...], parameters: BoltzmannParameters, count: int
 ) -> np.ndarray:
-    """Cosine of each spike with the span of so many leading components, shape (draws, spikes)."""
+    """Cosine of each spike with the span of `count` leading components, shape (draws, spikes)."""
     size = (strengths, parameters.samples, parameters.dimension, count)
     drawn = drawn_components(*size, draws=24)
     scatter = float(drawn.std(axis=0).max())
-    # Near the threshold, and where spikes are nearly equal, samples differ much.
+    # near the threshold and for nearly equal spikes the scatter is larger and needs more draws
     return drawn if scatter < 0.04 else drawn_components(*size, draws=400 if scatter > 0.12 else 96)
 
 
 def too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> str:
-    """Reason why samples of this size differ from the limit, or nothing."""
+    """Reason why the limit does not predict this size; empty if there is none."""
     d, c = parameters.dimension, 1 + parameters.weight_decay
     if phase.reason and phase.norm is None:
         return ""
     replicon = phase.replicon or 0.0
-    # Simulated, d = 100 to 1,000: so near the instability some samples are beyond it.
+    # measured at d = 100 to 1,000: above this replicon some samples are unstable
     limit = 1 - 3 * d ** (-1 / 3)
     if replicon > limit:
         return (
-            f"unstable in some samples: a small change grows by {replicon:.2g} in a step of message "
-            f"passing (predicted at {d} dimensions: up to {max(limit, 0):.2g}). Raise dimension, "
-            "sample_ratio or spike."
+            f"unstable in some samples: the replicon is {replicon:.2g}; allowed at dimension {d}: up to "
+            f"{max(limit, 0):.2g}. Raise dimension, sample_ratio or spike."
         )
     learnt = sorted(parameters.strengths)[::-1][: parameters.hidden_units]
     places = [outlier(strength, ratio) for strength in learnt]
@@ -41,13 +40,14 @@ def too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> str
         places = places[:1]
     elif parameters.hidden_units > len(places):
         places.append(bulk_edge(ratio))
-    # An eigenvalue s of the sample covariance scatters by s (2 / n)^(1/2).
+    # standard deviation of an eigenvalue s of the sample covariance: s (2 / n)^(1/2)
     scatter = np.sqrt(2 / parameters.samples)
     if parameters.weight_decay and any(abs(s - c) < 2.5 * scatter * s for s in places):
         return (
-            f"weight decay {parameters.weight_decay:g} leaves weights in some samples and none in "
-            f"others (an eigenvalue of the sample covariance is near 1 + weight_decay: "
-            f"{min(places, key=lambda s: abs(s - c)):.3g}). Change weight_decay, or raise dimension."
+            f"weight_decay is {parameters.weight_decay:g}, for which weights vanish in some samples and "
+            "not in others: an eigenvalue of the sample covariance, "
+            f"{min(places, key=lambda s: abs(s - c)):.3g}, is within 2.5 standard deviations of "
+            "1 + weight_decay. Change weight_decay, or raise dimension."
         )
     return ""
 
@@ -55,13 +55,14 @@ def too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> str
 def overlaps_of(
     phase: Phase, parameters: BoltzmannParameters, ratio: float
 ) -> tuple[list[float | None], str]:
-    """Overlaps at the dimension: those of the limit, rounded as principal components are."""
+    """Overlaps at a dimension, or the reason for none."""
     strengths, d = parameters.strengths, parameters.dimension
     overlap: list[float | None] = [None] * len(strengths)
     for spike, unit in zip(phase.spikes, phase.units, strict=True):
         limit = component_overlap(strengths[spike], ratio)
         if unit.q > 0:
-            # Of the spike alone: components mix nearly equal spikes, signs separate them.
+            # limit times the finite-size ratio of the principal component of this spike alone; components
+            # mix nearly equal spikes, whereas sign units separate them
             alone = component_overlaps(strengths[spike : spike + 1], parameters, 1)
             rounding = float(alone.mean()) / limit
             overlap[spike] = min(float(unit.overlap) * rounding, 1.0)
@@ -71,16 +72,17 @@ def overlaps_of(
         least = drawn[:, list(phase.spikes)].min(axis=1)
         if (drawn[:, others].max(axis=1) > least).any():
             return [None] * len(strengths), (
-                "spikes are so nearly equal at this dimension that fewer units may learn either. Raise "
-                "dimension or hidden_units."
+                "there are fewer units than spikes, and the spikes are so close at this dimension that "
+                "the units may learn any of them. Raise dimension or hidden_units."
             )
         if parameters.algorithm == "gradient" and _trapped(phase, parameters, ratio, others):
             return [None] * len(strengths), (
-                "gradient ascent from a random start may learn a weaker spike and stay there. Set "
-                "algorithm=amp, which starts at the principal components, or raise hidden_units."
+                "gradient ascent from a random start may stop at a weaker spike. Set algorithm=amp, "
+                "which starts at the principal components, or raise hidden_units."
             )
     for spike in others:
-        # m_b is pushed by noise of the samples and shrunk or kept by what the unit answers
+        # standard deviation sqrt((1 - zeta²) (1 + lambda_b) / d) / (1 - V lambda_b alpha E[g'])
+        # (boltzmann 13)
         chance = 0.0
         for unit in phase.units:
             growth = unit.V * strengths[spike] * unit.slope
@@ -93,7 +95,7 @@ def overlaps_of(
 def _trapped(
     phase: Phase, parameters: BoltzmannParameters, ratio: float, others: list[int]
 ) -> bool:
-    """Whether a unit that has learnt one of the other spikes would not leave it for a found one."""
+    """Return True if a unit that has learned a weaker spike would stay there."""
     weakest = min(unit.spike for unit in phase.units)
     for spike in others:
         unit = unit_state(

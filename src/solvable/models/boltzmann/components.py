@@ -1,4 +1,4 @@
-"""Principal components of spiked data at a finite size: the exact law of their overlaps, drawn."""
+"""Overlaps of principal components of spiked data at a finite size, drawn from their exact law."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from solvable.arrays import random_stream
 def drawn_components(
     spikes: tuple[float, ...], samples: int, dimension: int, components: int, draws: int = 64
 ) -> np.ndarray:
-    """Cosine of each spike with the span of the leading components, shape (draws, spikes)."""
-    # Rotations of samples and of the space orthogonal to the spikes leave a chain of blocks
-    # (Householder), of which the leading components fill the beginning alone.
+    """Draw cosines of each spike with the span of the leading components, shape (draws, spikes)."""
+    # Householder rotations reduce the covariance to a chain of blocks   (boltzmann 10); leading
+    # components are concentrated on the first blocks
     r, d, n = len(spikes), dimension, samples
-    # They reach (n d / (sqrt(n) + sqrt(d))²)^(1/3) blocks deep where they are at the edge (Airy).
+    # number of blocks: the Airy scale (n d / (sqrt(n) + sqrt(d))²)^(1/3) at the edge of the spectrum
     depth = (n * d / (np.sqrt(n) + np.sqrt(d)) ** 2) ** (1 / 3)
     blocks = min(round(7 * depth + 10), min(n, d) // r)
     cosines = np.empty((draws, r))
     for draw in range(draws):
-        # The same numbers at every size, so that lines are smooth
+        # the same random numbers at every size make curves smooth
         rng = random_stream("principal components", r, draw)
         vectors = _leading(_chain(spikes, n, d, blocks, rng), components)
         cosines[draw] = np.linalg.norm(vectors[:r], axis=1)
@@ -32,15 +32,15 @@ def drawn_components(
 def _chain(
     spikes: tuple[float, ...], n: int, d: int, blocks: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Lower bands of X^T X in the basis of the chain, shape (2 r, blocks r)."""
+    """Lower bands (2 r, blocks r) of X^T X in the basis of the chain (boltzmann 10)."""
     r = len(spikes)
     common, start, rest = rng.standard_normal((3, r, r))
     normals = rng.standard_normal((blocks, 2, r, r))
-    # R of a Gaussian matrix of N rows: chi_(N - i) on the diagonal, normal above it (Bartlett)
+    # R factor of a Gaussian matrix with N rows: chi_(N - i) on the diagonal, normal above (Bartlett)
     depth = r * np.arange(blocks)[:, None] + np.arange(r)
     R = _triangles(np.swapaxes(normals[:, 0], 1, 2), n - depth)
     L = np.swapaxes(_triangles(normals[:, 1], d - r - depth), 1, 2)
-    # The first block holds the spikes: U Lambda^(1/2) + Z, with U^T U / n = 1 up to n^(-1/2)
+    # the first block contains the spikes, U Lambda^(1/2) + Z with U^T U / n = I + O(n^(-1/2))
     correlations = np.sqrt(n) * (np.tril(common, -1) + np.tril(common, -1).T)
     U = np.linalg.cholesky(n * np.eye(r) + correlations).T
     first = U * np.sqrt(spikes) + start
@@ -59,7 +59,7 @@ def _chain(
 
 
 def _triangles(normals: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Upper triangles with chi on the diagonal, from normal numbers of shape (blocks, r, r)."""
+    """Upper triangles with chi variables on the diagonal, from normal numbers (blocks, r, r)."""
     places, kept = np.arange(normals.shape[1]), np.maximum(degrees, 1)
     triangles = np.triu(normals, 1)
     # chi² = k (1 - 2 / (9 k) + z (2 / (9 k))^(1/2))³ (Wilson and Hilferty)

@@ -1,4 +1,4 @@
-"""State evolution of a Boltzmann machine of sign units: overlap, norm and stability of its maximum."""
+"""State evolution of a Boltzmann machine of sign units: overlap, norm, stability (boltzmann 6)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from solvable.spectra.roots import bracketed_root
 
 LARGEST_COUPLING = 0.9999
-"""V above which a sample may take either sign: the prox has two branches, the maximum many rivals."""
+"""Largest V; above 1 the proximal map of a sample has two branches and there are many maxima."""
 
 
 @dataclass(frozen=True)
 class UnitState:
-    """Fixed point of state evolution of one unit on one spike (covariance convention), or on none."""
+    """Fixed point of state evolution of one unit on one spike (a variance), or without spike."""
 
     spike: float
     m: float  # w . w* / d
@@ -23,26 +23,26 @@ class UnitState:
     slope: float  # alpha E[g']
     signal: float  # alpha E[u g]
     power: float  # alpha E[g²]
-    replicon: float  # alpha V² E[g'^2]
+    replicon: float  # alpha V² E[g'²]   (boltzmann 7)
 
     @property
     def overlap(self) -> float:
-        """Cosine of weights and spike; 0 for a unit without weights."""
+        """Cosine m / sqrt(q) of weights and spike; 0 without weights."""
         return self.m / float(np.sqrt(self.q)) if self.q > 0 else 0.0
 
     @property
     def stable(self) -> bool:
-        """Whether the maximum is the only one nearby."""
+        """Return True if no other maximum is nearby."""
         return self.replicon < 1 and self.V < LARGEST_COUPLING
 
 
 def bulk_edge(sample_ratio: float) -> float:
-    """Upper edge of the sample covariance of noise of variance 1."""
+    """Upper edge of the sample covariance spectrum of noise of variance 1."""
     return (1 + sample_ratio**-0.5) ** 2
 
 
 def outlier(spike: float, sample_ratio: float) -> float:
-    """Eigenvalue of the sample covariance that a spike makes; the edge below its threshold."""
+    """Largest eigenvalue of the sample covariance with one spike; the edge below the threshold."""
     if spike**2 * sample_ratio <= 1:
         return bulk_edge(sample_ratio)
     # (1 + lambda) (1 + 1 / (alpha lambda))
@@ -50,8 +50,8 @@ def outlier(spike: float, sample_ratio: float) -> float:
 
 
 def component_overlap(spike: float, sample_ratio: float) -> float:
-    """Cosine of the leading principal component with a spike in the limit; 0 below threshold."""
-    # zeta² = (1 - 1 / (alpha lambda²)) / (1 + 1 / (alpha lambda))
+    """Cosine of the leading principal component with a spike in the limit (boltzmann 8)."""
+    # zeta² = (1 - 1 / (alpha lambda²)) / (1 + 1 / (alpha lambda))   (boltzmann 8)
     share = (1 - 1 / (sample_ratio * spike**2)) / (1 + 1 / (sample_ratio * spike))
     return float(np.sqrt(max(share, 0.0)))
 
@@ -59,8 +59,8 @@ def component_overlap(spike: float, sample_ratio: float) -> float:
 def unit_state(
     spike: float, sample_ratio: float, weight_decay: float = 0.0, *, partner: bool = False
 ) -> UnitState:
-    """Fixed point of one unit of signs; spike 0 for a unit that only has noise to learn."""
-    # With a partner it is one of two units of equal weights, which tanh Q_12 = tanh q keeps smaller.
+    """Fixed point of one sign unit (boltzmann 6); spike 0 for a unit without spike."""
+    # with a partner, one of two units of equal weights: tanh Q_12 = tanh q adds to the decay
     alpha, c = sample_ratio, 1 + weight_decay
     if c >= (outlier(spike, alpha) if spike else bulk_edge(alpha)):
         return _without_weights(spike, alpha, c)
@@ -71,7 +71,7 @@ def unit_state(
         slope, signal, power = alpha * slope, alpha * signal, alpha * power
         room = alpha * (c + np.tanh(q) * partner) - slope
         new_V = min(1 / room, LARGEST_COUPLING) if room > 0 else LARGEST_COUPLING
-        # m = V sqrt(lambda) alpha E[u g], q = V² (lambda alpha² E[u g]² + alpha E[g²])
+        # m = V sqrt(lambda) alpha E[u g], q = V² (lambda alpha² E[u g]² + alpha E[g²])   (boltzmann 6)
         new_m, new_q = new_V * ratio * signal, new_V**2 * ((ratio * signal) ** 2 + power)
         change = abs(new_V - V) + (abs(new_m - m) + abs(new_q - q)) / max(new_q, 1e-300)
         m, q, V = new_m, new_q, new_V
@@ -81,17 +81,17 @@ def unit_state(
 
 
 def _without_weights(spike: float, alpha: float, c: float) -> UnitState:
-    """The unit whose weights decay to 0: no eigenvalue of the sample covariance exceeds 1 + l."""
-    # V (alpha c - alpha / (1 - V)) = 1, the smaller root
+    """State of a unit with weights 0: no eigenvalue of the sample covariance exceeds 1 + l."""
+    # V (alpha c - alpha / (1 - V)) = 1, the smaller root   (boltzmann 9)
     half = (alpha * (c - 1) + 1) / 2
     V = (half - np.sqrt(max(half**2 - alpha * c, 0.0))) / (alpha * c)
-    # of alpha c V² - (alpha c + 1 - alpha) V + 1 = 0
+    # roots of alpha c V² - (alpha c + 1 - alpha) V + 1 = 0
     slope = 1 / (1 - V)
     return UnitState(spike, 0.0, 0.0, V, alpha * slope, 0.0, 0.0, alpha * (V * slope) ** 2)
 
 
 def _expectations(mean: float, q: float, V: float) -> tuple[float, float, float, float]:
-    """E[g'], E[u g], E[g²] and E[g'^2] at omega = mean u + sqrt(q) xi."""
+    """E[g'], E[u g], E[g²] and E[g'²] at omega = mean u + sqrt(q) xi."""
     z, density, _ = nodes(mean, q, V)
     g = np.tanh(z)
     curvature = 1 - g * g
@@ -106,7 +106,7 @@ def _expectations(mean: float, q: float, V: float) -> tuple[float, float, float,
 
 def nodes(mean: float, q: float, V: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes z = omega + V tanh z, their weights for omega ~ N(mean, q), and omega."""
-    # Integrated over z, where all is smooth however near V is to 1: d omega = (1 - V tanh' z) dz
+    # integrals over z are smooth for V near 1: d omega = (1 - V tanh' z) dz
     reach = abs(mean) + 8.5 * np.sqrt(q)
     last = min(reach / (1 - V), reach + V)
     z = np.linspace(-last, last, 1_001)
@@ -117,7 +117,7 @@ def nodes(mean: float, q: float, V: float) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def bayes_overlap(spike: float, sample_ratio: float) -> float:
-    """Cosine with the spike of the posterior mean: signs on both sides, everything known; a bound."""
+    """Bayes-optimal overlap for signs on both sides with known parameters (boltzmann 11)."""
     if spike**2 * sample_ratio <= 1:
         return 0.0
     nodes, weights = np.polynomial.hermite_e.hermegauss(101)
@@ -127,11 +127,11 @@ def bayes_overlap(spike: float, sample_ratio: float) -> float:
         # F(s) = E tanh(s + sqrt(s) Z)
         return float(weights @ np.tanh(s + np.sqrt(s) * nodes))
 
-    # q_w = F(lambda alpha q_u), q_u = F(lambda q_w); F is concave, so there is one root above 0
+    # q_w = F(lambda alpha q_u), q_u = F(lambda q_w)   (boltzmann 11); F is concave: one positive root
     def excess(q: float) -> float:
         return F(spike * sample_ratio * F(spike * q)) - q
 
     ends = (excess(1e-6), excess(1.0))
-    if ends[1] >= 0:  # rounding: everything is found
+    if ends[1] >= 0:  # overlap 1 up to rounding
         return 1.0
     return float(np.sqrt(bracketed_root(excess, 1e-6, 1.0, ends=ends))) if ends[0] > 0 else 0.0

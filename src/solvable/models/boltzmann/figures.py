@@ -1,4 +1,4 @@
-"""Figures of Boltzmann machines: theory as lines, measurement as points."""
+"""Figures of Boltzmann machines: lines are theory, points are measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvable.models.boltzmann.parameters import BoltzmannParameters
 
 
 def named(what: str) -> Callable[[BoltzmannParameters], Sequence[str]]:
-    """Names of the entries of a list: one spike needs no number."""
+    """Return trace names for each spike; a single spike has no number."""
 
     def names(setting: BoltzmannParameters) -> Sequence[str]:
         strengths = setting.strengths
@@ -23,38 +23,38 @@ def named(what: str) -> Callable[[BoltzmannParameters], Sequence[str]]:
 
 
 def fitted(curve: Curve) -> bool:
-    """Curves of machines that are fitted to the end."""
+    """Return True for curves of converged machines."""
     return bool(curve.setting.steps == 0)
 
 
 def spike(setting: BoltzmannParameters) -> float:
-    """Strength of a single spike."""
+    """Strength of the spike relative to the noise."""
     return float(setting.strengths[0])
 
 
 PANELS = (
     Panel(
         "overlap",
-        "What a Boltzmann machine finds of the spikes",
-        "overlap with the direction",
+        "Overlap of a Boltzmann machine with the spikes",
+        "overlap with the spike",
         [
             Trace("overlap", names=named("machine")),
             Trace("pca_overlap", names=named("components"), colour=lambda s: len(s.strengths)),
             Trace("bayes_overlap", names=named("Bayes"), measured=False, dashed=True),
         ],
-        "Cosine of the weights and the direction of each spike, of the principal components of the same "
-        "samples, and the best possible (dashed). No line where the likelihood has many maxima. Vertical "
-        "lines: thresholds of principal components.",
+        "Cosine of each spike with the weights, and with the principal components of the same samples; "
+        "dashed: Bayes-optimal. No line where the likelihood has many maxima. Vertical lines: thresholds "
+        "of principal components.",
         markers={"threshold_ratio": "threshold"},
         y_range=(-0.02, 1.02),
     ),
     Panel(
         "overlap-by-spike",
-        "Stronger spikes need fewer samples",
-        "overlap with the direction",
+        "Overlap against spike strength",
+        "overlap with the spike",
         [Trace("overlap", "", mean=True)],
-        "Cosine of the weights and the direction of a single spike, at the same samples.",
-        along=Axis("spike", "strength of the spike over the noise", value=spike),
+        "Cosine of the weights and a single spike, at a fixed sample ratio.",
+        along=Axis("spike", "variance of the spike over that of the noise", value=spike),
         when=lambda curve: len(curve.setting.strengths) == 1,
         y_range=(-0.02, 1.02),
     ),
@@ -63,14 +63,15 @@ PANELS = (
         "Norm of the weights",
         "squared norm per visible unit",
         [Trace("norm", "norm")],
-        "Weights of a spike alone have the norm of its variance; what is beyond it fits noise.",
+        "Squared norm of the weights per visible unit.",
     ),
     Panel(
         "stability",
         "Stability of the maximum",
-        "growth of a change in a step",
+        "replicon",
         [Trace("replicon", "replicon")],
-        "Above one the likelihood has many maxima, and no overlap is predicted.",
+        "Growth of a squared small change in one step of message passing. Above 1 the likelihood has "
+        "many maxima and no overlap is predicted.",
         when=fitted,
         y_scale="log",
     ),

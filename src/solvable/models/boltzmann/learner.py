@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machine of a few hidden units after scikit-learn's conventions."""
+"""Restricted Boltzmann machine with a few hidden units as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -27,64 +27,64 @@ SOLVERS = ("amp", "gradient")
 
 
 class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Restricted Boltzmann machine of a few hidden units, fitted by its exact likelihood.
+    r"""Restricted Boltzmann machine with a few hidden units, fitted by exact maximum likelihood.
 
     .. math:: P(v,h)\propto P(v)\,P(h)\,e^{v^\top Wh/\sqrt d},\qquad
         \mathcal L(W)=\sum_\mu\eta_1\Big(\frac{W^\top x_\mu}{\sqrt d}\Big)
         -n\,\eta_2\Big(\frac{W^\top W}d\Big)-\frac{n\ell}{2d}\|W\|_F^2,
 
     with :math:`\eta_1(z)=\log E_h e^{h\cdot z}`, :math:`\eta_2(Q)=\log E_h e^{h^\top Qh/2}` and
-    Gaussian visible units. No sampling is involved: with few hidden units the partition function is a
-    sum over their states. Unlike :class:`sklearn.neural_network.BernoulliRBM` the visible units are
-    real numbers and the hidden ones signs, or normal numbers (probabilistic PCA).
+    Gaussian visible units. The fit uses no sampling, because the partition function is a sum over the
+    states of a few hidden units. Unlike in :class:`sklearn.neural_network.BernoulliRBM` the visible
+    units are real numbers, and the hidden units are signs or normal numbers (probabilistic PCA).
 
     Parameters
     ----------
     n_components : int
-        Hidden units k, 1 to 10.
+        Number k of hidden units, 1 to 10.
     weight_decay : float
-        :math:`\ell\ge0`. Weights that fit noise alone vanish where :math:`1+\ell` is above the largest
-        eigenvalue of the covariance of noise, about :math:`(1+\sqrt{d/n})^2`.
+        Weight decay :math:`\ell\ge0`. Weights that only fit noise vanish if :math:`1+\ell` exceeds the
+        largest eigenvalue of the noise covariance, about :math:`(1+\sqrt{d/n})^2`.
     units : {"rademacher", "gaussian"}
         Law of the hidden units: signs, or normal numbers.
     solver : {"amp", "gradient"}
-        Message passing, which gradient ascent follows with a warning where it does not come to rest; or
-        gradient ascent. Normal units have a closed solution, which needs neither.
+        Message passing (gradient ascent follows, with a warning, if it does not converge) or gradient
+        ascent. Normal units have a closed solution and use neither.
     standardise : bool
-        Whether features are centred and divided by their standard deviation. The model supposes mean 0
-        and variance 1 apart from the few directions it looks for: without, do that yourself.
+        If True, centre features and divide them by their standard deviation. The model assumes mean 0
+        and variance 1 except along a few directions; set False if the features already satisfy this.
     max_iter : int
-        Steps of either solver.
+        Largest number of steps of either solver.
     tol : float
-        Relative change of the weights at which a solver is at rest.
+        Relative change of the weights at which a solver stops.
     random_state : int, Generator or None
-        Of the search for the principal components at which both solvers start.
+        Seed of the search for the principal components at which both solvers start.
 
     Attributes
     ----------
     components_ : ndarray of shape (k, d)
-        :math:`W^\top`, largest row first.
+        Weights :math:`W^\top`, ordered by decreasing norm.
     stable_ : bool
-        Whether the solver came to rest at a maximum that a change of a sample moves little
-        (``replicon_ < 1``). If not, other maxima are as good and the weights largely noise: raise
-        ``weight_decay``, or lower ``n_components``.
+        True if the solver converged to a stable maximum (``replicon_ < 1``). If False, the likelihood
+        has many maxima and the weights are largely noise; raise ``weight_decay`` or lower
+        ``n_components``.
     replicon_ : float
-        Growth of a small change of samples in a step of message passing; NaN where that has no answer.
-        Derived for features that are independent apart from the directions; an indication for others.
+        Growth of a squared small change in one step of message passing; NaN if its couplings do not
+        exist. Derived for independent features with a few directions; only indicative otherwise.
     converged_ : bool
-        Whether the solver came to rest.
+        True if the solver converged.
     norm_ : ndarray of shape (k,)
-        :math:`|w_a|^2/d` of each unit.
+        Squared norm :math:`|w_a|^2/d` of each unit.
     gradient_norm_ : float
-        Norm of the gradient over that of the weights.
+        Norm of the gradient over the norm of the weights.
     mean_, scale_ : ndarray of shape (d,)
-        What features are centred and divided by.
+        Mean and scale used to standardise the features.
     solver_ : str
-        Which solver found the weights; "closed form" for normal units.
+        Solver of the final weights; "closed form" for normal units.
     n_iter_ : int
-        Its steps.
+        Number of steps of the solver.
     n_features_in_ : int
-        d.
+        Number d of features.
 
     Raises
     ------
@@ -93,8 +93,8 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Notes
     -----
-    arXiv:2505.18046. Each step takes :math:`4ndk` operations. ``solvable run boltzmann-machine`` compares
-    it with its theory; ``tests/models/boltzmann/test_learner.py``.
+    Source: arXiv:2505.18046. Each step takes :math:`4ndk` operations. ``solvable run boltzmann-machine``
+    compares the estimator with its theory. Backed by ``tests/models/boltzmann/test_learner.py``.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> BoltzmannMachine:
-        """Find the weights of largest likelihood; warn where they are not to be relied on."""
+        """Fit the weights by maximum likelihood; warn if the solver does not converge."""
         check_integer("n_components", self.n_components, 1, 10)
         check_integer("max_iter", self.max_iter, 1)
         check_real("weight_decay", self.weight_decay, 0.0)
@@ -140,11 +140,11 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.n_components > X.shape[1]:
             raise InvalidParameter(
                 f"n_components is {self.n_components} for {X.shape[1]} features; allowed: up to the "
-                "number of features."
+                "number of features. Lower n_components."
             )
         self.mean_ = X.mean(axis=0) if self.standardise else np.zeros(X.shape[1])
         deviation = X.std(axis=0) if self.standardise else np.ones(X.shape[1])
-        # A feature that does not vary beyond rounding is 0 once centred.
+        # constant features are 0 after centring and are not scaled
         varies = deviation > 1e-12 * (1e-300 + np.abs(self.mean_))
         self.scale_ = np.where(varies, deviation, 1.0)
         rows = (X - self.mean_) / self.scale_
@@ -161,25 +161,25 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def _maximum(self, rows: np.ndarray, start: np.ndarray) -> tuple[Maximum, str]:
-        """The maximum, and the solver that found it."""
+        """Return the maximum and the name of its solver."""
         decay, d = float(self.weight_decay), rows.shape[1]
         if self.units == "gaussian":
             return _closed_form(rows, start, decay), "closed form"
         options: dict[str, Any] = {"max_steps": self.max_iter, "tolerance": self.tol}
         if self.solver == "amp":
-            # Where it converges it does so in tens of steps.
+            # message passing converges within tens of steps, or not at all
             few = options | {"max_steps": min(self.max_iter, 300)}
             maximum = message_passing(rows, start * np.sqrt(d), decay, **few)
             if maximum.settled and maximum.residual < 1e-3:
                 return maximum, "amp"
         maximum = ascend(rows, start * 0.1 * np.sqrt(d), decay, **options)
         if self.solver == "amp" or not maximum.settled:
-            rest = "found a maximum" if maximum.settled else "did not come to rest either"
+            rest = "converged instead" if maximum.settled else "did not converge either"
             warnings.warn(
-                "message passing did not come to rest: features are correlated, or the likelihood has "
+                "message passing did not converge, because features are correlated or the likelihood has "
                 f"many maxima; gradient ascent {rest}. Raise weight_decay or max_iter."
                 if self.solver == "amp"
-                else "gradient ascent did not come to rest; raise max_iter or weight_decay.",
+                else "gradient ascent did not converge; raise max_iter or weight_decay.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -191,12 +191,12 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return np.asarray((X - self.mean_) / self.scale_)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Mean of the hidden units given each sample, shape (n, k)."""
+        """Mean (n, k) of the hidden units given each sample."""
         rows = self._rows(X)
         return field_mean(rows @ self.components_.T / np.sqrt(rows.shape[1]), self.units)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log-likelihood of each sample, less that of independent standard normal features."""
+        """Log-likelihood of each sample minus that of independent standard normal features."""
         return sample_scores(self._rows(X), self.components_.T, self.units)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -205,7 +205,7 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 def _closed_form(rows: np.ndarray, directions: np.ndarray, weight_decay: float) -> Maximum:
-    """Weights of normal units: principal components of variance s, with q = 1 - 1 / (s - l)."""
+    """Weights of normal units: principal components with q = 1 - 1 / (s - l) (boltzmann 3)."""
     (n, d), columns = rows.shape, np.linalg.qr(directions)[0]
     variances = np.sum((rows @ columns) ** 2, axis=0) / n
     shares = 1 - 1 / np.maximum(variances - weight_decay, 1.0)

@@ -1,7 +1,7 @@
-"""Likelihood of a restricted Boltzmann machine of a few hidden units, reduced to their law.
+"""Likelihood of a restricted Boltzmann machine with a few hidden units.
 
-With many visible units of mean 0 and variance 1, P(v, h) = P(v) P(h) exp(v^T W h / sqrt(d)) has the
-log-likelihood sum_mu eta_1(W^T x_mu / sqrt(d)) - n eta_2(W^T W / d), exactly for Gaussian ones.
+P(v, h) = P(v) P(h) exp(v^T W h / sqrt(d)) with many visible units of mean 0 and variance 1 has the
+log-likelihood sum_mu eta_1(W^T x_mu / sqrt(d)) - n eta_2(W^T W / d) (boltzmann 1).
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ UNITS = ("rademacher", "gaussian")
 
 @lru_cache(maxsize=8)
 def _states(hidden_units: int) -> np.ndarray:
-    """Half of the states of signs, shape (2^(k-1), k): the others are their negatives."""
+    """Sign states (2^(k-1), k) up to a global sign."""
     rest = list(product((1.0, -1.0), repeat=hidden_units - 1))
     return np.column_stack([np.ones(len(rest)), np.array(rest).reshape(len(rest), -1)])
 
 
 def field_energy(z: np.ndarray, units: Units) -> np.ndarray:
-    """eta_1 at fields z of shape (n, k)."""
+    """Energy eta_1 at fields z (n, k)."""
     if units == "gaussian":
-        # eta_1 = |z|² / 2
+        # eta_1 = |z|² / 2   (boltzmann 1)
         return np.asarray(np.sum(z**2, axis=1) / 2)
-    # eta_1 = sum_a log cosh z_a, without overflow
+    # eta_1 = sum_a log cosh z_a, in a form without overflow   (boltzmann 1)
     size = np.abs(z)
     return np.asarray(np.sum(size + np.log1p(np.exp(-2 * size)) - np.log(2), axis=1))
 
 
 def field_mean(z: np.ndarray, units: Units) -> np.ndarray:
-    """Slope g of eta_1: the mean of the hidden units given their fields."""
+    """Gradient g of eta_1, the mean of the hidden units given their fields."""
     return np.tanh(z) if units == "rademacher" else np.asarray(z)
 
 
 def field_variance(z: np.ndarray, units: Units) -> np.ndarray:
-    """Diagonal of the second derivative of eta_1; the rest is 0."""
+    """Diagonal of the second derivative of eta_1, which is diagonal."""
     return 1 - np.tanh(z) ** 2 if units == "rademacher" else np.ones_like(z)
 
 
 def coupling_energy(Q: np.ndarray, units: Units) -> float:
-    """eta_2 at couplings Q between hidden units, shape (k, k); infinite where it does not exist."""
+    """Energy eta_2 at couplings Q (k, k) between hidden units; infinite if the integral diverges."""
     if units == "gaussian":
         # eta_2 = -log det(I - Q) / 2
         eigenvalues = np.linalg.eigvalsh(Q)
@@ -57,7 +57,7 @@ def coupling_energy(Q: np.ndarray, units: Units) -> float:
 
 
 def coupling_moment(Q: np.ndarray, units: Units) -> np.ndarray:
-    """H = <h h^T> under P(h) exp(h^T Q h / 2); for two signs tanh Q_12 off the diagonal."""
+    """Moment H = <h h^T> under P(h) exp(h^T Q h / 2); tanh Q_12 off the diagonal for two signs."""
     if units == "gaussian":
         return np.linalg.inv(np.eye(len(Q)) - Q)
     energies, states = _energies(Q), _states(len(Q))
@@ -66,31 +66,31 @@ def coupling_moment(Q: np.ndarray, units: Units) -> np.ndarray:
 
 
 def _energies(Q: np.ndarray) -> np.ndarray:
-    """h^T Q h / 2 of each state of signs."""
+    """Energies h^T Q h / 2 of the sign states."""
     states = _states(len(Q))
     return np.asarray(np.sum((states @ Q) * states, axis=1) / 2)
 
 
 def sample_scores(X: np.ndarray, W: np.ndarray, units: Units) -> np.ndarray:
-    """Log-likelihood of each sample, less that of a machine without weights."""
+    """Log-likelihood of each sample minus that of a machine with weights 0 (boltzmann 1)."""
     d = X.shape[1]
     return field_energy(X @ W / np.sqrt(d), units) - coupling_energy(W.T @ W / d, units)
 
 
 def gradient(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float) -> np.ndarray:
-    """Slope of (log-likelihood - n l |W|² / (2 d)) d / n."""
+    """Gradient of the log-likelihood with weight decay, times d / n (boltzmann 2)."""
     n, d = X.shape
     H = coupling_moment(W.T @ W / d, units) + weight_decay * np.eye(W.shape[1])
-    # (1 / (alpha sqrt(d))) X^T g(X W / sqrt(d)) - W (H + l)
+    # (1 / (alpha sqrt(d))) X^T g(X W / sqrt(d)) - W (H + l)   (boltzmann 2)
     return np.asarray(X.T @ field_mean(X @ W / np.sqrt(d), units) * (np.sqrt(d) / n) - W @ H)
 
 
 def couplings_given(
     G: np.ndarray, b: np.ndarray, ratio: float, weight_decay: float, Q: np.ndarray
 ) -> np.ndarray:
-    """V of units of signs that solves V = (alpha (H(V G V) + l) - b)^-1, from Q = V G V; else NaN."""
-    # The weights W = Gamma V maximise their part of the objective, G = Gamma^T Gamma / d. With the
-    # couplings of the last step instead, units of large norm would turn about each other for ever.
+    """Solve V = (alpha (H(V G V) + l) - b)^-1 for sign units (boltzmann 5); NaN on failure."""
+    # W = Gamma V and G = Gamma^T Gamma / d. With H of the previous step instead, units of large norm
+    # rotate about each other forever.
     k = len(Q)
     decay = weight_decay * np.eye(k)
     if k == 1:

@@ -1,4 +1,4 @@
-"""Maximum of the likelihood of a Boltzmann machine: message passing, gradient ascent, stability."""
+"""Maximum likelihood of a Boltzmann machine: message passing, gradient ascent, stability."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from solvable.models.boltzmann.likelihood import (
 )
 
 NOTHING = 1e-8
-"""Share of the squared norm of the start, or of 1, below which weights have decayed to 0."""
+"""Squared norm, relative to the start or to 1, below which weights count as 0."""
 
 
 @dataclass(frozen=True)
 class Maximum:
-    """A stationary point of the likelihood with weight decay, and whether it was reached."""
+    """Stationary point of the likelihood with weight decay."""
 
     weights: np.ndarray  # (d, k)
-    replicon: float  # NaN where the couplings of message passing do not exist
-    residual: float  # norm of the gradient over that of the weights
+    replicon: float  # NaN if the couplings of message passing do not exist
+    residual: float  # norm of the gradient over the norm of the weights
     iterations: int
-    settled: bool
+    settled: bool  # True if the solver converged
 
     @property
     def norm(self) -> float:
-        """|W|² / d."""
+        """Squared norm of W over d."""
         return float(np.sum(self.weights**2) / len(self.weights))
 
     @property
     def stable(self) -> bool:
-        """Whether the search came to rest where small changes of a sample die out."""
+        """Return True if the solver converged and the replicon is below 1."""
         return self.settled and self.replicon < 1
 
 
 def principal_directions(X: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Leading right singular vectors of X, shape (d, count)."""
+    """Leading right singular vectors (d, count) of X."""
     n, d = X.shape
     if min(n, d) <= 400 or count >= min(n, d) // 2:
         if d <= n:
@@ -65,17 +65,17 @@ def message_passing(
     tolerance: float = 1e-8,
     damping: float = 0.0,
 ) -> Maximum:
-    """AMP-RBM for units of signs: fixed points are stationary points of the likelihood."""
+    """AMP-RBM for sign units; fixed points are stationary points of the likelihood (boltzmann 4)."""
     (n, d), k = X.shape, start.shape[1]
     ratio, W, V = n / d, start, np.eye(k) * 0.3 / (1 + weight_decay)
     g, z, Q = np.zeros((n, k)), None, start.T @ start / d
     change, step, beyond = np.inf, 0, 0
     for step in range(1, max_steps + 1):
-        # omega = X W / sqrt(d) - g V, z = omega + V g(z)
+        # omega = X W / sqrt(d) - g V, z = omega + V g(z)   (boltzmann 4)
         omega = X @ W / np.sqrt(d) - g @ V
         z = _prox(omega, V, omega if z is None else z)
         g = np.tanh(z)
-        # b = (1/d) sum g', Gamma = X^T g / sqrt(d) - W b, W = Gamma V
+        # b = (1/d) sum g', Gamma = X^T g / sqrt(d) - W b, W = Gamma V   (boltzmann 4)
         b = responses(z, V, "rademacher").sum(axis=0) / d
         gamma = X.T @ g / np.sqrt(d) - W @ b
         couplings = couplings_given(gamma.T @ gamma / d, b, ratio, weight_decay, Q)
@@ -93,7 +93,7 @@ def message_passing(
 
 
 def _prox(omega: np.ndarray, V: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The z that solves z = omega + V tanh z for every sample, by Newton's method."""
+    """Solve z = omega + V tanh z for every sample by Newton's method."""
     k, identity = len(V), np.eye(len(V))
     for _ in range(100):
         g = np.tanh(z)
@@ -111,7 +111,7 @@ def _prox(omega: np.ndarray, V: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def responses(z: np.ndarray, V: np.ndarray, units: Units) -> np.ndarray:
-    """Slopes dg/d omega = (1 - e V)^-1 e of each sample, shape (n, k, k); e is the curvature of eta_1."""
+    """Slopes dg/domega = (1 - e V)^-1 e of each sample (n, k, k), with e the curvature of eta_1."""
     e, k = field_variance(z, units), len(V)
     if k == 1:
         return np.asarray((e / (1 - V * e))[:, :, None])
@@ -120,13 +120,13 @@ def responses(z: np.ndarray, V: np.ndarray, units: Units) -> np.ndarray:
 
 
 def _clipped(V: np.ndarray) -> np.ndarray:
-    """V between 0 and 1, where every sample has one answer."""
+    """Clip the eigenvalues of V to (0, 0.995), where the proximal map is unique."""
     if not np.isfinite(V).all():
         return np.eye(len(V)) * 0.5
     values, vectors = np.linalg.eigh(V)
     if values[0] > 0 and values[-1] < 0.995:
         return V
-    # A V that is negative came through infinity.
+    # negative eigenvalues have passed through infinity and become the upper limit
     values = np.where(values > 0, np.minimum(values, 0.995), 0.995)
     return np.asarray((vectors * values) @ vectors.T)
 
@@ -140,9 +140,9 @@ def ascend(
     max_steps: int = 2_000,
     tolerance: float = 1e-6,
 ) -> Maximum:
-    """Gradient ascent for units of signs; `rate` in (0, 1] in units of 1 / (1 + l)."""
-    # The penalty of overlaps between units is taken implicitly: a plain step turns two units of large
-    # norm about each other for ever.
+    """Gradient ascent for sign units, with `rate` in (0, 1] in units of 1 / (1 + l)."""
+    # the coupling H(Q) between units is treated implicitly (boltzmann 5 with b = 0); with explicit steps
+    # two units of large norm rotate about each other forever
     (n, d), W = X.shape, start
     k, residual, steps = start.shape[1], np.inf, 0
     nothing, Q = np.zeros((k, k)), start.T @ start / d
@@ -166,7 +166,7 @@ def ascend(
 def _maximum(
     X: np.ndarray, W: np.ndarray, weight_decay: float, iterations: int, settled: bool
 ) -> Maximum:
-    """The weights that were reached, with their gradient and stability."""
+    """Return the final weights with gradient and replicon."""
     if not W.any():
         settled, residual = True, 0.0
     else:
@@ -177,8 +177,8 @@ def _maximum(
 
 
 def replicon_of(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float) -> float:
-    """Growth of a small change of samples in a step of message passing at W; NaN beyond all bounds."""
-    # Its couplings V = (alpha (H + l) - b(V))^-1 are the limit of an iteration whose rate it is.
+    """Replicon at weights W (boltzmann 7); NaN if the couplings of message passing do not exist."""
+    # V = (alpha (H + l) - b(V))^-1 by iteration
     (n, d), k = X.shape, W.shape[1]
     z = X @ W / np.sqrt(d)
     H = coupling_moment(W.T @ W / d, units) + weight_decay * np.eye(k)
@@ -194,7 +194,7 @@ def replicon_of(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float)
         change, V = float(np.abs(new - V).max()), (new + new.T) / 2
         if change < 1e-10:
             break
-    # alpha E[(V g') x (V g')] acts on changes of covariances between units
+    # largest eigenvalue of alpha E[(V g') x (V g')] on changes of covariances   (boltzmann 7)
     VG = V @ responses(z, V, units)
     square = np.einsum("nab,ncd->acbd", VG, VG).reshape(k * k, k * k) / d
     return float(np.abs(np.linalg.eigvals(square)).max())

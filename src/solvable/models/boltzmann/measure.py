@@ -1,4 +1,4 @@
-"""One replicate of a Boltzmann machine on spiked data: draw, fit, score."""
+"""One replicate of a Boltzmann machine on spiked data: draw data, fit, score."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from solvable.models.boltzmann.parameters import ASCENT_RATE, ASCENT_START, Bolt
 
 
 def draw_directions(parameters: BoltzmannParameters, rng: np.random.Generator) -> np.ndarray:
-    """Directions w* of signs, orthogonal up to what d leaves over, shape (d, r)."""
+    """Draw sign directions w* (d, r), orthogonal up to the remainder of d over 2^r."""
     d, r = parameters.dimension, len(parameters.strengths)
-    # Every pattern of relative signs as often as any other
+    # every pattern of relative signs is equally frequent
     patterns = (np.arange(d)[:, None] >> np.arange(r)) & 1
     signs = 1.0 - 2.0 * rng.permutation(patterns)
     return np.asarray(signs * rng.choice([-1.0, 1.0], (d, 1)))
@@ -26,14 +26,14 @@ def draw_directions(parameters: BoltzmannParameters, rng: np.random.Generator) -
 def draw_teacher(
     parameters: BoltzmannParameters, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Directions of the spikes of one replicate, stored with a study."""
+    """Return the spike directions of one replicate."""
     return {"directions": draw_directions(parameters, rng)}
 
 
 def draw_samples(
     parameters: BoltzmannParameters, directions: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Samples in units of the background, shape (n, d)."""
+    """Draw samples (n, d) in units of the standard deviation of the noise."""
     n, (d, r) = parameters.samples, directions.shape
     # x = W* Lambda^(1/2) u / sqrt(d) + z
     X = rng.standard_normal((n, d))
@@ -43,7 +43,7 @@ def draw_samples(
 
 
 def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate; no overlap and norm where the fit is not at a stable maximum."""
+    """Draw, fit and score one replicate; overlap and norm are None without a stable maximum."""
     directions = draw_directions(parameters, rng)
     X = draw_samples(parameters, directions, rng)
     k = parameters.hidden_units
@@ -74,7 +74,7 @@ def fit(
     components: np.ndarray,
     rng: np.random.Generator,
 ) -> Maximum:
-    """The maximum that the algorithm finds."""
+    """Fit the machine with the chosen algorithm."""
     d, decay = X.shape[1], parameters.weight_decay
     if parameters.algorithm == "gradient":
         start = 0.1 * rng.standard_normal((d, parameters.hidden_units))
@@ -91,7 +91,7 @@ def _some_steps(
     directions: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Weights after some steps from a start of exactly the stated norm and overlap."""
+    """Weights after a number of steps from a start with exact norm and overlap."""
     m, q = ASCENT_START
     basis = np.linalg.qr(directions)[0] * np.sqrt(len(directions))
     truth = directions[:, int(np.argmax(parameters.strengths))]
@@ -111,9 +111,9 @@ def _some_steps(
 
 
 def span_overlap(W: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Cosine of each direction with the span of the weights; NaN without weights."""
+    """Cosine of each direction with the span of the weights; NaN for weights 0."""
     left, sizes, _ = np.linalg.svd(W, full_matrices=False)
-    # What is a thirtieth of the largest is the difference of two units that share a direction.
+    # singular values below 1/30 of the largest: the difference of two units that share a direction
     kept = left[:, sizes > sizes[0] / 30] if sizes[0] > 0 else left[:, :0]
     if not kept.size:
         return np.full(directions.shape[1], np.nan)

@@ -1,4 +1,4 @@
-"""Prediction of a Boltzmann machine of sign units on spiked data, at a size."""
+"""Predictions of a Boltzmann machine of sign units on spiked data at a dimension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.models.boltzmann.phase import phase_of
 
 
 def predict(parameters: BoltzmannParameters) -> Metrics:
-    """Overlaps, norm and stability; with them principal components and the Bayes-optimal line."""
+    """Predict overlaps, norm, replicon, overlaps of principal components and the Bayes bound."""
     ratio = parameters.samples / parameters.dimension
     strengths = parameters.strengths
     drawn = component_overlaps(strengths, parameters, parameters.hidden_units)
@@ -42,7 +42,7 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
 
 
 def _steps(parameters: BoltzmannParameters, ratio: float) -> Metrics:
-    """Overlap and norm after a given number of steps."""
+    """Predict overlap and norm after a given number of steps (boltzmann 14, boltzmann 15)."""
     strengths = parameters.strengths
     largest = int(np.argmax(strengths))
     m, q = _path(strengths[largest], ratio, parameters.weight_decay, parameters.steps)
@@ -59,7 +59,7 @@ def _path(spike: float, ratio: float, weight_decay: float, steps: int) -> tuple[
 
 
 def chance(parameters: BoltzmannParameters, prediction: Metrics) -> Metrics:
-    """Metrics of weights without direction."""
+    """Metrics of random weights."""
     count = min(parameters.hidden_units, len(parameters.strengths))
     random = float(np.sqrt(count / parameters.dimension))
     overlap: list[float | None] = [random] * len(parameters.strengths)

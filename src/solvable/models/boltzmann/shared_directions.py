@@ -1,4 +1,4 @@
-"""Growth of what two units of a Boltzmann machine share: do they stay apart, or share a direction?"""
+"""Stability of two units of a Boltzmann machine that learn different spikes or share one."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class SharedState:
     """Fixed point of two units of equal weights."""
 
     unit: UnitState
-    V: float  # of the difference of the units
+    V: float  # coupling of the difference of the units
     replicon: float
     growth: float
 
     @property
     def stable(self) -> bool:
-        """Whether the maximum is the only one nearby, and a difference dies out."""
+        """Return True if no other maximum is nearby and a difference of the units decays."""
         return max(self.replicon, self.growth) < 1 and max(self.V, self.unit.V) < LARGEST_COUPLING
 
 
 def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[float, float]:
-    """Growth, in a step of state evolution, of what two units on two spikes have in common."""
-    # Linear in M_12, M_21, Q_12 and V_12. First that of sharing directions, then that of turning within
-    # the plane of both, which leaves its overlaps unchanged; below 1 the units stay apart.
+    """Growth per step of the shared part and of a rotation of two units on two spikes."""
+    # state evolution linearised in M_12, M_21, Q_12 and V_12   (boltzmann 12). Returns the growth of
+    # shared directions, then of a rotation within the plane of both, which keeps overlaps of the span.
     alpha = sample_ratio
     V1, V2 = one.V, two.V
     s1, s2 = np.sqrt(one.spike), np.sqrt(two.spike)
@@ -35,7 +35,8 @@ def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[f
     own1, own2 = s1 * one.signal, s2 * two.signal  # sqrt(lambda) alpha E[u g]
 
     def step(M12: float, M21: float, Q12: float, V12: float) -> list[float]:
-        # g_1 moves by g_1' (sqrt(lambda_2) M_12 u_2 + V_12 g_2), and Q_12 by Price's theorem
+        # g_1 changes by g_1' (sqrt(lambda_2) M_12 u_2 + V_12 g_2)   (boltzmann 12); Q_12 by Price's
+        # theorem
         to12 = s2 * b1 * (s2 * M12 + V12 * two.signal / alpha)
         to21 = s1 * b2 * (s1 * M21 + V12 * one.signal / alpha)
         power = (
@@ -45,14 +46,14 @@ def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[f
         )
         common = own1 * to21 + to12 * own2 + power
         slope = V12 * b1 * b2 / alpha
-        # V' = -V_1 V_2 (alpha H_12 - b_12) with H_12 = Q_12' and Q' = V (M M^T + T) V
+        # V_12' = -V_1 V_2 (alpha Q_12' - b_12)   (boltzmann 12), with Q' = V (M M^T + T) V
         width1, width2 = own1**2 + one.power, own2**2 + two.power
         gain = V1 * width1 + V2 * width2
         new_Q = (V1 * V2 * (common + gain * slope)) / (1 + V1 * V2 * gain * alpha)
         new_V = -V1 * V2 * (alpha * new_Q - slope)
         return [V1 * to12 + new_V * own2, V2 * to21 + new_V * own1, new_Q, new_V]
 
-    # A negative eigenvalue is an oscillation of the algorithm alone.
+    # negative eigenvalues are oscillations of the algorithm and are ignored
     values, vectors = np.linalg.eig(np.column_stack([step(*row) for row in np.eye(4)]))
     mixed, joined = np.abs(vectors[:2]).max(axis=0), np.abs(vectors[2])
     turning = joined < 0.3 * mixed
@@ -63,8 +64,8 @@ def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[f
 def shared_state(
     spike: float, sample_ratio: float, weight_decay: float, second: float = 0.0
 ) -> SharedState:
-    """Two units of equal weights on one spike, and the growth of a difference of them."""
-    # The difference is along the spike, or along a second one.
+    """State of two units of equal weights on one spike, with the growth of their difference."""
+    # a difference can grow along the spike or along a second spike
     alpha, c = sample_ratio, 1 + weight_decay
     state = unit_state(spike, alpha, weight_decay, partner=True)
     repulsion = np.tanh(state.q)

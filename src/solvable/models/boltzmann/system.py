@@ -1,9 +1,9 @@
-"""Boltzmann machines on spiked data: what maximum likelihood finds, and when it is no single maximum.
+"""Boltzmann machines on spiked data: overlap and stability of the maximum of the likelihood.
 
-Samples vary along a few directions, by latent signs, above a background of noise. A restricted Boltzmann
-machine of as many hidden units is fitted by its exact likelihood. State evolution predicts the overlap of
-its weights with the directions, their norm, and whether the maximum is stable; beside it stand principal
-components, which near their threshold find more unless weights decay, and the best possible estimate.
+Samples have latent signs along a few directions, plus noise. A restricted Boltzmann machine with a few
+hidden units is fitted by exact maximum likelihood. State evolution predicts the overlap of the weights
+with the directions, their norm, and the stability of the maximum. The system compares it with principal
+components, which are better near their threshold without weight decay, and with the Bayes bound.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from solvable.models.boltzmann.parameters import BoltzmannParameters
 
 PRESETS = {
     "quick": Preset(
-        "One spike, with weight decay and without, by both algorithms in 500 dimensions; half a minute.",
+        "One spike, with and without weight decay, both algorithms, 500 dimensions; half a minute.",
         {
             "dimension": (500,),
             "spike": (2.0,),
@@ -25,7 +25,7 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Two units and two spikes, equal or not, in 2,000 dimensions; ten minutes.",
+        "Two units and two spikes, equal or different, in 2,000 dimensions; ten minutes.",
         {
             "dimension": (2_000,),
             "spike": ((1.4, 1.4), (2.8, 1.4)),
@@ -36,7 +36,7 @@ PRESETS = {
         replicates=2,
     ),
     "dynamics": Preset(
-        "Gradient ascent on its way, against dynamical mean field in 1,000 dimensions; half a minute.",
+        "Gradient ascent after 2 to 20 steps against mean-field theory, 1,000 dimensions; half a minute.",
         {
             "dimension": (1_000,),
             "spike": (1.5,),
@@ -50,7 +50,7 @@ PRESETS = {
 
 system = System(
     name="boltzmann-machine",
-    title="What a Boltzmann machine finds of spikes, and when its likelihood has one maximum",
+    title="Boltzmann machines on spiked data: overlap and stability of maximum likelihood",
     version="1",
     parameters=BoltzmannParameters,
     measure="measure:measure",

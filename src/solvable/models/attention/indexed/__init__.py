@@ -1,1 +1,1 @@
-"""Attention-indexed models: the Bayes-optimal estimate of the weights of an attention layer."""
+"""Attention-indexed models: Bayes-optimal estimation of the weights of an attention layer."""

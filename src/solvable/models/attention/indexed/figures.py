@@ -1,4 +1,4 @@
-"""Figures of attention-indexed models: theory as lines, measurement as points."""
+"""Figures of attention-indexed models: lines are theory, points are measurements."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from solvable.frame.traces import Trace
 PANELS = (
     Panel(
         "error",
-        "What samples tell of the weights of attention",
-        "error of the weights per dimension",
+        "Error of the estimated weights",
+        "matrix error E per dimension",
         [
             Trace("matrix_error", "", theory="finite_size_matrix_error"),
-            Trace("matrix_error", "d to infinity", measured=False, dashed=True),
+            Trace("matrix_error", "limit", measured=False, dashed=True),
         ],
-        "Error E of message passing against samples over d^2; 1 is that of the prior mean. Dashed: the "
-        "limit of state evolution. Vertical lines: perfect recovery without noise.",
+        "Matrix error of message passing against samples per squared dimension; the prior mean has E = 1. "
+        "Dashed: state evolution in the limit. Vertical lines: exact recovery without noise.",
         markers={"recovery_ratio": "recovery"},
         y_range=(0, 1.1),
     ),
     Panel(
         "attention",
-        "How well attention is predicted",
-        "error of attention matrices",
+        "Test error of the attention matrix",
+        "squared error of the attention matrix",
         [Trace("test_error", "", theory="finite_size_test_error")],
-        "Squared error of the mean attention matrix of fresh samples, without their noise.",
+        "Squared error of the posterior mean of the attention matrix, on noiseless test samples.",
         overlay=("tokens",),
     ),
 )

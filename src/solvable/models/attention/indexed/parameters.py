@@ -25,17 +25,17 @@ class IndexedParameters(Parameters):
     """Parameters of an attention-indexed model."""
 
     dimension: int = Field(100, ge=20, le=100_000)
-    """Dimension d of a token; beyond 600 for `solvable theory` alone."""
+    """Dimension d of a token; above 600 only `solvable theory` is allowed."""
     sample_ratio: float = Field(0.2, gt=0, le=20.0)
-    """Samples over d^2."""
+    """Samples per squared dimension, n/d²."""
     noise: float = Field(0.0, ge=0, le=1e3)
-    """Variance Delta of the noise of diagonal logits, half of it elsewhere, inside the activation."""
+    """Variance Delta of the noise of diagonal logits, added before the activation; half off-diagonal."""
     tokens: int = Field(2, ge=1, le=8)
-    """Number T of tokens of a sample."""
+    """Number T of tokens per sample."""
     rank_ratio: float = Field(0.5, ge=0.05, le=20.0)
-    """Rank of the weights W over d, in S = W W^T / sqrt(r d)."""
+    """Columns r of W over d, in S = W W^T / sqrt(r d)."""
     activation: Activation = "softmax"
-    """Of the logits: none, or softmax or hardmax of each row."""
+    """Activation of the logits: linear, or softmax or hardmax of each row."""
 
     samples = Size("sample_ratio", "dimension", "dimension", least=4)
     rank = Size("rank_ratio", "dimension", least=1)
@@ -51,20 +51,20 @@ class IndexedParameters(Parameters):
     def _check(self) -> IndexedParameters:
         if self.activation != "linear" and self.tokens == 1:
             raise ValueError(
-                f"tokens is 1 with activation {self.activation}: the attention of one token to itself "
-                "is 1 whatever the weights, so that labels carry no information. Allowed: at least 2 "
-                "tokens, or activation=linear"
+                f"tokens is 1 with activation {self.activation}: the attention of one token to itself is "
+                "always 1, so labels carry no information; allowed: at least 2 tokens, or "
+                "activation=linear"
             )
         if self.activation == "hardmax" and self.tokens not in TABLES:
             raise ValueError(
-                f"tokens is {self.tokens} with activation hardmax, whose labels have too many orders to "
-                f"integrate over each; allowed: 2 or {max(TABLES)}, or activation=softmax"
+                f"tokens is {self.tokens} with activation hardmax; allowed: 2 or {max(TABLES)}, because "
+                "labels of more tokens have too many outcomes. Set tokens, or activation=softmax"
             )
         return self
 
     @cached_property
     def signal(self) -> SymmetricSignal:
-        """Law of the weights as they are drawn."""
+        """Law of the weights at the integer rank."""
         return SymmetricSignal(marchenko_pastur(self.rank / self.dimension))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Prediction of the Bayes estimate of attention weights at a size."""
+"""Predictions of attention-indexed models in the limit and at a dimension."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvable.models.attention.indexed.theory import bayes_test_error, peakednes
 
 
 def predict(parameters: IndexedParameters) -> Metrics:
-    """Errors of the limit and in so many dimensions, and where the weights are recovered."""
+    """Errors in the limit and at the dimension, and the recovery threshold."""
     d, threshold = parameters.dimension, recovery_ratio(parameters)
     ratio = parameters.samples / d**2
     limit = signal_evolution(parameters.signal, parameters.channel, ratio)
@@ -19,29 +19,29 @@ def predict(parameters: IndexedParameters) -> Metrics:
     reason = ""
     if error is None:
         reason = (
-            f"in {d} dimensions the first order in 1/d is more than {LARGEST:.0%} of the error; "
-            "predicted below that. Raise dimension, rank_ratio or noise, or leave recovery_ratio."
+            f"the first order in 1/d at dimension {d} is more than {LARGEST:.0%} of the error; allowed: "
+            f"up to {LARGEST:.0%}. Raise dimension, rank_ratio or noise, or move sample_ratio away from "
+            "recovery_ratio."
         )
     elif parameters.tokens * parameters.samples < FEWEST * d and 0 < float(limit.error) < 0.9:
         error = None
         reason = (
-            f"{parameters.samples} samples of {parameters.tokens} tokens are less than {FEWEST:g} tokens "
-            "a dimension: their noise is no semicircle, and message passing finds up to 30 % less than "
-            "predicted. Raise dimension or sample_ratio."
+            f"there are {parameters.samples} samples of {parameters.tokens} tokens, less than {FEWEST:g} "
+            "tokens a dimension; the first order in 1/d then fails by up to 30 % of the error. Raise "
+            "dimension or sample_ratio."
         )
     elif threshold is not None and abs(ratio / threshold - 1) < MARGIN / d:
         error = None
         reason = (
-            f"sample_ratio is within {MARGIN / d:.0%} of recovery_ratio = {threshold:.4g}, a "
-            f"transition that {d} dimensions blur. Raise dimension or sample_ratio."
+            f"sample_ratio is within {MARGIN / d:.0%} of recovery_ratio = {threshold:.4g}, where the "
+            f"transition is not sharp at dimension {d}. Raise dimension or sample_ratio."
         )
     test = None if error is None else bayes_test_error(parameters, error, float(limit.noise))
     if test and parameters.activation != "linear" and peakedness(parameters) > PEAKED:
         test = None
         reason = (
-            f"an index has an excess kurtosis of {peakedness(parameters):.2g}, as weights of rank "
-            f"{parameters.rank} in {d} dimensions give; the error of attention is predicted up to "
-            f"{PEAKED:g}. Raise dimension or rank_ratio."
+            f"the excess kurtosis of an index is {peakedness(parameters):.2g} at rank {parameters.rank} "
+            f"and dimension {d}; test_error is predicted up to {PEAKED:g}. Raise dimension or rank_ratio."
         )
     return {
         "matrix_error": float(limit.error),
@@ -54,14 +54,14 @@ def predict(parameters: IndexedParameters) -> Metrics:
 
 
 PEAKED = 1.5
-"""Excess kurtosis up to which indices count as Gaussian but for their skewness; the error of attention
-was measured to be 0.02 times it below what that says."""
+"""Largest excess kurtosis of an index for a prediction of the test error; the measured test error is
+below the prediction by 0.02 times the kurtosis."""
 
 FEWEST = 4.0
-"""Tokens of all samples per dimension from which on the first order in 1/d holds."""
+"""Fewest tokens n T / d for which the first order in 1/d holds."""
 
 MARGIN = 6.0
-"""Distance from perfect recovery, times d, within which nothing is predicted."""
+"""Relative distance from the recovery threshold, times d, within which nothing is predicted."""
 
 
 def chance(parameters: IndexedParameters, prediction: Metrics) -> Metrics:

@@ -1,8 +1,8 @@
-"""Attention-indexed models: what samples of attention tell of the weights behind it.
+"""Attention-indexed models: Bayes-optimal estimation of attention weights from attention matrices.
 
-A label is the attention matrix of T tokens, softmax or hardmax of each row of their logits, which one
-matrix of large rank gives. Bayes message passing estimates that matrix; state evolution says how well,
-and without noise from how many samples exactly.
+A label is the softmax or hardmax of each row of the logits of T tokens; one matrix of extensive rank
+defines the logits. State evolution predicts the error of Bayes message passing for this matrix, and the
+sample ratio above which it is exact without noise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PRESETS = {
         replicates=10,
     ),
     "paper": Preset(
-        "Softmax of two and three tokens, with and without noise, in 140 dimensions; some minutes.",
+        "Softmax of two and three tokens, with and without noise, in 140 dimensions; several minutes.",
         {
             "dimension": (140,),
             "tokens": (2, 3),
@@ -32,7 +32,7 @@ PRESETS = {
         replicates=6,
     ),
     "dimensions": Preset(
-        "One setting in 40 to 100 dimensions: the error comes down to its limit as 1/d.",
+        "One setting in 40 to 100 dimensions: the error approaches its limit as 1/d.",
         {
             "dimension": (40, 60, 100),
             "tokens": (3,),
@@ -46,7 +46,7 @@ PRESETS = {
 
 system = System(
     name="attention-indexed",
-    title="What samples of attention tell of the weights behind it",
+    title="Estimation of attention weights from attention matrices",
     version="1",
     parameters=IndexedParameters,
     measure="measure:measure",
@@ -55,8 +55,8 @@ system = System(
     teacher="measure:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "samples per squared dimension n/d^2",
-        told="n/d^2 = {sample_ratio:.4g}, d = {dimension}, {activation}, {tokens} tokens, "
+        "samples per squared dimension n/d²",
+        told="n/d² = {sample_ratio:.4g}, d = {dimension}, {activation}, {tokens} tokens, "
         "noise {noise:g}, rank {rank_ratio:g} d",
         words={"activation": "{}", "tokens": "T = {}", "noise": "noise {:g}"},
         margin=1.1,

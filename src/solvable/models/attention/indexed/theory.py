@@ -1,4 +1,4 @@
-"""Test error of the Bayes predictor, and the samples from which weights are recovered exactly."""
+"""Test error of the Bayes predictor, and the threshold of exact recovery."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from solvable.spectra.free_convolution import SpectralLaw
 
 
 def recovery_ratio(parameters: IndexedParameters) -> float | None:
-    """Samples over d² that recover the weights exactly; None where no number does."""
+    """Sample ratio n/d² above which recovery is exact; None if it never is (attention 5)."""
     if parameters.noise or parameters.activation == "hardmax":
         return None
     rho = min(parameters.rank / parameters.dimension, 1.0)
-    # Numbers that a sample tells, against those of a symmetric matrix of this rank
+    # alpha = (rho - rho² / 2) / k: free parameters over the k indices that a sample shows   (attention 5)
     numbers = len(parameters.channel.variances) - (parameters.activation == "softmax")
     return (rho - rho**2 / 2) / numbers
 
 
 def bayes_test_error(parameters: IndexedParameters, error: float, noise: float) -> float:
-    """Mean square |A - E[A | samples]|² of a fresh sample's attention matrix without its noise."""
-    # Of an estimate of the weights from S + sqrt(t) G, t the noise, with this error
+    """Mean squared error of the posterior mean of noiseless attention matrices (attention 6)."""
+    # the weights are estimated from S + sqrt(t) G with t the noise
     T = parameters.tokens
     if parameters.activation == "linear" or error == 0:
-        # All T² logits: 2 E on the diagonal, E elsewhere
+        # sum over T² logits: 2 E on the diagonal, E off the diagonal
         return T * (T + 1) * error
     skews = _skews(parameters.signal, noise)
     return T * _row_error(
@@ -36,7 +36,7 @@ def bayes_test_error(parameters: IndexedParameters, error: float, noise: float) 
 
 
 def peakedness(parameters: IndexedParameters) -> float:
-    """Excess kurtosis of a diagonal index, which weights of few directions have."""
+    """Excess kurtosis 12 Tr S⁴ / (Tr S²)² of a diagonal index."""
     rho = parameters.rank / parameters.dimension
     fourth = 1 / rho + 6 + 6 * rho + rho**2  # Tr S⁴ / d
     return 12 * fourth / (parameters.dimension * (1 + rho) ** 2)
@@ -44,10 +44,10 @@ def peakedness(parameters: IndexedParameters) -> float:
 
 @lru_cache(maxsize=4096)
 def _skews(signal: SymmetricSignal, noise: float) -> tuple[float, float, float]:
-    """Means of Tr F³, Tr F D² and Tr D³ over d, of an estimate F and what it leaves, D = S - F."""
+    """Means of Tr F³, Tr F D² and Tr D³ over d, for the estimate F and D = S - F (attention 7)."""
     law = SpectralLaw(signal.spectrum, noise=float(np.sqrt(noise)))
     f, u, shift = 2 * law.u - law.x, law.u, law.x - law.u
-    # (S²)_xx in an eigenvector of S + sqrt(t) G, whose S_xx is f
+    # mean of v^T S² v for an eigenvector v of S + sqrt(t) G; that of v^T S v is f
     square = noise + u**2 - 2 * u * shift - law.height**2
     cube = signal.spectrum.node_weights @ signal.spectrum.nodes**3
     known, second = law.integrate(f**3), law.integrate(square * f)
@@ -62,28 +62,29 @@ def _row_error(
     error: float,
     skews: tuple[float, float, float],
 ) -> float:
-    # h = omega + delta, of variances v (Q - E) and v E; E |a(h) - abar(omega)|² with abar the mean over
-    # omega + sqrt(v E) n, by two more n. At d dimensions x^T S x is skewed: the first order of an
-    # Edgeworth series, third cumulants 8 Tr / sqrt(d) on the diagonal, 2 Tr / sqrt(d) of (aa, ab, ab).
+    # h = omega + delta with variances v (Q - E) and v E. E |a(h) - abar(omega)|², with abar the mean over
+    # omega + sqrt(v E) n, is estimated with two independent n   (attention 6). x^T S x is skewed:
+    # Edgeworth weights of first order, third cumulants 8 Tr / sqrt(d) for (aa, aa, aa) and 2 Tr / sqrt(d)
+    # for (aa, ab, ab)   (attention 7).
     v = np.append(2.0, np.ones(tokens - 1))
     spread, rest = np.sqrt(v * max(second_moment - error, 0.0)), np.sqrt(v * error)
     omega, delta, one, two = np.split(_normals(4 * tokens), 4, axis=1)
     rows = [_row(activation, spread * omega + rest * part) for part in (delta, one, two)]
-    found = np.sum(rows[0] * (rows[0] - 2 * rows[1]) + rows[1] * rows[2], axis=1)
-    weight = np.ones(len(found))
+    squares = np.sum(rows[0] * (rows[0] - 2 * rows[1]) + rows[1] * rows[2], axis=1)
+    weight = np.ones(len(squares))
     for normals, scales, skew in (
         ((omega, omega, omega), (spread, spread, spread), skews[0]),
         ((omega, delta, delta), (spread, rest, rest), 3 * skews[1]),
         ((delta, delta, delta), (rest, rest, rest), skews[2]),
     ):
         weight += _edgeworth(normals, scales, skew)
-    return float(np.mean(found * weight))
+    return float(np.mean(squares * weight))
 
 
 def _edgeworth(
     normals: tuple[np.ndarray, ...], scales: tuple[np.ndarray, ...], skew: float
 ) -> np.ndarray:
-    """Weight of one third cumulant of three families of indices, the last two alike."""
+    """Edgeworth weight of one third cumulant; the last two families of indices are equal."""
     if min(float(scale[0]) for scale in scales) == 0:
         return np.zeros(len(normals[0]))
     (a, b), (s, r) = normals[:2], scales[:2]
@@ -93,13 +94,13 @@ def _edgeworth(
         others = 3 * x * np.sum(A**2 - 1 / s[1:] ** 2, axis=1)
     else:
         diagonal = x * (y**2 - 1 / r[0] ** 2)
-        # each of (aa, ab, ab) may be the family that is alone
+        # any of the indices (aa, ab, ab) may be the one of the first family
         others = x * np.sum(B**2 - 1 / r[1:] ** 2, axis=1) + 2 * y * np.sum(A * B, axis=1)
     return skew * (8 * diagonal + 2 * others) / 6
 
 
 def _row(activation: Activation, logits: np.ndarray) -> np.ndarray:
-    """Attention of rows."""
+    """Attention of one row of logits."""
     if activation == "hardmax":
         return np.eye(logits.shape[1])[logits.argmax(axis=1)]
     return _softmax(logits)

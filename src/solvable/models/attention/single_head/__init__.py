@@ -1,1 +1,1 @@
-"""A single attention head with tied weights, trained on attention matrices."""
+"""Training of a single attention head with tied weights on attention matrices."""

@@ -1,4 +1,4 @@
-"""State evolution of a trained attention head: three scalars of its matrix, three of its channel."""
+"""State evolution of a trained attention head: m, q and Sigma, and their conjugates."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
 
 COARSE = 1_024
-"""Points of a first solution."""
+"""Number of quadrature points of the first solution."""
 
 
 def fine_points(contrasts: int) -> int:
-    """Points of the solution that is told, good to a few parts in a thousand."""
-    # Scrambles differ by 0.1 % for two contrasts; more of them average over themselves.
+    """Number of quadrature points of the final solution, for errors of a few parts in 1,000."""
+    # different scramblings agree to 0.1 % for two contrasts; more contrasts need fewer points
     return {1: 16_384, 2: 16_384, 5: 8_192}.get(contrasts, 4_096)
 
 
 @lru_cache(maxsize=8)
 def gaussian_points(columns: int, count: int) -> np.ndarray:
-    """Scrambled Sobol points and their reflections, standard Gaussian: always the same."""
+    """Fixed scrambled Sobol points and their reflections, as standard Gaussian variables."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 
@@ -43,33 +43,33 @@ def gaussian_points(columns: int, count: int) -> np.ndarray:
 
 
 class Learned(NamedTuple):
-    """The learned matrix S = scale (S* + noise Z - threshold)_+."""
+    """Learned matrix S = scale (S* + noise Z - threshold)_+ (attention 9, attention 10)."""
 
     law: SpectralLaw
     threshold: float
     scale: float
     overlap: float
-    """m, Tr S S* / d."""
+    """Overlap m = Tr S S* / d."""
     norm: float
-    """q, Tr S² / d."""
+    """Norm q = Tr S² / d."""
     response: float
-    """Sigma, of an output to its message."""
+    """Response Sigma of an output to its message."""
 
 
 class Seen(NamedTuple):
-    """Conjugates of norm, overlap and response, from the samples."""
+    """Conjugates of norm, overlap and response from the samples (attention 11)."""
 
     norm: float
     overlap: float
     response: float
     growth: float
-    """Squared change of the messages to one of the outputs."""
+    """2 alpha E[norm² of dg/domega], used in the replicon."""
     train_error: float
 
 
 @dataclass
 class Evolution:
-    """The two maps, of a matrix to its samples and back, and their fixed point."""
+    """Maps between learned matrix and conjugates, and their fixed point."""
 
     output: Output
     target: Measure
@@ -83,9 +83,9 @@ class Evolution:
         self.energy = float(self.target.node_weights @ self.target.nodes**2)
 
     def learn(self, conjugates: np.ndarray) -> Learned:
-        """The matrix that three logarithms of conjugates (norm, overlap, response) lead to."""
+        """Learned matrix from the logarithms of the conjugates (norm, overlap, response)."""
         q_hat, m_hat, response_hat = np.exp(conjugates)
-        # note 5.2: eta = m^ / Sigma^, delta = sqrt(q^) / m^, epsilon = 2 lambda / m^
+        # eta = m^ / Sigma^, delta = sqrt(q^) / m^, epsilon = 2 lambda / m^   (attention 9)
         eta, delta, epsilon = (
             m_hat / response_hat,
             np.sqrt(q_hat) / m_hat,
@@ -95,6 +95,7 @@ class Evolution:
         _, points, weights = tail_rule(law, np.array([epsilon]))
         f = points.x - epsilon
         # q = eta² <f²>, m = eta <f (x - 2 delta² h)>, Sigma = 2 <f h> / Sigma^, delta² h = x - u
+        # (attention 10)
         return Learned(
             law=law,
             threshold=float(epsilon),
@@ -105,7 +106,7 @@ class Evolution:
         )
 
     def indices(self, learned: Learned, count: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-        """Indices of the target with their noise, and of the learned matrix."""
+        """Noisy indices of the target and indices of the learned matrix."""
         points, k = gaussian_points(2 * self.output.size, count), self.output.size
         m, q, total = learned.overlap, learned.norm, self.energy + noise / 2
         seen = np.sqrt(total) * points[:, :k]
@@ -113,11 +114,11 @@ class Evolution:
         return seen, m / total * seen + rest * points[:, k:]
 
     def look(self, learned: Learned, count: int) -> Seen:
-        """Conjugates that samples give to a learned matrix."""
+        """Conjugates from the samples for a learned matrix (attention 11)."""
         output, variance = self.output, learned.response
         seen, omega = self.indices(learned, count, self.noise)
         labels = output.values(seen)
-        # The messages of the last look are near those of this one.
+        # the messages of the previous call are a good start
         last = self._messages.get(count)
         start = omega if last is None else omega + variance * last
         s = proximal(output, labels, omega, variance, start)
@@ -129,7 +130,7 @@ class Evolution:
         change = curvature @ step
         cross = output.jacobian(s).transpose(0, 2, 1) @ output.jacobian(seen)
         twice = 2 * self.sample_ratio
-        # q^ = 2 alpha E|g|², m^ = 2 alpha E tr dg/ds*, Sigma^ = -2 alpha E tr dg/domega
+        # q^ = 2 alpha E|g|², m^ = 2 alpha E tr dg/ds*, Sigma^ = -2 alpha E tr dg/domega   (attention 11)
         return Seen(
             norm=twice * float(np.mean(np.sum(g**2, axis=1))),
             overlap=twice * 2 * float(np.mean(np.einsum("nij,nji->n", step, cross))),
@@ -141,7 +142,7 @@ class Evolution:
     def fixed_point(
         self, count: int, start: np.ndarray | None = None
     ) -> tuple[np.ndarray, Learned, Seen, float]:
-        """Conjugates at which both maps agree, from those of a start; with what is left between them."""
+        """Fixed point of both maps: conjugates, learned matrix, samples, residual."""
         if start is None:
             half = 0.5 * self.energy
             law = SpectralLaw(self.target, noise=1.0)
@@ -157,22 +158,23 @@ class Evolution:
                 return x, learned, seen, residual
             x = history.next(x, image)
         raise NotConverged(
-            "the state evolution of the attention head did not settle. Use a larger regularisation, or "
-            "a sample_ratio away from the interpolation threshold.",
+            f"state evolution of the attention head did not converge: the residual is {residual:.2g} "
+            "after 500 steps; allowed: below 1e-7. Raise regularisation, or move sample_ratio away from "
+            "interpolation_ratio.",
             {"residual": residual, "conjugates": np.exp(x).tolist()},
         )
 
     def solve(
         self, start: np.ndarray | None = None, count: int | None = None
     ) -> tuple[np.ndarray, Learned, Seen, float]:
-        """The fixed point at few points, and from there at many."""
+        """Fixed point with few quadrature points, refined with many."""
         count = fine_points(self.output.size) if count is None else count
         if start is None:
             start = self.fixed_point(COARSE)[0]
         return self.fixed_point(count, start)
 
     def split(self, learned: Learned, count: int = 4_096) -> float:
-        """Share of samples that could be fitted in two ways: whose proximal step has two ends."""
+        """Fraction of samples whose proximal problem has two minima."""
         seen, omega = self.indices(learned, count, self.noise)
         labels = self.output.values(seen)
         ends = [
@@ -187,23 +189,22 @@ def _logarithms(seen: Seen) -> np.ndarray:
     values = np.array([seen.norm, seen.overlap, seen.response])
     if not (np.isfinite(values) & (values > 0)).all():
         raise NotConverged(
-            "the state evolution of the attention head left its domain: samples that say nothing, or a "
-            "loss so curved that it has no single minimum. Use a larger regularisation or a smaller "
-            "inverse_temperature.",
+            f"state evolution of the attention head left its domain: the conjugates are "
+            f"{values.tolist()}; allowed: positive numbers. Raise regularisation or lower inverse_temperature.",
             {"conjugates": values.tolist()},
         )
     return np.asarray(np.log(values))
 
 
 class _History:
-    """Extrapolation through the last steps of a fixed-point iteration (Anderson), three unknowns."""
+    """Anderson extrapolation of a fixed-point iteration with three unknowns."""
 
     def __init__(self) -> None:
         self.places: list[np.ndarray] = []
         self.steps: list[np.ndarray] = []
 
     def next(self, x: np.ndarray, image: np.ndarray) -> np.ndarray:
-        """Where to go from a place and its image: there, unless the map is nearly linear around."""
+        """Return the next point: the image, or the extrapolation if the last steps were small."""
         step = image - x
         if np.abs(step).max() > 0.3:
             self.places, self.steps = [], []

@@ -1,4 +1,4 @@
-"""Figures of attention heads: theory as lines, measurement as points."""
+"""Figures of the single attention head: lines are theory, points are measurements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKERS = {"interpolation_ratio": "interpolation", "recovery_ratio": "recovery"}
 
 
 def of(metric: str) -> list[Trace]:
-    """A metric, and its prediction at the dimension of each point, where there is one."""
+    """Traces of a metric and of its prediction with the first order in 1/d."""
     name = f"finite_size_{metric}"
     return [
         Trace(metric, ""),
@@ -29,34 +29,35 @@ def of(metric: str) -> list[Trace]:
 
 ERROR = Panel(
     "error", "Error of the learned matrix", "error |S - S*|² / d", of("matrix_error"),
-    "Line: the limit of many dimensions; dashed: with its first order in 1/d; points: trained heads.",
+    "Line: limit; dashed: limit plus first order in 1/d; points: trained heads.",
     markers=MARKERS, y_scale="log",
 )  # fmt: skip
 TEST = Panel(
-    "test-error", "Attention on fresh samples", "squared distance to the target's attention",
+    "test-error", "Test error", "squared error of the attention matrix",
     of("test_error"),
-    "To labels without noise. Where vanishing regularisation would begin to fit all noise there is a "
-    "peak, of which a finite one leaves a rounding.",
+    "Squared error on noiseless test labels. At vanishing regularisation it peaks at the interpolation "
+    "threshold; a finite regularisation smooths the peak.",
     markers=MARKERS, y_scale="log",
 )  # fmt: skip
 TRAIN = Panel(
-    "train-error", "Training error", "squared distance to the labels", of("train_error"),
-    "Below interpolation noise and all is fitted.", markers=MARKERS,
+    "train-error", "Training error", "squared error on training labels", of("train_error"),
+    "Mean squared error on the training labels; 0 below interpolation at vanishing regularisation.",
+    markers=MARKERS,
 )  # fmt: skip
 RANK = Panel(
     "rank", "Learned directions", "rank over d", [Trace("rank_fraction", "")],
-    "A head as wide as this rank learns what wider ones do.", y_range=(0.0, 1.02),
+    "Rank of the learned matrix over d. A width above this rank has no effect.", y_range=(0.0, 1.02),
 )  # fmt: skip
 
 
 def shown_spectra(curve: Curve) -> list[Point]:
-    """The first, the middle and the last point of a curve that have a predicted spectrum."""
+    """First, middle and last point of a curve with a predicted spectrum."""
     points = [p for p in curve.points if p.prediction.get("eigenvalues") is not None]
     return [points[k] for k in sorted({0, len(points) // 2, len(points) - 1})] if points else []
 
 
 def eigenvalues(point: Point) -> list[np.ndarray]:
-    """Eigenvalues of each replicate that are above zero, up to rounding."""
+    """Positive eigenvalues of each replicate, up to rounding."""
     state, rows = state_of(point.setting), point.values("eigenvalues")
     rows = rows[np.isfinite(rows).all(axis=-1)]
     end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
@@ -64,19 +65,19 @@ def eigenvalues(point: Point) -> list[np.ndarray]:
 
 
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
-    """Target plus noise, cut at a threshold, shifted to it and scaled."""
+    """Predicted density of the positive eigenvalues, with the edge of the noise."""
     setting, state = point.setting, state_of(point.setting)
     end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
     top = max(max((float(row.max(initial=0.0)) for row in values), default=0.0), end, 0.1)
     x = np.linspace(0.0, 1.02 * top, 600)
-    # Places s of the spectrum lie at s / eta + epsilon of the law
+    # an eigenvalue s of S corresponds to s / eta + epsilon in the law of S* + delta Z
     density = setting.dimension * state.law.density(x / state.scale + state.threshold) / state.scale
     edge = state.scale * max(2 * state.effective_noise - state.threshold, 0.0)
     return Law(
         [("law", x, density, "line")],
-        [Marker(edge, "edge of noise", 2)],
+        [Marker(edge, "edge of the noise", 2)],
         np.linspace(0.0, 1.02 * top, int(np.clip(setting.dimension / 4, 15, 40)) + 1),
-        f"Of the eigenvalues {float(point.mean('rank_fraction')):.0%} are above zero; of the law "
+        f"{float(point.mean('rank_fraction')):.0%} of the eigenvalues are positive; predicted: "
         f"{state.rank_fraction:.0%}.",
         quantile=0.97,
     )
@@ -84,7 +85,7 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
 
 SPECTRUM = Spectrum(
     "spectrum", "Learned spectrum at n/d² = {:.3g}", "eigenvalue of S", eigenvalues, law, shown_spectra,
-    "Target plus noise, cut at a threshold, shifted to it and scaled.",
+    "Positive eigenvalues of the learned matrix (histogram) and their predicted density (line).",
     label="learned", place="ratio-{:.3g}",
 )  # fmt: skip
 

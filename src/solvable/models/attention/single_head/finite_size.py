@@ -1,20 +1,18 @@
-"""First corrections in 1/d to the limit of a trained attention head."""
+"""First order in 1/d of a trained attention head (derivations/attention)."""
 
-# As for the quadratic network all follow from the minimum Phi of the objective over d², by its
-# derivatives: of lambda, Tr S / d; of sources h_m, h_q that add -h_m m / 2 + h_q q / 4 to the
-# objective, the overlap m and the norm q. Two things are missing from the limit. The mean spectrum of
-# S* + delta Z has another d-th part, by which J + J_1/d takes the place of J. And a sample is no
-# Gaussian matrix: exchanging one by one (Lindeberg), each changes Phi d² by the mean of min_z |y -
-# sigma(z)|² + C(z), where C is dual to
+# All predictions are derivatives of Phi, the minimum of the objective over d²: Tr S / d from lambda, the
+# overlap m and the norm q from sources that add -h_m m / 2 + h_q q / 4 to the objective   (attention 17).
+# Two terms of order 1/d are missing from the limit. Spectrum: the law of S* + delta Z has a correction,
+# so J becomes J + J_1/d. Samples: they are not Gaussian matrices. Replacing them one at a time
+# (Lindeberg) changes Phi d² by the mean of min_z |y - sigma(z)|² + C(z), where C is the Legendre dual of
 #
-#     W(g) = g omega + g V g / 2 + w_3(g) + w_4(g)
+#     W(g) = g omega + g V g / 2 + w_3(g) + w_4(g)   (attention 16)
 #
-# with indices that are not Gaussian, leverages V that differ, and the third and fourth order of a
-# change that is no small part of M (all derived; at one linear token they are the closed forms of
-# `quadratic.sample_shape`). The mean of what is first order in W is taken over drawn samples of a
-# drawn target, that of what is second over Gaussian forms. The limit is a surface over (q^, m^,
-# Sigma^, lambda), of which sample_ratio and sources are functions: derivatives along it need no fixed
-# point.
+# with non-Gaussian indices, leverages V that differ between samples, and the third and fourth order in g.
+# For one linear token these are the closed forms of `quadratic.sample_shape`. Terms of first order in W
+# are averaged over drawn samples of drawn targets, terms of second order over Gaussian variables. The
+# limit is a surface over (q^, m^, Sigma^, lambda) on which sample_ratio and the sources are explicit
+# functions, so derivatives need no new fixed point.
 
 from __future__ import annotations
 
@@ -40,15 +38,15 @@ from solvable.spectra.excess_mass import excess_moment
 from solvable.spectra.functionals import tail_rule
 
 STEP = 0.02
-"""Of central differences, in logarithms."""
+"""Step of central differences, in logarithms."""
 
 DRAWS = 4
-"""Targets that are drawn: what they scatter by is a fifth of a first order."""
+"""Number of drawn targets; their scatter is a fifth of the first order."""
 
 
 @dataclass(frozen=True)
 class FiniteSize:
-    """First order in 1/d of each prediction, times d, and how shapes change test errors."""
+    """Coefficient of 1/d of each prediction (attention 17)."""
 
     overlap: float
     norm: float
@@ -60,12 +58,12 @@ class FiniteSize:
 
     @property
     def matrix_error(self) -> float:
-        """Of E = Q - 2 m + q."""
+        """Coefficient of 1/d of E = Q - 2 m + q."""
         return self.energy - 2 * self.overlap + self.norm
 
 
 class _Drawn(NamedTuple):
-    """A target, noise of its dimension, and samples: the same at every place."""
+    """A drawn target with noise and samples, the same for every evaluation."""
 
     target: np.ndarray
     noise: np.ndarray
@@ -75,10 +73,10 @@ class _Drawn(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A solution of the limit: where it is, and what is added to Phi there, times d."""
+    """A solution of the limit with the coefficients of 1/d in Phi."""
 
     coordinates: np.ndarray
-    """sample_ratio, h_m, h_q and the logarithm of lambda."""
+    """Coordinates sample_ratio, h_m, h_q and log lambda."""
     gaussian: float
     shape: float
     test_shapes: tuple[float, float]
@@ -86,7 +84,7 @@ class _Place(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _drawn(rank: int, size: int, output: SoftmaxOutput, samples: int, number: int) -> _Drawn:
-    # always the same, so that a prediction is a function of its parameters
+    # fixed seeds, so that a prediction depends only on its parameters
     rng = random_stream(number, "finite size of a head")
     W = rng.standard_normal((size, rank))
     Z = rng.standard_normal((size, size))
@@ -102,7 +100,7 @@ def _drawn(rank: int, size: int, output: SoftmaxOutput, samples: int, number: in
 
 
 def _contrasts(output: SoftmaxOutput, products: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Indices of samples in contrasts, from x_a^T S x_b."""
+    """Contrasts of samples from x_a^T S x_b."""
     rows, columns = output.pairs
     h = products[:, rows, columns] - np.where(rows == columns, np.trace(matrix), 0.0)
     return np.asarray(h / np.sqrt(len(matrix) * output.variances) @ output.contrasts)
@@ -111,7 +109,7 @@ def _contrasts(output: SoftmaxOutput, products: np.ndarray, matrix: np.ndarray) 
 def finite_size(
     evolution: Evolution, state: SingleHeadState, rank_ratio: float, *, size: int, samples: int
 ) -> FiniteSize:
-    """First order in 1/d of a state of a Wishart target, from samples of this many dimensions."""
+    """First order in 1/d for a Wishart target, from samples in `size` dimensions."""
     if state.rank_fraction == 0:
         return FiniteSize(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
     order = _Order(evolution, rank_ratio, size, samples)
@@ -120,7 +118,7 @@ def finite_size(
     ends = [(order.at(x - step), order.at(x + step)) for step in STEP * np.eye(4)]
     moved = np.array([b.coordinates - a.coordinates for a, b in ends])
     change = np.array([[b.gaussian - a.gaussian, b.shape - a.shape] for a, b in ends])
-    # The gain of a sample is itself one order off its mean: sources and lambda at fixed sample_ratio.
+    # slopes in the sources and log lambda at fixed sample_ratio   (attention 17)
     slopes = np.linalg.solve(moved, change).sum(axis=1)
     trace = slopes[3] / evolution.regularisation
     total = here.gaussian + here.shape
@@ -138,7 +136,7 @@ def finite_size(
 def test_errors(
     evolution: Evolution, state: SingleHeadState, extra: FiniteSize, dimension: int
 ) -> tuple[float, float]:
-    """Errors on fresh samples at a dimension, to labels without noise and with."""
+    """Test errors at a dimension, with noiseless and with noisy labels."""
     moved = replace(evolution)
     moved.energy += extra.energy / dimension
     learned = Learned(
@@ -160,7 +158,7 @@ class _Order:
     samples: int
 
     def at(self, place: np.ndarray) -> _Place:
-        """The solution of these logarithms of (q^, m^, Sigma^, lambda)."""
+        """Evaluate the solution at logarithms of (q^, m^, Sigma^, lambda)."""
         conjugates, regularisation = place[:3], float(np.exp(place[3]))
         one = replace(self.evolution, sample_ratio=1.0, regularisation=regularisation)
         learned = one.learn(conjugates)
@@ -169,7 +167,7 @@ class _Order:
         q_hat, m_hat, response_hat = np.exp(conjugates)
         alpha = q_hat / seen.norm
         sources = (m_hat - alpha * seen.overlap, response_hat - alpha * seen.response)
-        # -(m^^2 / 4 Sigma^) J_1, and Tr S*^2 / d + 1/d
+        # -(m^² / 4 Sigma^) J_1, and the growth of Tr S*² / d by 1/d
         gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
         gaussian += alpha * _by_energy(one, learned, count)
         parts = np.mean(
@@ -187,7 +185,7 @@ class _Order:
     def _gain(
         self, one: Evolution, learned: Learned, conjugates: np.ndarray, number: int
     ) -> tuple[float, float, float]:
-        """Mean gain of a sample to first order in W, and errors on fresh samples."""
+        """Mean gain of a sample to first order in W (attention 16), and test errors."""
         output: SoftmaxOutput = one.output  # type: ignore[assignment]
         d = self.size
         drawn = _drawn(max(1, round(self.rank_ratio * d)), d, output, self.samples, number)
@@ -227,14 +225,14 @@ class _Order:
 
 
 class _Functions(NamedTuple):
-    """Functions of the eigenvalues of a drawn target in noise."""
+    """Functions of the eigenvalues y of a drawn target plus noise."""
 
     vectors: np.ndarray
     kept: np.ndarray
     divided: np.ndarray
-    """D_ij = (f_i - f_j) / (y_i - y_j), f = (y - epsilon)_+."""
+    """Divided differences D_ij = (f_i - f_j) / (y_i - y_j) of f = (y - epsilon)_+."""
     tilts: np.ndarray
-    """Sums over j, k of the divided differences of 2 f at i, j, k."""
+    """Sums over j, k of the divided differences of 2 f at y_i, y_j, y_k."""
 
 
 def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
@@ -245,8 +243,8 @@ def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
     divided = (kept[:, None] - kept[None]) / gaps
     np.fill_diagonal(divided, (kept > 0).astype(float))
     rows = divided.sum(axis=1)
-    # sum_jk f[i, j, k] = sum_k (sum_j D_ij - sum_j D_jk) / (y_i - y_k), and at k = i what the same
-    # difference is for j in place of k
+    # sum_jk f[i, j, k] = sum_k (sum_j D_ij - sum_j D_jk) / (y_i - y_k); the term k = i uses the
+    # difference in j instead
     differences = (rows[:, None] - rows[None]) / gaps
     np.fill_diagonal(differences, 0.0)
     same = (np.diag(divided)[:, None] - divided) / gaps
@@ -258,11 +256,11 @@ def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
 def _leverages(
     rotated: np.ndarray, forms: np.ndarray, divided: np.ndarray, response: float
 ) -> np.ndarray:
-    """The quadratic order of W, g V g / 2."""
-    # g V g = <P, D P> 2 / d Sigma^ with P = X^T Gamma X / sqrt(d), in units of its mean
+    """Quadratic order g V g / 2 of W."""
+    # g V g = <P, D P> 2 / (d Sigma^) with P = X^T Gamma X / sqrt(d), normalised by its mean
     off = divided - np.diag(np.diag(divided))
     mean = float(off.sum())
-    found, T = np.empty(len(forms)), forms.shape[1]
+    quadratic, T = np.empty(len(forms)), forms.shape[1]
     for start in range(0, len(forms), 1_024):
         rows = slice(start, start + 1_024)
         x = rotated[rows]
@@ -270,15 +268,15 @@ def _leverages(
         pairs = (x[:, :, None] * x[:, None]).reshape(-1, T * T, x.shape[2])
         inner = (pairs @ off) @ pairs.transpose(0, 2, 1)
         gamma = forms[rows]
-        found[rows] = np.einsum(
+        quadratic[rows] = np.einsum(
             "nab,nce,nacbe->n", gamma, gamma, inner.reshape(-1, T, T, T, T), optimize=True
         )
-    # E P_ij² = tr Gamma² off the diagonal = sum v g² / 2
-    return found * response / mean
+    # off the diagonal E P_ij² = tr Gamma² = sum v g² / 2
+    return quadratic * response / mean
 
 
 def _second_order(one: Evolution, learned: Learned, third: float, d: int, samples: int) -> float:
-    """Mean of half the squared slope of W - g omega - Sigma g² / 2 in the curvature of the envelope."""
+    """Mean second-order term: half the squared slope of the non-Gaussian part of W, times curvature."""
     output: SoftmaxOutput = one.output  # type: ignore[assignment]
     k, root = output.size, np.sqrt(output.variances)
     x = learned.law.typical_places(400)
@@ -288,7 +286,7 @@ def _second_order(one: Evolution, learned: Learned, third: float, d: int, sample
     divided = (f[:, None] - f[None]) / gaps
     np.fill_diagonal(divided, (f > 0).astype(float))
     rows = divided.mean(axis=1)
-    # x^T S* x, x^T S x and x^T rho x of two tokens, less their means, are Gaussian to this order
+    # the centred forms x^T S* x, x^T S x and x^T rho x are Gaussian to this order
     m, q = learned.overlap, learned.norm
     with_target, with_learned = np.mean(rows * (2 * u - x)), learned.scale * np.mean(rows * f)
     joint = np.array(
@@ -310,8 +308,8 @@ def _second_order(one: Evolution, learned: Learned, third: float, d: int, sample
     bend = curvature @ inverses(np.eye(k) + learned.response * curvature)
     turn = output.contrasts / root[:, None]
     forms = _forms(output, g @ turn.T)
-    # V g = 2 Sigma (Gamma R + R Gamma) / d <D> beside its mean, R = X diag(rho) X^T - Tr rho: to first
-    # order in x x^T - 1 the row sums rho of D tell all leverages
+    # V g minus its mean is 2 Sigma (Gamma R + R Gamma) / (d <D>) with R = X diag(rho) X^T - Tr rho; to
+    # first order in x x^T - 1 the leverages depend only on the row means rho of D
     uneven = np.sqrt(d) * _forms(output, 2 * three[2] * root)
     uneven[:, range(output.tokens), range(output.tokens)] /= 2
     turned = uneven @ forms
@@ -329,7 +327,7 @@ def _second_draws(output: SoftmaxOutput, samples: int) -> tuple[np.ndarray, np.n
 
 
 def _forms(output: SoftmaxOutput, messages: np.ndarray) -> np.ndarray:
-    """Symmetric matrices Gamma with sum of messages times sensors = X^T Gamma X / sqrt(d)."""
+    """Symmetric matrices Gamma with X^T Gamma X / sqrt(d) = sum of messages times sensors."""
     rows, columns = output.pairs
     forms = np.zeros((len(messages), output.tokens, output.tokens))
     forms[:, rows, columns] += messages / 2
@@ -338,21 +336,21 @@ def _forms(output: SoftmaxOutput, messages: np.ndarray) -> np.ndarray:
 
 
 def _pairs(output: SoftmaxOutput, matrices: np.ndarray) -> np.ndarray:
-    """Entries a <= b."""
+    """Entries a <= b of symmetric matrices."""
     rows, columns = output.pairs
     return np.asarray(matrices[:, rows, columns])
 
 
 def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, float, float]:
-    """Factors of tr Gamma³, of its change with tokens, and of tr Gamma⁴ in W."""
+    """Factors of tr Gamma³, of its dependence on the tokens, and of tr Gamma⁴ in W."""
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
     t = learned.law.variance
-    # Tr (M + theta - b)_+^2 changes by sum theta^p tau_p, tau_p = int 2 (x - b) Im g^p dx / p pi
+    # Tr (M + theta - b)_+² changes by sum theta^p tau_p, tau_p = int 2 (x - b) Im g^p dx / (p pi)
     g = (points.x - points.u) / t + 1j * points.height / t
     phases = weights * t / points.height * 2 * (points.x - learned.threshold)
     third, fourth = (float(phases @ np.imag(g**p)) / p for p in (3, 4))
     m_hat, response_hat = np.exp(conjugates[1:])
-    # W = (d m^^2 / 4 Sigma^) times that, of theta = 2 Gamma / (d^(3/2) m^) x x^T
+    # W = (d m^² / 4 Sigma^) times this change, for theta = 2 Gamma / (d^(3/2) m^) x x^T
     unit, front = 2 / (d**1.5 * m_hat), d * m_hat**2 / (4 * response_hat)
     return front * unit**3 * d**3 * third, front * unit**3, front * unit**4 * d**4 * fourth
 
@@ -360,25 +358,25 @@ def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, fl
 def _whitened(
     target: np.ndarray, omega: np.ndarray, noise: np.ndarray, energy: float, learned: Learned
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Indices with exactly the covariance of the limit: all that differs is their shape."""
+    """Rescale indices to the covariance of the limit, so that only higher cumulants differ."""
     k = target.shape[1]
     joint = np.concatenate([target, omega, noise], axis=1)
     joint = joint - joint.mean(axis=0)
     m, q = learned.overlap, learned.norm
     wanted = np.kron(np.array([[energy, m, 0.0], [m, q, 0.0], [0.0, 0.0, 1.0]]), np.eye(k))
     try:
-        found = np.linalg.cholesky(joint.T @ joint / len(joint))
+        root = np.linalg.cholesky(joint.T @ joint / len(joint))
     except np.linalg.LinAlgError:
         raise NotConverged(
-            "indices of the target and the learned head cannot be told apart in the samples behind the "
-            "first order in 1/d. Use a larger inverse_temperature or another sample_ratio."
+            "the first order in 1/d is not computed: the indices of target and learned head are linearly "
+            "dependent in the drawn samples. Raise inverse_temperature or change sample_ratio."
         ) from None
-    joint = joint @ np.linalg.inv(found).T @ np.linalg.cholesky(wanted).T
+    joint = joint @ np.linalg.inv(root).T @ np.linalg.cholesky(wanted).T
     return joint[:, :k], joint[:, k : 2 * k], joint[:, 2 * k :]
 
 
 def _envelope(one: Evolution, learned: Learned, count: int, excess: float = 0.0) -> float:
-    """Mean of min_z |y - sigma(z)|² + |z - omega|² / 2 Sigma over Gaussian indices."""
+    """Mean over Gaussian indices of the minimum over z of loss + (z - omega)² / (2 Sigma)."""
     output: Output = one.output
     points, k = gaussian_points(2 * output.size, count), output.size
     points = points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / count)).T
@@ -393,7 +391,7 @@ def _envelope(one: Evolution, learned: Learned, count: int, excess: float = 0.0)
 
 
 def _by_energy(one: Evolution, learned: Learned, count: int) -> float:
-    """Derivative of the envelope in the variance of what is seen."""
+    """Derivative of the envelope in the variance Q + Delta / 2 of the noisy indices."""
     step = 0.01
     low, high = (_envelope(one, learned, count, sign * step) for sign in (-1, 1))
     return (high - low) / (2 * step * (one.energy + one.noise / 2))

@@ -1,4 +1,4 @@
-"""Minimiser of the loss of an attention head over its weights."""
+"""Training of an attention head: minimiser of its loss over the weights."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from solvable.operators.sensors import TokenSensors
 
 @dataclass(frozen=True)
 class HeadSolution:
-    """A minimiser S = B B^T of the loss of a head."""
+    """Minimiser S = B B^T of the loss of a head."""
 
     factor: np.ndarray
-    """B, shape (d, p): the weights over the fourth root of p d."""
+    """Factor B (d, p): the weights W over (p d)^(1/4)."""
     train_error: float
     objective: float
-    """Least value over d^2."""
+    """Minimal loss over d²."""
     gradient: float
-    """Largest entry of the gradient in B, over the penalty's own scale."""
+    """Largest entry of the gradient in B, relative to regularisation / d."""
     iterations: int
 
     @property
     def matrix(self) -> np.ndarray:
-        """S, of shape (d, d)."""
+        """Learned matrix S (d, d)."""
         return np.asarray(self.factor @ self.factor.T)
 
 
 def contrasts_of(output: SoftmaxOutput, sensors: TokenSensors, matrix: np.ndarray) -> np.ndarray:
-    """Contrasts of a matrix on each sample, of shape (n, k)."""
+    """Contrasts (n, k) of a matrix on each sample."""
     indices = sensors.forward(matrix) / np.sqrt(output.variances)
     return np.asarray(indices @ output.contrasts)
 
 
 def to_indices(output: SoftmaxOutput, forces_on_contrasts: np.ndarray) -> np.ndarray:
-    """Messages on indices, of shape (n, K)."""
+    """Map forces on contrasts to messages (n, K) on indices."""
     return np.asarray(forces_on_contrasts @ output.contrasts.T / np.sqrt(output.variances))
 
 
@@ -56,23 +56,23 @@ def train_head(
     seed: int,
     max_iterations: int = 3_000,
 ) -> HeadSolution:
-    """Train the weights by L-BFGS from small random ones."""
+    """Minimise the loss by L-BFGS from small random weights (attention 8)."""
     from scipy.optimize import minimize
 
     d = sensors.size
-    # S = B B^T needs no more than d columns, whatever the width.
+    # B needs at most d columns at any width
     shape = (d, min(width, d))
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         B = flat.reshape(shape)
         s = contrasts_of(output, sensors, B @ B.T)
-        # d^-2 (sum |y - sigma|² + lambda d Tr S); its derivative in S is d^-2 (lambda d - sum g Phi)
+        # d^-2 (sum |y - sigma|² + lambda d Tr S)   (attention 8); derivative d^-2 (lambda d - sum g Phi)
         value = losses(output, s, labels).sum() + regularisation * d * (flat @ flat)
         pull = sensors.adjoint(to_indices(output, forces(output, s, labels)))  # 2/d sum g Phi
         return float(value) / d**2, ((2 * regularisation * d * B - d * (pull @ B)) / d**2).ravel()
 
     start = random_stream(seed, "head").standard_normal(shape) / (2 * np.sqrt(shape[1]))
-    # Where a step lowers the objective by rounding alone no further one is made.
+    # ftol stops when a step lowers the objective only by rounding
     options = {
         "maxiter": max_iterations, "maxfun": 2 * max_iterations, "maxcor": 20, "ftol": 1e-12,
         "gtol": 1e-5 * regularisation / d,
@@ -80,8 +80,8 @@ def train_head(
     found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     if found.nit >= max_iterations:
         raise NotConverged(
-            f"the weights of the head did not settle in {max_iterations} iterations. Raise "
-            "regularisation.",
+            f"training of the head did not converge in {max_iterations} iterations. Raise "
+            "regularisation or max_iterations.",
             {"gradient": float(np.abs(found.jac).max()), "objective": float(found.fun)},
         )
     B = found.x.reshape(shape)

@@ -1,4 +1,4 @@
-"""One replicate of an attention head: draw the target and its samples, train, compare."""
+"""One replicate of the attention head: draw target and samples, train, score."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ METRICS = (
 """Metrics of a replicate."""
 
 FRESH = 8_000
-"""Samples on which a trained head is tested, good to a hundredth."""
+"""Number of test samples, for an error of about 1 %."""
 
 
 def draw_teacher(
     parameters: SingleHeadParameters, rng: np.random.Generator
 ) -> Mapping[str, np.ndarray]:
-    """Factor of the target S* = factor factor^T, the first thing that is drawn."""
+    """Draw the factor of the target S* = factor factor^T."""
     d, r = parameters.dimension, parameters.rank
     # S* = W W^T / sqrt(r d)
     return {"factor": rng.standard_normal((d, r)) / (r * d) ** 0.25}
@@ -34,17 +34,17 @@ def draw_teacher(
 def draw_samples(
     parameters: SingleHeadParameters, matrix: np.ndarray, count: int, rng: np.random.Generator
 ) -> tuple[TokenSensors, np.ndarray, np.ndarray]:
-    """Tokens of samples, and their attention matrices without noise and with."""
+    """Draw tokens with their noiseless and noisy attention matrices."""
     T, output = parameters.tokens, parameters.output
     sensors = TokenSensors(rng.standard_normal((count * T, parameters.dimension)), T)
     s = contrasts_of(output, sensors, matrix)
-    # variance v Delta / 2 of an index, Delta / 2 of each contrast
+    # noise variance v Delta / 2 of an index is Delta / 2 of a contrast
     noisy = s + np.sqrt(parameters.noise / 2) * rng.standard_normal(s.shape)
     return sensors, output.values(s), output.values(noisy)
 
 
 def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Draw and score one replicate."""
     d, output = parameters.dimension, parameters.output
     factor = draw_teacher(parameters, rng)["factor"]
     target = factor @ factor.T
@@ -67,7 +67,7 @@ def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metri
         "test_error": clean,
         "noisy_test_error": noisy,
         "train_error": found.train_error,
-        # Columns that the penalty drives to zero only shrink geometrically; the target's are of order 1.
+        # the penalty shrinks columns to 0 only geometrically, so small eigenvalues count as 0
         "rank_fraction": float(np.mean(values > 1e-4 * max(float(values[0]), 0.1))),
         "overlap": float(np.sum(matrix * target) / d),
         "norm": float(np.sum(matrix**2) / d),
@@ -84,7 +84,7 @@ def _fresh_errors(
     output: SoftmaxOutput,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Mean squared errors on fresh samples, to labels without and with noise."""
+    """Mean squared errors on test samples with noiseless and with noisy labels."""
     sensors, clean, noisy = draw_samples(parameters, target, FRESH, rng)
     learned = output.values(contrasts_of(output, sensors, matrix))
     return tuple(float(np.mean(np.sum((y - learned) ** 2, axis=1))) for y in (clean, noisy))  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Attention matrices of symmetric logits, and the proximal step of their squared loss."""
+"""Attention matrices of symmetric logits, and the proximal step of the squared loss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Output(Protocol):
-    """Outputs of k independent indices of one variance: values, and the curvature of their loss."""
+    """Interface of an output of k independent indices of equal variance."""
 
     @property
     def size(self) -> int:
@@ -20,15 +20,15 @@ class Output(Protocol):
         """Outputs (n, o) of indices (n, k)."""
 
     def jacobian(self, indices: np.ndarray) -> np.ndarray:
-        """Their derivatives (n, o, k)."""
+        """Derivatives (n, o, k) of the outputs in the indices."""
 
     def hessian(self, indices: np.ndarray, labels: np.ndarray, *, convex: bool) -> np.ndarray:
-        """Second derivative (n, k, k) of |labels - values|², or a matrix above it that is positive."""
+        """Second derivative (n, k, k) of the squared loss; `convex` keeps only its positive terms."""
 
 
 @dataclass(frozen=True)
 class SoftmaxOutput:
-    """Row-wise softmax of the symmetric logits of T tokens, in coordinates that it depends on."""
+    """Row-wise softmax of the symmetric logits of T tokens, as a function of k contrasts."""
 
     tokens: int
     inverse_temperature: float = 1.0
@@ -40,25 +40,25 @@ class SoftmaxOutput:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens a <= b of each index."""
+        """Token pairs a <= b of the indices."""
         return np.triu_indices(self.tokens)
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """v: 2 for a token with itself, 1 for two."""
+        """Variance factors v: 2 on the diagonal, 1 off the diagonal."""
         return np.where(self.pairs[0] == self.pairs[1], 2.0, 1.0)
 
     @cached_property
     def contrasts(self) -> np.ndarray:
-        """Orthonormal columns C (K, k): s = C^T h / sqrt(v), and h = sqrt(v) C s up to a shift."""
-        # A shift of all logits alone changes no softmax; in h / sqrt(v) it is the direction 1 / sqrt(v),
-        # and what is orthogonal to it there is independent of it.
+        """Orthonormal columns C (K, k) with s = C^T h / sqrt(v), and h = sqrt(v) C s up to a shift."""
+        # the softmax is invariant to a common shift of all logits, the direction 1 / sqrt(v) of h /
+        # sqrt(v); orthogonal directions are independent of the shift
         shift = 1 / np.sqrt(self.variances)
         return np.asarray(np.linalg.svd(shift[None])[2][1:].T)
 
     @cached_property
     def _logits(self) -> np.ndarray:
-        """Derivative (T, T, k) of inverse temperature times logits in the contrasts."""
+        """Derivative (T, T, k) of the logits, times the inverse temperature, in the contrasts."""
         rows, columns = self.pairs
         slope = np.zeros((self.tokens, self.tokens, self.size))
         slope[rows, columns] = slope[columns, rows] = (
@@ -69,7 +69,7 @@ class SoftmaxOutput:
     def _softmax(self, indices: np.ndarray) -> np.ndarray:
         T = self.tokens
         if T == 2:
-            # of two the second has the logistic function of the difference: no sums over two entries
+            # for two tokens the softmax is a logistic function
             gaps = indices @ (self._logits[:, 1] - self._logits[:, 0]).T
             second = 0.5 + 0.5 * np.tanh(gaps / 2)
             return np.stack([1 - second, second], axis=2)
@@ -78,25 +78,25 @@ class SoftmaxOutput:
         return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
     def values(self, indices: np.ndarray) -> np.ndarray:
-        """Attention matrices, rows one after another."""
+        """Attention matrices, flattened by rows."""
         return self._softmax(indices).reshape(len(indices), -1)
 
     def _centred(self, p: np.ndarray) -> np.ndarray:
-        """Derivatives of logits less their mean under each row, (n, T, T, k)."""
-        # sum_b p_ab l_abk, one token after another
+        """Derivatives of logits minus their mean under the attention of the row, (n, T, T, k)."""
+        # mean = sum_b p_ab l_abk
         mean = sum(p[:, :, b, None] * self._logits[:, b] for b in range(self.tokens))
         return np.asarray(self._logits[None] - mean[:, :, None, :])
 
     def jacobian(self, indices: np.ndarray) -> np.ndarray:
-        """Derivatives of the entries."""
+        """Derivatives of the attention weights in the contrasts."""
         p = self._softmax(indices)
         slope = p[..., None] * self._centred(p)
         return slope.reshape(len(p), -1, self.size)
 
     def hessian(self, indices: np.ndarray, labels: np.ndarray, *, convex: bool) -> np.ndarray:
         """Second derivative of the squared loss."""
-        # 2 sum_ab p (p + e - <e>_a) l l^T with e = p - y and centred slopes l of logits; each term is
-        # positive where its weight is
+        # 2 sum_ab p (p + e - <e>_a) l l^T with e = p - y and centred slopes l of the logits; `convex`
+        # drops terms of negative weight
         p = self._softmax(indices)
         error = p - labels.reshape(p.shape)
         weights = 2 * p * (p + error - np.sum(p * error, axis=2, keepdims=True))
@@ -107,13 +107,13 @@ class SoftmaxOutput:
 
 
 def losses(output: Output, indices: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Squared errors |y - sigma(s)|^2."""
+    """Squared error of the output of each sample."""
     error = labels - output.values(indices)
     return np.asarray(np.einsum("no,no->n", error, error))
 
 
 def forces(output: Output, indices: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Messages g: minus the derivative of the squared error."""
+    """Forces on the indices, minus the derivative of the squared error."""
     error = labels - output.values(indices)
     return np.asarray(2 * np.einsum("nok,no->nk", output.jacobian(indices), error))
 
@@ -125,7 +125,7 @@ def proximal(
     variance: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Minimisers of V |y - sigma(s)|² + |s - omega|² / 2 by damped Newton steps, from omega."""
+    """Minimise V (y - sigma(s))² + (s - omega)² / 2 by damped Newton steps."""
     s = np.array(omega if start is None else start)
     active = np.arange(len(s))
     for _ in range(60):
@@ -142,7 +142,7 @@ def proximal(
 
 
 def _norms(rows: np.ndarray) -> np.ndarray:
-    """Norms of short rows, which a sum over an axis takes many times longer for."""
+    """Norms of rows; much faster than a sum over a short axis."""
     return np.asarray(np.sqrt(np.einsum("nk,nk->n", rows, rows)))
 
 
@@ -154,7 +154,7 @@ def _stepped(
     s: np.ndarray,
     gradient: np.ndarray,
 ) -> np.ndarray:
-    """A Newton step where it lowers the objective, else one of the convexified Hessian, halved."""
+    """Newton step if it lowers the objective, else a halved step with the convexified Hessian."""
 
     def objective(place: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         near = _norms(place - omega[chosen]) ** 2 / 2
@@ -165,7 +165,7 @@ def _stepped(
     unit = np.eye(s.shape[1])
     step = -_solve(unit + variance * output.hessian(s, labels, convex=False), gradient)
     moved = s + step
-    # The rounding of two equal objectives is no rise.
+    # tolerate rounding in the comparison of objectives
     slack = 1e-13 * (1 + np.abs(before))
     falls = np.einsum("nk,nk->n", step, gradient)
     bad = (falls >= 0) | ~(objective(moved, everything) <= before + 1e-4 * falls + slack)
@@ -195,7 +195,7 @@ def inverses(matrices: np.ndarray) -> np.ndarray:
 
 
 def _solve(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Solutions of small systems, those of two unknowns by Cramer's rule."""
+    """Solve small linear systems; two unknowns by Cramer's rule."""
     if vectors.shape[1] == 2:
         a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
         x, y = vectors.T

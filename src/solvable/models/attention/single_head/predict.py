@@ -1,4 +1,4 @@
-"""Prediction of an attention head: its state evolution, and what follows from the fixed point."""
+"""Predictions of the single attention head: state evolution, first order in 1/d, thresholds."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
 
 SIZED = ("matrix_error", "test_error", "noisy_test_error", "train_error", "overlap", "norm")
-"""Metrics that are predicted at a dimension too."""
+"""Metrics with a prediction at a dimension."""
 
 NUMBERS = (
     "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
     "norm", "objective", "effective_noise", "threshold", "scale",
 )  # fmt: skip
-"""Numbers of a state, named as the measured metrics where there is one."""
+"""Attributes of the state that are reported as metrics."""
 
 
 def predict(parameters: SingleHeadParameters) -> Metrics:
-    """Predicted metrics of a parameter set, under the names of the measured ones and more."""
+    """Predict the metrics of one setting."""
     state = state_of(parameters)
     reason = _refusal(parameters, state)
     orders = None
@@ -42,24 +42,24 @@ def predict(parameters: SingleHeadParameters) -> Metrics:
 
 
 def curve(parameters: SingleHeadParameters, ratios: np.ndarray) -> list[Metrics]:
-    """The same along a curve of sample ratios, each of which starts the search of the next."""
+    """Predictions at increasing sample ratios; each fixed point starts the next search."""
     states: list[SingleHeadState] = []
     places = [parameters.model_copy(update={"sample_ratio": float(r)}) for r in ratios]
     for place in places:
         start = states[-1].conjugates if states else None
-        # a line needs fewer points than a number
+        # curves use fewer quadrature points than single settings
         states.append(solve_output(_evolution(_key(place)), start, 4_096))
-    # Lines are drawn of the limit: what a dimension adds is predicted at the points.
+    # curves show the limit; the first order in 1/d is predicted at the measured points
     return [_metrics(place, state, None) for place, state in zip(places, states, strict=True)]
 
 
 def state_of(parameters: SingleHeadParameters) -> SingleHeadState:
-    """The fixed point of a parameter set."""
+    """Fixed point of one setting."""
     return _state(_key(parameters))
 
 
 def chance(parameters: SingleHeadParameters, prediction: Metrics) -> Metrics:
-    """Metrics of a head that learned nothing: it attends to all tokens alike."""
+    """Metrics of a head with weights 0, which attends to all tokens equally."""
     nothing = _nothing(parameters)
     return {
         "matrix_error": second_moment(state_of(parameters).law.target),
@@ -74,7 +74,7 @@ def chance(parameters: SingleHeadParameters, prediction: Metrics) -> Metrics:
 
 
 def _nothing(parameters: SingleHeadParameters) -> tuple[float, float]:
-    """Mean squared distance of attention matrices from uniform ones, without noise and with."""
+    """Test errors of uniform attention, with noiseless and with noisy labels."""
     evolution = _evolution(_key(parameters))
     zero = Learned(state_of(parameters).law, 0.0, 0.0, 0.0, 0.0, 0.0)
     clean, noisy = (fresh_error(evolution, zero, noise) for noise in (0.0, parameters.noise))
@@ -108,53 +108,52 @@ def _metrics(
 def _at_this_size(
     parameters: SingleHeadParameters, state: SingleHeadState, orders: FiniteSize
 ) -> tuple[Metrics, str]:
-    """The limit with its first order in 1/d, and why some is missing."""
+    """Limit plus first order in 1/d, and the reason if it is not predicted."""
     d = parameters.dimension
     clean, noisy = test_errors(_evolution(_key(parameters)), state, orders, d)
-    found: Metrics = {"finite_size_test_error": clean, "finite_size_noisy_test_error": noisy}
+    sizes: Metrics = {"finite_size_test_error": clean, "finite_size_noisy_test_error": noisy}
     for name in ("matrix_error", "train_error", "overlap", "norm"):
-        found[f"finite_size_{name}"] = getattr(state, name) + getattr(orders, name) / d
+        sizes[f"finite_size_{name}"] = getattr(state, name) + getattr(orders, name) / d
     beyond = []
     for name in SIZED:
-        limit, value = getattr(state, name), found[f"finite_size_{name}"]
+        limit, value = getattr(state, name), sizes[f"finite_size_{name}"]
         assert isinstance(value, float)
-        # An expansion whose first order is a third of the limit says nothing.
+        # the expansion is not used if its first order exceeds a third of the limit
         if not abs(value - limit) <= abs(limit) / 3:
             beyond.append(f"{name} {value - limit:+.2g} on {limit:.2g}")
-    # An expansion that fails for one number is not trusted with the others.
+    # if the expansion fails for one metric, none is predicted
     if beyond:
-        found = dict.fromkeys(found)
+        sizes = dict.fromkeys(sizes)
     reason = (
-        f"what this dimension adds to the limit, {', '.join(beyond)}, is more than a third of it, so "
-        "that no expansion holds. Raise dimension, sample_ratio or regularisation."
+        f"the first order in 1/d is more than a third of the limit: {', '.join(beyond)}. Raise "
+        "dimension, sample_ratio or regularisation."
     )
-    return found, reason if beyond and state.rank_fraction > 0 else ""
+    return sizes, reason if beyond and state.rank_fraction > 0 else ""
 
 
 def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
-    """Why the state is that of no trained head, or nothing."""
+    """Reason why the state does not describe a trained head; empty if there is none."""
     if not state.stable:
         return (
-            f"unstable: a small change of the fit grows by {state.replicon:.2g} in a step of message "
-            f"passing (replicon; predicted: below 1), and {state.split:.1%} of samples can be fitted in "
-            "two ways (predicted: none), so that there are many minima. Raise regularisation, or lower "
-            "inverse_temperature or noise."
+            f"unstable: the loss has many minima. The replicon is {state.replicon:.2g} (allowed: below 1) "
+            f"and {state.split:.1%} of the samples have two proximal minima (allowed: up to 0.1%). Raise "
+            "regularisation, or lower inverse_temperature or noise."
         )
     learned = state.rank_fraction * parameters.dimension
-    # Ranks of a finite sample scatter by about one.
+    # the learned rank of a finite sample scatters by about 1
     if parameters.width < min(learned + 2, parameters.dimension):
         return (
-            f"width_ratio is {parameters.width_ratio:g}, {parameters.width} columns, where "
-            f"{learned:.1f} directions would be learned: training a narrower head is not convex in "
-            f"its matrix. Set width_ratio >= {(learned + 2) / parameters.dimension:.2f}."
+            f"width_ratio is {parameters.width_ratio:g} ({parameters.width} columns), and the predicted "
+            f"rank is {learned:.1f}; allowed: a width of at least the rank plus 2. Set width_ratio >= "
+            f"{(learned + 2) / parameters.dimension:.2f}."
         )
     return ""
 
 
 def _thresholds(rank_ratio: float, noise: float, contrasts: int) -> Metrics:
-    """Sample ratios at which vanishing regularisation stops to interpolate, and starts to recover."""
-    # A sample tells k = (T² + T - 2) / 2 numbers of the matrix exactly, whatever the temperature:
-    # both thresholds are those of one measurement a sample, over k.
+    """Interpolation threshold (attention 14) and recovery threshold (attention 15)."""
+    # at vanishing regularisation a sample fixes k = (T² + T - 2) / 2 linear functions of the matrix, so
+    # both thresholds are those of one linear measurement a sample, over k
     recovery, interpolation = None, None
     if noise == 0:
         recovery = perfect_recovery_threshold(min(rank_ratio, 1.0)) / contrasts
@@ -200,6 +199,6 @@ def _state(key: Key) -> SingleHeadState:
 
 @lru_cache(maxsize=1024)
 def _orders(key: Key) -> FiniteSize:
-    # Samples of 60 dimensions are near enough to the limit for a first order, and cheap.
+    # samples in 60 dimensions are close enough to the limit for the first order
     samples = 2_048 if key.tokens == 2 else 1_024
     return finite_size(_evolution(key), _state(key), key.rank_ratio, size=60, samples=samples)

@@ -1,7 +1,7 @@
-"""An attention head with tied weights learns a head: errors, rank and spectrum from three scalars.
+"""An attention head with tied weights trained on a target head: errors, rank and spectrum.
 
-Keys and queries share their weights, so that a head is a positive matrix S; weight decay on its weights
-is a nuclear norm, and training recovers a target of low rank from fewer samples than entries.
+Keys and queries share their weights, so a head is a positive matrix S. Weight decay is a nuclear norm of
+S, and training recovers a target of low rank from fewer samples than S has entries.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from solvable.models.attention.single_head.parameters import AXIS, SingleHeadPar
 
 PRESETS = {
     "quick": Preset(
-        "Heads of two tokens in 60 dimensions, below and above interpolation; under a minute.",
+        "Two tokens in 60 dimensions, below and above the interpolation threshold; under a minute.",
         {"dimension": (60,), "sample_ratio": (0.15, 0.3, 0.6, 1.0)},
         replicates=6,
     ),
     "recovery": Preset(
-        "Targets of low rank without noise, around the threshold of recovery; a minute.",
+        "Targets of low rank without noise, below and above the recovery threshold; a minute.",
         {
             "dimension": (60,),
             "noise": (0.0,),
@@ -27,7 +27,7 @@ PRESETS = {
         replicates=4,
     ),
     "paper": Preset(
-        "Two ranks in 100 dimensions, of the 100 to 400 of the paper; two minutes.",
+        "Two ranks in 100 dimensions (the paper uses 100 to 400); two minutes.",
         {
             "dimension": (100,),
             "rank_ratio": (0.3, 1.0),
@@ -40,7 +40,7 @@ PRESETS = {
 
 system = System(
     name="single-head-attention",
-    title="An attention head learns a head: errors, rank and spectrum from three scalars",
+    title="An attention head trained on a target head: errors, rank and spectrum",
     version="1",
     parameters=SingleHeadParameters,
     measure="measure:measure",

@@ -1,4 +1,4 @@
-r"""A trained attention head in the limit of many dimensions: errors, rank, spectrum, stability."""
+"""Trained attention head in the limit: errors, rank, spectrum, stability."""
 
 from __future__ import annotations
 
@@ -19,46 +19,45 @@ from solvable.spectra.functionals import tail_rule
 
 @dataclass(frozen=True)
 class SingleHeadState:
-    """Theory of a trained head: S = scale (S* + noise Z - threshold)_+."""
+    """State of a trained head in the limit: S = scale (S* + noise Z - threshold)_+ (attention 9)."""
 
     overlap: float  # m = Tr S S* / d
     norm: float  # q = Tr S² / d
-    response: float  # Sigma, of an output to the force on it
+    response: float  # Sigma, response of an output to the force on it
     effective_noise: float  # delta
     threshold: float  # epsilon
     scale: float  # eta
     matrix_error: float  # |S - S*|_F² / d
-    test_error: float  # squared distance of attention matrices on fresh samples, to clean labels
+    test_error: float  # squared error of the attention matrix on noiseless test labels
     noisy_test_error: float
     train_error: float
     rank_fraction: float  # rank over d
     trace: float  # Tr S / d
-    objective: float  # d^-2 times the least loss: alpha train_error + lambda trace
-    # growth of a small change of the fit in a step of message passing; a lone minimum: below 1
-    replicon: float
-    split: float  # share of samples that could be fitted in two ways
-    residual: float  # relative, between both sides of the fixed point
+    objective: float  # minimal loss over d²: alpha train_error + lambda trace
+    replicon: float  # growth of a squared small change per step of message passing (attention 13)
+    split: float  # fraction of samples whose proximal problem has two minima
+    residual: float  # relative residual of the fixed point
     law: SpectralLaw  # of S* + delta Z
-    conjugates: np.ndarray  # logarithms of q^, m^, Sigma^, from which a neighbour starts
+    conjugates: np.ndarray  # logarithms of q^, m^, Sigma^
 
     @property
     def stable(self) -> bool:
-        """Whether the fixed point is that of a minimum that is alone."""
-        # A jump of the fit is a slope without bound, and E|H P|² with it; a sample in a thousand is less
-        # than what quadrature leaves.
+        """Return True if the fixed point describes a unique minimum."""
+        # two proximal minima make the replicon infinite; a fraction of 0.1 % is below the quadrature
+        # error
         return self.replicon < 1 and self.split <= 1e-3
 
     def eigenvalues(self, count: int) -> np.ndarray:
-        """Typical places of all eigenvalues of the learned matrix in as many dimensions, descending."""
+        """Predicted quantiles of the eigenvalues of the learned matrix, descending."""
         return self.scale * np.maximum(self.law.typical_places(count) - self.threshold, 0.0)
 
 
 def solve_output(
     evolution: Evolution, start: np.ndarray | None = None, count: int | None = None
 ) -> SingleHeadState:
-    """The trained head in the limit of many dimensions, or the minimiser with another output."""
-    # argmin_S sum_mu |y_mu - sigma_beta(h_mu(S))|² + lambda d Tr S (arXiv:2509.24914), with
-    # h_ab(S) = (x_a^T S x_b - delta_ab Tr S) / sqrt(d)
+    """Solve state evolution for a trained head, or for another output."""
+    # minimiser of sum_mu |y_mu - sigma_beta(h_mu(S))|² + lambda d Tr S   (attention 8; arXiv:2509.24914);
+    # matrix error E = Q - 2 m + q, rank = int_epsilon mu_delta   (attention 12)
     count = fine_points(evolution.output.size) if count is None else count
     conjugates, learned, seen, residual = evolution.solve(start, count)
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
@@ -88,17 +87,16 @@ def solve_output(
 def fresh_error(
     evolution: Evolution, learned: Learned, noise: float, count: int | None = None
 ) -> float:
-    """Mean squared distance of outputs on fresh samples, with this much noise in their labels."""
+    """Mean squared test error at a given label noise (attention 12)."""
     output: Output = evolution.output
     seen, omega = evolution.indices(learned, count or fine_points(output.size), noise)
     return float(np.mean(np.sum((output.values(seen) - output.values(omega)) ** 2, axis=1)))
 
 
 def replicon(learned: Learned, seen: Seen) -> float:
-    """Growth of the square of a small change of the fit in a step of message passing."""
-    # A change of S of mean square e per dimension changes outputs by v e, messages by -H P, the matrix
-    # that the denoiser takes by 2 alpha E|H P|² e, and S by <D²> / Sigma^^2 times that, with
-    # D_ij = (f_i - f_j) / (x_i - x_j), f = (x - epsilon)_+ (derived); at T = 1 it is <D²> / 2 alpha.
+    """Growth of a squared small change in one step of message passing (attention 13)."""
+    # (2 alpha / Sigma^²) E|dg/domega|² <D_ij²>, D_ij = (f_i - f_j) / (x_i - x_j), f = (x - epsilon)_+
+    # (attention 13); <D²> / (2 alpha) for one linear token
     x = learned.law.typical_places(600)
     top, low = x[x > learned.threshold], x[x <= learned.threshold]
     divided = (top[:, None] - learned.threshold) / (top[:, None] - low)

@@ -78,10 +78,11 @@ CLAIMS = (
     Agreement(
         "ridge-error",
         "The error of ridge regression at its best penalty equals the prediction without structure.",
-        RIDGE, "arXiv:2410.18858, Figure 1; derivations/sensing (18), (19)", expected="ridge_error", within=0.02, relative=True,
+        RIDGE, "arXiv:2410.18858, Figure 1; derivations/sensing (18), (19)", expected="ridge_error",
+        within=0.02, relative=True,
         because="Terms of order 1/(dL).",
         where=testable,
-        missing="no point has 100 samples and a ridge error above 0.01; lower sample_ratio or raise noise",
+        missing="no point has 100 samples and a ridge error above 0.01; lower sample_ratio",
     ),
     Agreement(
         "gain",
@@ -96,8 +97,9 @@ CLAIMS = (
         "recovery-before-the-nuclear-norm",
         "Without noise message passing recovers the matrix exactly between recovery_ratio and the "
         "threshold of the nuclear norm, and does not below recovery_ratio.",
-        "arXiv:2410.18858, Figure 4; derivations/sensing (16), (17)", metric=MATRIX, expected="matrix_error", across="recovery_ratio",
-        along="sample_ratio", below=(0.0, 1.0), above=(1.1, inf), where=below_or_between,
+        "arXiv:2410.18858, Figure 4; derivations/sensing (16), (17)", metric=MATRIX,
+        expected="matrix_error", across="recovery_ratio", along="sample_ratio",
+        below=(0.0, 1.0), above=(1.1, inf), where=below_or_between,
         within=0.03, relative=True, because="3 % of the predicted difference of errors.",
         missing="needs points with noise 0 below recovery_ratio, and between recovery_ratio and "
         "nuclear_norm_ratio; set noise=0 and vary sample_ratio",

@@ -18,8 +18,8 @@ PANELS = (
             Trace("matrix_error", "Bayes-optimal"),
             Trace("ridge_error", "ridge on all entries", dashed=True),
         ],
-        "Matrix error against samples per entry. Lines: Bayes-optimal error and ridge regression; points: "
-        "message passing and ridge. Vertical lines: sample ratios above which noiseless labels determine "
+        "Matrix error against samples per entry. Lines: Bayes-optimal error and ridge; points: message "
+        "passing and ridge. Vertical lines: sample ratios above which noiseless labels determine "
         "the matrix, for the Bayes estimator and for the least nuclear norm.",
         markers=THRESHOLDS,
         y_range=(-0.02, 1.02),

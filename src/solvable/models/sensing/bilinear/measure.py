@@ -94,10 +94,10 @@ def linear_messages(y: np.ndarray, noise: float) -> Messages:
 
     def given(omega: np.ndarray, V: np.ndarray) -> Message:
         residual = y - omega
-        # g = (y - omega) / (Delta + V)   (sensing 4). Delta + V and the mean squared residual estimate the
-        # same variance. With Delta + V alone, noiseless runs above recovery stop at V = 0.3 with an error of
-        # 0.01. With the empirical value alone, runs just below recovery and half of the runs with fewer
-        # than 100 samples oscillate.
+        # g = (y - omega) / (Delta + V)   (sensing 4). Delta + V and the mean squared residual estimate
+        # the same variance. With Delta + V alone, noiseless runs above recovery stop at V = 0.3 with an
+        # error of 0.01. With the empirical value alone, runs just below recovery and half of the runs
+        # with fewer than 100 samples oscillate.
         spread = (noise + float(V[0, 0]) + float(np.mean(residual**2))) / 2
         return bayes_message(residual / max(spread, 1e-14))
 

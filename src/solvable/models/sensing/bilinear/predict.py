@@ -104,8 +104,8 @@ def unsettled(parameters: BilinearParameters, metrics: Metrics) -> str:
     if above + 1e-3 <= STEEPEST * (below + 1e-3):
         return ""
     return (
-        f"sample_ratio is too near recovery: the predicted error falls from {above:.2g} to {below:.2g} if "
-        f"sample_ratio changes by {100 * width:.0f} %, the scatter of matrices with rank "
+        f"sample_ratio is too near recovery: the predicted error falls from {above:.2g} to {below:.2g} "
+        f"if sample_ratio changes by {100 * width:.0f} %, the scatter of matrices with rank "
         f"{parameters.rank} and {d} rows. Raise dimension or noise, or move sample_ratio away from "
         f"{metrics['recovery_ratio']:.3g}."
     )

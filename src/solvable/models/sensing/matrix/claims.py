@@ -65,7 +65,7 @@ CLAIMS = (
         "The error of the nuclear norm at its best penalty equals the prediction of state evolution.",
         "matrix_error", "derivations/sensing (10)", relative=True, power=0.4,
         within=lambda cell: 0.04 + 1.5 * growth(cell),
-        because="Only the limit is predicted: 4 %, and 1.5 times the first order in 1/d of the Bayes error.",
+        because="Only the limit is predicted: 4 %, and 1.5 times the first order of the Bayes error.",
         where=of("nuclear-norm"),
         missing="needs estimator=nuclear-norm, dimension 20, a first order in 1/d below 0.3, away from "
         "recovery without noise",
@@ -73,18 +73,20 @@ CLAIMS = (
     Agreement(
         "train-error",
         "The training error equals the prediction from the degrees of freedom of the estimate.",
-        "train_error", "derivations/sensing (8)", within=lambda cell: 0.08 + 2 * growth(cell), relative=True, power=0.5,
+        "train_error", "derivations/sensing (8)", relative=True, power=0.5,
+        within=lambda cell: 0.08 + 2 * growth(cell),
         because="Only the limit is predicted: 8 %, and twice the first order in 1/d of the matrix error.",
         # With few measurements the training error is small and doubles at order 1/d (measured).
         where=lambda cell: at_size(cell)
         and cell.expected > 0.25 * (cell.setting.noise + 2 * cell.predicted("matrix_error")),
-        missing="no point has a predicted training error above a quarter of the test error on noisy labels; "
+        missing="no point has a predicted training error above a quarter of the noisy test error; "
         "raise sample_ratio or noise",
     ),
     Agreement(
         "rank-of-nuclear-norm",
         "The rank of the nuclear-norm estimate equals the predicted fraction of the dimension.",
-        "rank_fraction", "derivations/sensing (11)", within=lambda cell: 0.03 + 1 / cell.setting.dimension, power=0.3,
+        "rank_fraction", "derivations/sensing (11)", power=0.3,
+        within=lambda cell: 0.03 + 1 / cell.setting.dimension,
         because="One eigenvalue, and the error of the best penalty, which has a flat optimum.",
         where=of("nuclear-norm"), missing="needs estimator=nuclear-norm at 20 dimensions or more",
     ),
@@ -93,20 +95,22 @@ CLAIMS = (
         "The mean eigenvalues of the estimate in eight groups equal those of the denoised law.",
         "eigenvalues", "derivations/sensing (9)", entry="group", power=0.3,
         within=lambda cell: 0.05 + (0.05 + growth(cell) / 2) * abs(cell.expected),
-        because="5 %, half of the first order in 1/d of the error, and 0.05 for the scatter of eigenvalues.",
+        because="5 %, half of the first order of the error, and 0.05 for the scatter of eigenvalues.",
         where=at_size, missing="needs dimension 32 and a first order in 1/d below 0.3",
     ),
     Contrast(
         "recovery-without-noise",
         "Without noise the error equals the prediction below the recovery threshold and is 0 above.",
-        "derivations/sensing (5), (12)", metric=settled_errors, expected="matrix_error", across="recovery_ratio", along="ratio",
-        within=0.1, relative=True, because="A tenth of the predicted difference.", where=quiet_and_settled, power=0.3,
+        "derivations/sensing (5), (12)", metric=settled_errors, expected="matrix_error",
+        across="recovery_ratio", along="ratio", within=0.1, relative=True,
+        because="A tenth of the predicted difference.", where=quiet_and_settled, power=0.3,
         missing="no points without noise on both sides of the recovery threshold; run with --preset "
         "recovery",
     ),
     Lead(
         "bayes-beats-nuclear-norm", "Knowing the spectrum lowers the error by the predicted amount.",
-        "derivations/sensing (3), (10)", metric="matrix_error", of={"estimator": "bayes"}, over={"estimator": "nuclear-norm"},
+        "derivations/sensing (3), (10)", metric="matrix_error", of={"estimator": "bayes"},
+        over={"estimator": "nuclear-norm"},
         within=0.2, relative=True, because="A fifth of the predicted difference.", power=0.5,
         missing="no setting has both estimators; set estimator=bayes,nuclear-norm",
     ),
