@@ -40,13 +40,13 @@ DRAWN = {
         "quadratic-network", "Spectrum at n/d² = 2 (power law"
     ),
     "attention-indexed-error.svg": Drawing(
-        "attention-indexed", "What samples tell of the weights of attention"
+        "attention-indexed", "Error of the estimated weights"
     ),
     "bilinear-error.svg": Drawing(
-        "bilinear-sequence", "What a product of two matrices is worth (r/d = 0.2, noise 0)", "paper"
+        "bilinear-sequence", "Error of the weight matrix (r/d = 0.2, noise 0)", "paper"
     ),
     "boltzmann-overlap.svg": Drawing(
-        "boltzmann-machine", "What a Boltzmann machine finds of the spikes (decay 2, gradient)"
+        "boltzmann-machine", "Overlap of a Boltzmann machine with the spikes (decay 2, gradient)"
     ),
     "curse-of-detail.svg": Drawing(
         "curse-of-detail", "What networks of the posterior learn of the target"
@@ -73,7 +73,7 @@ DRAWN = {
         "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"
     ),
     "sensing-error.svg": Drawing(
-        "matrix-sensing", "What measurements tell of a matrix (nuclear-norm)"
+        "matrix-sensing", "Error of the nuclear norm"
     ),
     "separable-overlap.svg": Drawing(
         "separable-multi-index", "Directions of a sum are told apart at once (cosmix)"

@@ -62,7 +62,8 @@ def phase_of(
         if shared.stable or (apart and mixed):
             return Phase(reason=(
                 "two units learn different spikes or share one, depending on the start: the shared "
-                f"part grows by {growth:.2g} in a step; allowed: up to 0.7 or above 1. Change weight_decay."
+                f"part grows by {growth:.2g} in a step; allowed: up to 0.7 or above 1. Set another "
+                "weight_decay."
             ))  # fmt: skip
     if not apart:
         if any(unit.V >= LARGEST_COUPLING for unit in everyone):

@@ -190,7 +190,8 @@ def _logarithms(seen: Seen) -> np.ndarray:
     if not (np.isfinite(values) & (values > 0)).all():
         raise NotConverged(
             f"state evolution of the attention head left its domain: the conjugates are "
-            f"{values.tolist()}; allowed: positive numbers. Raise regularisation or lower inverse_temperature.",
+            f"{values.tolist()}; allowed: positive numbers. Raise regularisation or lower "
+            "inverse_temperature.",
             {"conjugates": values.tolist()},
         )
     return np.asarray(np.log(values))
