@@ -1,4 +1,4 @@
-"""Channels of attention: conditioned Gaussians, accepted draws, the Bayes identity, both routes."""
+"""Channels of attention: conditioned Gaussians, accepted draws, Bayes identity, two algorithms."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ Q = 1.7
 
 
 def draws(channel, error, n, seed=0):
-    """Cavity means, indices given them, and labels."""
+    """Draw cavity means, indices and labels."""
     rng = np.random.default_rng(seed)
     v = channel.variances
     omega = np.sqrt(v * (Q - error)) * rng.standard_normal((n, v.size))
@@ -51,14 +51,14 @@ def test_information_is_that_of_messages_on_drawn_labels(channel, error):
     omega, _, labels = draws(channel, error, 20_000)
     g, slope = channel.messages(labels)(omega, np.diag(v) * error)
     each = (v * g**2).sum(axis=1)
-    told = float(channel.information(np.array([error]))[0])
-    assert told == pytest.approx(each.mean(), abs=4 * each.std() / 20_000**0.5 + 0.006 * told)
+    stated = float(channel.information(np.array([error]))[0])
+    assert stated == pytest.approx(each.mean(), abs=4 * each.std() / 20_000**0.5 + 0.006 * stated)
     assert -(v @ np.diag(slope)) / len(g) == pytest.approx(each.mean())
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=repr)
 def test_messages_are_posterior_means(channel):
-    """E (h - omega) f(label, omega) = v E g f, whatever f; here f = g and f = (g, omega) apart."""
+    """E[(h - omega) f(label, omega)] = v E[g f] for f = g and for f of g and omega."""
     v, error = channel.variances, 0.7
     omega, indices, labels = draws(channel, error, 20_000, seed=3)
     g, _ = channel.messages(labels)(omega, np.diag(v) * error)
@@ -71,7 +71,7 @@ def test_messages_are_posterior_means(channel):
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=repr)
 def test_bayes_identity_of_slopes(channel):
-    """-E dg/domega = E g², by finite differences of the messages at labels that stay."""
+    """-E[dg/domega] = E[g²], by finite differences of the messages at fixed labels."""
     v, error, step = channel.variances, 0.5, 1e-4
     n = 2_500 if channel.variances.size == 6 else 10_000
     omega, _, labels = draws(channel, error, n, seed=5)
@@ -86,7 +86,7 @@ def test_bayes_identity_of_slopes(channel):
 
 @pytest.mark.parametrize("tokens", [2, 3, 5])
 def test_softmax_messages_condition_the_joint_gaussian(tokens):
-    """Indices given the differences of noisy ones, through the covariance of both."""
+    """Messages from the joint covariance of indices and observed differences (attention 2)."""
     channel, rng, error = SoftmaxAttention(tokens, 0.8), np.random.default_rng(1), 0.6
     v = channel.variances
     omega = rng.standard_normal((3, v.size))
@@ -95,7 +95,7 @@ def test_softmax_messages_condition_the_joint_gaussian(tokens):
     seen = np.eye(v.size)[1:] - np.eye(v.size)[0]
     noisy = seen @ np.diag(v * (error + 0.4)) @ seen.T
     gain = np.diag(v * error) @ seen.T @ np.linalg.inv(noisy)
-    # the loop's messages have a common factor, 1 where the error is the stated one
+    # messages have a common factor that is 1 if the assumed error is the true one   (sensing 7)
     expected = (z - omega) @ seen.T @ gain.T
     assert v * error * g / np.linalg.norm(v * g) == pytest.approx(
         error * expected / np.linalg.norm(expected)
@@ -143,7 +143,7 @@ def test_hardmax_of_three_against_accepted_draws():
         assert len(taken) > 2_000
         g = hardmax_messages(Order.groups(np.array([outcome]), 3), omega, v)[0]
         error = taken.std(axis=0) / len(taken) ** 0.5
-        # rare outcomes are the worst: 3 % of the size of messages is what is stated, of all of them
+        # rare outcomes have the largest error; the stated accuracy is 3 % of the size of all messages
         assert (np.abs(g - (taken.mean(axis=0) - omega[0]) / v) < 4 * error / v + 0.06).all(), (
             outcome
         )
@@ -161,8 +161,8 @@ def test_unlikely_outcomes_stay_finite():
 
 
 def pair_information(share):
-    """E sum v g² of two tokens, with prior variances v and the unseen share s of all variance."""
-    # Cavity means of variance (1 - s) / s (3, 1; 1, 3), on a grid that is fine near the boundaries
+    """Mean of sum v g² for two tokens at the fraction s of unknown variance (attention 4)."""
+    # cavity means of covariance (1 - s) / s (3, 1; 1, 3) on a grid that is fine near the boundaries
     spread = np.sqrt(3 * (1 - share) / share)
     reach, fine = 8.5 * spread, min(1.0, spread)
     t = np.linspace(-1, 1, 161) * np.arcsinh(reach / fine)
@@ -176,16 +176,16 @@ def pair_information(share):
     total = 0.0
     for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
         probability, shift = _orthant(places, np.broadcast_to(signs, places.shape), 1 / 3)
-        # g_u^T Sigma g_u in standard units
+        # g_u^T Sigma g_u in units of the unknown variance
         total += float(weights @ (probability * np.einsum("ni,ij,nj->n", shift, inverse, shift)))
     return total
 
 
 def hardmax_information(tokens, share, samples=2**12):
-    """The same for any number of tokens, by Sobol points for both means and labels."""
+    """Mean of sum v g² for any number of tokens, by Sobol points for means and labels."""
     v = index_variances(tokens)
     half = ndtri(np.clip(qmc.Sobol(2 * v.size, seed=1).random(samples), 1e-12, 1 - 1e-12))
-    # z of variance v / s, and its cavity mean (1 - s) z + sqrt(v (1 - s)) e
+    # z of variance v / s and its cavity mean (1 - s) z + sqrt(v (1 - s)) e
     z = np.sqrt(v / share) * half[:, : v.size]
     omega = (1 - share) * z + np.sqrt(v * (1 - share)) * half[:, v.size :]
     first, second = index_pairs(tokens)
@@ -194,7 +194,7 @@ def hardmax_information(tokens, share, samples=2**12):
     orders = Order.groups(logits.argmax(axis=2), tokens)
     total = 0.0
     for order in orders:
-        # Two sequences of their own: the error of a posterior mean does not add to its square.
+        # two independent sequences, so that errors of the posterior mean do not bias its square
         one, two = (
             _shifts(
                 order,
@@ -220,7 +220,7 @@ def test_stored_tables_are_those_of_the_integrals(tokens, within):
 
 
 def test_limits_of_the_sign():
-    """Nothing known: 2 phi(0)² / s² twice; nearly all known: a law of the square root."""
+    """Information of the sign at s = 1, and its square-root law as s -> 0."""
     channel = SignOfIndex(0.0, Q)
     assert channel.information(np.array([Q]))[0] == pytest.approx(2 / np.pi / Q)
     near = channel.information(np.array([1e-6, 4e-6]))

@@ -22,14 +22,13 @@ def channel(name, amplitudes=(1.0,), noise=0.5, standardised=True):
         ("abs", 0.1, False, 0.6043),
         ("cos(2*z)", 0.05, False, 1.7558),
         ("z**2", 0.5, False, 0.5780),
-        # Several preimages: state evolution and simulation agree with 1.6167 to 0.001
+        # link with several preimages; state evolution and simulation agree with 1.6167 to 0.001
         ("cos(2*z)", 0.0, True, 1.6167),
-        # The note has 1.0119, which is the integral cut at labels of 30: 0.9991 up to 40, 0.9910 up to
-        # 60, as `test_moments_agree_with_direct_integrals` integrates it.
+        # the integral converges slowly: cut at labels of 30, 40 and 60 it is 1.0119, 0.9991 and 0.9910
         ("he4", 0.25, True, 0.98817),
     ],
 )
-def test_thresholds_of_the_note(name, noise, standardised, expected):
+def test_weak_recovery_thresholds(name, noise, standardised, expected):
     moments = channel(name, noise=noise, standardised=standardised).moments
     assert moments.weak_recovery_ratio[0] == pytest.approx(expected, rel=1e-3)
     assert moments.probabilities @ moments.second[:, 0] == pytest.approx(0, abs=1e-6)
@@ -77,7 +76,7 @@ def test_moments_of_several_coordinates_agree_with_draws(name):
     assert (moments.cross is None) == (name == "he2")
 
 
-def test_hierarchical_thresholds_of_the_note():
+def test_hierarchical_thresholds():
     places = np.array([1, 2, 4, 6, 8, 12]) - 1
     expected = {
         "he2": [0.86, 3.91, 14.47, 30.89, 53.13, 114.99],
@@ -95,8 +94,8 @@ def test_hierarchical_thresholds_of_the_note():
 
 @pytest.mark.parametrize("name", ["he2", "abs", "cosmix"])
 def test_weak_features_do_not_suffer_from_the_grid(name):
-    # A part of SNR lambda among Gaussian noise: alpha = (beta!)² / (beta! c²) lambda^-beta to leading
-    # order, here far beyond the widths of a cell
+    # term of signal-to-noise ratio lambda in Gaussian noise: alpha = (beta!)² / (beta! c²) lambda^-beta
+    # to leading order; the term is far smaller than a grid cell
     link = make_link(name)
     z, chance = link.nodes()
     beta = 2 if name == "cosmix" else 1
@@ -109,7 +108,7 @@ def test_weak_features_do_not_suffer_from_the_grid(name):
 
 def test_labels_without_noise_gather_atoms():
     moments = channel("relu", noise=0.0, standardised=False).moments
-    # Half of the samples have the label 0, which tells that z < 0: E[z² - 1] = 0, E[z] = -sqrt(2/pi)
+    # half of the samples have label 0, so z < 0: E[z² - 1] = 0, E[z] = -sqrt(2/pi)
     atom = np.argmin(np.abs(moments.labels))
     assert moments.probabilities[atom] == pytest.approx(0.5, abs=1e-6)
     assert moments.first[atom, 0] == pytest.approx(-np.sqrt(2 / np.pi), abs=1e-6)

@@ -32,7 +32,7 @@ def test_information_agrees_with_draws(formula, noise, overlap):
     squares = g.values[:, 0] ** 2
     found = label_information(output, overlap)
     assert found == pytest.approx(squares.mean(), abs=4 * squares.std() / np.sqrt(n))
-    # Matched posteriors: E[g²] = -E[dg / domega]
+    # Bayes identity E[g²] = -E[dg / domega]
     assert found == pytest.approx(-g.slope[0, 0] / n, rel=0.06)
 
 
@@ -48,12 +48,12 @@ def test_the_threshold_is_that_of_second_moments(formula, noise):
 
 
 @pytest.mark.parametrize(("formula", "noise"), [("relu", 0.1), ("tanh", 0.4), ("sign(z)", 0.3)])
-def test_a_label_that_tells_the_sign_has_no_threshold(formula, noise):
+def test_a_label_with_the_sign_has_no_threshold(formula, noise):
     found = evolution_of(formula, noise)
     moments = AdditiveChannel((make_link(formula),), (1.0,), noise).moments
     assert found.first_information == pytest.approx(moments.linear_information[0], rel=1e-3)
     assert found.threshold_ratio == found.information_threshold_ratio == 0
-    # q = alpha I_1 to first order in alpha
+    # q = alpha E(0) to first order in alpha
     q = found.overlap(1e-3)
     assert q == pytest.approx(1e-3 * found.first_information, rel=0.01)
 
@@ -66,7 +66,7 @@ def test_known_values_of_phase_retrieval():
     assert found.overlap(1.12) < 0.8
     assert found.overlap(1.13) == pytest.approx(1)
     assert found.information_threshold_ratio == pytest.approx(0.5, abs=1e-6)
-    # The signal is determined from as many samples as dimensions, and not from fewer.
+    # without noise one sample per dimension determines the signal
     assert found.best_overlap(1.001) == pytest.approx(1)
     assert found.best_overlap(0.9) == pytest.approx(found.overlap(0.9), rel=1e-6)
 
@@ -95,8 +95,8 @@ def test_a_fixed_point_is_one_of_the_plain_iteration():
 @pytest.mark.parametrize(
     ("formula", "constant"), [("he4", 1.976), ("cosmix", 2.433), ("he2", 0.5), ("abs", 0.5708)]
 )
-def test_much_noise_leads_to_the_constants_of_the_note(formula, constant):
-    # alpha_IT noise^-1 -> inf_q (-q - log(1 - q)) / kappa(q)  (3.7)
+def test_constants_at_much_noise(formula, constant):
+    # alpha_IT / noise -> inf_q (-q - log(1 - q)) / kappa(q)
     noise = 3e4
     link = make_link(formula)
     q = 1 - np.exp(-np.geomspace(1e-4, 7, 20_000))
@@ -113,7 +113,7 @@ def test_a_gap_opens_between_information_and_algorithms():
     assert found.best_overlap(0.99 * alpha) == 0
     q, _, rival = found._ratios
     assert found.best_overlap(1.01 * alpha) == pytest.approx(q[np.argmin(rival)], abs=0.02)
-    # Message passing finds it from a good start only, and loses it with too few samples.
+    # message passing reaches this overlap only from an informed start and with enough samples
     assert found.overlap(1.01 * alpha) == 0
     assert found.overlap(1.01 * alpha, start=0.8) == pytest.approx(found.best_overlap(1.01 * alpha))
     assert found.overlap(1.01 * alpha, start=0.05) < 1e-3
@@ -122,7 +122,7 @@ def test_a_gap_opens_between_information_and_algorithms():
 
 
 def test_information_is_the_gain_in_entropy():
-    """2 I(q) = E[log p(y | omega)] - E[log p(y)], doubled, by draws."""
+    """2 I(q) = 2 (E[log p(y | omega)] - E[log p(y)]), by draws."""
     found = evolution_of("abs", 0.3)
     rng = np.random.default_rng(4)
     q, n = 0.7, 200_000
@@ -151,7 +151,7 @@ def test_bad_input_is_refused(make, words):
 
 
 def test_a_label_without_second_order_information_is_never_found():
-    # Of |z| in ten classes whose signs hide the mean of z²
+    # label: abs(z) in ten classes with signs such that E[z² - 1 | y] averages to 0
     from scipy.optimize import brentq
     from scipy.special import ndtr
 
@@ -174,10 +174,10 @@ def test_a_label_without_second_order_information_is_never_found():
 def test_thresholds_at_large_noise_are_not_lost_to_rounding(link, noise):
     channel = AdditiveChannel((make_link(link),), (1.0,), noise)
     evolution = state_evolution(channel)
-    # alpha = 2 noise² / c_2² for a noise sensitivity exponent of 2 (eq. 3.6), and more samples than
-    # information asks for (eq. 3.7, in proportion to the noise)
+    # alpha = 2 noise² / c_2² for a noise sensitivity exponent of 2, above the information-theoretic
+    # threshold, which is proportional to the noise
     c_2 = {"cosmix": 1.7449381, "he4": 8.0}[link]
     leading = 2 * noise**2 / c_2**2
-    within = 2e-3 if link == "cosmix" else 0.7  # He4 is far from its law there (note, trap 5)
+    within = 2e-3 if link == "cosmix" else 0.7  # He4 is far from its asymptotic law there
     assert evolution.threshold_ratio == pytest.approx(leading, rel=within)
     assert 0 < evolution.information_threshold_ratio < evolution.threshold_ratio

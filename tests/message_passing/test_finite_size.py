@@ -1,4 +1,4 @@
-"""First order in 1/d: drawn matrices, token shapes counted by hand, runs of message passing."""
+"""First order in 1/d: drawn matrices, token shapes, runs of message passing (sensing 20 to 22)."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_a_known_matrix_has_no_first_order():
 
 @pytest.mark.parametrize("rho", [0.2, 3.0])
 def test_little_known(rho):
-    """The prior's own error, E |S - sqrt(rho)|² / d = 1 + 1/d, is where any noise ends."""
+    """At large noise the error is that of the prior mean, 1 + 1/d."""
     for noise in (30.0, 90.0):
         law = SpectralLaw(marchenko_pastur(rho), noise=noise)
         assert _denoiser(law) == pytest.approx(1, abs=0.01)
@@ -66,7 +66,7 @@ def test_shapes_of_tokens():
     assert token_shape(1).triples == pytest.approx(1)
     assert [token_shape(T).seen for T in (1, 2, 3)] == [1, 3, 6]
     assert [token_shape(T, True).seen for T in (2, 3, 4)] == [2, 5, 9]
-    # by drawing: |sum_kl sym(B_k B_l)|² is E |Var V|² for V_kl = <A_k, Y A_l>, Y of the GOE over 2
+    # pairs is the mean of |V|² with V_kl = <A_k, Y A_l> for random symmetric Y   (sensing 21)
     rng, T = np.random.default_rng(0), 2
     basis = [np.diag([1.0, 0]), np.diag([0, 1.0]), np.array([[0, 1.0], [1.0, 0]]) / np.sqrt(2)]
     squares = []
@@ -126,6 +126,6 @@ def test_runs_of_message_passing(channel, rho, ratio, tokens, shape):
     errors = ratios(signal, channel, rho, ratio, d, tokens, runs)
     expected = error_at_dimension(signal, channel, ratio, d, shape)
     grown = expected / float(signal_evolution(signal, channel, ratio).error) - 1
-    # and the second order, of the size of the square of the first
+    # three standard errors, and a second order of twice the square of the first   (sensing 22)
     allowed = 3 * errors.std() / runs**0.5 + expected * (2 * grown**2 + 0.005)
     assert expected == pytest.approx(errors.mean(), abs=allowed)

@@ -1,4 +1,4 @@
-"""The loop of message passing: exact regression, state evolution, and telling what failed."""
+"""Message passing: exact regression, state evolution, failures."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_linear_labels_give_ridge_regression(ratio):
     )
     X, y = sensors.inputs / np.sqrt(d), outputs.labels
     exact = np.linalg.solve(X.T @ X + noise * np.eye(d), X.T @ y)
-    # The variance of the fixed point is empirical; the direction is exact up to that.
+    # the precision is empirical, so only the direction is exact
     assert np.corrcoef(exact, found.estimate[:, 0])[0, 1] > 0.9999
     assert found.variance[0, 0] == pytest.approx(
         1 - StateEvolution(output).overlap(ratio), abs=0.02
@@ -46,7 +46,7 @@ def test_linear_labels_give_ridge_regression(ratio):
 @pytest.mark.parametrize(
     ("formula", "noise", "ratio"), [("relu", 0.1, 1.0), ("tanh", 0.3, 2.0), ("sign(z)", 0.2, 1.5)]
 )
-def test_labels_that_tell_the_sign_follow_state_evolution(formula, noise, ratio):
+def test_labels_with_the_sign_follow_state_evolution(formula, noise, ratio):
     overlaps = []
     for seed in range(8):
         output, sensors, outputs, w = problem(formula, noise, d=400, ratio=ratio, seed=seed)
@@ -64,20 +64,20 @@ def test_the_first_step_from_nothing_is_the_linear_estimator():
     first = message_passing(
         sensors, messages_of(outputs), Start.nothing(sensors, 500), damping=0.0, keep=True
     ).history[0]
-    # sum_i m(y_i) x_i
+    # linear estimator sum_i m(y_i) x_i
     labels = outputs(np.zeros((500, 1)), np.eye(1)).mean
     linear = sensors.adjoint(labels)
     assert overlap(first, linear) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_every_step_follows_state_evolution_from_an_informed_start():
-    """Undamped steps of many samples against the scalar recursion, step by step."""
+    """Undamped steps with many samples against the scalar recursion, step by step."""
     from solvable.message_passing.evolution import label_information
 
     d, ratio, q = 1_500, 2.5, 0.3
     output, sensors, outputs, w = problem("abs", 0.2, d=d, ratio=ratio, seed=5)
     rng = np.random.default_rng(6)
-    # An estimate that is a posterior mean of w at overlap q, of no memory of the samples
+    # an initial posterior mean of w at overlap q that is independent of the samples
     h = q * w + np.sqrt(q * (1 - q)) * rng.standard_normal((d, 1))
     start = Start(h, np.array([[1 - q]]), np.zeros((round(ratio * d), 1)))
     found = message_passing(
@@ -98,7 +98,7 @@ def test_samples_without_information_end_at_nothing():
     assert found.variance[0, 0] > 0.95
 
 
-def test_too_few_steps_are_told_from_divergence():
+def test_too_few_steps_are_distinguished_from_divergence():
     _, sensors, outputs, w = problem("relu", 0.1, d=100, ratio=2.0, seed=0)
     start = Start.nothing(sensors, 200)
     with pytest.raises(NotConverged, match="did not settle in 3 steps") as caught:
@@ -106,7 +106,7 @@ def test_too_few_steps_are_told_from_divergence():
     assert caught.value.diagnostics["reason"] == "did not settle"
     assert len(caught.value.diagnostics["residuals"]) == 3
 
-    # Messages of the wrong sign, as of a channel that is none, push away from any fixed point.
+    # messages of the wrong sign make the iteration diverge
     def repelled(omega, V):
         found = outputs(omega, V)
         return found._replace(mean=3 * omega - found.mean, covariance=3 * V + found.covariance)
@@ -122,7 +122,7 @@ def test_too_few_steps_are_told_from_divergence():
 
 
 def test_another_denoiser_finds_another_prior():
-    """Signs as a prior: the linear channel of state evolution q = E tanh^2."""
+    """Prior of signs: state evolution q = E[tanh²] of the linear channel."""
     d, ratio, noise = 800, 0.8, 0.3
     output = additive_output(AdditiveChannel((make_link("z"),), (1.0,), noise))
     rng = np.random.default_rng(4)
@@ -149,7 +149,7 @@ def test_another_denoiser_finds_another_prior():
 
 
 def test_an_estimate_that_alternates_is_at_rest_if_that_is_allowed():
-    """A denoiser that flips a coordinate by 1 % for ever, as an eigenvalue at an edge does."""
+    """A denoiser that changes a coordinate by 1 % in every step, like an eigenvalue at an edge."""
     _, sensors, outputs, _ = problem("z", 0.5, d=100, ratio=9.0, seed=8)
     messages = messages_of(outputs)
     flips = iter(range(10_000))

@@ -77,7 +77,7 @@ def test_small_noise_leads_to_the_preimages(formula):
     y = output.sample(z, rng)
     exact = posterior_given(output, y)(omega, V)
     near = posterior_given(noisy, y)(omega, V)
-    # The noise moves the evidence by noise (g'' / g'^2)² or so, and more at a kink or an extremum.
+    # noise changes the evidence by about noise (g'' / g'²)², and by more at a kink or an extremum
     steep = np.abs(output.scalar(z[:, 0] + 1e-4) - output.scalar(z[:, 0] - 1e-4)) / 2e-4 > 0.5
     assert steep.sum() > 10
     for part in ("mean", "log_evidence"):

@@ -26,7 +26,7 @@ def sensing(noise):
     ],
 )
 def test_published_values(rho, noise, ratio, error):
-    """Note check 5: the authors' tables, and reference values of the note to its five digits."""
+    """Tables of arXiv:2408.03733 (rho = 0.5), and values of an independent solver (sensing 3)."""
     found = signal_evolution(SymmetricSignal(marchenko_pastur(rho)), sensing(noise), ratio)
     digits = 2e-6 if rho == 0.5 else 1e-5
     assert float(found.error) == pytest.approx(error, abs=digits)
@@ -50,7 +50,7 @@ def test_recovery_without_noise_is_a_limit():
     assert (found.error[2:] == 0).all()
     near = signal_evolution(signal, sensing(1e-7), 3 * threshold)
     assert 0 < float(near.error) < 1e-6
-    # E = c t and t = (Delta + 2 E) / 4 alpha, c the degrees of freedom over d² / 2
+    # E = c t and t = (Delta + 2 E) / (4 alpha), with c the free parameters over d² / 2
     for noise in (1e-8, 1e-10, 1e-14):
         tiny = signal_evolution(signal, sensing(noise), 3 * threshold)
         expected = noise / (12 * threshold - 4 * threshold)
@@ -61,7 +61,7 @@ def test_general_spectra_and_multiples_of_the_identity():
     atoms = discrete(np.array([0.0, 3.0]), np.array([0.7, 0.3]))
     signal = SymmetricSignal(atoms)
     found = signal_evolution(signal, sensing(0.5), 50.0)
-    # Two well separated atoms: noise stays in the free parameters, t (1 - sum w²)
+    # two well separated atoms: only the free parameters keep noise, E = t (1 - sum w²)
     assert float(found.error / found.noise) == pytest.approx(1 - 0.49 - 0.09, rel=1e-2)
     known = SymmetricSignal(discrete(np.array([2.0, 2.0])))
     assert float(signal_evolution(known, sensing(0.5), 1.0).error) == 0

@@ -1,4 +1,4 @@
-"""State evolution, pairs of units, principal components and dynamics against simulation and limits."""
+"""State evolution, pairs of units, principal components, dynamics: simulations and limits."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_a_unit_is_where_message_passing_ends(spike, ratio, decay):
 
 
 def test_weight_decay_makes_a_machine_principal_components():
-    # Where 1 + l is just below the outlier the norm is small, and the problem linear.
+    # for 1 + l just below the outlier the norm is small and the problem is linear
     for spike, ratio in ((1.1, 2.0), (0.6, 8.0), (3.0, 0.5)):
         state = unit_state(spike, ratio, outlier(spike, ratio) - 1 - 1e-3)
         assert 0 < state.q < 0.01
@@ -60,7 +60,7 @@ def test_a_unit_without_weights_is_stable_beyond_the_edge_alone():
     for ratio in (0.5, 2.0, 10.0):
         edge = bulk_edge(ratio)
         just, far = (unit_state(0.0, ratio, factor * edge - 1) for factor in (1.0001, 3.0))
-        # The replicon of noise reaches 1 at the edge of its covariance.
+        # the replicon of noise is 1 at the edge of its covariance
         assert just.replicon == pytest.approx(1, abs=0.05)
         assert far.replicon < 0.2
         assert unit_state(0.0, ratio, 0.7 * edge - 1).replicon > 1
@@ -68,7 +68,7 @@ def test_a_unit_without_weights_is_stable_beyond_the_edge_alone():
 
 def test_a_large_spike_is_found_and_its_sign_known():
     state = unit_state(400.0, 3.0)
-    # m = sqrt(lambda), q = m² + 1 / alpha
+    # limit of a large spike: m = sqrt(lambda), q = m² + 1 / alpha
     assert state.m == pytest.approx(20.0, rel=1e-6)
     assert state.q == pytest.approx(400 + 1 / 3, rel=1e-6)
 
@@ -95,7 +95,7 @@ def test_units_part_where_theory_says_so(spikes, far):
 
 @pytest.mark.slow
 def test_the_growth_of_two_units_is_that_of_the_algorithm():
-    # A mixture put in by hand shrinks or grows by the predicted factor in the last steps.
+    # an added mixture of both units changes by the predicted factor per step   (boltzmann 12)
     ratio, decay, spikes, d = 6.0, 0.25, (3.0, 1.0), 1_500
     one, two = (unit_state(spike, ratio, decay) for spike in spikes)
     growth = apart_growth(one, two, ratio)[0]
@@ -180,7 +180,7 @@ def test_dynamics_end_at_the_fixed_point():
 
 
 def test_the_replicon_is_the_rate_of_message_passing():
-    # Distances to the fixed point shrink by replicon^(1/2) in a step.
+    # distances to the fixed point shrink by replicon^(1/2) per step   (boltzmann 7)
     X, _, rng = drawn(800, 1.6, 3.0, 5)
     start = principal_directions(X, 1, rng) * np.sqrt(800)
     rest = message_passing(X, start, 0.0, max_steps=120, tolerance=1e-15)

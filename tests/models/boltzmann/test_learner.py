@@ -1,4 +1,4 @@
-"""The machine as a scikit-learn transformer."""
+"""Boltzmann machine as a scikit-learn transformer."""
 
 import warnings
 
@@ -61,10 +61,10 @@ def test_both_solvers_find_one_maximum():
 
 def test_noise_has_no_stable_maximum_but_for_weight_decay():
     X = np.random.default_rng(2).standard_normal((300, 200))
-    with pytest.warns(ConvergenceWarning, match="message passing did not come to rest"):
+    with pytest.warns(ConvergenceWarning, match="message passing did not converge"):
         plain = BoltzmannMachine(random_state=0).fit(X)
     assert not plain.stable_
-    # (1 + (200 / 300)^(1/2))² = 3.3
+    # edge of the noise: (1 + (200 / 300)^(1/2))² = 3.3
     decayed = BoltzmannMachine(weight_decay=3.0, random_state=0).fit(X)
     assert decayed.stable_
     assert decayed.norm_[0] == 0
@@ -85,7 +85,7 @@ def test_normal_units_are_principal_components(decay):
     assert machine.gradient_norm_ < 1e-8
     assert machine.stable_
     if decay == 0:
-        # The likelihood of probabilistic PCA with noise of variance 1, up to that of noise alone
+        # likelihood of probabilistic PCA with noise variance 1, relative to noise alone
         W = machine.components_.T / np.sqrt(60)
         precision = np.eye(60) - W @ W.T
         rows = (X - machine.mean_) / machine.scale_
@@ -102,7 +102,7 @@ def test_ordinary_data():
             machine = BoltzmannMachine(2, units=units, random_state=0)
             pipeline = make_pipeline(clone(machine), LogisticRegression()).fit(X[::2], y[::2])
             assert pipeline.score(X[1::2], y[1::2]) > 0.9
-            # Better than independent features, on samples that were not seen
+            # better than independent features on held-out samples
             assert machine.fit(X[::2]).stable_
             assert machine.score(X[1::2]) > 1
 
@@ -111,7 +111,7 @@ def test_the_score_of_held_out_samples_is_near_that_of_the_truth():
     X, _ = spiked(2_000, 50, [4.0], 4)
     machine = BoltzmannMachine(standardise=False, random_state=0).fit(X[:1_000])
     rng = np.random.default_rng(5)
-    # E log cosh(sqrt(lambda) x) - lambda / 2 at x = sqrt(lambda) u + z
+    # score of the truth: E log cosh(sqrt(lambda) x) - lambda / 2 at x = sqrt(lambda) u + z
     truth = np.mean(np.log(np.cosh(2 * (2 + rng.standard_normal(100_000))))) - 2
     assert truth - 0.15 < machine.score(X[1_000:]) < truth + 0.1
     assert machine.score(X[:1_000]) > machine.score(X[1_000:])

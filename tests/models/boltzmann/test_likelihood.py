@@ -1,4 +1,4 @@
-"""Likelihood of a machine of few hidden units: exact sums, derivatives, closed forms."""
+"""Likelihood of a machine with few hidden units: exact sums, derivatives, closed forms."""
 
 from itertools import product
 
@@ -37,9 +37,9 @@ def test_energies_do_not_overflow():
     assert coupling_moment(big, "rademacher")[0, 1] == pytest.approx(1.0)
 
 
-def test_two_signs_have_the_closed_form_of_the_note():
+def test_two_signs_have_a_closed_form():
     Q = np.array([[1.3, 0.4], [0.4, 0.7]])
-    # eta_2 = tr Q / 2 + log cosh Q_12, H_12 = tanh Q_12
+    # eta_2 = tr Q / 2 + log cosh Q_12 and H_12 = tanh Q_12
     assert coupling_energy(Q, "rademacher") == pytest.approx(1.0 + np.log(np.cosh(0.4)))
     H = coupling_moment(Q, "rademacher")
     np.testing.assert_allclose(H, [[1, np.tanh(0.4)], [np.tanh(0.4), 1]], atol=1e-14)
@@ -63,7 +63,7 @@ def test_the_moment_is_the_derivative_of_the_energy(units, hidden):
 
 @pytest.mark.parametrize("hidden", [1, 2])
 def test_the_partition_function_of_binary_visible_units(hidden):
-    # exact: log E_h prod_i cosh((W h)_i / sqrt(d)); eta_2 up to a term of order 1/d
+    # exact log partition function log E_h prod_i cosh((W h)_i / sqrt(d)) = eta_2 + O(1/d)   (boltzmann 1)
     gaps = []
     for d in (100, 1_000):
         W = np.random.default_rng(0).standard_normal((d, hidden))

@@ -1,4 +1,4 @@
-"""Acceptance checks 17 to 20 of the note, its table 6.3, and traps 16 to 19."""
+"""Boltzmann machines against state evolution and mean-field dynamics (arXiv:2505.18046)."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,8 @@ def overlap(weights, directions):
     ],
 )
 def test_table(spike, zeta, q, replicon, components, bayes):
-    # Trap 16: at spike 1 V is 0.96, where a rule of few nodes gives 0.4785.
+    """Reference values (boltzmann 6, boltzmann 7, boltzmann 8, boltzmann 11)."""
+    # at spike 1, V is 0.96, and a quadrature with 121 nodes gives the wrong overlap 0.4785
     state = unit_state(spike, 2.0)
     assert component_overlap(spike, 2.0) == pytest.approx(components, abs=1e-4)
     assert bayes_overlap(spike, 2.0) == pytest.approx(bayes, abs=1e-4)
@@ -46,11 +47,11 @@ def test_table(spike, zeta, q, replicon, components, bayes):
 
 
 def test_the_replicon_line_and_the_crossover_with_principal_components():
-    # "it fails below lambda = 1.37"; "overlaps PCA at lambda = 1.45 and beats it above"
+    """Replicon 1 at spike 1.37; overlap above PCA from spike 1.45 on (boltzmann 7, boltzmann 8)."""
     assert unit_state(1.36, 2.0).replicon > 1 > unit_state(1.39, 2.0).replicon
     leads = [unit_state(s, 2.0).overlap - component_overlap(s, 2.0) for s in (1.43, 1.47)]
     assert leads[0] < 0 < leads[1]
-    # "alpha = 8: 0.3780 vs 0.3536; alpha = 4: 0.558 vs 0.5": nothing is found up to there
+    # the replica-symmetric threshold (0.3780 and 0.558) exceeds that of PCA (0.3536 and 0.5)
     for ratio, threshold in ((8.0, 0.3780), (4.0, 0.558)):
         assert unit_state(0.99 * threshold, ratio).overlap < 0.05
         assert unit_state(1.02 * threshold, ratio).overlap > 0.1
@@ -59,6 +60,7 @@ def test_the_replicon_line_and_the_crossover_with_principal_components():
 
 @pytest.mark.slow
 def test_overlap_and_norm_at_spike_two():
+    """Overlap 0.849 within 0.02 and norm 2.68 within 0.08 (boltzmann 6)."""
     ascents, passings = [], []
     for seed in range(3):
         X, directions, rng = drawn(1_000, 2.0, seed)
@@ -75,6 +77,7 @@ def test_overlap_and_norm_at_spike_two():
 
 @pytest.mark.parametrize(("spike", "ratio"), [(2.0, 2.0), (1.1, 5.0)])
 def test_message_passing_ends_where_the_gradient_vanishes(spike, ratio):
+    """Fixed points are stationary points of the likelihood (boltzmann 2, boltzmann 4)."""
     X, _, rng = drawn(1_000, spike, 0, ratio)
     start = principal_directions(X, 1, rng) * np.sqrt(1_000)
     found = message_passing(X, start, 0.0, max_steps=60, tolerance=1e-16)
@@ -84,12 +87,13 @@ def test_message_passing_ends_where_the_gradient_vanishes(spike, ratio):
 @pytest.mark.slow
 @pytest.mark.parametrize(("spike", "m", "q"), [(1.5, 0.2, 1.0), (0.9, 0.3, 0.5)])
 def test_gradient_ascent_follows_dynamical_mean_field(spike, m, q):
+    """Overlap and norm after 4 and 20 steps within 2.5 % (boltzmann 14, boltzmann 15)."""
     overlaps, norms = ascent_path(spike, 2.0, 20, m=m, q=q)
     rows = []
     for seed in range(6):
         X, directions, rng = drawn(2_000, spike, seed)
         w = directions[:, 0]
-        # Trap 19: an overlap by chance would scatter by d^(-1/2), and be amplified.
+        # an exact start, because a random initial overlap scatters by d^(-1/2) and is amplified
         free = rng.standard_normal(2_000)
         free -= w * (w @ free) / 2_000
         free *= np.sqrt((q - m**2) * 2_000 / (free @ free))
@@ -100,16 +104,17 @@ def test_gradient_ascent_follows_dynamical_mean_field(spike, m, q):
         rows.append(row)
     expected = [overlaps[4], norms[4], overlaps[20], norms[20]]
     errors = np.std(rows, axis=0, ddof=1) / np.sqrt(6)
-    # "2.5 %", beside what six samples scatter by
+    # 2.5 %, in addition to two standard errors of six samples
     assert np.all(np.abs(np.mean(rows, axis=0) - expected) < 0.025 * np.abs(expected) + 2 * errors)
 
 
 @pytest.mark.slow
 def test_principal_components_and_weight_decay():
+    """PCA overlaps, and weight decay restores them for the machine (boltzmann 8)."""
     found = {}
     for spike in (0.4, 1.2, 2.0):
         rows = []
-        # Below threshold three samples scatter: 0.04 each, around 0.06
+        # below threshold an overlap of 0.06 scatters by 0.04, so 12 samples are used
         for seed in range(12 if spike < 1 else 3):
             X, directions, rng = drawn(1_000, spike, seed)
             rows.append(overlap(principal_directions(X, 1, rng), directions))
@@ -133,15 +138,15 @@ def test_principal_components_and_weight_decay():
         plain, decayed, components = np.transpose(rows)
         assert decayed.mean() == pytest.approx(components.mean(), abs=0.06)
         deficits += list(components - plain)
-    # "at least 0.1 below": true of the mean, and of a third of the samples by far; others are alike.
+    # without decay the mean deficit is about 0.1; it is large in a third of the samples and small in
+    # others
     error = np.std(deficits, ddof=1) / np.sqrt(24)
     assert np.mean(deficits) > max(0.1 - 2 * error, 2.5 * error)
     assert np.mean(np.array(deficits) > 0.1) > 0.2
-    # Trap 18: nothing is tested of the plain machine just above the threshold.
 
 
 def test_the_linear_phase_is_power_iteration():
-    # From small weights the first steps find what principal components find (6.2).
+    """First steps from small weights are power iteration and reach the PCA overlap."""
     X, directions, rng = drawn(600, 1.5, 1)
     start = 1e-40 * rng.standard_normal((600, 1))
     steps = ascend(X, start, 0.0, max_steps=70, tolerance=0.0)

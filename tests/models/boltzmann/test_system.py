@@ -97,7 +97,7 @@ def test_an_unstable_machine_is_said_to_be_so_and_has_no_number():
         assert found["replicon"] is None or found["replicon"] > 1
         assert found[NO_PREDICTION].startswith("unstable")
         assert found["pca_overlap"][0] > 0.3
-    # Trap 17: the algorithm does not come to rest either, and says so.
+    # message passing does not converge either
     record = record_of({"spike": 1.0, "dimension": 400})
     assert (record["converged"], record["overlap"], record["norm"]) == (0.0, [None], None)
 
@@ -113,12 +113,12 @@ def test_too_much_weight_decay_leaves_nothing():
     found = predicted(weight_decay=6.0)
     assert found["overlap"] == [None]
     assert found["norm"] == 0
-    assert "leaves no weights" in found[NO_PREDICTION]
+    assert "the weights are 0" in found[NO_PREDICTION]
     record = record_of({"weight_decay": 6.0, "dimension": 200})
     assert (record["norm"], record["overlap"], record["converged"]) == (0, [None], 1)
     near = predicted(weight_decay=2.7, dimension=300)
     assert near["norm"] is None
-    assert "in some samples and none in others" in near[NO_PREDICTION]
+    assert "in some samples and not in others" in near[NO_PREDICTION]
 
 
 def test_spikes_beyond_the_units_are_found_by_chance_alone():
@@ -128,9 +128,9 @@ def test_spikes_beyond_the_units_are_found_by_chance_alone():
     assert expected[0] > 0.9
     assert expected[1] < 0.1
     assert measured[1] == pytest.approx(expected[1], abs=3.5 * point.standard_error("overlap")[1])
-    alike = predicted(spike=[2.0, 1.99], dimension=300)
-    assert alike["overlap"] == [None, None]
-    assert "nearly equal" in alike[NO_PREDICTION]
+    close = predicted(spike=[2.0, 1.99], dimension=300)
+    assert close["overlap"] == [None, None]
+    assert "fewer units than spikes" in close[NO_PREDICTION]
     assert None not in predicted(spike=[2.5, 2.49], hidden_units=2, sample_ratio=3.0)["overlap"]
 
 
@@ -141,7 +141,7 @@ def test_a_random_start_may_end_at_the_weaker_spike():
     assert "weaker spike" in found[NO_PREDICTION]
     best = [int(np.argmax(record_of(setting, seed)["overlap"])) for seed in range(24)]
     assert 0 < np.mean(best) < 1
-    # From the principal components, or where the weaker spike does not hold it, the larger is found.
+    # from the principal components, or if the weaker spike is unstable, the larger spike is learned
     assert predicted(**setting | {"algorithm": "amp"})["overlap"][1] > 0.9
     far = setting | {"spike": [0.5, 2.6]}
     assert predicted(**far)["overlap"][1] > 0.9
@@ -153,7 +153,7 @@ def test_overlaps_are_with_the_span_of_the_weights():
     basis = np.linalg.qr(rng.standard_normal((64, 3)))[0] * 8
     W = basis[:, :2] @ np.array([[1.0, 0.4], [-0.3, 2.0]])
     np.testing.assert_allclose(span_overlap(W, basis), [1, 1, 0], atol=1e-12)
-    # Two units of one direction, up to what iterations leave
+    # two units of the same direction up to the convergence error
     same = basis[:, [0, 0]] + 1e-5 * basis[:, [1, 2]]
     np.testing.assert_allclose(span_overlap(same, basis), [1, 0, 0], atol=1e-4)
     assert np.isnan(span_overlap(np.zeros((64, 2)), basis)).all()
@@ -194,7 +194,7 @@ def test_no_claim_holds_of_a_random_direction(points):
     studies.check_chance(system, points)
 
 
-def test_figures_tell_machine_and_components_apart(points):
+def test_figures_separate_machine_and_components(points):
     figures = studies.figures_of(system, points[:4], 5)
     names = [figure.name for figure in figures]
     assert len(names) == len(set(names)) == 6

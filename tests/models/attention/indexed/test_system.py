@@ -63,7 +63,7 @@ def test_the_teacher_is_what_was_measured():
 
 @pytest.mark.parametrize(("activation", "tokens"), [("softmax", 2), ("softmax", 4), ("hardmax", 3)])
 def test_test_error_of_drawn_indices(activation, tokens):
-    """The mean label of accepted cavity draws, against the closed way over pairs of draws."""
+    """Mean attention over many draws against the formula with two copies (attention 6)."""
     parameters = IndexedParameters(activation=activation, tokens=tokens, dimension=100)
     channel, Q, error = parameters.channel, parameters.signal.second_moment, 0.4
     rng, v = np.random.default_rng(3), parameters.channel.variances
@@ -90,7 +90,7 @@ def test_test_error_of_drawn_indices(activation, tokens):
     [(137, 6.0, 6, "softmax"), (80, 2.0, 3, "hardmax"), (200, 0.5, 2, "softmax")],
 )
 def test_test_error_of_drawn_weights(dimension, rank_ratio, tokens, activation):
-    """Matrices seen through noise, in so many dimensions that their indices are skewed."""
+    """Denoised drawn matrices whose indices are skewed (attention 7)."""
     parameters = IndexedParameters(
         dimension=dimension, rank_ratio=rank_ratio, tokens=tokens, activation=activation
     )
@@ -110,7 +110,7 @@ def test_test_error_of_drawn_weights(dimension, rank_ratio, tokens, activation):
 
 def test_hardmax_of_two_tokens_is_an_angle():
     pair = IndexedParameters(activation="hardmax", dimension=100)
-    # nothing known of a row: one of two, each with error 1/2
+    # without information each of the two rows has error 1/2
     assert bayes_test_error(pair, pair.signal.second_moment, 1e6) == pytest.approx(1.0, rel=5e-3)
 
 
@@ -134,7 +134,7 @@ def test_near_recovery_nothing_is_predicted_and_beyond_it_the_limit():
     assert "kurtosis" in narrow[NO_PREDICTION]
 
 
-def test_more_tokens_and_fewer_logits_hidden_tell_more():
+def test_more_tokens_and_fewer_hidden_logits_lower_the_error():
     def error(**setting):
         return system.predict(IndexedParameters(sample_ratio=0.06, noise=0.2, **setting))[
             "matrix_error"

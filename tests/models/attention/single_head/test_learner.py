@@ -102,7 +102,7 @@ def test_message_passing_comes_to_rest_at_the_minimiser(setting):
     assert np.linalg.norm(passed - found.matrix) < 2e-4 * np.linalg.norm(passed)
 
 
-def test_trained_weights_are_stationary_and_their_objective_is_told():
+def test_trained_weights_are_stationary_with_the_reported_objective():
     parameters, sensors, labels = drawn()
     output, d = parameters.output, 30
     found = train_head(sensors, labels, output, regularisation=0.02, width=30, seed=2)

@@ -13,7 +13,7 @@ from solvable.models.attention.single_head.outputs import (
 
 
 def logits_of(output, s):
-    """Symmetric logits by the definition of contrasts, and a shift that must not matter."""
+    """Symmetric logits from contrasts, plus a common shift that has no effect."""
     h = np.sqrt(output.variances) * (s @ output.contrasts.T) + 3.7
     full = np.zeros((len(s), output.tokens, output.tokens))
     rows, columns = output.pairs
@@ -69,7 +69,7 @@ def test_the_proximal_step_is_the_minimum(tokens, variance):
 
     output, rng = SoftmaxOutput(tokens, 1.5), np.random.default_rng(2)
     omega = rng.standard_normal((20, output.size))
-    # As on trained samples: what is seen is near what is predicted, and there is one minimum.
+    # as on trained samples, labels are close to outputs and there is one minimum
     y = output.values(omega + 0.5 * rng.standard_normal(omega.shape))
     found = proximal(output, y, omega, variance)
     for k in range(20):

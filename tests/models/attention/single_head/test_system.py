@@ -93,7 +93,7 @@ def test_a_narrow_head_and_a_cold_one_have_no_prediction():
     assert cold[NO_PREDICTION].startswith("unstable")
 
 
-def test_what_learns_nothing_is_told_so():
+def test_a_head_that_learns_nothing_is_predicted():
     setting = {"dimension": 30, "regularisation": 2.0}
     found, record = system.predict(SingleHeadParameters(**setting)), record_of(setting)
     assert found["rank_fraction"] == found["norm"] == 0

@@ -13,7 +13,7 @@ from solvable.spectra.thresholds import interpolation_threshold, perfect_recover
 
 
 class Linear:
-    """One token whose logit is seen itself."""
+    """Linear output: one token with the logit as label."""
 
     size = 1
 
@@ -33,7 +33,7 @@ def solve(alpha, rho, penalty, noise, *, tokens=2, inverse_temperature=1.0):
 
 
 def roughly(alpha, rho, penalty, noise, *, tokens=2, start=None):
-    """The same at few points, for what needs no digits."""
+    """State evolution with few quadrature points."""
     output, target = SoftmaxOutput(tokens), marchenko_pastur(rho)
     return solve_output(Evolution(output, target, alpha, noise, penalty), start, 1_024)
 
@@ -46,10 +46,10 @@ def test_one_linear_token_is_the_quadratic_network(alpha, rho, noise, penalty):
     target = marchenko_pastur(rho)
     found = solve_output(Evolution(Linear(), target, alpha, noise, penalty))
     known = solve_quadratic(target, sample_ratio=alpha, label_noise=noise, regularisation=penalty)
-    # Sobol averages of quadratic functions
+    # 0.3 %: error of Sobol averages of quadratic functions
     for name in ("matrix_error", "train_error", "trace", "objective"):
         assert getattr(found, name) == pytest.approx(getattr(known, name), rel=3e-3), name
-    # the noise of an index is v Delta / 2 = Delta
+    # the noise variance of an index is v Delta / 2 = Delta
     assert found.noisy_test_error == pytest.approx(known.test_error, rel=3e-3)
     assert found.rank_fraction == pytest.approx(known.rank_fraction, abs=1e-3)
     narrow = solve_narrow(
@@ -67,9 +67,10 @@ def test_one_linear_token_is_the_quadratic_network(alpha, rho, noise, penalty):
         ((0.3, 0.3, 0.05, 0.0), 0.030, 0.012, 0.164, None, None),
     ],
 )
-def test_table_of_the_note(setting, test, train, error, overlap, norm):
+def test_table_of_state_evolution(setting, test, train, error, overlap, norm):
+    """Values of an independent solver (attention 11, attention 12)."""
     found = solve(*setting)
-    # Two scramblings of the note's points agree to 0.4 %; its last row is plain Monte Carlo.
+    # the reference agrees with itself to 0.4 % between scramblings; its last row is plain Monte Carlo
     within = 0.005 if overlap else 0.04
     assert found.test_error == pytest.approx(test, rel=within)
     assert found.train_error == pytest.approx(train, rel=within + 0.002)

@@ -26,7 +26,7 @@ def points():
     chosen = [
         (0.1, 0.25, 8),
         (0.1, 0.6, 8),
-        (0.0, 0.2, 24),  # scatters most, below recovery
+        (0.0, 0.2, 24),  # largest scatter, below recovery
         (0.0, 0.5, 8),
     ]
     return [
@@ -77,7 +77,7 @@ def test_ridge_is_the_minimum(noise):
     n, shape = 40, (6, 10)
     X, y = rng.standard_normal((n, 60)), rng.standard_normal((n, 1))
     A = X / 60**0.25
-    # posterior of entries of variance 1 / sqrt(dL)
+    # posterior mean for entries of variance 1 / sqrt(d L)
     explicit = A.T @ np.linalg.solve(A @ A.T + noise * 60**0.5 * np.eye(n), y)
     found = ridge_estimate(MatrixSensors(X, shape), y, noise)
     assert np.allclose(found.ravel(), explicit[:, 0], atol=2e-3 * np.abs(explicit).max())
@@ -97,14 +97,15 @@ def test_ridge_is_the_minimum(noise):
     ],
 )
 def test_noise_beyond_the_edge_is_not_followed(setting):
-    # a drawn setting whose error was 2.0 +- 1.1, where nothing can be seen; that of nothing is `power`
+    # without clipping the error of this drawn setting was 2.0 +- 1.1; the estimate 0 has the error
+    # `power`
     runs = [record_of(setting, seed) for seed in range(6)]
     excess = np.mean([run["matrix_error"] / run["power"] for run in runs])
     assert excess == pytest.approx(1.0, abs=0.12)
 
 
 def test_a_large_drawn_signal_is_not_cut():
-    """Without noise beyond recovery S is found exactly, also where its largest value is over the edge."""
+    """Noiseless recovery above the threshold is exact, also for a largest value beyond the edge."""
     for seed in range(4):
         assert (
             record_of({"dimension": 30, "noise": 0.0, "sample_ratio": 0.7}, seed)["matrix_error"]

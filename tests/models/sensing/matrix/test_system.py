@@ -73,7 +73,7 @@ def test_the_teacher_is_the_signal_that_was_measured():
         arrays = system.teacher(parameters, random_stream("one", 0))
         drawn = draw_signal(parameters, random_stream("one", 0))
         np.testing.assert_array_equal(arrays["signal"], drawn)
-    # note 1.1: eigenvalues sqrt(d) i^-gamma
+    # eigenvalues sqrt(d) i^-gamma
     assert np.linalg.eigvalsh(drawn)[::-1][:3] == pytest.approx(12**0.5 / np.array([1, 2, 3]))
 
 
@@ -93,7 +93,7 @@ def test_the_line_of_theory_is_its_points_and_that_of_the_quadratic_network():
 
 
 def test_published_value_by_the_name_that_others_script_against():
-    """Note check 5, through the system."""
+    """Published value 0.541486 of arXiv:2408.03733, through the system (sensing 3)."""
     setting = MatrixSensingParameters(dimension=100_000, sample_ratio=0.1895984, noise=0.25)
     assert system.predict(setting)["matrix_error"] == pytest.approx(0.541486, abs=2e-6)
 
@@ -123,7 +123,7 @@ def test_recovery_by_the_nuclear_norm_is_where_little_noise_is_lost():
     for rank in (0.1, 0.4):
         t = np.array([1e-8])
         slope = NuclearNormSignal(marchenko_pastur(rank)).mmse(t) / t
-        # E = 2 alpha t without noise
+        # E = 2 alpha t without noise   (sensing 12)
         assert slope / 2 == pytest.approx(perfect_recovery_threshold(rank, sides=2), rel=1e-3)
         assert perfect_recovery_threshold(rank, sides=2) > perfect_recovery_threshold(rank)
 

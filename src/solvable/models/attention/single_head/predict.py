@@ -135,7 +135,7 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
     """Reason why the state does not describe a trained head; empty if there is none."""
     if not state.stable:
         return (
-            f"unstable: the loss has many minima. The replicon is {state.replicon:.2g} (allowed: below 1) "
+            f"unstable: the loss has many minima. Replicon {state.replicon:.2g} (allowed: below 1) "
             f"and {state.split:.1%} of the samples have two proximal minima (allowed: up to 0.1%). Raise "
             "regularisation, or lower inverse_temperature or noise."
         )
