@@ -40,7 +40,7 @@ DRAWN = {
         "quadratic-network", "Spectrum at n/d² = 2 (power law"
     ),
     "attention-indexed-error.svg": Drawing(
-        "attention-indexed", "Error of the estimated weights"
+        "attention-indexed", "Error of the estimated weights (softmax)"
     ),
     "bilinear-error.svg": Drawing(
         "bilinear-sequence", "Error of the weight matrix (r/d = 0.2, noise 0)", "paper"

@@ -13,7 +13,7 @@ from solvable.models.boltzmann.parameters import BoltzmannParameters
 
 def drawn(dimension, spike, seed, ratio=2.0):
     parameters = BoltzmannParameters(dimension=dimension, spike=spike, sample_ratio=ratio)
-    rng = random_stream("note", dimension, seed)
+    rng = random_stream("paper", dimension, seed)
     directions = draw_directions(parameters, rng)
     return draw_samples(parameters, directions, rng), directions, rng
 

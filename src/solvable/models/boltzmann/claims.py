@@ -14,7 +14,7 @@ def at_rest(cell: Cell) -> bool:
 
 
 def on_its_way(cell: Cell) -> bool:
-    """Return True for a given number of steps."""
+    """Return True if the machine is stopped after a given number of steps."""
     return bool(cell.setting.steps > 0)
 
 
@@ -74,7 +74,7 @@ CLAIMS = (
         "lead-over-principal-components",
         "The overlap of the machine minus that of principal components, on the same samples, equals the "
         "prediction.",
-        lead, "derivations/boltzmann (6), (8)", expected=predicted_lead, within=0.004, power=0.9,
+        lead, "derivations/boltzmann (6), (8), (10)", expected=predicted_lead, within=0.004, power=0.9,
         entry="spike",
         scatter=lambda cell: 1.0,
         because="Terms of order 1/d.",

@@ -43,8 +43,8 @@ def ascent_path(
         R_g[t, past] = D[t, past].mean(axis=1)
         C_g[t, past] = C_g[past, t] = (g[past] @ g[t]) / g.shape[1]
         mu = g[t].mean()
-        # m' = (1 - e) m + (e / c) (sqrt(lambda) mu + sum_s R_g(t, s) m_s)   (boltzmann 15); C_w, R_w
-        # follow
+        # m' = (1 - e) m + (e / c) (sqrt(lambda) mu + sum_s R_g(t, s) m_s)   (boltzmann 15)
+        # C_w and R_w obey the same recursion with additional terms
         push = R_g[t, past]
         overlap[t + 1] = (1 - rate) * overlap[t] + gain * (ratio * mu + push @ overlap[past])
         R[t + 1, past] = (1 - rate) * R[t, past] + gain * (push @ R[past, past])

@@ -9,7 +9,7 @@ import numpy as np
 from solvable.spectra.roots import bracketed_root
 
 LARGEST_COUPLING = 0.9999
-"""Largest V; above 1 the proximal map of a sample has two branches and there are many maxima."""
+"""Largest allowed V; from V = 1 on the proximal map of a sample has two branches."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ SECOND = "0.04, and 1.5 times the square of the first order in 1/d, for the seco
 CLAIMS = (
     Agreement(
         "error-of-weights",
-        "The error of the estimated weights equals state evolution with its first order in 1/d.",
+        "The error of the estimated weights equals the prediction with its first order in 1/d.",
         "matrix_error", "derivations/attention (1), (4); derivations/sensing (3), (22)",
         expected="finite_size_matrix_error", within=allowed, relative=True,
         because=SECOND, where=judged, power=0.2,

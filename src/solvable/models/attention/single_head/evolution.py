@@ -63,7 +63,7 @@ class Seen(NamedTuple):
     overlap: float
     response: float
     growth: float
-    """2 alpha E[norm² of dg/domega], used in the replicon."""
+    """Mean squared norm of dg/domega, times 2 alpha; enters the replicon."""
     train_error: float
 
 

@@ -125,7 +125,7 @@ def finite_size(
     return FiniteSize(
         overlap=float(-2 * slopes[1]),
         norm=float(4 * slopes[2]),
-        energy=1.0,  # E Tr S*^2 / d = 1 + r/d + 1/d
+        energy=1.0,  # E Tr S*² / d = 1 + r/d + 1/d
         train_error=float((total - slopes[3]) / evolution.sample_ratio),
         trace=float(trace),
         test_shape=here.test_shapes[0],
@@ -167,7 +167,7 @@ class _Order:
         q_hat, m_hat, response_hat = np.exp(conjugates)
         alpha = q_hat / seen.norm
         sources = (m_hat - alpha * seen.overlap, response_hat - alpha * seen.response)
-        # -(m^² / 4 Sigma^) J_1, and the growth of Tr S*² / d by 1/d
+        # -((m^)² / 4 Sigma^) J_1, and the growth of Tr S*² / d by 1/d
         gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
         gaussian += alpha * _by_energy(one, learned, count)
         parts = np.mean(
@@ -350,7 +350,7 @@ def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, fl
     phases = weights * t / points.height * 2 * (points.x - learned.threshold)
     third, fourth = (float(phases @ np.imag(g**p)) / p for p in (3, 4))
     m_hat, response_hat = np.exp(conjugates[1:])
-    # W = (d m^² / 4 Sigma^) times this change, for theta = 2 Gamma / (d^(3/2) m^) x x^T
+    # W = (d (m^)² / 4 Sigma^) times this change, for theta = 2 Gamma / (d^(3/2) m^) x x^T
     unit, front = 2 / (d**1.5 * m_hat), d * m_hat**2 / (4 * response_hat)
     return front * unit**3 * d**3 * third, front * unit**3, front * unit**4 * d**4 * fourth
 

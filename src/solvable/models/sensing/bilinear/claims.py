@@ -51,7 +51,7 @@ def testable(cell: Cell) -> bool:
 
 
 def below_or_between(point: Point) -> bool:
-    """Return True without noise, for an error above 0.1 below recovery, or below nuclear_norm_ratio."""
+    """Select noiseless points: errors above 0.1 below recovery, ratios below nuclear_norm_ratio above."""
     left = float(point.predicted("matrix_error")) > 0.1
     before = point.setting.sample_ratio < float(point.predicted("nuclear_norm_ratio"))
     below = point.setting.sample_ratio < float(point.predicted("recovery_ratio"))
@@ -77,7 +77,7 @@ CLAIMS = (
     ),
     Agreement(
         "ridge-error",
-        "The error of ridge regression at its best penalty equals the prediction without structure.",
+        "The error of ridge regression at its best penalty equals its prediction.",
         RIDGE, "arXiv:2410.18858, Figure 1; derivations/sensing (18), (19)", expected="ridge_error",
         within=0.02, relative=True,
         because="Terms of order 1/(dL).",

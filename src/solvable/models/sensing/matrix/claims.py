@@ -53,7 +53,7 @@ def quiet_and_settled(point: Point) -> bool:
 CLAIMS = (
     Agreement(
         "error-of-bayes",
-        "The error of Bayes message passing equals state evolution with its first order in 1/d.",
+        "The error of Bayes message passing equals the prediction with its first order in 1/d.",
         "matrix_error", "derivations/sensing (3), (22)", relative=True, power=0.2,
         expected="finite_size_matrix_error", within=lambda cell: 0.04 + growth(cell) ** 2,
         because="4 %, and the square of the relative first order in 1/d.", where=of("bayes"),
@@ -84,7 +84,7 @@ CLAIMS = (
     ),
     Agreement(
         "rank-of-nuclear-norm",
-        "The rank of the nuclear-norm estimate equals the predicted fraction of the dimension.",
+        "The rank of the nuclear-norm estimate over the dimension equals the prediction.",
         "rank_fraction", "derivations/sensing (11)", power=0.3,
         within=lambda cell: 0.03 + 1 / cell.setting.dimension,
         because="One eigenvalue, and the error of the best penalty, which has a flat optimum.",
@@ -92,7 +92,7 @@ CLAIMS = (
     ),
     Agreement(
         "spectrum-of-the-estimate",
-        "The mean eigenvalues of the estimate in eight groups equal those of the denoised law.",
+        "The mean eigenvalues of the estimate in eight groups equal the predictions.",
         "eigenvalues", "derivations/sensing (9)", entry="group", power=0.3,
         within=lambda cell: 0.05 + (0.05 + growth(cell) / 2) * abs(cell.expected),
         because="5 %, half of the first order of the error, and 0.05 for the scatter of eigenvalues.",

@@ -118,7 +118,7 @@ def score(
     d = parameters.dimension
     error = float(np.sum((found - signal) ** 2)) / d
     values = np.linalg.eigvalsh(found)[::-1]
-    # Below 5e-3 of the largest eigenvalue: residue of damping, counted as 0.
+    # eigenvalues below 5e-3 of the largest are residues of damping and count as 0
     top = max(float(np.abs(values).max()), 1e-300)
     return {
         "matrix_error": error,
