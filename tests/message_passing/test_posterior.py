@@ -114,7 +114,7 @@ def test_channels_without_a_posterior_are_refused(make, words):
 
 
 def test_labels_of_another_channel_are_refused():
-    for noise, words in ((0.0, "does not take"), (0.01, "further")):
+    for noise, words in ((0.0, "not a value of the link"), (0.01, "standard deviations")):
         output = output_of("tanh", noise, standardised=False)
         with pytest.raises(InvalidData, match=words):
             posterior_given(output, np.array([0.1, 9.0]))(np.zeros((2, 1)), np.eye(1))
