@@ -72,9 +72,7 @@ DRAWN = {
     "hierarchical-error.svg": Drawing(
         "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"
     ),
-    "sensing-error.svg": Drawing(
-        "matrix-sensing", "Error of the nuclear norm"
-    ),
+    "sensing-error.svg": Drawing("matrix-sensing", "Error of the nuclear norm"),
     "separable-overlap.svg": Drawing(
         "separable-multi-index", "Directions of a sum are told apart at once (cosmix)"
     ),

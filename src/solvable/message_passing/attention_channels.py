@@ -92,7 +92,7 @@ class SoftmaxAttention(_Attention):
             raise InvalidData(
                 "an attention weight is 0, negative or not a number; allowed: weights above 0."
             )
-        # log y_ab - log y_aa = z_ab - z_aa in each row: row 1 gives z_1b, and z_bb = z_1b - that of row b
+        # log y_ab - log y_aa = z_ab - z_aa: row 1 gives z_1b with z_11 = 0, row b gives z_b1 - z_bb
         logs = np.log(labels)
         against = logs - np.diagonal(logs, axis1=1, axis2=2)[:, :, None]
         diagonal = against[:, 0, :] - against[:, :, 0]

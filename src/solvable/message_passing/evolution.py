@@ -2,10 +2,10 @@ r"""State evolution of Bayes message passing for one direction, solved without i
 
 The information of a label at squared overlap q is
 
-.. math:: E(q)=E[g_{\rm out}^2],\qquad \omega=\sqrt q\,\zeta,\ V=1-q,
+.. math:: E(q)=E[g_{\rm out}^2],\qquad \omega=\sqrt q\,\zeta,\ V=1-q .
 
-q is a fixed point at the sample ratio :math:`\alpha(q)=q/((1-q)E(q))`. Message passing from a small
-overlap stops at the smallest fixed point. The Bayes-optimal overlap maximises the potential
+The overlap q is a fixed point at the sample ratio :math:`\alpha(q)=q/((1-q)E(q))`. Message passing from a
+small overlap stops at the smallest fixed point. The Bayes-optimal overlap maximises the potential
 :math:`\alpha I(q)+\frac12(q+\log(1-q))` with :math:`I(q)=\frac12\int_0^qE`.
 """
 

@@ -69,7 +69,7 @@ class Order:
             if not ready:
                 raise InvalidData(
                     f"labels are {list(choices)}; allowed: the positions of the largest logits of a "
-                    "symmetric matrix. These would require a cycle of strict inequalities."
+                    "symmetric matrix. These labels would require a cycle of strict inequalities."
                 )
             largest += ready
             waiting = [k for k in waiting if k not in ready]
