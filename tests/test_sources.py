@@ -63,7 +63,9 @@ def test_every_equation_has_source_code_and_check(page):
             faults += [f"({number}): {name} cannot be imported"] if not importable(name) else []
         for place in re.findall(r"`([\w/.:]+)`", backing["check"]):
             path, _, test = place.partition("::")
-            faults += [f"({number}): there is no {place}"] if test not in tests_of(path) else []
+            faults += (
+                [f"({number}): there is no {place}"] if test not in names_of_tests(path) else []
+            )
     assert not faults
 
 
@@ -106,7 +108,7 @@ def importable(name: str) -> bool:
 
 
 @cache
-def tests_of(path: str) -> set[str]:
+def names_of_tests(path: str) -> set[str]:
     """Names of the tests in a file."""
     file = ROOT / path
     if not file.is_file():

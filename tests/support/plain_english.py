@@ -27,7 +27,7 @@ RULES = {
     r"\bwhence\b": "from which",
     r"\bthe note\b|\bnotes? (?:eqs?\b|section|\d)": "cite the paper's equation or docs/derivations",
     r"(?<![\w.\])}*/:])\.\d": "write a leading zero: 0.5",
-    r"\b[A-Za-zλκσ]\^[2-9]\b(?![/^.(])": "write n/d², not n/d^2",
+    r"\b[A-Za-zλκσ]\^[2-9]\b(?![/^(]|\.\d)": "write n/d², not n/d^2",
 }
 HEADLESS = re.compile(r"(?:What|Whether)\b(?![^.]*\?)")
 CODE = re.compile(r"``[^`]*``|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|:math:`[^`]*`|https?://\S+", re.DOTALL)
@@ -77,8 +77,9 @@ def without_code(text: str, kind: str) -> str:
             doctest = line.lstrip().startswith((">>>", "...")) or (doctest and bool(line.strip()))
             if formula is not None and line.strip() and indent <= formula:
                 formula = None
-            lines.append("" if doctest or formula is not None else line)
-            if line.rstrip().endswith(("math::", "::")):
+            block = doctest or formula is not None or ".. math:: " in line
+            lines.append("" if block else line)
+            if line.rstrip().endswith("::") or ".. math:: " in line:
                 formula = indent
         text = "\n".join(lines)
     return CODE.sub(lambda code: re.sub(r"[^\n]", "_", code[0]), text)

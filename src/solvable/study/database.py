@@ -84,8 +84,8 @@ def reported(path: Path) -> Iterator[None]:
         raise StorageFailed(f"{path}: {text}. {advice}") from error
     except OSError as error:
         raise StorageFailed(
-            f"{error.filename or path}: {error.strerror or error}. Finished tasks are kept; mend "
-            "this, then run the same command again to resume."
+            f"{error.filename or path}: {error.strerror or error}. Finished tasks are kept; "
+            "correct this, then run the same command again to resume."
         ) from error
     except (json.JSONDecodeError, EOFError) as error:
         raise StorageFailed(

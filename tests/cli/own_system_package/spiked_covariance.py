@@ -73,7 +73,7 @@ system = System(
             "overlap-above-threshold",
             "Above the threshold the squared overlap is (1 - g / s^2) / (1 + g / s), g = d / n.",
             metric="squared_overlap",
-            source="doi:10.1214/009117905000000233",
+            source="doi:10.1214/009117905000000233, Theorem 1.1",
             within=0.04,
             power=0.15,
             because="Terms of order 1 / d, largest near the threshold.",
