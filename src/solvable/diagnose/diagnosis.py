@@ -91,7 +91,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Whether a cut at the edge of the bulk is worth a trial on held-out data."""
+    """Suggestion whether to try a cut at the edge of the bulk on held-out data."""
 
     suggested: bool
     # Reason against a cut, in a word: "embedding", "fused" (fused projection), "edge" (no edge),

@@ -46,8 +46,8 @@ PHASES = (
         "a bulk of noise, and values clearly beyond its edge",
         "the values beyond the edge are learned features; the bulk is noise from the initial weights "
         "or from the training data",
-        "cut at the edge as listed below, and measure the loss of the network with the cut matrix; if "
-        "the noise came from training, a stronger weight decay should lower it",
+        "try the cuts that are suggested, and measure the loss of the network with them; if the noise "
+        "came from training, a stronger weight decay should lower it",
     ),
     Phase(
         "bulk-decay",
@@ -100,7 +100,7 @@ def answer(found: Diagnosed) -> str:
     if found.fitted:
         learned = [row for row in found.fitted if row.features]
         number = f"{len(learned)} of {counted(len(found.matrices), 'matrix', 'matrices')}"
-        names = [f"{row.name} ({len(row.features)})" for row in learned]
+        names = [f"{len(row.features)} in {row.name}" for row in learned]
         which = listed(names) if len(names) <= NAMED else kinds(learned, found.matrices)
         verb = "holds" if len(learned) == 1 else "hold"
         end = f": {which}" if learned else ""
