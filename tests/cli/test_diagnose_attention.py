@@ -1,4 +1,4 @@
-"""`solvable diagnose` on attention, in processes of its own, as a user runs it."""
+"""`solvable diagnose` on attention, in processes of its own, run like a user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ H, D = 16, 64
 
 
 def model():
-    """One untrained layer of two heads, and one whose head 1 has a direction of its own."""
+    """One untrained layer of two heads, and one whose head 1 has a learned direction."""
     rng = np.random.default_rng(0)
     arrays = {
         f"layer.{layer}.attention.{name}.weight": rng.standard_normal((2 * H, D))
@@ -29,7 +29,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def told(terminal_in, tmp_path_factory):
-    """A program in whose directory a small model was diagnosed."""
+    """A program in a directory with the diagnosis of a small model."""
     program = terminal_in(tmp_path_factory.mktemp("attention"), "diagnose", columns=None)
     save_file(model(), program.cwd / "w.safetensors")
     (program.cwd / "config.json").write_text(json.dumps({"num_attention_heads": 2}))
@@ -45,7 +45,7 @@ def test_heads_are_told_apart(told):
         "What did the attention heads learn?",
         "layer.1.attention head 1",
         "random-like (layer.0.attention head 0, layer.0.attention head 1 and layer.1.attention head 0)",
-        "nothing learned is seen",
+        "no learned direction is visible",
     ):
         assert part in answer.replace("\n", " ")
     rows = {row["name"]: row for row in told.result["heads"]}
@@ -118,4 +118,4 @@ def test_heads_without_attention_say_so(tmp_path, call):
     np.save(tmp_path / "w.npy", np.random.default_rng(0).standard_normal((60, 90)))
     status, _, error = call("diagnose", tmp_path / "w.npy", "--heads", 4)
     assert status == 2
-    assert "no names in w.npy say query and key; name two arrays with --pair" in error
+    assert "no names in w.npy mark a query and a key; name two arrays with --pair" in error

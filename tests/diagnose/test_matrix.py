@@ -46,7 +46,7 @@ def test_ten_signals_on_noise_are_features_and_not_one_smooth_law(side):
     found = diagnose_matrix(spiked(np.random.default_rng(9), (side, side), strengths))
     assert found.phase in ("bulk+spikes", "bulk-decay")
     assert len(found.features) == 10
-    # The noise of a square matrix this small is known to about one percent.
+    # The noise of a square matrix of this size has an error of about one percent.
     assert found.noise.value == pytest.approx(1, abs=0.05)
     assert found.advice.kept == 10
 
@@ -156,7 +156,7 @@ def test_symmetric_matrix_is_diagnosed_by_its_eigenvalues():
     assert found.features[0].strength.low < 4 < found.features[0].strength.high
     assert found.features[0].squared_overlap == pytest.approx(1 - 1 / 16, abs=0.02)
     assert found.features[0].observed == pytest.approx(x[-1] - 0.5, rel=1e-5)
-    # Law and atom hold the share of what is no outlier.
+    # Law and atom have the share of the values that are not outliers as their mass.
     mass = np.trapezoid(found.law.density, found.law.x) + found.law.atom
     assert mass == pytest.approx(1 - 2 / d, abs=1e-3)
     assert found.advice.matrix_error_lowered > found.advice.matrix_error_denoised

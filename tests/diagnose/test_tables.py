@@ -22,7 +22,7 @@ KINDS = ("attention.self.query", "attention.self.key", "attention.output.dense",
 
 
 def transformer(layers: int = 25) -> Diagnosed:
-    """A hundred matrices with long names, one of which was not fitted."""
+    """A hundred matrices with long names, one of them not fitted."""
     rows = []
     for layer in range(layers):
         for kind in KINDS:
@@ -59,7 +59,7 @@ def test_a_pipe_gets_everything():
     table, dropped = matrix_table(transformer(), None)
     told = table.to_text().splitlines()
     assert dropped == []
-    # Head, a heading per layer, a row per matrix.
+    # Header, a heading per layer, a row per matrix.
     assert len(told) == 1 + 25 + 101
     row = told[2]
     for cell in (
@@ -80,7 +80,7 @@ def test_every_row_fits_in_the_window_and_is_one_line(width):
     told, dropped = lines(transformer(), width)
     assert len(told) == 1 + 25 + 101
     assert max(map(len, told)) <= width
-    # What stays wherever there is room for a name.
+    # These columns stay wherever there is room for a name.
     assert all("bulk+spikes" in line for line in told[2:6])
     assert ("intervals" in dropped) == (width < 200)
     assert sum("…" in line for line in told) == 0 or width <= 80

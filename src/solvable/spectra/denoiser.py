@@ -169,7 +169,7 @@ def feature_errors(
     values = law.target.nodes if strength is None else np.asarray(strength, dtype=np.float64)
     flat, b = values.ravel(), float(threshold)
     place = float(law.preimage(b)[0])
-    # Off the curve there is no peak, and the moments of O differ.
+    # The integrals of e(s)   (spectra 22). Off the curve O has no peak, and its moments differ.
     peaked = np.searchsorted(law.intervals.ravel(), flat) % 2 == 1
     beyond = peaked & (flat > place)
     found = flat**2

@@ -174,8 +174,8 @@ def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> Spectrum
         return SpectrumEnd(edge, critical, parameters, places, np.full(k, edge), overlaps, overlaps)
     unit = scale * dimension ** (-2 / 3)
     # Above the threshold psi(lambda*) = edge + kappa D^(-2/3) w². Below, psi is a parabola and
-    # phi_i - psi is linear: w = D^(1/3) (phi_i - psi) / -phi_i' sqrt(psi'' / (2 kappa))   (spectra
-    # 29).
+    # phi_i - psi is linear: w = D^(1/3) (phi_i - psi) / -phi_i' sqrt(psi'' / (2 kappa))
+    # (spectra 29).
     share = law.probabilities * (law.weights / (critical - law.weights)) ** 2
     curvature = 2 * float(share @ (1 / (critical - law.weights)))
     depth = beyond * critical / ratio / (share @ law.second_moments)

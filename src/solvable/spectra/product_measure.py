@@ -17,8 +17,8 @@ class MarchenkoPasturMeasure:
     """Spectrum of scale / sqrt(p d) W W^T, the Marchenko-Pastur law."""
 
     # Mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa). At scale 1 its
-    # resolvent solves z g² / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0   (spectra
-    # 33).
+    # resolvent solves z g² / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0
+    # (spectra 33).
 
     width_ratio: float  # kappa = p / d, above 0
     scale: float = 1.0  # factor on every eigenvalue; kappa^(-1/2) gives W W^T / p

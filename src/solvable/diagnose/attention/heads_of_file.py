@@ -60,8 +60,8 @@ def attention_in(path: Path, arrays: Sequence[StoredArray], request: AttentionRe
     if not pairs:
         if request.heads is not None:
             raise InvalidData(
-                f"--heads is {request.heads}, and no names in {path.name} say query and key; name "
-                "two arrays with --pair."
+                f"--heads is {request.heads}, and no names in {path.name} mark a query and a key; "
+                "name two arrays with --pair."
             )
         return Attention((), heads, tuple(remarks))
     if heads.number is None:

@@ -106,8 +106,8 @@ def thresholded(product: Product, factors: Factors, seed: int) -> BulkFit:
     """Fit S_0 + delta Z with all values lowered by b and cut at zero   (spectra 15)."""
     # arXiv:2509.24914: W W^T / sqrt(pd) = eta ReLU(S_0 + delta Z - eps), Z of the GOE, if the width
     # is above the learned rank. Here eta is part of the unit. For untied factors the penalty is the
-    # nuclear norm of their product: it lowers singular values, and Z is not symmetric   (spectra
-    # 15).
+    # nuclear norm of their product: it lowers singular values, and Z is not symmetric
+    # (spectra 15).
     values = np.zeros(min(factors.sides))
     values[: product.values.size] = product.values
 
