@@ -18,7 +18,7 @@ from solvable.plots.tables import Table
 
 def line(found: Diagnosed) -> str:
     """File name and the main result."""
-    return f"{found.name}: {words.answer(found)}"
+    return f"{found.name}: {words.answer(found)} Read: {words.subject(found)}."
 
 
 def tables(found: Diagnosed) -> list[Table]:

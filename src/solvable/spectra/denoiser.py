@@ -14,7 +14,9 @@ CHUNK_ENTRIES = 500_000  # largest number of pairs of a node and a strength in o
 def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | float) -> np.ndarray:
     r"""Overlaps :math:`O(x,s)` between eigenvectors of :math:`S^\star+\delta Z` and of :math:`S^\star`.
 
-    .. math:: O(x,s)=\frac{\delta^2}{(u-s)^2+v^2},\qquad u=x-\delta^2h(x),\ v=\pi\delta^2\mu_\delta(x);
+    .. math::
+
+        O(x,s)=\frac{\delta^2}{(u-s)^2+v^2},\qquad u=x-\delta^2h(x),\ v=\pi\delta^2\mu_\delta(x);
 
     the squared overlap of one pair of eigenvectors is :math:`O/d` on average, so that
     :math:`\int\mu_\delta(dx)O(x,s)=\int\mu^\star(ds)O(x,s)=1`.
