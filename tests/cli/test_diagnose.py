@@ -48,7 +48,7 @@ def diagnosed(terminal_in, tmp_path_factory):
 
 
 def test_a_row_per_matrix_and_what_it_means(diagnosed):
-    told = diagnosed.answer.stdout
+    shown = diagnosed.answer.stdout
     for part in (
         "w.safetensors: 1 of 4 matrices holds learned features above a bulk of noise: 2 in "
         "layer.0.weight.\nRead: 4 matrices and 1 vector.",
@@ -59,8 +59,8 @@ def test_a_row_per_matrix_and_what_it_means(diagnosed):
         "head.weight: a 3 x 60 matrix has 3 singular values; at least 30 are needed.",
         "out/report.html",
     ):
-        assert part in told
-    table = told.split("What did")[0].splitlines()
+        assert part in shown
+    table = shown.split("What did")[0].splitlines()
     rows = {line.split()[0]: line for line in table if line.startswith(("layer", "head"))}
     assert rows.keys() == {"layer.0.weight", "layer.1.weight", "layer.2.weight", "head.weight"}
     assert "60 x 150" not in rows["layer.0.weight"]
@@ -68,7 +68,7 @@ def test_a_row_per_matrix_and_what_it_means(diagnosed):
     assert "layer.0.weight  60 x 150  bulk+spikes" in detailed
     assert "not fitted" in rows["layer.2.weight"]
     # No progress and no colours in a pipe.
-    assert "\x1b" not in told + diagnosed.answer.stderr
+    assert "\x1b" not in shown + diagnosed.answer.stderr
     assert len(diagnosed.answer.stderr.splitlines()) == 1
 
 
@@ -91,11 +91,11 @@ def test_json_is_all_of_standard_output(diagnosed, call, monkeypatch):
     words = ("same.safetensors", "--output", "out", "--json", "--quiet")
     status, printed, error = call("diagnose", *words)
     assert (status, error) == (0, "")
-    told = json.loads(printed)
-    assert told.pop("files") == {"report": "out/report.html", "result": "out/result.json"}
+    shown = json.loads(printed)
+    assert shown.pop("files") == {"report": "out/report.html", "result": "out/result.json"}
     # The same weights under another name have the same numbers, and the directory is theirs.
     changing = ("seconds", "file", "command")
-    again = {name: value for name, value in told.items() if name not in changing}
+    again = {name: value for name, value in shown.items() if name not in changing}
     assert again == {name: diagnosed.result[name] for name in again}
 
 
@@ -106,12 +106,12 @@ def test_arrays_of_numpy(tmp_path, call, ending):
     np.savez(path, coefs=matrix) if ending == "npz" else np.save(path, matrix)
     status, printed, _ = call("diagnose", path, "--json")
     assert status == 0
-    told = json.loads(printed)
-    assert [one["name"] for one in told["matrices"]] == ["coefs" if ending == "npz" else "w"]
-    assert told["phases"] == {"bulk+spikes": 1}
-    directory = Path(told["files"]["report"]).parent
+    shown = json.loads(printed)
+    assert [one["name"] for one in shown["matrices"]] == ["coefs" if ending == "npz" else "w"]
+    assert shown["phases"] == {"bulk+spikes": 1}
+    directory = Path(shown["files"]["report"]).parent
     assert directory.parent.name == "solvable-runs"
-    assert directory.name == f"diagnose-w-{told['fingerprint'][:8]}"
+    assert directory.name == f"diagnose-w-{shown['fingerprint'][:8]}"
 
 
 class Trap:

@@ -28,7 +28,7 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def told(terminal_in, tmp_path_factory):
+def shown(terminal_in, tmp_path_factory):
     """A program in a directory with the diagnosis of a small model."""
     program = terminal_in(tmp_path_factory.mktemp("attention"), "diagnose", columns=None)
     save_file(model(), program.cwd / "w.safetensors")
@@ -39,8 +39,8 @@ def told(terminal_in, tmp_path_factory):
     return program
 
 
-def test_heads_are_told_apart(told):
-    answer = told.answer.stdout
+def test_heads_are_told_apart(shown):
+    answer = shown.answer.stdout
     for part in (
         "What did the attention heads learn?",
         "layer.1.attention head 1",
@@ -48,20 +48,20 @@ def test_heads_are_told_apart(told):
         "no learned direction is visible",
     ):
         assert part in answer.replace("\n", " ")
-    rows = {row["name"]: row for row in told.result["heads"]}
+    rows = {row["name"]: row for row in shown.result["heads"]}
     assert len(rows) == 4
     changed = rows["layer.1.attention head 1"]
     assert (changed["phase"], changed["learned"]) == ("product+spikes", 1)
     assert changed["rank"] == changed["width"] == H
     # The page shows the heads and needs no network.
-    page = (told.cwd / "out" / "report.html").read_text()
+    page = (shown.cwd / "out" / "report.html").read_text()
     assert "What did the attention heads learn?" in page
     assert "layer.1.attention head 1: product+spikes" in page
     assert "http" not in page.split("<main>")[1].replace("http://www.w3.org", "")
 
 
-def test_json_has_the_heads_and_another_number_is_another_request(told, call, monkeypatch):
-    monkeypatch.chdir(told.cwd)
+def test_json_has_the_heads_and_another_number_is_another_request(shown, call, monkeypatch):
+    monkeypatch.chdir(shown.cwd)
     names = ("layer.1.attention.query.weight", "layer.1.attention.key.weight")
     words = ("w.safetensors", "--pair", *names, "--heads", 2, "--json", "--quiet")
     status, printed, error = call("diagnose", *words)
@@ -69,8 +69,8 @@ def test_json_has_the_heads_and_another_number_is_another_request(told, call, mo
     found = json.loads(printed)
     assert [row["learned"] for row in found["heads"]] == [0, 1]
     assert "--heads 2 --pair layer.1.attention.query.weight" in found["command"]
-    assert found["fingerprint"] != told.result["fingerprint"]
-    again = {row["name"]: row for row in told.result["heads"]}
+    assert found["fingerprint"] != shown.result["fingerprint"]
+    again = {row["name"]: row for row in shown.result["heads"]}
     assert found["heads"] == [again[row["name"]] for row in found["heads"]]
 
 

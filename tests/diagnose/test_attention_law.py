@@ -171,7 +171,7 @@ def test_directions_beyond_noisy_factors_are_told_back():
 
 def test_overlaps_are_those_of_the_planted_directions():
     rng = np.random.default_rng(8)
-    d, h, seen, told = 150, 24, [], []
+    d, h, seen, shown = 150, 24, [], []
     for seed in range(12):
         axes = [unit_columns(rng, d, 1)[:, 0] for _ in range(2)]
         factors = [
@@ -181,10 +181,10 @@ def test_overlaps_are_those_of_the_planted_directions():
         left, _, _ = np.linalg.svd(factors[0].T @ factors[1])
         if row.features:
             seen.append((left[:, 0] @ axes[0]) ** 2)
-            told.append(row.features[0].squared_overlap)
+            shown.append(row.features[0].squared_overlap)
     assert len(seen) >= 10
-    error = np.std(np.subtract(seen, told), ddof=1) / len(seen) ** 0.5
-    assert abs(np.mean(seen) - np.mean(told)) < 3 * error + 0.01
+    error = np.std(np.subtract(seen, shown), ddof=1) / len(seen) ** 0.5
+    assert abs(np.mean(seen) - np.mean(shown)) < 3 * error + 0.01
 
 
 def test_related_factors_are_not_called_untrained(rng):
@@ -271,7 +271,7 @@ def test_planted_thresholds_over_the_sizes(d, h, tied):
 
     rng = np.random.default_rng([d, h, tied])
     law = SymmetricNoise() if tied else RectangularNoise(1.0)
-    number, told, right, strengths, noises = 12, 0, 0, [], []
+    number, shown, right, strengths, noises = 12, 0, 0, [], []
     for seed in range(number):
         count = int(rng.integers(0, 6))
         planted = np.sort(rng.uniform(1.6, 4, count))[::-1]
@@ -280,7 +280,7 @@ def test_planted_thresholds_over_the_sizes(d, h, tied):
         query, key, rank = thresholded_head(rng, d, h, planted, threshold, tied=tied)
         row = diagnosed(query, key, seed)
         assert row.rank == rank
-        told += row.phase == "thresholded"
+        shown += row.phase == "thresholded"
         if row.phase != "thresholded" or row.learned != count:
             continue
         right += 1
@@ -289,7 +289,7 @@ def test_planted_thresholds_over_the_sizes(d, h, tied):
         strengths += list(np.array(found) / planted - 1) if count else []
     # Phase right for 98 % and number for 96 % of all heads: of 12 heads two errors are one in 30,
     # three one in 200.
-    assert told >= number - 2
+    assert shown >= number - 2
     assert right >= number - 3
     assert np.sqrt(np.mean(np.square(strengths))) < 0.08
     assert np.sqrt(np.mean(np.square(noises))) < 0.14

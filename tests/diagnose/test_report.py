@@ -178,19 +178,19 @@ def test_names_that_differ_in_numbers_are_one_kind():
 
 
 def test_what_is_doubtful_and_refused_is_told():
-    told = dict(words.sections(everything()))
-    assert told["How sure is it?"] == [
+    shown = dict(words.sections(everything()))
+    assert shown["How sure is it?"] == [
         "1 matrix of uncertain phase: layer.0.heavy-tailed (heavy-tailed or bulk-decay)."
     ]
-    assert told["What was not fitted?"] == ["layer.0.short: a 3 x 4 matrix is too small."]
-    assert told["What has changed since the initial weights?"] == [
+    assert shown["What was not fitted?"] == ["layer.0.short: a 3 x 4 matrix is too small."]
+    assert shown["What has changed since the initial weights?"] == [
         "layer.0.bulk+spikes: It was noise."
     ]
-    cuts = told["What would a cut at the edge keep?"]
+    cuts = shown["What would a cut at the edge keep?"]
     assert cuts[0] == "layer.0.bulk+spikes: a cut would keep the three."
     assert cuts[1].startswith("The matrix error is")
     assert cuts[2] == "No cut is suggested for layer.0.heavy-tailed: there is no edge."
-    assert told["How were fused projections split?"] == ["layer.0.heavy-tailed: in rows."]
+    assert shown["How were fused projections split?"] == ["layer.0.heavy-tailed: in rows."]
     bulk = fit_bulk(np.linalg.svd(noise(), compute_uv=False), noise().shape)
     either = words.doubts(Diagnosed("f", (example("bulk-decay", bulk=bulk),), n_arrays=1))
     assert either == [
@@ -214,11 +214,11 @@ def test_what_is_doubtful_and_refused_is_told():
 
 
 def test_the_parts_of_the_error_add_up():
-    told = words.error_sentence(full())
+    shown = words.error_sentence(full())
     # Parts 4 of 16, of which 3, 0.5 and 0.5.
-    assert "25 % of the squared norm" in told
-    assert re.findall(r"(\d+) %", told)[1:] == ["75", "12", "12"]
-    assert "below the threshold" not in told
+    assert "25 % of the squared norm" in shown
+    assert re.findall(r"(\d+) %", shown)[1:] == ["75", "12", "12"]
+    assert "below the threshold" not in shown
 
 
 @pytest.mark.parametrize("phase", PHASES)

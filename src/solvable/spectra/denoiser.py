@@ -131,8 +131,10 @@ def feature_errors(
 ) -> np.ndarray:
     r"""Error of each feature after soft thresholding, :math:`\hat S=(S^\star+\delta Z-b)_+`.
 
-    .. math:: e(s)=s^2-2s\int_b^\infty(x-b)\,O(x,s)\,\mu_\delta(dx)
-              +\int_b^\infty(x-b)^2O(x,s)\,\mu_\delta(dx),
+    .. math::
+
+        e(s)=s^2-2s\int_b^\infty(x-b)\,O(x,s)\,\mu_\delta(dx)
+        +\int_b^\infty(x-b)^2O(x,s)\,\mu_\delta(dx),
 
     so that :math:`\int\mu^\star(ds)\,e(s)=\frac1d\|\hat S-S^\star\|_F^2` exactly.
 
@@ -155,7 +157,9 @@ def feature_errors(
     O(x, s) has a peak at the place :math:`x_s` over :math:`u=s`, whose width is the height of the
     curve. Its moments in x are 1, s and :math:`s^2+\delta^2`, so that for :math:`x_s>b`
 
-    .. math:: e(s)=b^2+\delta^2-\int_{-\infty}^b(x-b)(x-b-2s)\,O(x,s)\,\mu_\delta(dx):
+    .. math::
+
+        e(s)=b^2+\delta^2-\int_{-\infty}^b(x-b)(x-b-2s)\,O(x,s)\,\mu_\delta(dx):
 
     the integral is taken on the side of b without the peak, on panels that are halved towards b.
     O(N k) time for k strengths. For an isolated spike the energy that its estimate puts on other

@@ -19,7 +19,9 @@ class SpectralLaw:
 
     For real :math:`u` let :math:`v(u)\ge0` solve
 
-    .. math:: \int\frac{\mu^\star(ds)}{(u-s)^2+v^2}=\frac1{\delta^2},
+    .. math::
+
+        \int\frac{\mu^\star(ds)}{(u-s)^2+v^2}=\frac1{\delta^2},
 
     or be 0 where the integral at :math:`v=0` is smaller. Then
     :math:`x=\psi(u)=u+\delta^2\int\frac{(u-s)\mu^\star(ds)}{(u-s)^2+v^2}` increases with u, the

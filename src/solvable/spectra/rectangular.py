@@ -98,8 +98,10 @@ def check_shape(aspect: float, rank_ratio: float) -> None:
 def rectangular_mmse(noise: np.ndarray | float, *, aspect: float, rank_ratio: float) -> np.ndarray:
     r"""Compute the least error :math:`\frac1{\sqrt{dL}}E\|\hat S-S\|_F^2` of a Gaussian product in noise.
 
-    .. math:: \mathrm{mmse}(\Delta)=\Delta-\frac{\Delta^2}{\sqrt\beta}\Big[\frac{(\beta-1)^2}\beta
-              \int\frac{\tilde\mu(ds)}{s^2}+\frac{4\pi^2}{3\beta}\int\tilde\mu(s)^3ds\Big]
+    .. math::
+
+        \mathrm{mmse}(\Delta)=\Delta-\frac{\Delta^2}{\sqrt\beta}\Big[\frac{(\beta-1)^2}\beta
+        \int\frac{\tilde\mu(ds)}{s^2}+\frac{4\pi^2}{3\beta}\int\tilde\mu(s)^3ds\Big]
 
     for :math:`S=AB/\sqrt r/(dL)^{1/4}` seen as :math:`S+\sqrt\Delta Z/(dL)^{1/4}`, with
     :math:`\tilde\mu` the symmetrised law of the singular values of the sum.
