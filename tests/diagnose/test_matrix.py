@@ -203,7 +203,7 @@ def test_initial_weights_are_compared_and_their_absence_is_said(tmp_path):
     assert compared.phase == "random-like"
     assert compared.difference.phase == "rank-collapse"
     assert compared.relative_change == pytest.approx(6 / np.linalg.norm(start))
-    assert any("none of this name" in note for note in rows["other"].notes)
+    assert any("no array of this name" in note for note in rows["other"].notes)
     assert any("their shape" in note for note in rows["third"].notes)
     assert rows["other"].initial is None
     with pytest.raises(InvalidData, match="same shape"):
@@ -217,7 +217,7 @@ def test_single_large_entries_are_no_features():
     found = diagnose_matrix(sparse)
     assert (found.phase, found.features, found.advice) == ("random-like", (), None)
     assert found.control.tested >= 3 > found.control.confirmed == 0
-    assert "under random signs has as large ones" in found.reason
+    assert "under random signs has values as large" in found.reason
     structured = diagnose_matrix(spiked(rng, (80, 100), [4.0]))
     assert (structured.control.tested, structured.control.confirmed) == (1, 1)
 
