@@ -155,6 +155,15 @@ def test_the_file_is_counted():
     assert (both.refused, both.vectors) == ((damaged,), (scalar,))
 
 
+def test_the_answer_names_matrices_with_features_and_those_without_noise():
+    found = everything()
+    assert words.answer(found) == (
+        "2 of 7 matrices hold learned features above a bulk of noise: 3 in layer.0.bulk+spikes and "
+        "2 in layer.0.bleeding-out. 4 matrices have no bulk of noise."
+    )
+    assert words.answer(Diagnosed("f", (refused(),), n_arrays=1)) == "No matrix could be fitted."
+
+
 def test_layers_are_in_the_order_of_their_numbers():
     names = [f"layer.{i}.w" for i in range(12)]
     alphabet = Diagnosed("f", tuple(replace(refused(), name=one) for one in sorted(names)))

@@ -115,7 +115,7 @@ def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
         ("tail exponent", tail_text(row)),
         ("p of the power law", tail_p_text(row)),
         ("decay of strengths", estimate_text(exponent.strengths if exponent else None)),
-        ("a cut would keep", kept_text(row)),
+        ("a cut would keep (of norm²)", kept_text(row)),
         ("cut suggested", cut_text(row)),
         ("zeros", str(row.zeros) if row.zeros else MISSING),
     ]

@@ -105,6 +105,10 @@ def answer(found: Diagnosed) -> str:
         verb = "holds" if len(learned) == 1 else "hold"
         end = f": {which}" if learned else ""
         texts.append(f"{number} {verb} learned features above a bulk of noise{end}.")
+        smooth = [row for row in found.fitted if not row.noise and row.phase != PHASES[0].name]
+        if smooth:
+            verb = "has" if len(smooth) == 1 else "have"
+            texts.append(f"{counted(len(smooth), 'matrix', 'matrices')} {verb} no bulk of noise.")
     else:
         texts.append("No matrix could be fitted.")
     if heads := [row for row in found.heads if row.learned]:
@@ -299,7 +303,7 @@ def error_sentence(row: MatrixDiagnosis) -> str:
     return (
         f"Predicted squared matrix error (distance to the learned signals): {share:.0f} % of the "
         "squared norm"
-        f"{' (' + ', '.join(shares) + ')' if shares else ''}."
+        f"{' (of this error: ' + ', '.join(shares) + ')' if shares else ''}."
     )
 
 
