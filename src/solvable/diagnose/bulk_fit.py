@@ -137,8 +137,8 @@ def _settle(
         bulk = y[: p - outliers]
         if bulk.size - zeros < least or outliers > p // 2:
             raise InvalidData(
-                f"{bulk.size - zeros} of {p} singular values are left for a bulk and {outliers} lie "
-                f"beyond it; at least {least} and half of them are needed. There is no bulk."
+                f"there is no bulk: {bulk.size - zeros} of {p} singular values are left for it and "
+                f"{outliers} lie beyond it; at least {least} and half of all values are needed."
             )
         ratio = (p - outliers) / (q - outliers)
         scale, shift = maximise(bulk, RectangularNoise(ratio), always=zeros > 0)
@@ -228,8 +228,8 @@ def _fit_symmetric(
         bulk = y[low : d - high]
         if bulk.size - zeros < least or low + high > d // 2:
             raise InvalidData(
-                f"{bulk.size - zeros} of {d} eigenvalues are left for a bulk and {low + high} lie "
-                f"beyond it; at least {least} and half of them are needed. There is no bulk."
+                f"there is no bulk: {bulk.size - zeros} of {d} eigenvalues are left for it and "
+                f"{low + high} lie beyond it; at least {least} and half of all values are needed."
             )
         scale, shift = maximise(bulk, law, always=semidefinite, signed=not semidefinite)
         share = round(shift / scale, 1) if semidefinite else 0.0

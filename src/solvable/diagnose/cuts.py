@@ -15,7 +15,7 @@ LEAST_LEAD = 10.0  # smallest lead of the phase, in nats, for a suggested cut
 REASONS = {
     "embedding": "an embedding, whose rows are used one at a time",
     "fused": "a fused projection, which holds several matrices",
-    "edge": "no bulk of independent noise was found, so there is no edge",
+    "edge": "there is no bulk of independent noise, and so no edge",
     "nothing": "no value is above the noise, so a cut would keep nothing",
     "norm": f"less than {100 * LEAST_SHARE:.0f} % of the squared norm would be left",
     "lead": f"the phase leads by less than {LEAST_LEAD:g} nats",
@@ -65,7 +65,7 @@ def cut_matrix(weights: np.ndarray, row: MatrixDiagnosis) -> np.ndarray:
     weights : ndarray of shape (p, q) or (p, ...)
         The matrix that was diagnosed.
     row : MatrixDiagnosis
-        Its diagnosis.
+        The diagnosis of the matrix.
 
     Returns
     -------

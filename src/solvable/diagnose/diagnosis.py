@@ -154,61 +154,60 @@ class MatrixDiagnosis:
     Parameters
     ----------
     name : str
-        Of the array in the file.
+        Name of the array in the file.
     shape : tuple of int
-        As stored.
+        As stored in the file.
     dtype : str
-        As stored.
+        As stored in the file.
     phase : str
         One of the six (``"random-like"``, ``"bleeding-out"``, ``"bulk+spikes"``, ``"bulk-decay"``,
         ``"heavy-tailed"``, ``"rank-collapse"``) or ``"not fitted"``.
     reason : str
-        Why this phase, or why nothing was fitted.
+        Reason for this phase, or for the missing fit.
     bulk : BulkFit or None
         Noise, shrinkage and outliers.
     tail : TailFit or None
-        Of the squared singular values or the eigenvalues.
+        Power-law tail of the squared singular values or the eigenvalues.
     zeros : int
-        Values that are zero to the precision of the file.
+        Number of values that are zero to the precision of the file.
     notes : tuple of str
-        What else was refused or changed, in words.
+        Other refusals and changes, in words.
     runner_up : str
         Phase of the second best law; empty if there is none.
     log_likelihood_ratio : float or None
-        Best law of the phase over the runner-up's in nats, each less its penalty.
+        Log-likelihood of the phase minus that of the runner-up in nats, each minus its penalty.
     phase_p_value : float or None
-        Probability of a fit as bad as the one of the phase's law if it is true (parametric
-        bootstrap); None where none was made.
+        Goodness of fit of the law of the phase, by parametric bootstrap; None if none was made.
     noise, shrinkage : Estimate or None
-        Of the generative law, in the unit of the file.
+        Scale of the noise and threshold of the law, in the unit of the file.
     features : tuple of Feature
         Outliers, strongest first.
     exponent : Exponent or None
-        Of spectrum and strengths.
+        Power-law exponents of the spectrum and of the strengths.
     rivals : tuple of Rival
         Explanations of the tail, fitted to the same values.
     candidates : tuple of Rival
         Laws of the phases, best first.
     advice : Advice or None
-        What a cut at the edge of the bulk would keep; None where there is no bulk.
+        Values that a cut at the edge of the bulk would keep; None without a bulk.
     suggestion : Suggestion or None
-        Whether such a cut is worth a trial; None where nothing was fitted.
+        Whether such a cut is worth a trial; None if nothing was fitted.
     layout : str
-        Of a fused projection: how it was split, or why it was not.
+        Layout by which a fused projection was split, or the reason why it was not.
     errors : ErrorParts or None
-        Where the predicted distance to the signals comes from.
+        Predicted distance to the signals, in parts.
     law : Curve or None
         Fitted law of ``values``.
     values : ndarray or None
         Singular values, or eigenvalues if ``symmetric``, ascending, in the unit of the file.
     edges : tuple of float or None
-        Of the bulk among ``values``.
+        Edges of the bulk among ``values``.
     symmetric : bool
         Whether ``values`` are eigenvalues.
     initial : Comparison or None
-        Against the initial weights.
+        Comparison with the initial weights.
     control : Control or None
-        Against the matrix itself under random signs; None where nothing was to be confirmed.
+        Comparison with the matrix under random signs; None if there was no value to confirm.
     """
 
     name: str

@@ -118,7 +118,7 @@ def diagnose_matrix(
 @cache
 def blas() -> Any:
     """Return the controller of BLAS threads; finding the libraries is slow, so it is cached."""
-    import scipy.linalg  # noqa: F401  has a BLAS of its own, which must be there to be found
+    import scipy.linalg  # noqa: F401  SciPy's own BLAS must be loaded first
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -299,5 +299,5 @@ def _against_initial(
         None if start.noise is None else start.noise.value,
         relative,
         difference,
-        f"{text}." if relative is None else f"{text}, {relative:.2g} times their norm.",
+        f"{text}." if relative is None else f"{text}, of {relative:.2g} times the initial norm.",
     )

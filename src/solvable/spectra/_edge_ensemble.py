@@ -39,7 +39,7 @@ class EdgeSpikes:
 
 def nearest(excess: np.ndarray) -> np.ndarray:
     """The sixteen spikes closest to their threshold, in their original order."""
-    # Sorted, so that a spike meets the same draws at all sample sizes and curves are smooth.
+    # Spikes are sorted so that each gets the same draws at all sample sizes: curves are smooth.
     return np.sort(np.argsort(np.abs(excess), kind="stable")[:MOST])
 
 

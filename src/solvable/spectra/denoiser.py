@@ -48,6 +48,7 @@ def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | flo
     values = np.asarray(strength, dtype=np.float64)
     distance = np.subtract.outer(u, values)
     lift = np.reshape(height, height.shape + (1,) * values.ndim)
+    # O(x, s) = delta² / ((u - s)² + v²)   (spectra 18)
     return np.asarray(law.variance / (distance**2 + lift**2))
 
 
@@ -77,6 +78,7 @@ def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
     0.0
     """
     places = np.asarray(x, dtype=np.float64)
+    # f(x) = x - 2 delta² h(x) = 2 u - x   (spectra 19)
     return np.asarray(2 * law.preimage(places)[0] - places)
 
 
@@ -123,6 +125,7 @@ def denoising_error(law: SpectralLaw) -> float:
     True
     """
     density = law.height / (np.pi * law.variance)
+    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx   (spectra 19; arXiv:2503.14121, Equation 8)
     return float(law.variance - 4 * np.pi**2 / 3 * law.variance**2 * law.integrate(density**2))
 
 

@@ -56,7 +56,7 @@ def semicircle(*, scale: float) -> BulkEdges:
     Returns
     -------
     BulkEdges
-        With fluctuation scale :math:`\kappa=s`.
+        Edges with fluctuation scale :math:`\kappa=s`.
 
     Notes
     -----

@@ -109,6 +109,7 @@ def _moments(
 ) -> TruncatedMoments:
     index, points, weights = _rule_above(law, component, angle)
     rise = points.x - places[index]
+    # Mass, first and second moment above b, and A = int_b h (x - b) mu_delta   (spectra 25)
     hilbert = (points.x - points.u) / law.variance
 
     def total(values: np.ndarray) -> np.ndarray:

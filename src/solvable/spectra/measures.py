@@ -179,7 +179,7 @@ def power_law(
     dimension : int
         :math:`d`, the number of eigenvalues, at least 1.
     exponent : float
-        :math:`\gamma`, above 0; :math:`Q^\star` stays finite on few directions above 1/2.
+        :math:`\gamma`, above 0; above 1/2 the sum :math:`\sum_jj^{-2\gamma}` converges for large d.
     heads : int, optional
         Leading eigenvalues that stay atoms of their own; the rest is binned geometrically in rank,
         each bin at its root mean square. By default all below d = 2000, and 40 above.

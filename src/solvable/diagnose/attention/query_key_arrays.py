@@ -75,7 +75,7 @@ class AttentionPair:
 
 @dataclass(frozen=True)
 class Heads:
-    """Number of heads, and where it is from."""
+    """Number of heads, and the source of this number."""
 
     number: int | None = None  # number of heads of the queries
     keys: int | None = None  # number of heads of the keys, if smaller and given in the file
