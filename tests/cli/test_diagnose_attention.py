@@ -39,7 +39,7 @@ def shown(terminal_in, tmp_path_factory):
     return program
 
 
-def test_heads_are_told_apart(shown):
+def test_heads_are_separated(shown):
     answer = shown.answer.stdout
     for part in (
         "What did the attention heads learn?",

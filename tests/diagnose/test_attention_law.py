@@ -131,7 +131,7 @@ def test_untrained_heads_have_learned_nothing(kind):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_a_planted_threshold_is_told_back(tied):
+def test_a_planted_threshold_is_recovered(tied):
     rng = np.random.default_rng(11)
     missed, deviations, noises = 0, [], []
     for seed in range(5):
@@ -153,7 +153,7 @@ def test_a_planted_threshold_is_told_back(tied):
     assert np.mean(noises) == pytest.approx(1, abs=0.06)
 
 
-def test_directions_beyond_noisy_factors_are_told_back():
+def test_directions_beyond_noisy_factors_are_recovered():
     rng = np.random.default_rng(3)
     d, h, deviations = 200, 32, []
     for seed in range(4):
@@ -217,7 +217,7 @@ def test_orthogonal_factors_have_no_spectrum(rng):
     assert "orthogonal factors" in diagnosed(query, key).reason
 
 
-def test_few_directions_are_not_told_from_noise(rng):
+def test_few_directions_are_not_separated_from_noise(rng):
     query, key = (unit_columns(rng, 64, 16).T for _ in range(2))
     query[4:] = 0
     row = diagnosed(query * np.arange(16, 0, -1)[:, None], key)
@@ -297,7 +297,7 @@ def test_planted_thresholds_over_the_sizes(d, h, tied):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("d", "h"), [(128, 32), (384, 32)])
-def test_directions_on_top_of_noise_are_told_after_a_subtraction(d, h):
+def test_directions_on_top_of_noise_are_right_after_a_subtraction(d, h):
     rng = np.random.default_rng(d)
     deviations = []
     for seed in range(10):

@@ -47,7 +47,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("names", NAMES)
-def test_names_tell_pairs(tmp_path, factors, names):
+def test_names_give_pairs(tmp_path, factors, names):
     query, key = factors
     shared = np.zeros((5, 4), dtype=np.float32)
     save_file({names[0]: query, names[1]: key, "value.weight": shared}, tmp_path / "w.safetensors")
@@ -142,7 +142,7 @@ def test_the_number_of_heads_is_found(tmp_path, factors):
     assert heads_of(path, None) == Heads()
 
 
-def test_a_query_without_its_key_is_told(tmp_path, factors):
+def test_a_query_without_its_key_is_reported(tmp_path, factors):
     path = tmp_path / "w.npz"
     np.savez(
         path, **{"a.q_proj.weight": factors[0], "b.k_proj.weight": factors[1], "k": factors[1]}

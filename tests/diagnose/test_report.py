@@ -186,7 +186,7 @@ def test_names_that_differ_in_numbers_are_one_kind():
     assert words.kinds(many, many, 2) == "a; b; and 3 more"
 
 
-def test_what_is_doubtful_and_refused_is_told():
+def test_doubts_and_refusals_are_listed():
     shown = dict(words.sections(everything()))
     assert shown["How sure is it?"] == [
         "1 matrix of uncertain phase: layer.0.heavy-tailed (heavy-tailed or bulk-decay)."

@@ -45,7 +45,7 @@ def test_likelihood_is_the_sum_of_log_densities_and_draws_follow_the_law():
     assert 1 + found.sharpness * found.tail / 2 == pytest.approx(1.8, abs=0.12)
 
 
-def test_families_are_told_apart():
+def test_families_are_separated():
     rng = np.random.default_rng(2)
     heavy = SmoothLaw(True, 1.0, 3.0, 0.5, 0.5, 0.0).draw(600, rng)
     light = rng.lognormal(size=600)
