@@ -136,7 +136,7 @@ def errors_and_advice(
     text = (
         f"a cut at the edge of the bulk would keep {count} of {y.size} {what} and "
         f"{100 * share:.0f} % of the squared norm; the predicted matrix error would fall by "
-        f"{100 * cut_gain:.0f} %, with the best size of each value by {100 * gain:.0f} %."
+        f"{100 * cut_gain:.0f} %, or by {100 * gain:.0f} % with the best size of each value."
         if count
         else "no value is above the noise: a cut would keep nothing."
     )

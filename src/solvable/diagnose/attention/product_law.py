@@ -169,7 +169,7 @@ def _of_product(
     count, stopped = beyond_signs(factors, product, seed=seed)
     if row.rank - count < LEAST:
         reason = f"{count} of {row.rank} values are larger than those under random signs, "
-        reason += f"and too few are left for a law. {note}"
+        reason += f"and too few other values are left to fit a law. {note}"
         return replace(row, phase=NO_LAW, reason=reason.strip(), learned=count)
     rest = without(factors, product, count)
     fit = ProductFit.of(rest, product.values[count : product.rank], seed)
