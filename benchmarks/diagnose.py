@@ -3,9 +3,10 @@
     python benchmarks/diagnose.py
 
 A quarter each of noise, noise with signals, power laws with noise, and power laws alone, 707 x 707 in
-single precision; a fifth of them 1,000 x 1,000 in bfloat16. Two processes; the verdict is on the CPU
-seconds of all, as wall time is of the machine's other work too; memory of the largest process. The
-large matrix, 4,096 x 4,096 with six signals, beside its product with itself and the eigenvalues of that.
+single precision; a fifth of them 1,000 x 1,000 in bfloat16. Two processes. The
+limit applies to the CPU seconds of both, because wall time depends on other work of the machine, and
+to the memory of the larger process. The large matrix, 4,096 x 4,096 with six signals, is compared with
+its product with itself and the eigenvalues of that product.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def matrix(kind: int, size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def write(path: Path) -> int:
-    """A safetensors file written by hand, as NumPy has no bfloat16; its size in bytes."""
+    """Write a safetensors file by hand, because NumPy has no bfloat16; return its size in bytes."""
     header: dict[str, dict[str, object]] = {}
     blocks: list[bytes] = []
     rng, place = np.random.default_rng(0), 0
@@ -90,7 +91,7 @@ def main() -> None:
         wall, cpu = time.perf_counter(), time.process_time()
         rows = list(diagnose_file(path, workers=2))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        # Time of processes is known when they have ended.
+        # The time of processes is known after they have ended.
         get_reusable_executor().shutdown(wait=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     own = resource.getrusage(resource.RUSAGE_SELF)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-LETTERS = 32  # characters that a network of text sees at once
+LETTERS = 32  # number of characters in the input of a network
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Network:
 
 
 class Transformer(nn.Module):
-    """Character transformer of torch's own layers, which hold ``in_proj_weight``."""
+    """Character transformer of torch's own layers, which use ``in_proj_weight``."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Transformer(nn.Module):
 
 
 class Rows(nn.Module):
-    """Linear layer that stores (inputs, outputs), as Conv1D of GPT-2."""
+    """Linear layer that stores (inputs, outputs), like Conv1D of GPT-2."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Attention(nn.Module):
         self.c_attn, self.c_proj = Rows(width, 3 * width), Rows(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Attend to what came before."""
+        """Attend to earlier characters."""
         parts = self.c_attn(x).chunk(3, dim=-1)
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
         y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -98,7 +98,7 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """Character transformer with the names and layouts of GPT-2; the head is the embedding."""
+    """Character transformer with the names and layouts of GPT-2; embedding and head share weights."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class Recurrent(nn.Module):
 
 
 class Window(nn.Module):
-    """Next character from the eight before it, by embeddings and two layers."""
+    """Predict the next character from the eight before it, by embeddings and two layers."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -255,7 +255,7 @@ def vocabulary() -> int:
 
 @cache
 def _images(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images with pixels from 0 to 1, and their labels; in one random order."""
+    """Images with pixels from 0 to 1, and their labels, in one random order."""
     if name == "digits":
         from sklearn.datasets import load_digits
 
@@ -272,10 +272,10 @@ def _images(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _split(data: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Inputs and targets for training, then those held out."""
+    """Inputs and targets for training, then for the held-out loss."""
     if data == "text":
         text = _text()
-        # A tenth at the end, in windows that do not overlap.
+        # The last tenth is held out, in windows that do not overlap.
         cut = len(text) * 9 // 10
         ends = torch.arange(cut, len(text) - LETTERS - 1, LETTERS)[:400]
         held = torch.stack([text[k : k + LETTERS + 1] for k in ends.tolist()])
@@ -299,7 +299,7 @@ def _loss(network: Network, answer: Tensor, target: Tensor) -> Tensor:
 
 
 def held_out_loss(network: Network, model: nn.Module) -> float:
-    """Mean loss on data that were not used in training."""
+    """Mean loss on held-out data."""
     _, _, x, y = _split(network.data)
     model.eval()
     with torch.no_grad():
@@ -307,7 +307,7 @@ def held_out_loss(network: Network, model: nn.Module) -> float:
 
 
 def train(network: Network, seed: int) -> tuple[nn.Module, dict[str, Tensor]]:
-    """The trained network, and its weights before training."""
+    """Train a network; return it with its weights before training."""
     torch.manual_seed(seed)
     model = network.build()
     before = {name: value.clone() for name, value in model.state_dict().items()}

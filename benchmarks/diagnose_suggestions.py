@@ -4,9 +4,9 @@
 
 Small networks of ``diagnose_networks.py`` are trained, three seeds each (one with ``--quick``), and
 diagnosed. Each matrix with a bulk is cut at its edge alone, whether that is suggested or not, and all
-suggested cuts of a network are made together. Printed as Markdown: every suggested cut, the largest
-loss first; then the cuts that are not suggested, by reason. The bound: of the suggested cuts at most
-one in twenty raises the loss by more than 5 %.
+suggested cuts of a network are made together. The output is Markdown: every suggested cut, the
+largest loss first; then the cuts that are not suggested, by reason. The bound: at most one in twenty
+of the suggested cuts raises the loss by more than 5 %.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from solvable.diagnose import MatrixDiagnosis, cut_matrix, diagnose_file, diagno
 from solvable.diagnose.attention.query_key_arrays import Heads
 from solvable.diagnose.roles import Part, parts_of
 
-HARM = 1.05  # loss after over loss before from which a cut has done harm
+HARM = 1.05  # ratio of the loss after to the loss before above which a cut is harmful
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A cut of one matrix, or of all that are suggested in a network."""
+    """A cut of one matrix, or of all suggested matrices of a network."""
 
     network: str
     seed: int
@@ -45,7 +45,7 @@ class Trial:
     values: int
     share: float
     lead: float
-    reason: str  # why it is not suggested; empty if it is
+    reason: str  # reason against the cut; empty if it is suggested
     reason_with_initial: str  # the same with the initial weights
     before: float
     after: float
@@ -63,14 +63,14 @@ class Outcome:
     network: str
     seed: int
     loss: float
-    matrices: int  # that were fitted
+    matrices: int  # number of fitted matrices
     trials: list[Trial]
-    together: float | None  # loss with all suggested cuts, where there are two or more
-    seconds: float  # of CPU time
+    together: float | None  # loss with all suggested cuts, if there are two or more
+    seconds: float  # seconds of CPU time
 
 
 def part_in(name: str, arrays: dict[str, np.ndarray]) -> tuple[str, Part | None]:
-    """Array that holds a diagnosed matrix, and its part if it is a fused projection."""
+    """Return the array of a diagnosed matrix, and its part if it is a fused projection."""
     whole, _, label = name.partition("[")
     if not label:
         return name, None
@@ -79,7 +79,7 @@ def part_in(name: str, arrays: dict[str, np.ndarray]) -> tuple[str, Part | None]
 
 
 def placed(whole: np.ndarray, part: Part | None, matrix: np.ndarray) -> np.ndarray:
-    """An array with a matrix in the place of a part."""
+    """Return an array with a matrix in the place of a part."""
     if part is None:
         return matrix
     copy = whole.copy()
@@ -146,7 +146,7 @@ def _diagnosed(state: dict[str, Tensor]) -> list[MatrixDiagnosis]:
 
 
 def outcomes(seeds: Sequence[int], workers: int) -> list[Outcome]:
-    """Every network with every seed."""
+    """Outcomes of every network with every seed."""
     tasks = [(index, seed) for index in range(len(NETWORKS)) for seed in seeds]
     found = []
     with ProcessPoolExecutor(workers) as pool:
@@ -194,7 +194,7 @@ def suggested_table(trials: Sequence[Trial]) -> None:
 
 
 def withheld_table(trials: Sequence[Trial]) -> None:
-    """Print what the cuts would have done that are not suggested, by reason."""
+    """Print the effects of the cuts that are not suggested, by reason."""
     _head("not suggested, as", "cuts", "raise the loss by over 5 %", "median change", "largest")
     by_reason: dict[str, list[float]] = defaultdict(list)
     for one in trials:

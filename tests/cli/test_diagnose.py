@@ -1,4 +1,4 @@
-"""`solvable diagnose` in processes of its own, as a user runs it."""
+"""`solvable diagnose` in processes of its own, run like a user."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def weights():
 
 @pytest.fixture(scope="module")
 def diagnosed(terminal_in, tmp_path_factory):
-    """A program in whose directory a small file was diagnosed."""
+    """A program in a directory with the diagnosis of a small file."""
     program = terminal_in(tmp_path_factory.mktemp("diagnosed"), "diagnose", columns=None)
     save_file(weights(), program.cwd / "w.safetensors")
     program.answer = program("w.safetensors", "--output", "out")
@@ -48,9 +48,10 @@ def diagnosed(terminal_in, tmp_path_factory):
 
 
 def test_a_row_per_matrix_and_what_it_means(diagnosed):
-    told = diagnosed.answer.stdout
+    shown = diagnosed.answer.stdout
     for part in (
-        "w.safetensors: 4 matrices and 1 vector",
+        "w.safetensors: 1 of 4 matrices holds learned features above a bulk of noise: 2 in "
+        "layer.0.weight.\nRead: 4 matrices and 1 vector.",
         "What did the matrices learn?",
         "bulk+spikes (layer.0.weight): ",
         "random-like (layer.1.weight): ",
@@ -58,14 +59,16 @@ def test_a_row_per_matrix_and_what_it_means(diagnosed):
         "head.weight: a 3 x 60 matrix has 3 singular values; at least 30 are needed.",
         "out/report.html",
     ):
-        assert part in told
-    table = told.split("What did")[0].splitlines()
-    rows = {line.split()[0]: line for line in table if " x " in line}
+        assert part in shown
+    table = shown.split("What did")[0].splitlines()
+    rows = {line.split()[0]: line for line in table if line.startswith(("layer", "head"))}
     assert rows.keys() == {"layer.0.weight", "layer.1.weight", "layer.2.weight", "head.weight"}
-    assert "60 x 150" in rows["layer.0.weight"]
+    assert "60 x 150" not in rows["layer.0.weight"]
+    detailed = diagnosed("w.safetensors", "--output", "out", "--details").stdout
+    assert "layer.0.weight  60 x 150  bulk+spikes" in detailed
     assert "not fitted" in rows["layer.2.weight"]
     # No progress and no colours in a pipe.
-    assert "\x1b" not in told + diagnosed.answer.stderr
+    assert "\x1b" not in shown + diagnosed.answer.stderr
     assert len(diagnosed.answer.stderr.splitlines()) == 1
 
 
@@ -88,11 +91,11 @@ def test_json_is_all_of_standard_output(diagnosed, call, monkeypatch):
     words = ("same.safetensors", "--output", "out", "--json", "--quiet")
     status, printed, error = call("diagnose", *words)
     assert (status, error) == (0, "")
-    told = json.loads(printed)
-    assert told.pop("files") == {"report": "out/report.html", "result": "out/result.json"}
-    # The same weights under another name: the same numbers, and the directory is theirs.
+    shown = json.loads(printed)
+    assert shown.pop("files") == {"report": "out/report.html", "result": "out/result.json"}
+    # The same weights under another name have the same numbers, and the directory is theirs.
     changing = ("seconds", "file", "command")
-    again = {name: value for name, value in told.items() if name not in changing}
+    again = {name: value for name, value in shown.items() if name not in changing}
     assert again == {name: diagnosed.result[name] for name in again}
 
 
@@ -103,16 +106,16 @@ def test_arrays_of_numpy(tmp_path, call, ending):
     np.savez(path, coefs=matrix) if ending == "npz" else np.save(path, matrix)
     status, printed, _ = call("diagnose", path, "--json")
     assert status == 0
-    told = json.loads(printed)
-    assert [one["name"] for one in told["matrices"]] == ["coefs" if ending == "npz" else "w"]
-    assert told["phases"] == {"bulk+spikes": 1}
-    directory = Path(told["files"]["report"]).parent
+    shown = json.loads(printed)
+    assert [one["name"] for one in shown["matrices"]] == ["coefs" if ending == "npz" else "w"]
+    assert shown["phases"] == {"bulk+spikes": 1}
+    directory = Path(shown["files"]["report"]).parent
     assert directory.parent.name == "solvable-runs"
-    assert directory.name == f"diagnose-w-{told['fingerprint'][:8]}"
+    assert directory.name == f"diagnose-w-{shown['fingerprint'][:8]}"
 
 
 class Trap:
-    """Leaves a file behind where it is unpickled."""
+    """Leaves a file behind when it is unpickled."""
 
     def __reduce__(self):
         return (Path.touch, (Path("sprung"),))
@@ -141,7 +144,7 @@ def test_a_cut_file_shows_what_is_left_of_it(tmp_path, call):
 
 
 def hostile(tmp_path: Path) -> dict[str, Path]:
-    """Files of which nothing can be read."""
+    """Files without any readable content."""
     paths = {
         name: tmp_path / f"{name}.safetensors" for name in ("empty", "lies", "garbage", "bomb")
     }
@@ -185,7 +188,7 @@ def test_a_header_that_promises_too_much_takes_no_memory(tmp_path, call):
     (tmp_path / "w.npy").write_bytes(stream.getvalue())
     for name in ("w.safetensors", "w.npy"):
         status, printed, _ = call("diagnose", name)
-        # The file is one, but no matrix in it could be fitted.
+        # The file is readable, but no matrix in it could be fitted.
         assert status == 1
         assert "No matrix could be fitted." in printed
         assert "w: " in printed.split("What was not fitted?")[1]
@@ -258,12 +261,12 @@ def test_ctrl_c_keeps_the_rows_that_are_done(terminal_in, tmp_path, workers):
     np.savez(tmp_path / "w.npz", w0=weights()["layer.1.weight"], **many)
     printed, pause = "", 1.5 * workers
     while not printed:
-        # On a busy machine nothing may be done yet; then there is nothing to keep.
+        # On a busy machine there may be no result yet; then there is nothing to keep.
         process = program.start("w.npz", "--output", "out", "--workers", workers)
-        # Before this line it may still be importing, where an interrupt ends Python itself.
+        # Before this line the program may still be importing, and an interrupt ends Python itself.
         assert process.stderr.readline().startswith("w.npz: 400 matrices")
         time.sleep(pause)
-        # As a terminal does: to the workers too.
+        # Like a terminal: the signal goes to the workers too.
         os.killpg(process.pid, signal.SIGINT)
         printed, error = process.communicate(timeout=60)
         assert process.returncode == 130, error
@@ -322,9 +325,9 @@ def test_no_cut_is_suggested_of_embeddings_and_fused_projections(terminal_in, tm
     answer = program("w.safetensors", "--output", "out")
     assert answer.returncode == 0, answer.stderr
     printed = " ".join(answer.stdout.split())
-    assert "w.safetensors: 5 matrices" in printed
+    assert "Read: 5 matrices" in printed
     said = printed.split("What would a cut at the edge keep?")[1].split("report out")[0]
-    # The same matrix: what a cut would keep of the one, and that the other is an embedding.
+    # The same matrix under two names: the cut of the first, and the second as an embedding.
     assert "- fc.weight: a cut at the edge of the bulk would keep 6 of 100 singular values" in said
     assert "No cut is suggested for wte.weight: an embedding" in said
     assert "evaluate the loss on held-out data" in said
@@ -350,6 +353,6 @@ def test_subnormal_numbers_leave_no_warning(terminal_in, tmp_path):
     np.savez(tmp_path / "w.npz", tiny=tiny, fine=weights()["layer.1.weight"])
     answer = program("w.npz", "--output", "out")
     assert answer.returncode == 0, answer.stderr
-    assert len(answer.stderr.splitlines()) == 1  # the line that counts the matrices
+    assert len(answer.stderr.splitlines()) == 1  # The line that counts the matrices.
     assert "tiny: its largest entry" in answer.stdout
     assert "is out of range; allowed: 1e-301 to 1e+301" in " ".join(answer.stdout.split())

@@ -1,4 +1,4 @@
-"""`solvable diagnose` on attention, in processes of its own, as a user runs it."""
+"""`solvable diagnose` on attention, in processes of its own, run like a user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ H, D = 16, 64
 
 
 def model():
-    """One untrained layer of two heads, and one whose head 1 has a direction of its own."""
+    """One untrained layer of two heads, and one whose head 1 has a learned direction."""
     rng = np.random.default_rng(0)
     arrays = {
         f"layer.{layer}.attention.{name}.weight": rng.standard_normal((2 * H, D))
@@ -28,8 +28,8 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def told(terminal_in, tmp_path_factory):
-    """A program in whose directory a small model was diagnosed."""
+def shown(terminal_in, tmp_path_factory):
+    """A program in a directory with the diagnosis of a small model."""
     program = terminal_in(tmp_path_factory.mktemp("attention"), "diagnose", columns=None)
     save_file(model(), program.cwd / "w.safetensors")
     (program.cwd / "config.json").write_text(json.dumps({"num_attention_heads": 2}))
@@ -39,29 +39,29 @@ def told(terminal_in, tmp_path_factory):
     return program
 
 
-def test_heads_are_told_apart(told):
-    answer = told.answer.stdout
+def test_heads_are_separated(shown):
+    answer = shown.answer.stdout
     for part in (
         "What did the attention heads learn?",
         "layer.1.attention head 1",
         "random-like (layer.0.attention head 0, layer.0.attention head 1 and layer.1.attention head 0)",
-        "nothing learned is seen",
+        "no learned direction is visible",
     ):
         assert part in answer.replace("\n", " ")
-    rows = {row["name"]: row for row in told.result["heads"]}
+    rows = {row["name"]: row for row in shown.result["heads"]}
     assert len(rows) == 4
     changed = rows["layer.1.attention head 1"]
     assert (changed["phase"], changed["learned"]) == ("product+spikes", 1)
     assert changed["rank"] == changed["width"] == H
     # The page shows the heads and needs no network.
-    page = (told.cwd / "out" / "report.html").read_text()
+    page = (shown.cwd / "out" / "report.html").read_text()
     assert "What did the attention heads learn?" in page
     assert "layer.1.attention head 1: product+spikes" in page
     assert "http" not in page.split("<main>")[1].replace("http://www.w3.org", "")
 
 
-def test_json_has_the_heads_and_another_number_is_another_request(told, call, monkeypatch):
-    monkeypatch.chdir(told.cwd)
+def test_json_has_the_heads_and_another_number_is_another_request(shown, call, monkeypatch):
+    monkeypatch.chdir(shown.cwd)
     names = ("layer.1.attention.query.weight", "layer.1.attention.key.weight")
     words = ("w.safetensors", "--pair", *names, "--heads", 2, "--json", "--quiet")
     status, printed, error = call("diagnose", *words)
@@ -69,8 +69,8 @@ def test_json_has_the_heads_and_another_number_is_another_request(told, call, mo
     found = json.loads(printed)
     assert [row["learned"] for row in found["heads"]] == [0, 1]
     assert "--heads 2 --pair layer.1.attention.query.weight" in found["command"]
-    assert found["fingerprint"] != told.result["fingerprint"]
-    again = {row["name"]: row for row in told.result["heads"]}
+    assert found["fingerprint"] != shown.result["fingerprint"]
+    again = {row["name"]: row for row in shown.result["heads"]}
     assert found["heads"] == [again[row["name"]] for row in found["heads"]]
 
 
@@ -118,4 +118,4 @@ def test_heads_without_attention_say_so(tmp_path, call):
     np.save(tmp_path / "w.npy", np.random.default_rng(0).standard_normal((60, 90)))
     status, _, error = call("diagnose", tmp_path / "w.npy", "--heads", 4)
     assert status == 2
-    assert "no names in w.npy say query and key; name two arrays with --pair" in error
+    assert "no names in w.npy mark a query and a key; name two arrays with --pair" in error

@@ -172,7 +172,10 @@ def test_weights_are_diagnosed_and_shown(tmp_path):
     assert [step[:2] for step in steps][-1] == (2, 2)
     assert steps[-1][2] == 0.0
     words = texts(found)
-    assert words[0] == "weights.npz: 2 matrices and 1 vector"
+    assert words[0] == (
+        "weights.npz: 1 of 2 matrices holds learned features above a bulk of noise: 1 in learned. "
+        "Read: 2 matrices and 1 vector."
+    )
     assert {"learned", "plain", "random-like"} <= set(words)
     assert found.figure_names == ["plain", "learned"]
     assert "learned: bulk+spikes" in [

@@ -1,4 +1,4 @@
-"""Attention heads: products of factors against planted ones, under both laws."""
+"""Laws of attention heads: products of factors against planted heads, under both laws."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def unit_columns(rng, d, count):
 
 
 def thresholded_head(rng, d, h, strengths, threshold, *, tied):
-    """Factors of (S + Z - b)_+, by the full matrix: nothing of the library is used."""
+    """Factors of (S + Z - b)_+ from the full matrix, without functions of the library."""
     strengths = np.asarray(strengths, dtype=float)
     left = unit_columns(rng, d, strengths.size)
     if tied:
@@ -82,7 +82,7 @@ def test_symmetry_is_that_of_the_matrix(rng):
         np.trace(matrix @ matrix) / (matrix**2).sum(), rel=1e-10
     )
     assert symmetry_of(query, query) == pytest.approx(1)
-    # query^T key of a rotation by a right angle is antisymmetric.
+    # If the query is the key rotated by a right angle, query^T key is antisymmetric.
     pair = unit_columns(rng, 30, 2).T
     assert symmetry_of(pair, pair[::-1] * [[1], [-1]]) == pytest.approx(-1)
 
@@ -97,7 +97,7 @@ def test_what_is_taken_out_leaves_the_rest_of_the_product(rng):
 
 
 def test_equal_products_of_other_factors_are_the_same_head(rng):
-    # Q -> A Q and K -> A^-T K leave query^T key as it is; what is tied stays tied.
+    # Q -> A Q and K -> A^-T K leave query^T key unchanged, and tied heads stay tied.
     query, _, _ = thresholded_head(rng, 128, 32, [3.5, 2.5], 1.1, tied=True)
     turn = np.diag(rng.uniform(0.5, 2, 32))
     plain = diagnosed(query.astype(float), query.astype(float))
@@ -124,14 +124,14 @@ def test_untrained_heads_have_learned_nothing(kind):
         if kind == "other inputs":
             key = rng.standard_normal((24, 200))
         found.append(diagnosed(query, key, seed))
-    # The shape is tested at 1 %, largest values and symmetry at less: of 30 heads 0.4 are expected,
-    # and 4 or more in one of a thousand such tests.
+    # The shape is tested at 1 %, largest values and symmetry at lower levels: of 30 heads 0.4 are
+    # expected, and 4 or more occur in one of a thousand such tests.
     assert sum(row.phase != "random-like" for row in found) <= 3
     assert sum(row.learned > 0 for row in found) <= 2
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_a_planted_threshold_is_told_back(tied):
+def test_a_planted_threshold_is_recovered(tied):
     rng = np.random.default_rng(11)
     missed, deviations, noises = 0, [], []
     for seed in range(5):
@@ -148,12 +148,12 @@ def test_a_planted_threshold_is_told_back(tied):
             error = (feature.strength.high - feature.strength.low) / 2 / 1.96
             deviations.append((feature.strength.value - 0.3 * strength) / error)
     assert missed <= 1
-    # Standard deviations from the truth: their own scatter is one.
+    # Errors in units of the standard error have a standard deviation of about one.
     assert np.sqrt(np.mean(np.square(deviations))) < 1.5
     assert np.mean(noises) == pytest.approx(1, abs=0.06)
 
 
-def test_directions_beyond_noisy_factors_are_told_back():
+def test_directions_beyond_noisy_factors_are_recovered():
     rng = np.random.default_rng(3)
     d, h, deviations = 200, 32, []
     for seed in range(4):
@@ -164,14 +164,14 @@ def test_directions_beyond_noisy_factors_are_told_back():
         for feature, strength in zip(row.features, strengths, strict=True):
             error = (feature.strength.high - feature.strength.low) / 2 / 1.96
             deviations.append((feature.strength.value - strength) / error)
-            # The value in the file is larger than what caused it.
+            # The value in the file is larger than the strength behind it.
             assert feature.observed > feature.strength.value - 3 * error
     assert np.sqrt(np.mean(np.square(deviations))) < 1.6
 
 
 def test_overlaps_are_those_of_the_planted_directions():
     rng = np.random.default_rng(8)
-    d, h, seen, told = 150, 24, [], []
+    d, h, seen, shown = 150, 24, [], []
     for seed in range(12):
         axes = [unit_columns(rng, d, 1)[:, 0] for _ in range(2)]
         factors = [
@@ -181,14 +181,14 @@ def test_overlaps_are_those_of_the_planted_directions():
         left, _, _ = np.linalg.svd(factors[0].T @ factors[1])
         if row.features:
             seen.append((left[:, 0] @ axes[0]) ** 2)
-            told.append(row.features[0].squared_overlap)
+            shown.append(row.features[0].squared_overlap)
     assert len(seen) >= 10
-    error = np.std(np.subtract(seen, told), ddof=1) / len(seen) ** 0.5
-    assert abs(np.mean(seen) - np.mean(told)) < 3 * error + 0.01
+    error = np.std(np.subtract(seen, shown), ddof=1) / len(seen) ** 0.5
+    assert abs(np.mean(seen) - np.mean(shown)) < 3 * error + 0.01
 
 
 def test_related_factors_are_not_called_untrained(rng):
-    # No direction stands out, but the key repeats a part of the query.
+    # No direction is above the noise, but the key repeats a part of the query.
     query, key = rng.standard_normal((2, 32, 128))
     row = diagnosed(query, 0.5 * query + key)
     assert (row.phase, row.learned) == ("spread", 0)
@@ -217,7 +217,7 @@ def test_orthogonal_factors_have_no_spectrum(rng):
     assert "orthogonal factors" in diagnosed(query, key).reason
 
 
-def test_few_directions_are_not_told_from_noise(rng):
+def test_few_directions_are_not_separated_from_noise(rng):
     query, key = (unit_columns(rng, 64, 16).T for _ in range(2))
     query[4:] = 0
     row = diagnosed(query * np.arange(16, 0, -1)[:, None], key)
@@ -226,7 +226,7 @@ def test_few_directions_are_not_told_from_noise(rng):
 
 @pytest.mark.parametrize("both", [True, False])
 def test_dimensions_without_use_are_no_learning(rng, both):
-    # Dimensions that were pruned leave zeros, and no threshold was there.
+    # Pruned dimensions leave zeros without a threshold.
     for seed in range(4):
         query, key = rng.standard_normal((2, 32, 128))
         query[20:] = 0
@@ -271,7 +271,7 @@ def test_planted_thresholds_over_the_sizes(d, h, tied):
 
     rng = np.random.default_rng([d, h, tied])
     law = SymmetricNoise() if tied else RectangularNoise(1.0)
-    number, told, right, strengths, noises = 12, 0, 0, [], []
+    number, shown, right, strengths, noises = 12, 0, 0, [], []
     for seed in range(number):
         count = int(rng.integers(0, 6))
         planted = np.sort(rng.uniform(1.6, 4, count))[::-1]
@@ -280,15 +280,16 @@ def test_planted_thresholds_over_the_sizes(d, h, tied):
         query, key, rank = thresholded_head(rng, d, h, planted, threshold, tied=tied)
         row = diagnosed(query, key, seed)
         assert row.rank == rank
-        told += row.phase == "thresholded"
+        shown += row.phase == "thresholded"
         if row.phase != "thresholded" or row.learned != count:
             continue
         right += 1
         noises.append(row.noise.value - 1)
         found = [feature.strength.value for feature in row.features]
         strengths += list(np.array(found) / planted - 1) if count else []
-    # Phase 98 % and number 96 % of all: of 12 heads two misses are one in 30, three one in 200.
-    assert told >= number - 2
+    # Phase right for 98 % and number for 96 % of all heads: of 12 heads two errors are one in 30,
+    # three one in 200.
+    assert shown >= number - 2
     assert right >= number - 3
     assert np.sqrt(np.mean(np.square(strengths))) < 0.08
     assert np.sqrt(np.mean(np.square(noises))) < 0.14
@@ -296,7 +297,7 @@ def test_planted_thresholds_over_the_sizes(d, h, tied):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("d", "h"), [(128, 32), (384, 32)])
-def test_directions_on_top_of_noise_are_told_after_a_subtraction(d, h):
+def test_directions_on_top_of_noise_are_right_after_a_subtraction(d, h):
     rng = np.random.default_rng(d)
     deviations = []
     for seed in range(10):
@@ -308,7 +309,7 @@ def test_directions_on_top_of_noise_are_told_after_a_subtraction(d, h):
             found = np.array([feature.strength.value for feature in row.features])
             held = row.noise.value * (d / (h - 3)) ** 0.5
             deviations += list((found - held) / strengths - 1)
-            # Without it they are too large, all of them.
+            # Without the subtraction all strengths are too large.
             assert (found > strengths).all()
     assert len(deviations) >= 24
     error = np.std(deviations, ddof=1) / len(deviations) ** 0.5

@@ -1,4 +1,4 @@
-"""Which arrays are query and key, and where the heads are in them."""
+"""Query and key arrays of a file, and the position of the heads in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def spectra(rows):
 
 
 def expected(query, key, heads=HEADS):
-    """Singular values of each head, by the whole matrices; outputs x inputs."""
+    """Singular values of each head from the whole matrices; outputs x inputs."""
     parts = zip(np.split(query, heads), np.split(key, heads), strict=True)
     return [np.linalg.svd(q.T @ k, compute_uv=False)[:H] for q, k in parts]
 
@@ -47,7 +47,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("names", NAMES)
-def test_names_tell_pairs(tmp_path, factors, names):
+def test_names_give_pairs(tmp_path, factors, names):
     query, key = factors
     shared = np.zeros((5, 4), dtype=np.float32)
     save_file({names[0]: query, names[1]: key, "value.weight": shared}, tmp_path / "w.safetensors")
@@ -98,7 +98,7 @@ def test_in_proj_is_that_of_torch(tmp_path):
     state = {name: array.detach().numpy() for name, array in layer.state_dict().items()}
     save_file(state, tmp_path / "w.safetensors")
     rows = list(diagnose_heads(tmp_path / "w.safetensors", heads=3))
-    # Logits of head 1 between two tokens, by torch itself: softmax is undone by its logarithm.
+    # Logits of head 1 between two tokens, computed by torch: the logarithm undoes the softmax.
     tokens = torch.randn(6, 1, D)
     _, weights = layer(tokens, tokens, tokens, average_attn_weights=False)
     logits = torch.log(weights[0, 1]).detach().numpy()
@@ -110,7 +110,7 @@ def test_in_proj_is_that_of_torch(tmp_path):
     )
     exact = np.linalg.svd(query.T @ key, compute_uv=False)[:16]
     np.testing.assert_allclose(rows[1].values, exact, rtol=1e-4)
-    # Untrained, and drawn as torch draws it.
+    # Untrained, with torch's initialisation.
     assert {row.phase for row in rows} == {"random-like"}
 
 
@@ -142,7 +142,7 @@ def test_the_number_of_heads_is_found(tmp_path, factors):
     assert heads_of(path, None) == Heads()
 
 
-def test_a_query_without_its_key_is_told(tmp_path, factors):
+def test_a_query_without_its_key_is_reported(tmp_path, factors):
     path = tmp_path / "w.npz"
     np.savez(
         path, **{"a.q_proj.weight": factors[0], "b.k_proj.weight": factors[1], "k": factors[1]}
@@ -202,7 +202,7 @@ def test_heads_that_are_done_are_kept(tmp_path, factors):
             raise KeyboardInterrupt
 
     found = diagnose_weights(path, heads=HEADS, workers=1, progress=stop)
-    # Six matrices and three pairs: it ends when the second pair is done.
+    # The file has six matrices and three pairs; the interrupt comes after the second pair.
     assert seen == [(done, 9) for done in range(1, 9)]
     assert not found.complete
     assert {row.pair for row in found.heads} == {"a", "b"}
@@ -214,7 +214,7 @@ def test_heads_that_are_done_are_kept(tmp_path, factors):
 
 
 def test_a_fused_linear_layer_under_the_name_of_gpt2_is_split_by_its_shape(tmp_path):
-    # nanoGPT: c_attn is a Linear of torch, three times as many outputs as inputs.
+    # nanoGPT: c_attn is a Linear of torch, with three times as many outputs as inputs.
     side = HEADS * H
     whole = np.random.default_rng(6).standard_normal((3 * side, side)).astype(np.float32)
     path = tmp_path / "w.safetensors"

@@ -47,7 +47,7 @@ def test_a_signal_shows_where_its_strength_is_read(law):
     strengths = law.threshold * np.array([1.001, 1.5, 20.0])
     places = np.array([law.place(strength) for strength in strengths])
     assert (places > law.edges[1]).all()
-    # The place has no slope at the threshold.
+    # The place of an outlier has slope zero at the threshold.
     np.testing.assert_allclose(law.strength(places), strengths, rtol=1e-9)
 
 
@@ -69,7 +69,7 @@ def test_moments_beyond_the_edge_are_those_of_the_density(ratio):
     short, long_, mixed = (float(one[0]) for one in law.fluctuations_beyond(x))
     assert mixed == pytest.approx(cross, rel=1e-5)
     assert short == pytest.approx(second[0] - first[0] ** 2, rel=1e-9)
-    # The long side has 1 - c of its eigenvalues at zero.
+    # The longer side has a share 1 - c of its eigenvalues at zero.
     zeros = (1 - ratio) / x[0] ** 2
     square = ratio * second[0] + zeros / x[0] ** 2
     assert long_ == pytest.approx(square - (ratio * first[0] + zeros) ** 2, rel=1e-9)
@@ -90,7 +90,7 @@ def test_edge_holds_at_its_probability_and_narrows_as_the_power_two_thirds():
     tops = np.array([noise_singular_values(60, 150, rng)[-1] for _ in range(1500)])
     for probability in (0.5, 0.9, 0.99):
         seen = (tops < noise_edge(60, 150, probability=probability)).mean()
-        # Three standard errors and the error of the asymptotic law at this size, below a percent.
+        # Three standard errors, and the error of the asymptotic law at this size (below a percent).
         error = 3 * np.sqrt(probability * (1 - probability) / tops.size) + 0.01
         assert abs(seen - probability) < error
     sizes = np.array([10_000, 1_000_000])
@@ -135,7 +135,7 @@ def test_planted_strengths_are_within_their_intervals(excess):
         if found.n_outliers:
             low, high = found.spikes.intervals(floor=found.threshold)[0]
             inside += low <= strength <= high
-    # 1.5 times the threshold is beyond the margin at this size but for a few draws.
+    # At 1.5 times the threshold nearly all draws are beyond the margin at this size.
     assert found_all >= 0.9 * draws
     # 95 % nominal: three standard errors of sixty draws are 8.4 %.
     assert inside / found_all > 0.866
@@ -163,7 +163,7 @@ def test_shrinkage_is_found_and_undone(shift, zeros):
     found = fit_bulk(y, W.shape)
     assert (found.zeros > 0) == zeros
     assert found.p_value > 0.05
-    # The bulk left holds 300 (1 - F(b)) values: at the largest shift fifty, near its edge.
+    # The remaining bulk has 300 (1 - F(b)) values: at the largest shift fifty, near its edge.
     assert found.shrinkage == pytest.approx(shift, abs=0.1)
     low, high = found.spikes.intervals()[0]
     assert low - 0.1 < 4.0 < high + 0.1

@@ -1,4 +1,4 @@
-"""Suggested cuts: none where following one did harm, and what the cut matrix is."""
+"""Suggested cuts: none where a cut was harmful, and the matrix after a cut."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def spiked(seed: int, shape: tuple[int, int], strengths: list[float]) -> np.ndar
     return rng.standard_normal(shape) / q**0.5 + (left * strengths) @ right.T
 
 
-STRONG = [16.0, 12.0, 9.0, 7.0, 6.0, 5.0]  # 591 of the squared norm, next to 100 of the noise
+STRONG = [16.0, 12.0, 9.0, 7.0, 6.0, 5.0]  # squared norm 591, against 100 of the noise
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_one_spectrum_gives_no_orders(strong):
     texts += [words.sentence(phase.advice) for phase in words.PHASES]
     for text in texts:
         assert not re.search(r"\b(Prune|Keep|Denoise|Cut at)\b|\bprun", text), text
-        # The error is called what it is of.
+        # Every error in the text is named a matrix error.
         assert not re.search(r"predicted error|predicted squared distance", text, re.I), text
 
 
@@ -83,20 +83,20 @@ def test_the_name_alone_withholds_the_suggestion_of_a_diagnosis():
     weights = spiked(0, (100, 150), STRONG)
     found = diagnose_matrix(weights, name="wte.weight")
     assert (found.suggestion.suggested, found.suggestion.reason) == (False, "embedding")
-    assert found.advice.kept == 6  # what a cut would keep is stated all the same
+    assert found.advice.kept == 6  # The values that a cut would keep are stated nevertheless.
     assert tables.cut_text(found) == "no: embedding"
     (said,) = cut_words.cuts(Diagnosed("f", (found,), n_arrays=1))
     assert said.startswith("No cut is suggested for wte.weight: an embedding")
 
 
 def test_a_fused_projection_that_keeps_little_of_its_norm():
-    # The case of the issue: 2 of 128 values, whose cut raised the loss from 1.42 to 3.29.
+    # The first reported harmful cut: 2 of 128 values, which raised the loss from 1.42 to 3.29.
     weights = spiked(1, (384, 128), [3.5, 3.0])
     found = diagnose_matrix(weights, name="layers.0.self_attn.in_proj_weight")
     assert (found.phase, found.advice.kept) == ("bulk+spikes", 2)
     assert found.advice.kept_share < 0.25
     assert found.suggestion.reason == "fused"
-    # Under a name of no role its norm is what is against it.
+    # Under a neutral name the small norm is the reason against the cut.
     assert diagnose_matrix(weights, name="fc.weight").suggestion.reason == "norm"
 
 
@@ -123,7 +123,7 @@ def test_noise_alone_has_nothing_to_keep():
 def test_with_initial_weights_the_change_decides(strong):
     weights = spiked(0, (100, 150), STRONG)
     rng = np.random.default_rng(3)
-    # What was learned decays without an edge: signals of all sizes.
+    # The learned part decays without an edge: signals of all sizes.
     left, right = (np.linalg.qr(rng.standard_normal((side, 100)))[0] for side in (100, 150))
     change = (left * (10.0 * np.arange(1, 101) ** -0.5)) @ right.T
     found = diagnose_matrix(weights, name="fc.weight", initial=weights - change)
@@ -138,7 +138,8 @@ def test_a_change_of_noise_and_spikes_is_no_reason_against_a_cut():
     start = 0.1 * np.random.default_rng(4).standard_normal(weights.shape) / 150**0.5
     found = diagnose_matrix(weights, name="fc.weight", initial=start)
     assert found.suggestion.suggested
-    # The rules are those of the matrix: a change that leads by little is one against it.
+    # The rules for the change are those for the matrix: a small lead of the change is a reason
+    # against.
     change = replace(found.initial.difference, log_likelihood_ratio=3.0)
     row = replace(found, initial=replace(found.initial, difference=change))
     assert suggestion_of(row, "").reason == "change"
@@ -212,4 +213,4 @@ def test_many_suggestions_are_counted_and_the_safest_come_first():
     assert [one.split(": ")[1] for one in said[:3]] == [
         f"{share} would be left." for share in (0.9, 0.8, 0.7)
     ]
-    assert said[3] == "Worth a trial as well: 2 other cuts (layer.4.weight and layer.0.weight)."
+    assert said[3] == "Also worth a trial: 2 other cuts (layer.4.weight and layer.0.weight)."

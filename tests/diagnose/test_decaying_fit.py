@@ -1,4 +1,4 @@
-"""Decaying strengths behind noise and a threshold: known noise, threshold and decay are found."""
+"""Decaying strengths with noise and a threshold: noise, threshold and decay are recovered."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_noise_threshold_and_decay_are_found(amplitude, decay, shift):
         ]
     # 95 % nominal: of 12 at least 9 with probability 0.998.
     assert (inside >= 9).all()
-    # The plain fit takes the mean of the weak strengths off the threshold.
+    # The plain fit subtracts the mean of the weak strengths from the threshold.
     weak = strengths[plain.n_outliers :].sum() / d
     assert np.mean(plain_shifts) == pytest.approx(shift - weak, abs=0.03)
     assert np.mean(shifts) == pytest.approx(shift, abs=0.3 * weak)
-    # What the second cumulant leaves out is within the standard error that is given for it.
+    # The error of neglecting higher cumulants is within the standard error of the fit.
     assert np.mean(noises) == pytest.approx(1.0, abs=fit.noise_error)
 
 
@@ -52,7 +52,7 @@ def test_without_weak_strengths_little_changes():
     strengths[:8] = 300 * np.arange(1, 9) ** -2.0
     plain = fit_symmetric(thresholded(rng, d, strengths, 0.5))
     fit, _ = fit_decaying(plain)
-    # The power law continued, at most the cut each: that is all it can add.
+    # The continued power law, at most the cut each, bounds the correction.
     weak = np.minimum(300 * np.arange(9, d + 1) ** -2.0, 1.5 * plain.noise)
     assert plain.shrinkage <= fit.shrinkage <= plain.shrinkage + 1.3 * weak.sum() / d
     assert 0.95 * plain.noise < fit.noise <= plain.noise

@@ -1,4 +1,4 @@
-"""Parts of a diagnosis: p-value against bulk and spikes, rivals, refusals in words."""
+"""Parts of a diagnosis: p-value against bulk and spikes, rivals, refusals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_rivals_are_ranked_as_the_values_were_made():
     rivals = {one.name: one for one in rivals_of(found[0].values, laws, fit)}
     best = max(rivals.values(), key=lambda one: one.log_likelihood)
     assert best.name == "bulk and spikes"
-    # A log-normal has no edge: refuted by its own test.
+    # A log-normal has no edge, so its own test refutes the bulk.
     assert rivals["log-normal"].p_value < 0.05
 
 
@@ -119,6 +119,6 @@ def test_extreme_units_are_plain_data(scale):
 @pytest.mark.parametrize("scale", [1e-320, 1e-310, 1e-303, 1e303])
 def test_entries_beyond_the_range_of_arithmetic_are_refused_without_a_warning(scale):
     noise = np.random.default_rng(7).uniform(0.1, 1, (40, 50))
-    found = diagnose_matrix(scale * noise)  # a warning of NumPy is an error here
+    found = diagnose_matrix(scale * noise)  # A warning of NumPy is an error here.
     assert not found.fitted
     assert "out of range; allowed: 1e-301 to 1e+301" in found.reason

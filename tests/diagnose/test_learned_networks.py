@@ -1,4 +1,4 @@
-"""Diagnosis of quadratic networks that were trained: what the weights alone say of the training."""
+"""Diagnosis of trained quadratic networks: estimates from the weights alone."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def test_weights_say_what_the_training_data_say(samples, regularisation):
     model = QuadraticNetRegressor(regularisation).fit(X, y)
     found = diagnose_matrix(model.matrix_)
     assert (found.symmetric, found.phase, len(found.features)) == (True, "bulk+spikes", 3)
-    # The learner knows its residuals; the diagnosis sees the learned matrix only.
+    # The learner uses its residuals; the diagnosis uses the learned matrix only.
     assert found.noise.low < model.spectrum_.noise < found.noise.high
     assert found.shrinkage.low < model.spectrum_.shrinkage < found.shrinkage.high
     for feature, strength in zip(found.features, strengths, strict=False):
         reach = feature.strength.high - feature.strength.value
-        # Rank-one sensing adds to the fluctuation of the theory: half as much again.
+        # Rank-one sensing adds half as much again to the fluctuation of the theory.
         assert abs(feature.strength.value - strength) < 1.5 * reach
     error = float(np.linalg.norm(model.matrix_ - np.diag(strengths)))
     assert found.advice.matrix_error == pytest.approx(error, rel=0.15)

@@ -46,7 +46,7 @@ def test_ten_signals_on_noise_are_features_and_not_one_smooth_law(side):
     found = diagnose_matrix(spiked(np.random.default_rng(9), (side, side), strengths))
     assert found.phase in ("bulk+spikes", "bulk-decay")
     assert len(found.features) == 10
-    # The noise of a square matrix this small is known to about one percent.
+    # The noise of a square matrix of this size has an error of about one percent.
     assert found.noise.value == pytest.approx(1, abs=0.05)
     assert found.advice.kept == 10
 
@@ -156,7 +156,7 @@ def test_symmetric_matrix_is_diagnosed_by_its_eigenvalues():
     assert found.features[0].strength.low < 4 < found.features[0].strength.high
     assert found.features[0].squared_overlap == pytest.approx(1 - 1 / 16, abs=0.02)
     assert found.features[0].observed == pytest.approx(x[-1] - 0.5, rel=1e-5)
-    # Law and atom hold the share of what is no outlier.
+    # Law and atom have the share of the values that are not outliers as their mass.
     mass = np.trapezoid(found.law.density, found.law.x) + found.law.atom
     assert mass == pytest.approx(1 - 2 / d, abs=1e-3)
     assert found.advice.matrix_error_lowered > found.advice.matrix_error_denoised
@@ -203,7 +203,7 @@ def test_initial_weights_are_compared_and_their_absence_is_said(tmp_path):
     assert compared.phase == "random-like"
     assert compared.difference.phase == "rank-collapse"
     assert compared.relative_change == pytest.approx(6 / np.linalg.norm(start))
-    assert any("none of this name" in note for note in rows["other"].notes)
+    assert any("no array of this name" in note for note in rows["other"].notes)
     assert any("their shape" in note for note in rows["third"].notes)
     assert rows["other"].initial is None
     with pytest.raises(InvalidData, match="same shape"):
@@ -217,7 +217,7 @@ def test_single_large_entries_are_no_features():
     found = diagnose_matrix(sparse)
     assert (found.phase, found.features, found.advice) == ("random-like", (), None)
     assert found.control.tested >= 3 > found.control.confirmed == 0
-    assert "under random signs has as large ones" in found.reason
+    assert "under random signs has values as large" in found.reason
     structured = diagnose_matrix(spiked(rng, (80, 100), [4.0]))
     assert (structured.control.tested, structured.control.confirmed) == (1, 1)
 

@@ -1,4 +1,4 @@
-"""False findings in noise of many kinds, and planted features that the controls must not lose."""
+"""False features in many kinds of noise, and planted features that the controls must keep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHAPES = ((60, 60), (60, 240), (120, 80), (200, 200), (100, 400), (400, 300))
 
 
 def stationary(rng, shape, coefficients, axis):
-    """Gaussian noise with an autoregression along an axis, from its stationary law on."""
+    """Gaussian noise with an autoregression along an axis, started from its stationary law."""
     longer = tuple(side + 60 for side in shape)
     noise = lfilter([1], [1, *coefficients], rng.standard_normal(longer), axis=axis)
     return noise[60:, 60:]
@@ -36,11 +36,11 @@ FAMILIES = {
     "Student-t(5)": lambda rng, shape: rng.standard_t(5, shape),
     "Laplace": lambda rng, shape: rng.laplace(size=shape),
     "sparse, 20 %": lambda rng, shape: rng.standard_normal(shape) * (rng.random(shape) < 0.2),
-    "AR(1) columns, .3": lambda rng, shape: stationary(rng, shape, [-0.3], 0),
-    "AR(1) rows, .3": lambda rng, shape: stationary(rng, shape, [-0.3], 1),
-    "AR(1) rows, .8": lambda rng, shape: stationary(rng, shape, [-0.8], 1),
+    "AR(1) columns, 0.3": lambda rng, shape: stationary(rng, shape, [-0.3], 0),
+    "AR(1) rows, 0.3": lambda rng, shape: stationary(rng, shape, [-0.3], 1),
+    "AR(1) rows, 0.8": lambda rng, shape: stationary(rng, shape, [-0.8], 1),
     "AR(2) columns": lambda rng, shape: stationary(rng, shape, [-0.5, 0.4], 0),
-    "AR(1) rows and columns, .4": lambda rng, shape: lfilter(
+    "AR(1) rows and columns, 0.4": lambda rng, shape: lfilter(
         [1], [1, -0.4], stationary(rng, shape, [-0.4], 0), axis=1
     ),
     "rows of unequal variance": lambda rng, shape: (
@@ -65,7 +65,7 @@ FAMILIES = {
 
 
 def false_findings(name, count, first=0):
-    """Of ``count`` matrices those with a feature, with advice to keep one, or in another phase."""
+    """Numbers of ``count`` matrices with a feature or a kept value, and in another phase."""
     featured = advised = named = 0
     for k in range(first, first + count):
         noise = FAMILIES[name](random_stream(k, "noise", name), SHAPES[k % len(SHAPES)])
@@ -78,9 +78,9 @@ def false_findings(name, count, first=0):
     return featured, advised, named
 
 
-@pytest.mark.parametrize("name", ["Student-t(3)", "sparse, 20 %", "AR(1) columns, .3"])
+@pytest.mark.parametrize("name", ["Student-t(3)", "sparse, 20 %", "AR(1) columns, 0.3"])
 def test_a_few_matrices_of_noise_have_no_features(name):
-    # At 5 % each, two of four are 1 %.
+    # At 5 % each, two or more of four have a probability of 1 %.
     assert max(false_findings(name, 4, first=1_000)) <= 1
 
 
@@ -90,7 +90,7 @@ def test_noise_has_features_in_five_of_a_hundred_matrices_at_most(name):
     # At the level of 1 %, six of a hundred have a probability of 0.0005.
     featured, advised, named = false_findings(name, 100)
     assert max(featured, advised) <= 5
-    # An entry of a diagonal counts as an axis: large ones of heavy tails are phases of their own.
+    # A diagonal entry counts as an axis: large ones of heavy tails are features.
     assert named <= 5 + 3 * name.startswith("symmetric")
 
 
@@ -114,8 +114,9 @@ def test_planted_features_are_found_and_their_intervals_cover():
             for one, strength in zip(features, strengths, strict=False)
         )
     print(f"{found} of {planted} found, {inside / found:.3f} covered, {more} more")
-    # The weakest, next to the threshold, hide in the edge of the small matrices, and one matrix in
-    # eighty has a bulk that is refuted at this level. Without controls it was 0.970.
+    # The weakest features, near the threshold, are hidden by the edge of the small matrices, and
+    # one matrix in eighty has a bulk that is refuted at this level. Without controls the rate was
+    # 0.970.
     assert found >= 0.95 * planted
     # 95 % nominal: three standard errors of some 300 features are 3.8 %.
     assert inside >= 0.912 * found
@@ -144,7 +145,7 @@ def test_controls_keep_what_they_are_to_keep(shape, kind):
 
 @pytest.mark.parametrize("strengths", [[30.0, 2.2], [9.0, 8.0, 7.0, 6.0, 5.0, 2.4]])
 def test_strong_features_do_not_hide_weak_ones(strengths):
-    # The norm of a strong one, spread over the entries, would widen the control of the others.
+    # The norm of a strong feature, spread over the entries, would widen the control of the others.
     rng, side = np.random.default_rng(4), 150
     left, right = (np.linalg.qr(rng.standard_normal((side, len(strengths))))[0] for _ in range(2))
     W = rng.standard_normal((side, side)) / side**0.5 + (left * strengths) @ right.T
@@ -152,7 +153,7 @@ def test_strong_features_do_not_hide_weak_ones(strengths):
 
 
 def test_a_large_entry_is_no_feature_however_large():
-    # Just beyond the edge the likeliest law is noise alone, and the value is compared all the same.
+    # Just beyond the edge the likeliest law is noise alone, but the value is still compared.
     noise = np.random.default_rng(5).standard_normal((90, 120)) / 120**0.5
     for size in np.linspace(1.0, 4.0, 9):
         noise[3, 4] = size

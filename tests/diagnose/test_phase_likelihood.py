@@ -48,7 +48,7 @@ def test_density_at_the_edge_joins_its_limits():
     far = log_edge_density(np.array([-25.0]))
     assert float(np.exp(far)[0]) == pytest.approx(5 / np.pi, rel=0.02)
     inside, outside = log_edge_density(np.array([3.0 - 1e-9, 3.0 + 1e-9]))
-    # Beyond 3 only the last term is kept: an error of a percent.
+    # Beyond 3 the code keeps the last term only: an error of a percent.
     assert inside == pytest.approx(outside, abs=0.03)
     assert float(log_edge_density(np.array([60.0]))[0]) == pytest.approx(-2 / 3 * 60**1.5, rel=0.02)
 
@@ -57,7 +57,7 @@ def test_density_far_beyond_the_edge_is_a_number():
     xi = 10.0 ** np.arange(1, 13)
     found = log_edge_density(xi)
     assert np.isfinite(found).all()
-    # The exponent of the Airy function is nearly all of it.
+    # The exponent of the Airy function dominates.
     np.testing.assert_allclose(found[3:], -2 / 3 * xi[3:] ** 1.5, rtol=1e-5)
     near = log_edge_density(np.array([0.999e5, 1.001e5]))
     steps = -2 / 3 * np.diff(np.array([0.999e5, 1.001e5]) ** 1.5) - 0.25 * np.diff(
@@ -117,7 +117,7 @@ def test_zeros_collapse_the_rank_from_nine_in_ten():
 
 def test_many_merging_signals_are_more_than_the_square_root():
     bulk = WholeBulk(SymmetricNoise(), 1.0, 0.0, 900)
-    # K = gamma sqrt(d) / 2.83 (note 04, 4.2).
+    # K = gamma sqrt(d) / 2.83   (spectra 10).
     assert bulk.merging(1.0) == pytest.approx(30 / (2 * np.sqrt(2)), rel=0.01)
 
 

@@ -1,4 +1,4 @@
-"""The report of a diagnosis: its words, its figures, and the page in a real browser."""
+"""The report of a diagnosis: its sentences, its figures, and the page in a real browser."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def example(phase: str, **changes: object) -> MatrixDiagnosis:
 
 
 def full() -> MatrixDiagnosis:
-    """A row in which everything is filled in."""
+    """A row with all fields filled in."""
     return example(
         "bulk+spikes",
         runner_up="heavy-tailed",
@@ -118,7 +118,7 @@ def test_the_cells_hold_the_numbers_with_their_intervals():
     assert tables.kept_text(row) == "3 (61 %)"
     assert [tables.cut_text(one) for one in (row, tail, refused())] == ["yes", "no: edge", "–"]
     assert (tables.tail_text(tail), tables.tail_p_text(tail)) == ("2.7 (2.2 to 3.1)", "0.38")
-    # A matrix without a law of noise has no number of features, one with a law has zero.
+    # A matrix without a law of noise has no number of features; one with such a law has zero.
     assert tables.features_text(tail) == tables.strongest_text(tail) == "–"
     assert tables.features_text(replace(row, features=())) == "0"
     assert dict(tables.facts(row))["lead"] == "12.3 nats over heavy-tailed"
@@ -155,11 +155,20 @@ def test_the_file_is_counted():
     assert (both.refused, both.vectors) == ((damaged,), (scalar,))
 
 
+def test_the_answer_names_matrices_with_features_and_those_without_noise():
+    found = everything()
+    assert words.answer(found) == (
+        "2 of 7 matrices hold learned features above a bulk of noise: 3 in layer.0.bulk+spikes and "
+        "2 in layer.0.bleeding-out. 4 matrices have no bulk of noise."
+    )
+    assert words.answer(Diagnosed("f", (refused(),), n_arrays=1)) == "No matrix could be fitted."
+
+
 def test_layers_are_in_the_order_of_their_numbers():
     names = [f"layer.{i}.w" for i in range(12)]
     alphabet = Diagnosed("f", tuple(replace(refused(), name=one) for one in sorted(names)))
     assert [one.name for one in alphabet.matrices] == names
-    # An order that the file chose itself stays.
+    # Names in another order keep the order of the file.
     own = ["input", "layer.10.w", "layer.9.w", "head"]
     chosen = Diagnosed("f", tuple(replace(refused(), name=one) for one in own))
     assert [one.name for one in chosen.matrices] == own
@@ -177,36 +186,36 @@ def test_names_that_differ_in_numbers_are_one_kind():
     assert words.kinds(many, many, 2) == "a; b; and 3 more"
 
 
-def test_what_is_doubtful_and_refused_is_told():
-    told = dict(words.sections(everything()))
-    assert told["How sure is it?"] == [
-        "1 hardly told from the runner-up: layer.0.heavy-tailed (heavy-tailed or bulk-decay)."
+def test_doubts_and_refusals_are_listed():
+    shown = dict(words.sections(everything()))
+    assert shown["How sure is it?"] == [
+        "1 matrix of uncertain phase: layer.0.heavy-tailed (heavy-tailed or bulk-decay)."
     ]
-    assert told["What was not fitted?"] == ["layer.0.short: a 3 x 4 matrix is too small."]
-    assert told["What has changed since the initial weights?"] == [
+    assert shown["What was not fitted?"] == ["layer.0.short: a 3 x 4 matrix is too small."]
+    assert shown["What has changed since the initial weights?"] == [
         "layer.0.bulk+spikes: It was noise."
     ]
-    cuts = told["What would a cut at the edge keep?"]
+    cuts = shown["What would a cut at the edge keep?"]
     assert cuts[0] == "layer.0.bulk+spikes: a cut would keep the three."
     assert cuts[1].startswith("The matrix error is")
     assert cuts[2] == "No cut is suggested for layer.0.heavy-tailed: there is no edge."
-    assert told["How were fused projections split?"] == ["layer.0.heavy-tailed: in rows."]
+    assert shown["How were fused projections split?"] == ["layer.0.heavy-tailed: in rows."]
     bulk = fit_bulk(np.linalg.svd(noise(), compute_uv=False), noise().shape)
     either = words.doubts(Diagnosed("f", (example("bulk-decay", bulk=bulk),), n_arrays=1))
     assert either == [
-        "1 in another phase although a bulk of noise with outliers is not refuted either: "
+        "1 matrix in another phase, although a bulk of noise with outliers is not refuted: "
         "layer.0.bulk-decay (0 outliers)."
     ]
     clear = replace(tailed(), log_likelihood_ratio=50.0, phase_p_value=0.001)
     doubt = words.doubts(Diagnosed("f", (clear,), n_arrays=1))
     assert doubt == [
-        "1 whose best law is still refuted (p below 0.02), so that neither features nor a cut are "
-        "read off it: layer.0.heavy-tailed."
+        "1 matrix whose best law is refuted (p below 0.02), so that features and cut are not given: "
+        "layer.0.heavy-tailed."
     ]
     control = Control(4, 0, "noise: 4 values have their like under random signs")
     alike = replace(example("random-like", bulk=bulk), control=control)
     (doubt,) = words.doubts(Diagnosed("f", (alike,), n_arrays=1))
-    assert doubt.startswith("1 with values beyond the edge")
+    assert doubt.startswith("1 matrix with values beyond the edge")
     assert tables.features_text(alike) == "0"
     assert words.remarks(alike) == words.remarks(replace(alike, control=None))
     some = replace(alike, control=replace(control, confirmed=3, text="three of four"))
@@ -214,11 +223,11 @@ def test_what_is_doubtful_and_refused_is_told():
 
 
 def test_the_parts_of_the_error_add_up():
-    told = words.error_sentence(full())
-    # 4 of 16, of which 3, 0.5 and 0.5.
-    assert "25 % of the squared norm" in told
-    assert re.findall(r"(\d+) %", told)[1:] == ["75", "12", "12"]
-    assert "below the threshold" not in told
+    shown = words.error_sentence(full())
+    # Parts 4 of 16, of which 3, 0.5 and 0.5.
+    assert "25 % of the squared norm" in shown
+    assert re.findall(r"(\d+) %", shown)[1:] == ["75", "12", "12"]
+    assert "below the threshold" not in shown
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -257,7 +266,7 @@ def test_bars_lie_under_the_law_and_points_on_the_features():
     centres = (bars.x[1:] + bars.x[:-1]) / 2
     inside = (centres > law.x[0] + 0.1) & (centres < law.x[-1] - 0.1)
     fitted = np.interp(centres[inside], law.x, law.y)
-    # Deterministic quantiles of the law: a bar is off by one value at most.
+    # The values are deterministic quantiles of the law: a bar differs by one value at most.
     one = 1 / (403 * np.diff(bars.x)[0])
     assert np.abs(bars.y[inside] - fitted).max() < 1.2 * one
     assert sorted(points.x) == pytest.approx([2.3, 2.7, 3.4])
@@ -333,7 +342,7 @@ def test_the_page_has_every_matrix_and_every_phase(tmp_path):
         "a 3 x 4 matrix is too small.",
         "12.3 nats over heavy-tailed",
         "squared overlap",
-        "1 hardly told from the runner-up",
+        "1 matrix of uncertain phase",
         "It was noise.",
         "solvable diagnose a b",
         "before.npz",
@@ -343,7 +352,7 @@ def test_the_page_has_every_matrix_and_every_phase(tmp_path):
         assert part in plain
     for one in words.PHASES:
         assert words.sentence(one.means) in plain
-    # Links lead to pictures that are there.
+    # Links lead to pictures that exist.
     anchors = set(re.findall(r'<figure id="(matrix-\d+)"', text))
     assert anchors == set(re.findall(r'href="#(matrix-\d+)"', text))
     assert "http" not in text.replace("http-equiv", "")

@@ -37,7 +37,7 @@ from solvable.diagnose.roles import parts_of, role_of
 )
 def test_embeddings_by_their_names(name):
     assert role_of(name, (90, 64)) == "embedding"
-    # Filters of a convolution are none, whatever they are called.
+    # Filters of a convolution are not embeddings, whatever their name.
     assert role_of(name, (90, 64, 3, 3)) == ""
 
 
@@ -137,7 +137,7 @@ def test_gates_of_recurrent_layers_by_the_square_array():
     assert np.array_equal(parts["cell"], whole[64:96])
     parts, _, _ = split("rnn.weight_hh_l0", (96, 32))
     assert list(parts) == ["reset gate", "update gate", "new gate"]
-    # Without the square array, or with one of another kind, the number of gates is not known.
+    # Without the square array, or with one of another kind, the number of gates is unknown.
     assert split("rnn.weight_ih_l0", (128, 48))[0] == {}
     assert split("rnn.weight_hh_l1", (32, 32))[0] == {}
 
@@ -178,7 +178,7 @@ def test_each_part_is_a_row_with_its_layout(tmp_path):
     assert "one after the other in its rows" in part.layout
     # Compared with the same part of the initial weights.
     assert part.initial.relative_change < 1e-6
-    # Without a number of heads the other layout is not known: whole, and no cut.
+    # Without the number of heads the other layout is unknown: the array stays whole, without a cut.
     whole = rows["layers.0.attention.query_key_value.weight"]
     assert (whole.shape, whole.suggestion.reason) == ((120, 40), "fused")
     assert "pass --heads" in whole.layout

@@ -14,7 +14,7 @@ def test_densities_are_those_of_scipy():
 
     y = np.array([0.2, 1.0, 3.0])
     heavy = SmoothLaw(True, 2.0, 1.5, 0.7, 1.2, 0.0)
-    # (y / m)^a is beta prime.
+    # (y / m)^a has a beta prime law.
     x = (y / 2) ** 1.5
     np.testing.assert_allclose(heavy.density(y), betaprime(0.7, 1.2).pdf(x) * 1.5 * x / y)
     np.testing.assert_allclose(heavy.cdf(y), betaprime(0.7, 1.2).cdf(x))
@@ -41,11 +41,11 @@ def test_likelihood_is_the_sum_of_log_densities_and_draws_follow_the_law():
     found = fit_smooth(values, power_tail=True)
     assert found.log_likelihood == pytest.approx(np.log(found.density(values)).sum())
     assert found.log_likelihood >= np.log(law.density(values)).sum() - 1e-3
-    # The exponent of squares is 1.8; its error at 4000 values is about 0.03.
+    # The exponent of squares is 1.8; its error with 4000 values is about 0.03.
     assert 1 + found.sharpness * found.tail / 2 == pytest.approx(1.8, abs=0.12)
 
 
-def test_families_are_told_apart():
+def test_families_are_separated():
     rng = np.random.default_rng(2)
     heavy = SmoothLaw(True, 1.0, 3.0, 0.5, 0.5, 0.0).draw(600, rng)
     light = rng.lognormal(size=600)

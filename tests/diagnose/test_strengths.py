@@ -38,7 +38,7 @@ def test_strengths_behind_a_matrix_of_both_noise_and_threshold_keep_their_decay(
     found = fit_decay(fit.spikes.strengths, fit.spikes.standard_errors)
     assert found.low < decay < found.high
     assert found.amplitude == pytest.approx(20, rel=0.25)
-    # What is left beyond the strengths seen is some of the tail of the sum.
+    # The part below the observed strengths is a part of the tail of the sum.
     exact = float((400 * np.arange(found.n + 1, d + 1) ** -2.0).sum())
     assert found.undetected(d) == pytest.approx(exact, rel=0.5)
 
@@ -59,7 +59,7 @@ def test_errors_of_a_rectangular_matrix_are_those_of_simulation(shape):
         c = np.sqrt(spikes.short_overlap * spikes.long_overlap)
         found = shrinkage_errors(y, 2, spikes.strengths, c, edge=fit.edge)
         best = spikes.strengths * c
-        # Gavish and Donoho's closed form of the best size, in units of the noise.
+        # Gavish and Donoho's closed form of the best size, in units of the noise   (spectra 14).
         x, ratio = y[:2] / fit.noise, p / q
         closed = fit.noise / x * np.sqrt((x**2 - 1 - ratio) ** 2 - 4 * ratio)
         np.testing.assert_allclose(best, closed, rtol=1e-9)
@@ -75,7 +75,7 @@ def test_errors_of_a_rectangular_matrix_are_those_of_simulation(shape):
         said.append(
             [found.bulk + found.shrinkage + found.rotation, found.cut, found.edge, found.denoised]
         )
-    # Ten draws of errors that scatter by about 8 % (the bulk by less).
+    # Ten draws with fluctuations of about 8 % (less for the bulk).
     np.testing.assert_allclose(np.mean(said, axis=0), np.mean(seen, axis=0), rtol=0.08)
     assert (np.diff(np.mean(seen, axis=0)[[0, 1, 3]]) < 0).all()
 

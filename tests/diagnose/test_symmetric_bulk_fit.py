@@ -25,7 +25,7 @@ def test_law_is_that_of_simulated_matrices():
     step = 1e-5
     slope = (law.cdf(x + step) - law.cdf(x - step)) / (2 * step)
     np.testing.assert_allclose(slope, law.density(x), rtol=1e-6)
-    # Linear between the points of a table: the step squared over eight.
+    # Linear interpolation of a table: error of an eighth of the squared step.
     np.testing.assert_allclose(law.cdf(law.quantile(np.array([0.1, 0.7]))), [0.1, 0.7], atol=1e-7)
 
 
@@ -84,7 +84,7 @@ def test_both_signs_have_a_centre_and_spikes_on_either_side():
 def test_noise_of_both_signs_has_no_outliers_beyond_the_level():
     rng = np.random.default_rng(4)
     fits = [fit_symmetric(SymmetricNoise().draw(150, rng), semidefinite=False) for _ in range(40)]
-    # 1 % on either side: of 40 at most 4 with probability 0.999.
+    # 1 % at either end: of 40 at most 4 with probability 0.999.
     assert sum(one.n_outliers > 0 for one in fits) <= 4
 
 

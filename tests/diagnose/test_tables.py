@@ -22,7 +22,7 @@ KINDS = ("attention.self.query", "attention.self.key", "attention.output.dense",
 
 
 def transformer(layers: int = 25) -> Diagnosed:
-    """A hundred matrices with long names, one of which was not fitted."""
+    """A hundred matrices with long names, one of them not fitted."""
     rows = []
     for layer in range(layers):
         for kind in KINDS:
@@ -57,11 +57,11 @@ def lines(found: Diagnosed, width: int) -> tuple[list[str], list[str]]:
 
 def test_a_pipe_gets_everything():
     table, dropped = matrix_table(transformer(), None)
-    told = table.to_text().splitlines()
+    shown = table.to_text().splitlines()
     assert dropped == []
-    # Head, a heading per layer, a row per matrix.
-    assert len(told) == 1 + 25 + 101
-    row = told[2]
+    # Header, a heading per layer, a row per matrix.
+    assert len(shown) == 1 + 25 + 101
+    row = shown[2]
     for cell in (
         "123",
         "1.00",
@@ -77,13 +77,13 @@ def test_a_pipe_gets_everything():
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
 def test_every_row_fits_in_the_window_and_is_one_line(width):
-    told, dropped = lines(transformer(), width)
-    assert len(told) == 1 + 25 + 101
-    assert max(map(len, told)) <= width
-    # What stays wherever there is room for a name.
-    assert all("bulk+spikes" in line for line in told[2:6])
+    shown, dropped = lines(transformer(), width)
+    assert len(shown) == 1 + 25 + 101
+    assert max(map(len, shown)) <= width
+    # These columns stay wherever there is room for a name.
+    assert all("bulk+spikes" in line for line in shown[2:6])
     assert ("intervals" in dropped) == (width < 200)
-    assert sum("…" in line for line in told) == 0 or width <= 80
+    assert sum("…" in line for line in shown) == 0 or width <= 80
 
 
 def test_less_is_left_out_in_a_wider_window():
@@ -106,7 +106,7 @@ def test_cut_names_keep_their_ends():
         MatrixDiagnosis("a" * 60 + "-first", (99, 99), "F32", "bulk-decay", ""),
         MatrixDiagnosis("a" * 60 + "-second", (99, 99), "F32", "bulk-decay", ""),
     )
-    told, _ = lines(Diagnosed("w", rows, n_arrays=2), 60)
-    assert "first" in told[1]
-    assert "second" in told[2]
-    assert "…" in told[1]
+    shown, _ = lines(Diagnosed("w", rows, n_arrays=2), 60)
+    assert "first" in shown[1]
+    assert "second" in shown[2]
+    assert "…" in shown[1]

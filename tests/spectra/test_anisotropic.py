@@ -46,7 +46,7 @@ def test_isotropic_limit_is_the_closed_form(ratio):
 def test_the_direction_is_somewhere(strong):
     variances = np.concatenate([np.full(20, strong), np.ones(299)])
     found = direction_profile(LAW, variances=variances, direction_variance=1, n_samples=3_000)
-    # The trapezium rule across the narrow bulks is good to one in a thousand.
+    # The trapezium rule across the narrow bulks is accurate to one in a thousand.
     count = np.trapezoid(found.density, found.places) + len(found.outliers)
     assert count == pytest.approx(320, rel=0.002)
     total = np.trapezoid(found.density * found.squared_overlap, found.places)
@@ -60,7 +60,7 @@ def test_strong_directions_hide_a_feature_and_deflation_shows_it():
     bare = direction_profile(LAW, variances=weak, direction_variance=1, n_samples=1_500)
     found = simulated(strong, 1.0, 1_500, 12)
     error = found.std(axis=0, ddof=1) / np.sqrt(12)
-    # Levels of a bulk repel, so that its largest overlap is not quite that of independent ones.
+    # Levels of a bulk repel, so that the largest overlap differs from that of independent levels.
     assert abs(raw.best_squared_overlap - found[:, 0].mean()) < 3 * error[0] + 0.06
     assert abs(raw.best_rank - found[:, 1].mean()) < 3 * error[1] + 2
     alone = simulated(weak, 1.0, 1_500, 8)
@@ -89,7 +89,8 @@ def test_fewer_samples_than_directions(strong):
 
 
 def test_a_gap_between_bulks_holds_an_outlier():
-    # Labels with a mean push the strong directions' bulk far below, and the feature is in between.
+    # Labels with a mean push the bulk of the strong directions far below; the feature is in
+    # between.
     tail = 2 * 1.644854 * np.exp(-2.705543 / 2) / np.sqrt(2 * np.pi)
     moments = np.array([[(0.9 - tail) / 0.9], [(0.1 + tail) / 0.1]])
     law = LabelLaw(np.array([-1.0, 1.0]), np.array([0.9, 0.1]), moments)
@@ -100,18 +101,18 @@ def test_a_gap_between_bulks_holds_an_outlier():
     assert len(found.outliers) == 1
     assert found.outliers[0].eigenvalue == pytest.approx(rows[:, 2].mean(), abs=4 * error[2] + 0.01)
     assert found.best_squared_overlap == pytest.approx(rows[:, 0].mean(), abs=4 * error[0] + 0.02)
-    # Everything else is of larger modulus: the feature is the last in the ranking by modulus.
+    # All other eigenvalues have larger modulus: the feature ranks last by modulus.
     assert found.best_rank == pytest.approx(rows[:, 1].mean(), abs=1)
 
 
 def test_a_resonance_narrower_than_the_spacing_is_one_eigenvector():
-    # Five strong levels over (-10, 10) around a feature that they hardly touch.
+    # Five strong levels over (-10, 10) around a feature with weak couplings.
     strong = np.concatenate([np.full(5, 300.0), np.ones(100)])
     found = direction_profile(LAW, variances=strong, direction_variance=1, n_samples=20_000)
     rows = simulated(strong, 1.0, 20_000, 4)
     assert not found.outliers
     assert found.best_squared_overlap > 0.7
-    # Overlaps of single samples spread between a half and one.
+    # Overlaps of single samples are between a half and one.
     assert found.best_squared_overlap == pytest.approx(rows[:, 0].mean(), abs=0.25)
 
 

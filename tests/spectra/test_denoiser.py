@@ -27,7 +27,7 @@ def test_overlaps_are_doubly_stochastic(target, noise):
     points, weights = law.panels(component, ends[:, :-1].ravel(), ends[:, 1:].ravel())
     height = points.height[:, None]
     table = law.variance / (np.subtract.outer(points.u, target.nodes) ** 2 + height**2)
-    # Away from the edges: a rule on a continuous target resolves only what is high enough.
+    # Away from the edges: a rule on a continuous target resolves only large heights.
     table = table[:, target.nodes >= 0]
     strengths = target.nodes[target.nodes >= 0]
     np.testing.assert_allclose(weights @ table, 1, rtol=1e-6)
@@ -80,7 +80,8 @@ def test_feature_errors_sum_to_the_risk_at_any_noise(target, noise):
         lost = moments.second[0] + 2 * threshold * moments.first[0]
         risk = second + 4 * law.variance * moments.slope[0] - lost
         errors = feature_errors(law, threshold)
-        # The rule of a continuous target knows nothing of a cut inside it: one node's share.
+        # The rule of a continuous target ignores a cut inside it: an error of the share of one
+        # node.
         assert target.node_weights @ errors == pytest.approx(risk, rel=1e-5)
         assert (errors > 0).all()
 
@@ -109,7 +110,7 @@ def test_own_error_of_an_isolated_spike():
     x, overlap = s + noise**2 / s, 1 - noise**2 / s**2
 
     def bulk(power):
-        # Of the spike's direction the bulk holds O(x, s) = 1 / (s² + 1 - s x) at unit noise.
+        # The bulk holds O(x, s) = 1 / (s² + 1 - s x) of the spike's direction at unit noise.
         return quad(
             lambda y: (y - b) ** power * np.sqrt(4 - y**2) / (2 * np.pi) / (s**2 + 1 - s * y),
             b,
@@ -120,7 +121,7 @@ def test_own_error_of_an_isolated_spike():
     energy = (x - b) ** 2 * overlap + bulk(2)
     # The bump has relative width d^(-1/2).
     assert feature_errors(law, b, s) == pytest.approx(s**2 - 2 * s * captured + energy, rel=1e-3)
-    # With what it puts on other directions it is the isolated formula, factor 2 included.
+    # With the part on other directions it is the isolated formula, factor 2 included (spectra 22).
     whole = s**2 - 2 * s * (x - b) * overlap + (x - b) ** 2
     ratio = noise**2 / s
     assert whole == pytest.approx((ratio - b) ** 2 + 2 * ratio * (s + ratio - b))

@@ -48,7 +48,7 @@ def test_simulated_spectrum():
 
 
 def test_free_semicircle_alone_and_added():
-    # Nearly no weight: the semicircle itself.
+    # With nearly zero weight only the semicircle is left.
     found = weighted_density(
         weights=np.array([1e-9]), aspect_ratio=2.0, background_variance=0.25, points=400
     )

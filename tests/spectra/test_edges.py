@@ -59,7 +59,7 @@ def test_simulated_spectrum_ends_at_the_edges(centre):
     units = np.array([edges.lower_scale, edges.upper_scale]) * D ** (-2 / 3)
     expected = np.array([edges.lower, edges.upper]) - np.array([-1.2065, 1.2065]) * units
     error = 1.268 * units / np.sqrt(repeats)
-    # One standard error more for the next order, D^(-1/3) relative to the unit.
+    # One more standard error for the next order, D^(-1/3) relative to the unit.
     assert np.all(np.abs(np.mean(ends, axis=0) - expected) < 4 * error)
 
 

@@ -112,7 +112,7 @@ def test_eigenvalues_of_a_matrix_follow_the_law():
 def test_hilbert_transform_against_a_principal_value():
     law = SpectralLaw([-1.0, 0.5, 2.0], noise=0.9)
     for x in (-1.3, 0.2, 1.7):
-        # Subtracting a semicircle-free constant: pair nodes with the exact PV of the density at x.
+        # Remove the singularity: pair nodes with the exact principal value of the density at x.
         here = float(law.density(x))
         grid = np.concatenate([np.linspace(a, b, 20001) for a, b in law.edges])
         density = law.density(grid)
@@ -167,7 +167,7 @@ def test_unusable_places():
 
 
 def test_a_place_asked_for_again_is_found_once_and_stays_the_same():
-    """Alone, kept from before, or among others; what a caller does to its arrays touches nobody."""
+    """Results are equal alone, cached or among others; changing returned arrays has no effect."""
     law = SpectralLaw(power_law(dimension=17, exponent=0.8), noise=0.4)
     places = np.linspace(law.edges[0, 0] - 0.3, law.edges[-1, 1] + 0.3, 9)
     u, height = law.preimage(places)

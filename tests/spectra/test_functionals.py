@@ -7,7 +7,11 @@ from scipy.optimize import brentq
 
 from solvable.errors import InvalidData
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import truncated_moments, truncated_moments_near
+from solvable.spectra.functionals import (
+    degrees_of_freedom,
+    truncated_moments,
+    truncated_moments_near,
+)
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
 
@@ -76,6 +80,28 @@ def test_eigenvalues_of_a_matrix():
     # Four standard errors over the draws, plus the O(1/d) bias of a linear statistic.
     error = 4 * seen.std(axis=0, ddof=1) / np.sqrt(draws) + 1.5 / d
     assert (np.abs(seen.mean(axis=0) - expected) < error).all()
+
+
+def test_degrees_of_freedom_are_the_divergence():
+    """Sum of finite differences over an orthonormal basis of symmetric matrices (spectra 26)."""
+    d, b, step = 7, 0.3, 1e-5
+    root = np.random.default_rng(3).standard_normal((d, d))
+    matrix = (root + root.T) / 2
+
+    def threshold(m):
+        values, vectors = np.linalg.eigh(m)
+        return (vectors * np.maximum(values - b, 0)) @ vectors.T
+
+    divergence = 0.0
+    for i in range(d):
+        for j in range(i + 1):
+            base = np.zeros((d, d))
+            base[i, j] = base[j, i] = 1 if i == j else 0.5**0.5
+            change = threshold(matrix + step * base) - threshold(matrix - step * base)
+            divergence += (change * base).sum() / (2 * step)
+    values = np.linalg.eigvalsh(matrix)[::-1]
+    found = degrees_of_freedom(values, values[values > b] - b)
+    assert found == pytest.approx(divergence, rel=1e-5)
 
 
 def test_thresholds_together_are_as_one_by_one():

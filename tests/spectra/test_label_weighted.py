@@ -21,7 +21,7 @@ STRENGTH = 0.8573481658
 
 
 def closed_form(strength, ratio):
-    """Edge, outlier and squared overlap of balanced labels, as the note writes them."""
+    """Edge, outlier and squared overlap of balanced labels, in closed form (spectra 28)."""
     bar = np.sqrt((2 + ratio + np.sqrt(ratio**2 + 8 * ratio)) / 2)
     star = (ratio * strength + np.sqrt((ratio * strength) ** 2 + 4)) / 2
 
@@ -80,7 +80,7 @@ def test_no_strength_never_emerges():
 def test_best_map_emerges_at_weak_recovery(strength):
     best = LabelLaw.balanced(strength).optimal()
     assert emergence_ratio(best)[0] == pytest.approx(1 / strength**2, rel=1e-6)
-    # No other map of two values does better.
+    # Other maps of two values need at least as many samples.
     for low in (-3.0, -1.0, -0.4):
         other = LabelLaw(np.array([low, 1.0]), best.probabilities, best.second_moments)
         assert emergence_ratio(other)[0] >= 1 / strength**2
@@ -150,7 +150,7 @@ def test_rounded_transition_matches_simulated_means(ratio):
     error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
     # Four standard errors, and 0.02 for the profile's own bias at d = 150.
     assert abs(rows[:, 3].mean() - found.squared_overlap[0]) < 4 * error[3] + 0.02
-    # The extreme of a bulk is below its edge by half a fluctuation of d^(-2/3).
+    # The extreme eigenvalue of a bulk is below the edge by half a fluctuation of d^(-2/3).
     assert abs(rows[:, 1].mean() - found.eigenvalues[0]) < 4 * error[1] + 0.03 * found.upper.edge
 
 
@@ -195,7 +195,7 @@ def test_both_outliers_of_a_direction_of_noise_are_there():
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((8 * 150, 150))
-        # Random signs, weights large where the direction is.
+        # Random signs, with large weights along the direction.
         T = rng.choice([-1.0, 1.0], len(X)) * np.where(X[:, 0] ** 2 > 2.705543, 3.0, 0.5)
         values, vectors = np.linalg.eigh((X * T[:, None]).T @ X / len(X))
         rows.append([values[0], values[-1], vectors[0, 0] ** 2, vectors[0, -1] ** 2])
@@ -213,7 +213,7 @@ def test_wholly_positive_weights_without_full_rank_end_at_zero():
     law = LabelLaw(np.array([1.0]), np.array([1.0]), np.array([[1.0]]))
     found = label_weighted_spectrum(law, ratio=0.5)
     assert found.lower.edge == pytest.approx(0, abs=1e-12)
-    # Marchenko-Pastur: (1 + sqrt(d / n))^2.
+    # Marchenko-Pastur: (1 + sqrt(d / n))².
     assert found.upper.edge == pytest.approx((1 + np.sqrt(2)) ** 2, rel=1e-8)
 
 
@@ -291,7 +291,7 @@ def test_unbounded_weights_need_a_dimension():
         with pytest.raises(InvalidParameter, match="not bounded"):
             refused()
     small, large = (emergence_ratio(law, dimension=d)[0] for d in (100, 10_000))
-    # The larger the sample, the further its largest label pushes the edge out.
+    # A larger sample has a larger largest label, which moves the edge out.
     assert 0.5 < small < large
     bounded = LabelLaw(np.tanh(s**2 - 1), chance, s[:, None] ** 2)
     assert emergence_ratio(bounded)[0] == pytest.approx(

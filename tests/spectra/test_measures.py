@@ -42,7 +42,7 @@ def test_marchenko_pastur_is_the_spectrum_of_a_product():
     low, high = law.bulk
     positive = eigenvalues[eigenvalues > 1e-9]
     assert positive.size == width
-    # Edges fluctuate on the Tracy-Widom scale, with quantiles within 4 of it.
+    # Edges fluctuate on the Tracy-Widom scale, within 4 units of it.
     for edge, seen, sign in ((low, positive[0], -1), (high, positive[-1], 1)):
         root = np.sqrt(d) + sign * np.sqrt(width)
         scale = abs(root) * abs(1 / np.sqrt(d) + sign / np.sqrt(width)) ** (1 / 3)
@@ -100,6 +100,6 @@ def test_marchenko_pastur_heights_start_at_the_root(ratio, noise):
             return v + variance * target.resolvent(np.array([place + 1j * v]))[0].imag[0]
 
         exact = brentq(rise, 1e-3 * height, noise, xtol=1e-15)
-        # Below the root, from where Newton's steps are monotone, and close enough for one of them.
+        # Below the root, where Newton's steps are monotone, and close enough for one step.
         assert height == pytest.approx(exact, rel=1e-7)
         assert height <= exact * (1 + 1e-10)

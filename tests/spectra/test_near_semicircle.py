@@ -54,13 +54,13 @@ def test_simulated_spike_above_threshold(ratio):
 
 @pytest.mark.parametrize("ratio", [0.4, 0.8, 1.0, 1.3, 1.6])
 def test_overlap_is_smooth_through_threshold(ratio):
-    """One curve for all sizes: here far from those behind the table."""
+    """One curve for all sizes, here far from the size behind the table."""
     rng = np.random.default_rng(int(10 * ratio))
     size, repeats = 120, 250
     overlaps, _ = spiked_semicircle(size, ratio, repeats, rng)
     found = spiked_overlap(heights=np.ones(1), noise=1.0, aspect_ratio=ratio, n_features=size)[0]
     error = overlaps.std() / np.sqrt(repeats)
-    # The next order is D^(-1/3) times smaller than the rounding itself, measured below a tenth.
+    # The next order is D^(-1/3) times smaller than the rounding, measured below a tenth of it.
     assert overlaps.mean() == pytest.approx(found, abs=4 * error + 0.1 * size ** (-2 / 3))
 
 
@@ -92,7 +92,7 @@ def test_strong_features_overlap_and_place():
         "aspect_ratio": ratio,
     }
     found = spiked_overlap(**arguments)
-    # Higher orders in D/n: measured below 0.004 here; the plain law misses feature 1 by 0.017.
+    # Higher orders in D/n: measured below 0.004 here; the plain law is off by 0.017 for feature 1.
     np.testing.assert_allclose(overlaps.mean(axis=0), found, atol=0.01)
     assert 1 - 1 / (ratio * 2 * weights[0] ** 2) - overlaps[:, 0].mean() > 0.012
     heights = arguments["heights"]

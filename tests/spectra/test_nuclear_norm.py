@@ -12,7 +12,7 @@ from solvable.spectra.nuclear_norm import nuclear_norm_ratio
     [(0.2, 1, 0.571690), (0.5, 1, 0.905417), (0.5, 2, 0.828492), (0.2, 2, 0.475278)],
 )
 def test_values_of_the_paper(rho, beta, threshold):
-    """Note check 7."""
+    """Values of arXiv:2410.18858."""
     found = nuclear_norm_ratio(aspect=beta, rank_ratio=rho)
     assert found == pytest.approx(threshold, abs=1e-6)
 

@@ -21,7 +21,7 @@ def draw(count, seed, cut=2.0):
 
 
 def by_the_formula(T, h2, delta):
-    """Upper edge, place and overlap of one feature on the positive side, as they are printed."""
+    """Upper edge, place and overlap of one feature at the upper end, from the plain equations."""
 
     def bulk(a):
         return 1 / (delta * a) + np.mean(T / (1 - T * a))
@@ -72,7 +72,7 @@ def test_simulated_matrix_at_few_samples():
     T, h2 = draw(200_000, 1)
     found = resolvent_outliers(labels=T, squared_features=h2, aspect_ratio=delta, n_features=D)
     error = np.std(overlaps, axis=0) / np.sqrt(repeats)
-    # 0.02 for terms of order 1/D and the mixing of the weak third feature.
+    # 0.02 for terms of order 1/D and the mixing with the weak third feature.
     assert np.all(np.abs(np.mean(overlaps, axis=0) - found.squared_overlap[:2]) < 3 * error + 0.02)
     error = np.std(ends, axis=0) / np.sqrt(repeats)
     places = found.eigenvalues[:2]
@@ -101,7 +101,7 @@ def test_norms_that_fluctuate_widen_the_bulk_and_move_it():
     expected = np.array(weighted_bulk_edges(T * ratio, 16.0)) + shift
     np.testing.assert_allclose(found.bulk_edges, expected, atol=2e-3)
     plain = resolvent_outliers(labels=T, squared_features=h2, aspect_ratio=16.0)
-    # The norm grows with the label: the upper side is noisier, the lower one calmer.
+    # The norm grows with the label: the upper end is noisier, the lower end less noisy.
     assert np.array_equal(found.squared_overlap > plain.squared_overlap, WEIGHTS < 0)
     same = resolvent_outliers(
         labels=T, squared_features=h2, aspect_ratio=16.0, norm_ratio=np.ones(T.size)

@@ -1,4 +1,4 @@
-"""Spikes at the shorter end of a skewed bulk, ranked by those who know its edges to some room."""
+"""Spikes at the shorter end of a skewed bulk, ranked with edges of limited precision."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_a_spike_within_the_room_comes_after_the_longer_end(matrices, room, roug
         n_directions=1, room=room,
     ).squared_overlap[0]  # fmt: skip
     assert predicted == pytest.approx(rough, abs=0.25)
-    # Where the spike is at the end of the room both draw it now in, now out: 128 and 50 times.
+    # A spike at the limit of this precision is selected in some draws only: 128 and 50 times.
     error = np.std(overlaps) * np.sqrt(1 / len(overlaps) + 1 / 128)
     assert np.mean(overlaps) == pytest.approx(predicted, abs=3 * error + 0.01)
 

@@ -41,7 +41,7 @@ def test_mass_and_both_forms_of_the_error_at_all_shapes():
 @pytest.mark.parametrize("rho", [0.1, 0.6, 1.0, 3.0])
 @pytest.mark.parametrize("beta", [1.0, 1.5, 4.0])
 def test_the_law_is_that_of_a_sample_covariance(beta, rho):
-    """Note 1.2, the independent route: given A, Y Y^T has the population A A^T / r + Delta."""
+    """Second route: given A, Y Y^T is a sample covariance of A A^T / r + Delta (spectra 34)."""
     noise = 0.4
     law = RectangularLaw(aspect=beta, rank_ratio=rho, noise=noise)
     # AA^T / r = marchenko_pastur(rho) / sqrt(rho); rho < 1 leaves d - r eigenvalues of 0
@@ -73,7 +73,7 @@ def test_the_law_is_that_of_a_sample_covariance(beta, rho):
     ],
 )
 def test_drawn_matrices(beta, rho, noise, theory):
-    """Note check 3: the shrunk matrix has the predicted error within 2 %; and so has its own data."""
+    """The shrunk matrix has the predicted error within 2 %; prior-free shrinkage is within 4 %."""
     rng = np.random.default_rng(beta)
     d = round(300 / beta**0.5)
     L, r = beta * d, round(rho * d)
@@ -96,16 +96,16 @@ def test_edges_and_outliers():
     _, Y = drawn(300, 600, 60, 0.1, rng)
     s = np.linalg.svd(Y, compute_uv=False)
     assert len(law.edges) == 2
-    # the largest r^(-2/3) below its edge, the others of d
+    # the largest is r^(-2/3) below its edge, the others d^(-2/3)
     assert (
         np.abs([s[-1], s[60], s[59], s[0]] - law.edges.ravel()) < [0.04, 0.04, 0.04, 0.15]
     ).all()
-    # 1 - rho of the singular values are null
+    # a share 1 - rho of the singular values belongs to zero directions of the signal
     assert law.weights[law.nodes < 0.8].sum() == pytest.approx(0.8, abs=1e-9)
     off = np.array([0.0, law.edges[0, 0] / 2, law.edges[:, 1].max() * 1.5, 50.0])
     kept = law.denoised(off)
     assert (kept[:-1] <= off[:-1] + 1e-11).all()
-    # a lone large singular value keeps all but the noise in it, Delta (1 + 1 / beta) sqrt(beta) / s
+    # a lone large singular value keeps all but its noise, Delta (1 + 1 / beta) sqrt(beta) / s
     assert off[-1] - kept[-1] == pytest.approx(0.1 * 3 / 2**0.5 / 50, rel=0.05)
     inside = law.nodes
     assert law.denoised(inside) == pytest.approx(
@@ -131,7 +131,7 @@ def test_limits(beta):
 
 @pytest.mark.parametrize("beta", [1.0, 3.0])
 def test_few_factors_are_found_beyond_a_threshold(beta):
-    """Spikes of rank one in noise, from Delta = sqrt(beta) / rho downwards (note 3.2: g_a g_b)."""
+    """Rank-one spikes in noise are beyond the bulk for Delta below sqrt(beta) / rho."""
     rho = 1e-4
     for strength in (0.5 * beta**-0.5, 0.9, 2.0, 10.0):  # squared, over that of the noise
         noise = 1 / (rho * strength)

@@ -29,11 +29,11 @@ def test_roots_are_those_of_scipy(function, low, high, turned):
     ends = (high, low) if turned else (low, high)
     root = bracketed_root(counted, *ends, absolute=1e-13)
     expected = bisect(function, low, high, xtol=1e-13)
-    # The triple root is known to the cube root of rounding alone; elsewhere the tolerances add up.
+    # The triple root has an error of the cube root of rounding; elsewhere the tolerances add up.
     flat = function(low) == -8
     assert root == pytest.approx(expected, abs=1e-5 if flat else 3e-13, rel=1e-14)
     assert min(ends) <= min(calls) <= max(calls) <= max(ends)
-    # Never much above bisection, which needs log2 of width over tolerance.
+    # At most slightly more than bisection, which needs log2 of width over tolerance.
     assert len(calls) <= 2 + 2 * np.log2((high - low) / 1e-13)
 
 

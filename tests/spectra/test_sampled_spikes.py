@@ -1,4 +1,4 @@
-"""Drawn matrices of few samples, few directions or many spikes, against simulation and the laws."""
+"""Sampled matrices with few samples, few directions or many spikes, against simulation and laws."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_few_samples_against_simulated_matrices(columns, samples):
         weights = labels(F[:, :2])
         weights -= weights.mean()
         values, vectors = np.linalg.eigh((F.T * weights) @ F / samples)
-        # Of these weights the upper edge is the farther one.
+        # With these weights the upper edge is farther from the centre.
         out = np.argsort(-np.abs(values - values.mean()))[:2]
         measured.append(np.sum(vectors[:2, out] ** 2, axis=1))
     drawn = draw_spikes(

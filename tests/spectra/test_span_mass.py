@@ -55,5 +55,5 @@ def test_overlaps_of_spikes_in_a_gaussian_matrix(heights: list[float]) -> None:
         **semicircle(1e6, 1e6),
     )
     error = np.std(measured, axis=0) / np.sqrt(len(measured))
-    # The count of directions is that of the mean spectrum: 0.05 where the last one is chosen by chance.
+    # Directions are counted in the mean spectrum: 0.05 if the last one is chosen by chance.
     assert (np.abs(np.mean(measured, axis=0) - predicted) < 3 * error + 0.05).all()

@@ -88,7 +88,7 @@ def test_simulated_spike(height, background):
         background=Background(np.zeros(1), variance, np.full(1, variance)),
     )
     error = overlaps.std(ddof=1) / np.sqrt(repeats)
-    # 1 / D: order of what the theory leaves out.
+    # 1 / D: order of the terms that the theory neglects.
     assert found.squared_overlap[0] == pytest.approx(overlaps.mean(), abs=4 * error + 2 / columns)
     spread = places.std(ddof=1) / np.sqrt(repeats)
     assert found.eigenvalues[0] == pytest.approx(places.mean(), abs=4 * spread + 2 / columns)
@@ -144,7 +144,7 @@ def test_invariances(height, delta):
     np.testing.assert_allclose(scaled.squared_overlap, found.squared_overlap, rtol=1e-5)
     np.testing.assert_allclose(scaled.eigenvalues, 3 * found.eigenvalues, rtol=1e-5)
     assert np.all((found.squared_overlap > 0) & (found.squared_overlap < 1))
-    # The mean passes below the sharp law only above threshold, by less than the rounding.
+    # The mean is below the sharp law only above the threshold, by less than the rounding.
     rounded_down = found.sharp_squared_overlap - found.squared_overlap
     assert np.all(rounded_down < 500 ** (-1 / 3))
     assert np.array_equal(found.recovered, found.excess > 0)

@@ -18,7 +18,7 @@ from solvable.spectra.thresholds import (
     ("target", "label_noise"),
     [
         (marchenko_pastur(0.2), 0.5),
-        # Here a search from the wrong side finds a second root of negative error.
+        # A search from the wrong side finds a second root of negative error here.
         (marchenko_pastur(0.5), 0.1),
         (np.array([0.0, 0.0, 1.0, 2.0]), 0.3),
     ],
@@ -35,7 +35,7 @@ def test_labels_are_fitted_exactly_below_and_not_above(target, label_noise):
     assert states[2].threshold == states[3].threshold == 0
     assert states[0].train_error < 1e-12 < states[3].train_error
     assert states[0].degrees_of_freedom == pytest.approx(near[0], rel=1e-9)
-    # The peak is a cusp: off by the root of the distance in the sample ratio.
+    # The peak is a cusp: the error is the square root of the distance in the sample ratio.
     for state in states[1:3]:
         assert state.matrix_error == pytest.approx(peak.matrix_error, rel=1e-3)
         assert state.effective_noise == pytest.approx(peak.effective_noise, rel=1e-3)
@@ -95,7 +95,7 @@ def test_plain_gradient_flow():
         full = fraction - fraction**2 / 2 + (1 - fraction) ** 2 / 4
         assert flow_recovery_threshold(fraction, 1.0) == pytest.approx(full, abs=1e-12)
         assert flow_recovery_threshold(fraction, 7.0) == pytest.approx(full, abs=1e-12)
-        # At the width of the target: its own free parameters.
+        # At the width of the target: its number of free parameters.
         own = fraction - fraction**2 / 2
         assert flow_recovery_threshold(fraction, fraction) == pytest.approx(own, abs=1e-12)
         widths = np.linspace(fraction, 1, 9)

@@ -19,11 +19,11 @@ def test_equal_to_the_general_law(log_ratio, log_variance):
 
 
 def test_limits():
-    # many units: entries are Gaussian and independent, E = t / (1 + t); much noise: nothing is seen
+    # many units: entries are Gaussian and independent, E = t / (1 + t); large noise: E = 1
     t = np.array([0.1, 1.0, 10.0])
     assert wishart_denoising_errors(1e7, t) == pytest.approx(t / (1 + t), rel=1e-3)
     assert wishart_denoising_errors(0.3, np.array([1e6])) == pytest.approx(1, rel=1e-5)
-    # little noise: the degrees of freedom of a matrix of rank rho d, 2 alpha_PR = 2 rho - rho²
+    # small noise: degrees of freedom of a matrix of rank rho d, 2 alpha_PR = 2 rho - rho²
     small = np.array([1e-8])
     assert wishart_denoising_errors(0.3, small) / small == pytest.approx(0.6 - 0.09, rel=2e-3)
     assert wishart_denoising_errors(0.5, np.ones((2, 3))).shape == (2, 3)
@@ -35,10 +35,10 @@ def test_denoised_eigenvalues_are_those_of_the_general_law(ratio, t):
     low, high = law.edges[0, 0], law.edges[-1, 1]
     x = np.linspace(low, high * 1.02, 50)
     assert wishart_denoised(ratio, t, x, 10) == pytest.approx(denoised(law, x), abs=1e-6)
-    # far beyond what a signal of ten rows may be by chance, cut there
+    # beyond the largest signal of ten rows by chance the value is cut there
     far, farther = wishart_denoised(ratio, t, np.array([3 * high, 9 * high]), 10)
     assert far == farther < 3 * high
-    # a null space of its own has a bulk of its own
+    # a separate null space has a bulk of its own
     assert wishart_denoised(0.2, 0.01, x, 10) is None
 
 

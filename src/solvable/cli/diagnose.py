@@ -1,4 +1,4 @@
-"""``solvable diagnose``: what the spectra of stored weights say."""
+"""``solvable diagnose``: noise and learned features in stored weights."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def diagnose(
     seed: int = 0,
     workers: int | None = None,
     output: Path | None = None,
+    details: Flag = False,
     json: Flag = False,
     quiet: Flag = False,
 ) -> int:
-    """Tell noise from learned features in the weight matrices of a file.
+    """Separate learned features from noise in the weight matrices of a file.
 
     For example:
       solvable diagnose model.safetensors
@@ -38,42 +39,43 @@ def diagnose(
 
     WEIGHTS is a .safetensors, .npz or .npy file; nothing in it is ever executed.
     Save scikit-learn's coefs_ with numpy.savez, a state dict of torch with
-    safetensors.torch.save_file. The spectrum of each matrix is explained as a
-    bulk of noise and signals beyond it, or as a power law, or as neither; each
-    law is tested before it is believed. Told are the phase with its lead over
-    the runner-up, noise, shrinkage, learned features with intervals, tail
-    exponent, and what a cut at the edge of the noise would keep. No data are needed;
-    the effect of a cut on the loss is to be measured on held-out data.
+    safetensors.torch.save_file. Each spectrum is fitted by a bulk of noise with
+    signals beyond it, by a power law, or by neither, and every law is tested.
+    The output lists the phase of each matrix, its learned features, and the values
+    that a cut at the edge of the noise would keep. No data are needed. To
+    know the effect of a cut on the loss, measure it on held-out data.
 
-    Where names say query and key, the product query^T key of each attention head
-    is a matrix of its own: which of its directions were learned, and is there
-    noise of the start or noise that a penalty has cut?
+    If array names mark queries and keys, the product query^T key of each attention
+    head is diagnosed as one matrix: its learned directions, and noise from the
+    initial weights or noise that a penalty has cut.
 
-    The output directory holds report.html and result.json. Exit status 1 if no
-    matrix could be fitted.
+    The output directory holds report.html and result.json. The exit status is 1 if
+    no matrix could be fitted.
 
     Parameters
     ----------
     weights
         File of weights.
     initial
-        The weights before training, under the same names: what has changed?
+        Weights before training, under the same names, to diagnose the change.
     heads
-        Attention heads. [default: from the file, or config.json beside it]
+        Number of attention heads. [default: in the file, or config.json next to it]
     pair
-        Names of a query and its key instead of those that names tell; repeatable.
+        Names of a query and its key, if not found by name; repeatable.
     inputs_first
         Arrays of --pair are (inputs, outputs), as in GPT-2; torch is the reverse.
     seed
-        Of the bootstraps.
+        Random seed of the bootstraps.
     workers
-        Local processes. [default: one per core]
+        Number of local processes. [default: one per core]
     output
-        Directory. [default: solvable-runs/diagnose-NAME-FINGERPRINT]
+        Directory of the results. [default: solvable-runs/diagnose-NAME-FINGERPRINT]
+    details
+        Also print size, lead, noise, shrinkage and tail exponent of each matrix.
     json
         Print the content of result.json and nothing else.
     quiet
-        Print nothing but errors (and the JSON).
+        Print only errors (and the JSON).
     """
     from solvable.arrays import check_integer
     from solvable.cli.terminal import note, progress_bar, status_line, write, write_json
@@ -111,15 +113,15 @@ def diagnose(
     if json:
         write_json(content | {"files": files.to_dict()})
     elif not quiet:
-        write(*diagnosis_text(found, files, sys.stdout))
+        write(*diagnosis_text(found, files, sys.stdout, details=details))
     if not found.complete:
         raise KeyboardInterrupt
-    # 1: the file was read, and no matrix in it could be fitted.
+    # Status 1: the file was read, but no matrix in it could be fitted.
     return 0 if found.fitted or any(row.fitted for row in found.heads) else 1
 
 
 def _command(weights: Path, initial: Path | None, seed: int, request: AttentionRequest) -> str:
-    """Words that repeat what was done; only what differs from the defaults is spelled out."""
+    """Command that repeats the diagnosis; options at their defaults are left out."""
     words = ["solvable", "diagnose", str(weights)]
     words += ["--initial", str(initial)] if initial else []
     words += ["--heads", str(request.heads)] if request.heads is not None else []

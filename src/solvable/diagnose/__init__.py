@@ -1,4 +1,4 @@
-"""What the spectra of trained weight matrices say."""
+"""Noise and learned features in trained weight matrices, estimated from their spectra."""
 
 from solvable.lazy import attach
 

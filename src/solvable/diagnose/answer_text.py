@@ -1,4 +1,4 @@
-"""The diagnoses of a file as the command line prints them, composed in one call."""
+"""The terminal output of ``solvable diagnose``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from solvable.plots.prose import Part, section
 from solvable.plots.tables import Cell, Table, window
 
 
-def diagnosis_text(found: Diagnosed, files: DiagnoseFiles, stream: Any) -> list[Part]:
-    """Tables and sentences in the width of the stream's window, and the files that hold them."""
+def diagnosis_text(
+    found: Diagnosed, files: DiagnoseFiles, stream: Any, *, details: bool = False
+) -> list[Part]:
+    """Answer, tables and sentences in the width of the stream's window, and the files written."""
     width = window(stream)
-    parts: list[Part] = [Cell(f"{found.name}: {words.subject(found)}", "bold")]
+    parts: list[Part] = [
+        Cell(f"{found.name}: {words.answer(found)}", "bold"),
+        Cell(f"Read: {words.subject(found)}.", "dim"),
+    ]
     if found.fitted:
-        table, dropped = matrix_table(found, width)
-        parts += _shown(table, width, words.legend(found))
+        table, dropped = matrix_table(found, width, details=details)
+        parts += _shown(table, width, words.legend(found, details=details))
         if dropped:
             out = f"Not shown in a window of this width: {', '.join(dropped)}."
             parts.append(Cell(out, "dim"))
@@ -37,5 +42,5 @@ def diagnosis_text(found: Diagnosed, files: DiagnoseFiles, stream: Any) -> list[
 
 
 def _shown(table: Table, width: int | None, legend: list[str]) -> list[Part]:
-    """A table between empty lines, and what its columns mean."""
+    """A table between empty lines, and the meaning of its columns."""
     return ["", table if width else table.to_text(), "", *(Cell(row, "dim") for row in legend)]

@@ -1,4 +1,4 @@
-"""Bulk of noise and spikes beyond it, fitted to singular values or to eigenvalues."""
+"""Fit of a bulk of noise and of spikes beyond it to singular values or eigenvalues."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from solvable.diagnose.noise import (
 from solvable.errors import InvalidData
 from solvable.spectra.edges import tracy_widom_quantile
 
-LEVEL = 0.01  # probability of calling pure noise an outlier
-MINIMUM_COUNT = 30  # values below which nothing is fitted
+LEVEL = 0.01  # probability that pure noise has an outlier
+MINIMUM_COUNT = 30  # minimum number of values for a fit
 
 
 @dataclass(frozen=True)
 class BulkFit:
-    """Bulk and spikes of one spectrum: y = (x - b)_+, x of signal plus noise."""
+    """Fitted bulk and spikes of a spectrum y = (x - b)_+, where x belongs to signal plus noise."""
 
     shape: tuple[int, int]  # shorter and longer side of the matrix, p and q
     noise: float  # delta: entries of the noise have variance delta² / q
-    shrinkage: float  # b >= 0, by which values were lowered (soft threshold of a nuclear norm)
-    zeros: int  # values that are zero
+    shrinkage: float  # b >= 0: soft threshold that lowered all values (nuclear-norm penalty)
+    zeros: int  # number of values that are zero
     edge: float  # upper edge of the bulk, delta (1 + sqrt(c)) - b
-    cut: float  # what an outlier has to exceed: edge and margin of order p^(-2/3)
+    cut: float  # smallest value of an outlier: edge plus a margin of order p^(-2/3)
     spikes: Spikes  # de-biased signals behind the outliers
-    distance: float  # largest difference of the distribution functions of the bulk, seen and fitted
-    p_value: float  # probability of such a distance for noise of this shape
-    noise_error: float = 0.0  # standard errors, from simulated noise
-    shrinkage_error: float = 0.0  # zero for a shrinkage of zero
+    distance: float  # largest distance of the fitted distribution function of the bulk
+    p_value: float  # probability that noise of this shape has a distance at least as large
+    noise_error: float = 0.0  # standard error of the noise, from simulated noise
+    shrinkage_error: float = 0.0  # standard error of the shrinkage; zero if the shrinkage is zero
 
     @property
     def n_outliers(self) -> int:
@@ -52,13 +52,13 @@ class BulkFit:
 
     @property
     def threshold(self) -> float:
-        """Strength from which a signal is out of the bulk, delta c^(1/4)."""
+        """Smallest strength at which a signal leaves the bulk, delta c^(1/4)   (spectra 4)."""
         p, q = self.shape
         return self.noise * (p / q) ** 0.25
 
 
 def first_outliers(fit: BulkFit, count: int) -> BulkFit:
-    """Return the fit with its strongest outliers alone; its cut is above the others."""
+    """Return the fit with only its strongest outliers; the cut moves above the others."""
     spikes = fit.spikes
     if count >= fit.n_outliers:
         return fit
@@ -70,14 +70,14 @@ def first_outliers(fit: BulkFit, count: int) -> BulkFit:
 
 
 def _checked(values: np.ndarray, name: str) -> np.ndarray:
-    """Values in ascending order; raises where no bulk can be fitted to them."""
+    """Return the values in ascending order; raise if no bulk can be fitted to them."""
     y = np.sort(np.asarray(values, dtype=float).ravel())
     if y.size < MINIMUM_COUNT:
         raise InvalidData(f"{y.size} {name}; at least {MINIMUM_COUNT} are needed.")
     if not np.isfinite(y).all():
         raise InvalidData(f"one of the {name} is not finite; allowed: real numbers.")
     if y[0] == y[-1]:
-        raise InvalidData(f"all {y.size} {name} are {y[0]:.6g}: the matrix is no more than that.")
+        raise InvalidData(f"all {y.size} {name} are {y[0]:.6g}, so there is no spectrum to fit.")
     return y
 
 
@@ -89,15 +89,16 @@ def fit_bulk(
     outliers: int = 0,
     seed: int = 0,
 ) -> BulkFit:
-    """Noise, shrinkage and outliers of a matrix from all its singular values."""
-    # Derived from arXiv:2505.17958, S ~ (S* + delta Z - b)_+ in its rectangular form: singular
-    # values y = (x - b)_+, x of a signal of low rank plus noise of variance delta² / q. So many
-    # outliers are taken out from the start; with less than ``least`` values left there is no bulk.
+    """Fit noise, shrinkage and outliers of a matrix to all its singular values."""
+    # Law (spectra 1), the rectangular form of arXiv:2505.17958: y = (x - b)_+, where x are the
+    # singular values of a low-rank signal plus noise of variance delta² / q. The fit removes
+    # ``outliers`` values at the start. It needs at least ``least`` values that are left.
     p, q = sorted(int(side) for side in shape)
     y = _checked(values, "singular values")
     if y.size != p or y[0] < 0:
         raise InvalidData(
-            f"{y.size} singular values from {y[0]:.6g} of a {p} x {q} matrix; pass all, from 0 up."
+            f"{y.size} singular values from {y[0]:.6g} of a {p} x {q} matrix; pass all {p}, none "
+            "below 0."
         )
     zeros = int((y == 0).sum())
     outliers, scale, shift, cut, found, simulated = _settle(y, q, zeros, least, seed, outliers)
@@ -128,16 +129,16 @@ def fit_bulk(
 def _settle(
     y: np.ndarray, q: int, zeros: int, least: int, seed: int, outliers: int
 ) -> tuple[int, float, float, float, float, Replicates]:
-    """Number of outliers that stays, with scale, shift, cut, distance and simulated noise."""
-    # Values beyond the Tracy-Widom quantile of the noise left are taken out until their number
-    # stays.
+    """Return the final number of outliers, with scale, shift, cut, distance and simulated noise."""
+    # Values above the Tracy-Widom quantile of the remaining noise are removed until their number no
+    # longer changes.
     p = y.size
     for _ in range(p):
         bulk = y[: p - outliers]
         if bulk.size - zeros < least or outliers > p // 2:
             raise InvalidData(
-                f"{bulk.size - zeros} of {p} singular values are left for a bulk and {outliers} lie "
-                f"beyond it; at least {least} and half of them are needed. There is no bulk."
+                f"there is no bulk: {bulk.size - zeros} of {p} singular values are left for it and "
+                f"{outliers} lie beyond it; at least {least} and half of all values are needed."
             )
         ratio = (p - outliers) / (q - outliers)
         scale, shift = maximise(bulk, RectangularNoise(ratio), always=zeros > 0)
@@ -148,7 +149,7 @@ def _settle(
         covariance = simulated.spread(bulk.size)
         law = RectangularNoise(ratio)
         found = distance(bulk, law, scale, shift)
-        # Without a shift there is none to correct.
+        # A fit without a shift needs no bias correction of the shift.
         shifted = shift > 0
         scale, shift = simulated.corrected(scale, shift, bulk.size)
         shift = shift if shifted else 0.0
@@ -167,8 +168,8 @@ def _settle(
 def spikes_with_error(
     spikes: Spikes, law: NoiseLaw, noise: float, covariance: np.ndarray
 ) -> Spikes:
-    """Add to the errors of strengths what an error of the noise and the shrinkage does to them."""
-    # By the gradient of delta s((y + b) / delta).
+    """Add the errors of noise and shrinkage to the standard errors of the strengths."""
+    # Linear propagation, with the gradient of delta s((y + b) / delta).
     x, step = spikes.observed / noise, 1e-6
     by_place = (law.strength(x * (1 + step)) - law.strength(x)) / (x * step)
     gradient = np.stack([law.strength(x) - x * by_place, by_place])
@@ -179,15 +180,15 @@ def spikes_with_error(
 
 @dataclass(frozen=True)
 class SymmetricFit(BulkFit):
-    """Fit of (S* + delta Z - b)_+, or of S* + delta Z - b if not semidefinite."""
+    """Fit of (S* + delta Z - b)_+, or of S* + delta Z - b for eigenvalues of both signs."""
 
-    # The edge is 2 delta - b, strengths are eigenvalues of S*, both overlaps 1 - delta² / s², and
-    # -b is the centre of a matrix of both signs.
-    semidefinite: bool = True  # whether eigenvalues below zero were cut
+    # The edge is 2 delta - b. Strengths are eigenvalues of S*, and both overlaps are 1 - delta² /
+    # s². For eigenvalues of both signs -b is the centre of the spectrum.
+    semidefinite: bool = True  # True if eigenvalues below zero were cut to zero
 
     @property
     def threshold(self) -> float:
-        """Strength from which a signal is out of the bulk, delta."""
+        """Smallest strength at which a signal leaves the bulk, delta   (spectra 6)."""
         return self.noise
 
 
@@ -199,9 +200,9 @@ def fit_symmetric(
     outliers: int = 0,
     seed: int = 0,
 ) -> SymmetricFit:
-    """Noise, shrinkage and features of a symmetric matrix from all its eigenvalues."""
-    # By default it is semidefinite if none is below zero. A threshold at or beyond 2 delta leaves
-    # no bulk to fit.
+    """Fit noise, shrinkage and features of a symmetric matrix to all its eigenvalues."""
+    # The default is semidefinite if no eigenvalue is below zero. A threshold of 2 delta or more
+    # leaves no bulk to fit.
     y = _checked(values, "eigenvalues")
     if semidefinite is None:
         semidefinite = bool(y[0] >= 0)
@@ -213,10 +214,10 @@ def fit_symmetric(
 def _fit_symmetric(
     y: np.ndarray, semidefinite: bool, least: int, seed: int, outliers: int
 ) -> SymmetricFit:
-    # Derived from arXiv:2505.17958: with K outliers taken out, the d - K others are y = (x - b)_+
-    # for x of the semicircle of delta sqrt(1 - K/d).
+    # Law (spectra 1) of arXiv:2505.17958. Without K outliers, the other d - K values are y = (x -
+    # b)_+ with x from the semicircle of scale delta sqrt(1 - K/d).
     d, law = y.size, SymmetricNoise()
-    # Fewer positive values than elsewhere are enough: the zeros are data as well.
+    # Fewer positive values are needed here, because the number of zeros is data too.
     zeros = int((y == 0).sum()) if semidefinite else 0
     if semidefinite and zeros == 0:
         raise InvalidData(
@@ -227,8 +228,8 @@ def _fit_symmetric(
         bulk = y[low : d - high]
         if bulk.size - zeros < least or low + high > d // 2:
             raise InvalidData(
-                f"{bulk.size - zeros} of {d} eigenvalues are left for a bulk and {low + high} lie "
-                f"beyond it; at least {least} and half of them are needed. There is no bulk."
+                f"there is no bulk: {bulk.size - zeros} of {d} eigenvalues are left for it and "
+                f"{low + high} lie beyond it; at least {least} and half of all values are needed."
             )
         scale, shift = maximise(bulk, law, always=semidefinite, signed=not semidefinite)
         share = round(shift / scale, 1) if semidefinite else 0.0
@@ -236,7 +237,8 @@ def _fit_symmetric(
             min(bulk.size, NULL_SIZE), law, share, signed=not semidefinite, seed=seed
         )
         covariance = simulated.spread(bulk.size)
-        # Outliers exceed 2 delta + delta d^(-2/3) TW_1 - b, further as the edge itself is fitted.
+        # Outliers exceed 2 delta + delta d^(-2/3) TW_1 - b, plus a margin for the error of the
+        # fitted edge.
         unit = law.edge_scale(bulk.size)
         margin = unit * tracy_widom_quantile(1 - LEVEL)
         reach = scale * (2 + margin + wider_edge(unit, law.edges[1], covariance, 1 - LEVEL))
@@ -247,7 +249,7 @@ def _fit_symmetric(
         low, high = max(low, under), max(high, beyond)
     found = distance(bulk, law, scale, shift)
     scale, shift = simulated.corrected(scale, shift, bulk.size)
-    # Entries keep their variance when rows are taken out.
+    # Entries keep their variance when rows are removed.
     noise = scale * np.sqrt(d / bulk.size)
     spikes = _symmetric_spikes(
         np.concatenate([y[d - high :], y[:low]]) + shift, noise, covariance, d
@@ -273,7 +275,6 @@ def _symmetric_spikes(x: np.ndarray, noise: float, covariance: np.ndarray, d: in
     x = x[np.abs(x) > 2 * noise]
     x = x[np.argsort(-np.abs(x))]
     place = np.abs(x) / noise
-    # s = (x + sqrt(x² - 4 delta²)) / 2, o = 1 - delta² / s^2.
     s = law.strength(place)
     overlap = 1 - 1 / s**2
     errors = law.spread(place, d) / overlap

@@ -1,4 +1,4 @@
-"""Likelihood of a whole spectrum of bulk and outliers, edges of finite size included."""
+"""Likelihood of all values of a spectrum, bulk and outliers, with edges of finite size."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ import numpy as np
 
 from solvable.diagnose.noise import NoiseLaw
 
-EDGE = -3.0  # distance from the edge, in its own unit, from which its density replaces the limit
+EDGE = -3.0  # distance from the edge, in Tracy-Widom units, beyond which the edge density is used
 
-FLOOR = -1e4  # least logarithm of a density: a value far inside a forbidden region, in nats
+FLOOR = -1e4  # smallest log-density of a value inside a forbidden region, in nats
 
 
 @dataclass(frozen=True)
 class WholeBulk:
-    """Law of the values y = (x - b)_+, x of noise of scale delta and of signals."""
+    """Law of values y = (x - b)_+, where x are values of noise of scale delta and of signals."""
 
-    law: NoiseLaw  # of unit scale
+    law: NoiseLaw  # law of the noise at unit scale
     scale: float  # delta
     shift: float  # b
     size: int  # number of values
-    cut: bool = True  # whether values below zero became zero
-    signed: bool = False  # whether outliers lie on either side of a centre -b
+    cut: bool = True  # True if values below zero became zero
+    signed: bool = False  # True if outliers lie on both sides of a centre -b
 
     @property
     def unit(self) -> float:
-        """Unit kappa of the Tracy-Widom law, in that of the values."""
+        """Unit of the Tracy-Widom law at the edge, in the unit of the values."""
         return self.law.edge_scale(self.size) * self.scale
 
     def modulus(self, y: np.ndarray) -> np.ndarray:
-        """Distance from the centre, as a value on the upper side."""
+        """Distance of the values from the centre, mapped to the upper side."""
         return np.abs(y + self.shift) - self.shift if self.signed else y
 
     def log_density(self, y: np.ndarray) -> np.ndarray:
-        """Logarithm of the density per value; of the mass of the atom at zeros."""
+        """Log-density of each value; for zeros, the log-mass of the atom."""
         x = (y + self.shift) / self.scale
         kappa = self.law.edge_scale(self.size)
         low, high = self.law.edges
         with np.errstate(divide="ignore"):
             found = np.log(self.law.density(x)) - np.log(self.scale)
-        # Beyond x_+ the limit density vanishes; at finite size it is K((x - x_+) / kappa) / (p
-        # kappa), so that a value far out costs as much as noise asks for and no more.
+        # The limit density vanishes beyond x_+. At finite size the density is K((x - x_+) / kappa)
+        # / (p kappa)   (spectra 8), so that a value far out gets the log-likelihood that noise of
+        # this size gives it.
         common = np.log(self.size * kappa * self.scale)
         above = (x - high) / kappa
         near = above > EDGE
         found[near] = log_edge_density(above[near]) - common
-        # A hard edge at zero has a density of its own; only a soft one is rounded.
+        # The hard edge at zero has its own density; only a soft edge is rounded.
         if low > 3 * kappa or low < 0:
             below = (low - x) / kappa
             near = below > EDGE
@@ -57,34 +58,34 @@ class WholeBulk:
         return np.maximum(found, FLOOR)
 
     def log_spikes(self, y: np.ndarray) -> np.ndarray:
-        """Logarithm of the largest density that one signal each can give to outliers."""
+        """Largest log-density of each outlier if each has a signal of its own."""
         return np.asarray(-np.log(np.sqrt(2 * np.pi) * self.width(y)))
 
     def width(self, y: np.ndarray) -> np.ndarray:
-        """Standard deviation of outliers, rounded at the threshold."""
+        """Standard deviation of outliers; rounded at the threshold."""
         x = (self.modulus(y) + self.shift) / self.scale
-        # Well beyond the edge only: the formula vanishes at the threshold.
+        # The formula holds well beyond the edge only: it vanishes at the threshold.
         beyond = np.maximum(x, self.law.edges[1] + 1e-9)
         spread = self.law.spread(beyond, self.size)
         return np.asarray(self.scale * np.hypot(spread, self.law.edge_scale(self.size)))
 
     def log_power_law(self, y: np.ndarray, decay: float) -> np.ndarray:
-        """Logarithm of the density of an outlier whose strength is of a power law."""
-        # Strengths beyond the threshold s_c have the tail (s/s_c)^(-1/gamma); the density is an
-        # average over the unit of the edge on either side, as it is not bounded there.
+        """Log-density of an outlier whose strength follows a power law."""
+        # Strengths beyond the threshold s_c have the tail (s/s_c)^(-1/gamma). The density is
+        # averaged over one Tracy-Widom unit on each side, because it diverges at the edge.
         y = self.modulus(y)
         ends = (np.stack([y - self.unit, y + self.unit]) + self.shift) / self.scale
         near, far = np.log(self.law.strength(ends) / self.law.threshold) / decay
         with np.errstate(divide="ignore"):
-            # Far out the two tails are equal to rounding, their logarithms are not.
+            # Far out both tails are equal up to rounding, so their logarithms are used.
             share = np.log(-np.expm1(np.minimum(near - far, 0.0)))
         found = share - near - np.log(2 * self.unit * (1 + self.signed))
         return np.maximum(found, FLOOR)
 
     @property
     def separated(self) -> float:
-        """Strength in units of the threshold from which a signal shows beyond the bulk for sure."""
-        # One standard deviation of its outlier then ends where 1 % of noise would.
+        """Smallest strength, over the threshold, of a signal that is surely beyond the bulk."""
+        # At this strength the outlier minus one standard deviation is at the 1 % quantile of noise.
         kappa, edge = self.law.edge_scale(self.size), self.law.edges[1]
         grid = edge + kappa * np.linspace(0.0, 40.0, 4000)[1:]
         clear = grid - self.law.spread(grid, self.size) > edge + 2.02 * kappa
@@ -93,25 +94,24 @@ class WholeBulk:
         return float(np.clip(strength, 1.001, 4.0))
 
     def merging(self, decay: float) -> float:
-        """Number of power-law signals from which the weakest of them merge."""
-        # Their spacing gamma s_c/K is below the widths of two neighbours
-        # (docs/quadratic-phases.md).
+        """Number of power-law signals above which the weakest outliers merge   (spectra 10)."""
+        # The spacing gamma s_c / K is then below the sum of the widths of two neighbours.
         far = np.array([30.0])
         width = 2 * float(self.law.spread(far, self.size)[0])
         return decay * self.law.threshold / width
 
 
 def log_edge_density(xi: np.ndarray) -> np.ndarray:
-    """Logarithm of the density of eigenvalues at a soft edge, per unit of Tracy-Widom."""
+    """Log-density of eigenvalues at a soft edge, per Tracy-Widom unit."""
     from scipy.special import airy, airye, itairy
 
-    # Forrester, Nagao and Honner, Nucl. Phys. B 553 (1999) 601, orthogonal ensemble:
-    # K(xi) = Ai'(xi)² - xi Ai(xi)² + Ai(xi)/2 (1 - int_xi^inf Ai).
+    # Density of the orthogonal ensemble (Forrester, Nagao and Honner, Nucl. Phys. B 553 (1999) 601)
+    # (spectra 8): K(xi) = Ai'(xi)² - xi Ai(xi)² + Ai(xi)/2 (1 - int_xi^inf Ai).
     found = np.empty(xi.shape)
     far = xi > 3
-    # Far out the last term is the whole; its Airy function in scaled form.
+    # Far out only the last term counts; its Airy function is computed in scaled form.
     x = xi[far]
-    # SciPy's function ends in NaN; its leading term is exact to 1e-9 before.
+    # SciPy's function returns NaN beyond this place; the leading term is accurate to 1e-9 there.
     scaled = np.where(x < 1e5, airye(np.minimum(x, 1e5))[0], x**-0.25 / (2 * np.sqrt(np.pi)))
     found[far] = np.log(scaled / 2) - 2 / 3 * x**1.5
     x = xi[~far]

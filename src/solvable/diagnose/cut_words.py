@@ -1,4 +1,4 @@
-"""Cuts of matrices in plain words: what they would keep, and how to measure their effect."""
+"""Sentences about cuts: the values that a cut would keep, and how to measure its effect."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from solvable.diagnose.diagnosis import Diagnosed, MatrixDiagnosis
 from solvable.diagnose.naming import NAMED, kinds
 from solvable.plots.words import counted
 
-# How to cut a matrix, for a reader; ``solvable.diagnose.cut_matrix`` does the same.
+# Code that cuts a matrix, shown to the reader; ``solvable.diagnose.cut_matrix`` does the same.
 SNIPPET = "U, s, Vt = np.linalg.svd(W, full_matrices=False); W_cut = (U[:, :k] * s[:k]) @ Vt[:k]"
 
 
 def cuts(found: Diagnosed) -> list[str]:
-    """Cuts that are suggested, the others by their reason, and how to measure the effect."""
+    """Suggested cuts, the other cuts by reason, and how to measure the effect."""
     suggested = [row for row in found.fitted if row.suggestion and row.suggestion.suggested]
-    # Those that keep most of the norm are the safest.
+    # Cuts that keep the largest share of the norm come first.
     suggested.sort(key=lambda row: -row.advice.kept_share if row.advice else 0.0)
     lines = [f"{row.name}: {row.advice.text}" for row in suggested[:NAMED] if row.advice]
     rest = suggested[NAMED:]
     if rest:
         lines.append(
-            f"Worth a trial as well: {counted(len(rest), 'other cut')} "
+            f"Also worth a trial: {counted(len(rest), 'other cut')} "
             f"({kinds(rest, found.matrices)})."
         )
     if suggested:
@@ -44,7 +44,7 @@ def _withheld(found: Diagnosed) -> list[str]:
 
 
 def remarks(row: MatrixDiagnosis) -> list[str]:
-    """Sentences on the cut of one matrix: the reason where none is suggested, and its layout."""
+    """Sentences about the cut of one matrix and about the layout of its array."""
     lines = []
     if row.suggestion is not None:
         lines.append(
@@ -58,7 +58,7 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
 
 
 def layouts(found: Diagnosed) -> list[str]:
-    """Layouts assumed of fused projections, with the matrices of each."""
+    """Layouts assumed for fused projections, with the matrices of each."""
     groups: dict[str, list[MatrixDiagnosis]] = {}
     for row in found.matrices:
         if row.layout:

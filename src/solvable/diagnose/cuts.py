@@ -1,4 +1,4 @@
-"""Cuts of a matrix at the edge of its bulk: whether one is suggested, and the matrix that it leaves."""
+"""Cuts of a matrix at the edge of its bulk: the suggestion, and the matrix that a cut leaves."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from solvable.diagnose.diagnosis import MatrixDiagnosis, Suggestion
 from solvable.diagnose.roles import Role
 from solvable.errors import InvalidData
 
-LEAST_SHARE = 0.5  # of the squared norm, below which no cut is suggested
-LEAST_LEAD = 10.0  # nats of the phase over its runner-up, below which no cut is suggested
+LEAST_SHARE = 0.5  # smallest share of the squared norm that a suggested cut keeps
+LEAST_LEAD = 10.0  # smallest lead of the phase, in nats, for a suggested cut
 
-# Reasons against a cut, in a word and as a clause.
+# Reasons against a cut, as a word and as a clause.
 REASONS = {
-    "embedding": "an embedding, whose rows are used one by one",
+    "embedding": "an embedding, whose rows are used one at a time",
     "fused": "a fused projection, which holds several matrices",
-    "edge": "no bulk of independent noise was found, so there is no edge",
-    "nothing": "nothing stands out of the noise, so a cut would keep nothing",
+    "edge": "there is no bulk of independent noise, and so no edge",
+    "nothing": "no value is above the noise, so a cut would keep nothing",
     "norm": f"less than {100 * LEAST_SHARE:.0f} % of the squared norm would be left",
     "lead": f"the phase leads by less than {LEAST_LEAD:g} nats",
 }
 
 
 def suggestion_of(row: MatrixDiagnosis, role: Role) -> Suggestion | None:
-    """Return whether a cut is suggested, and why not; None where nothing was fitted."""
+    """Return whether a cut is suggested and the reason against it; None if nothing was fitted."""
     if not row.fitted:
         return None
     reason = role or _against(row)
     if reason:
         return Suggestion(False, reason, REASONS[reason])
-    # A bulk that was there from the start may be in use: where the change is known, what training
-    # added must be noise and spikes by the same rules.
+    # A bulk that was present before training may be in use. If the initial weights are known, the
+    # change must pass the same rules.
     change = row.initial.difference if row.initial is not None else None
     if change is not None:
         reason = _against(change)
@@ -65,22 +65,22 @@ def cut_matrix(weights: np.ndarray, row: MatrixDiagnosis) -> np.ndarray:
     weights : ndarray of shape (p, q) or (p, ...)
         The matrix that was diagnosed.
     row : MatrixDiagnosis
-        Its diagnosis.
+        The diagnosis of the matrix.
 
     Returns
     -------
     ndarray
-        Of the shape and type of ``weights``.
+        The cut matrix, with the shape and type of ``weights``.
 
     Raises
     ------
     InvalidData
-        If the diagnosis has no bulk, so that there is no edge at which to cut.
+        If the diagnosis has no bulk of noise, and so no edge at which to cut.
 
     Notes
     -----
-    This removes noise from the matrix as an estimate of the signals behind it. Its effect on the
-    loss of the network is not known from the weights: evaluate it on data held out from training.
+    The cut matrix is a better estimate of the signals behind the matrix. The weights alone do not
+    give its effect on the loss of the network: evaluate the loss on held-out data.
     Backed by ``tests/diagnose/test_cuts.py`` and ``benchmarks/diagnose_suggestions.py``.
 
     Examples
@@ -98,7 +98,7 @@ def cut_matrix(weights: np.ndarray, row: MatrixDiagnosis) -> np.ndarray:
     kept = row.advice.kept
     if row.symmetric and matrix.shape[0] == matrix.shape[1]:
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        # Values of both signs lie about the centre of their bulk.
+        # Values of both signs lie around the centre of their bulk.
         both = row.values is not None and row.values.min() < 0
         centre = -row.shrinkage.value if both and row.shrinkage is not None else 0.0
         far = np.argsort(-np.abs(values - centre))[:kept]

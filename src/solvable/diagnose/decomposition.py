@@ -1,4 +1,4 @@
-"""Singular values of a matrix, and the vectors of the largest when they are asked for."""
+"""Singular values of a matrix, and the singular vectors of the largest on request."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Vectors = Callable[[int], np.ndarray]  # of the k largest, as columns on the sho
 
 
 def singular_values(matrix: np.ndarray) -> tuple[np.ndarray, Vectors]:
-    """Singular values, ascending, of a matrix that is not taller than wide; its left vectors."""
-    # From 512 rows on those of a product of the matrix with itself, in a quarter of the time. It
-    # squares the values, so that one below 1e-6 of the largest is lost in its rounding: then, as
-    # for small matrices, a decomposition of the matrix itself.
+    """Ascending singular values of a matrix that is not taller than wide, and its left vectors."""
+    # From 512 rows on, singular values come from the product of the matrix with its transpose, in a
+    # quarter of the time. The product squares the values, so values below 1e-6 of the largest are
+    # lost in rounding: then, and for small matrices, the matrix itself is decomposed.
     if matrix.shape[0] >= 512:
         squares, vectors = _of_product(matrix)
         if squares[0] > 1e-12 * squares[-1]:
@@ -39,7 +39,7 @@ def _of_product(matrix: np.ndarray) -> tuple[np.ndarray, Vectors]:
     from scipy.linalg.blas import dsyrk
 
     size = matrix.shape[0]
-    # The transpose of an array in rows is one in columns, which LAPACK takes as it is.
+    # The transpose of a row-major array is column-major, which LAPACK takes without a copy.
     product = dsyrk(1.0, matrix.T, trans=1, lower=1)
     reduced, diagonal, beside, tau, _ = lapack.dsytrd(
         product, lower=1, lwork=64 * size, overwrite_a=1
@@ -52,7 +52,7 @@ def _of_product(matrix: np.ndarray) -> tuple[np.ndarray, Vectors]:
             diagonal, beside, select="i", select_range=(size - count, size - 1)
         )
         found = np.asfortranarray(found[:, ::-1])
-        # The reflections lie below the diagonal next to the main one, as those of a QR.
+        # The reflections lie below the first subdiagonal, as in a QR decomposition.
         found[1:], _, _ = lapack.dormqr(
             "L", "N", reduced[1:, :-1], tau, found[1:], max(64 * count, 64)
         )

@@ -8,16 +8,16 @@ from solvable.diagnose.diagnosis import MatrixDiagnosis
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.layout import Scale
 
-TRIMMED = 0.1  # share of the values, the smallest, that a logarithmic axis leaves out
+TRIMMED = 0.1  # largest share of the values, the smallest, that a logarithmic axis leaves out
 
 
 def spectrum_figure(row: MatrixDiagnosis) -> Figure:
-    """Histogram of the values of a matrix, the law fitted to them, edge and features."""
+    """Draw the histogram of the values of a matrix with the fitted law, edge and features."""
     values = np.empty(0) if row.values is None else np.sort(np.asarray(row.values, dtype=float))
     shown = values[values != 0] if row.symmetric else values[values > 0]
     logarithmic = shown.size > 0 and _is_logarithmic(row, shown)
     if logarithmic:
-        # The few smallest values would take half of a logarithmic axis.
+        # Without this the few smallest values would take half of a logarithmic axis.
         shown = shown[shown >= max(float(np.quantile(shown, TRIMMED)), shown[-1] * 1e-12)]
     name = "eigenvalue" if row.symmetric else "singular value"
     series = []
@@ -45,7 +45,7 @@ def spectrum_figure(row: MatrixDiagnosis) -> Figure:
 
 
 def caption(row: MatrixDiagnosis, *, left_out: int = 0) -> str:
-    """What a reader of the figure sees, in a sentence or two."""
+    """Caption of the figure, in a sentence or two."""
     parts = ["Bars: density of the values."]
     if row.law is not None:
         parts.append("Line: the fitted law.")
@@ -62,9 +62,9 @@ def _is_logarithmic(row: MatrixDiagnosis, values: np.ndarray) -> bool:
     if row.symmetric and values[0] < 0:
         return False
     if row.edges is not None:
-        # With a feature far beyond the edge the bulk would be a few pixels wide.
+        # With a feature far beyond the edge the bulk would be only a few pixels wide.
         return float(values[-1]) > 6.0 * row.edges[1] > 0
-    # Over less than a decade a logarithmic axis has hardly a tick, and shows no power law.
+    # Over less than a decade a logarithmic axis has few ticks and cannot show a power law.
     low = float(np.quantile(values[values > 0], TRIMMED)) if values[-1] > 0 else 0.0
     return bool(values[-1] > 8.0 * low > 0)
 
@@ -74,7 +74,7 @@ def _bins(row: MatrixDiagnosis, values: np.ndarray, *, logarithmic: bool) -> np.
     bulk = values if row.edges is None else values[values <= row.edges[1]]
     if bulk.size == 0:
         bulk = values
-    # Twice the root of the number of values, within reason.
+    # Twice the square root of the number of values, within bounds.
     fewest, most = 12, 60
     count = int(np.clip((1.4 if logarithmic else 2.0) * np.sqrt(bulk.size), fewest, most))
     if high <= low:
@@ -92,11 +92,11 @@ def _law(row: MatrixDiagnosis, edges: np.ndarray, *, logarithmic: bool) -> list[
         return []
     x, density = np.asarray(row.law.x, dtype=float), np.asarray(row.law.density, dtype=float)
     if logarithmic:
-        # What the bars leave out has no curve either.
+        # Values without bars have no curve either.
         inside = (x >= edges[0]) & (density > 0)
         x, density = x[inside], density[inside]
-    # At most 240 points, as a page may hold a hundred curves. Ends of a density have roots; every
-    # point near them is kept by thinning evenly.
+    # At most 240 points, because a page may hold a hundred curves. The density has square-root
+    # ends; thinning keeps the points near them dense.
     step = max(1, -(-len(x) // 240))
     picked = np.unique(np.append(np.arange(0, len(x), step), len(x) - 1))
     x, density = x[picked], density[picked]
@@ -112,6 +112,6 @@ def _features(
     bars = np.clip(np.searchsorted(edges, places, side="right") - 1, 0, len(heights) - 1)
     level = heights[bars]
     if not logarithmic:
-        # Outliers stand clear of the axis.
+        # Outliers are drawn above the axis.
         level = np.maximum(level, 0.03 * heights.max())
     return [Series("learned features", places, level, kind="points", colour=2)]

@@ -1,4 +1,4 @@
-"""What the fitted law of a spectrum says: features, their decay, advice, errors, the curve."""
+"""Summary of the fitted law of a spectrum: features, their decay, errors, advice, the curve."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from solvable.fitting.power_tail import TailFit
 
 
 def features_of(fit: BulkFit, unit: float) -> tuple[Feature, ...]:
-    """Outliers with their signals, in the unit of the file."""
+    """Outliers with the signals behind them, in the unit of the file."""
     spikes = fit.spikes
     symmetric = spikes.short_overlap is spikes.long_overlap
-    # A signal below the threshold would not be seen.
+    # Interval and strength stay above the threshold: a weaker signal would not be visible.
     ends = np.sign(spikes.strengths)[:, None] * spikes.intervals(floor=fit.threshold)
     return tuple(
         Feature(
@@ -49,7 +49,7 @@ def features_of(fit: BulkFit, unit: float) -> tuple[Feature, ...]:
 
 
 def decay_of(fit: BulkFit, notes: list[str], seed: int) -> Decay | None:
-    """Decay of the strengths, or None with a note where there are too few."""
+    """Decay of the strengths; None, with a note, if there are too few strengths."""
     if fit.n_outliers < MINIMUM_STRENGTHS:
         if fit.n_outliers:
             notes.append(
@@ -66,7 +66,7 @@ def decay_of(fit: BulkFit, notes: list[str], seed: int) -> Decay | None:
 def decay_below_threshold(
     fit: BulkFit, best: PhaseLaw, notes: list[str], seed: int
 ) -> tuple[BulkFit, Decay | None]:
-    """Decay of the strengths; where the likeliest law has one, continued into the bulk."""
+    """Decay of the strengths; if the likeliest law has a decay, it is continued into the bulk."""
     decay = decay_of(fit, notes, seed)
     if decay is None or not best.decay:
         return fit, decay
@@ -86,7 +86,7 @@ def decay_below_threshold(
 def exponent_of(
     tail: TailFit | None, bulk_p_value: float | None, decay: Decay | None
 ) -> Exponent | None:
-    """Put together what is known of exponents."""
+    """Collect the exponents of the spectrum and of the strengths, with their tests."""
     if tail is None and decay is None:
         return None
     exponent = Exponent(bulk_p_value=bulk_p_value)
@@ -111,14 +111,14 @@ def exponent_of(
 def errors_and_advice(
     spectrum: Spectrum, fit: BulkFit, decay: Decay | None
 ) -> tuple[ErrorParts, Advice]:
-    """Where the distance to the signals comes from, and what a cut would keep and leave of it."""
+    """Predicted distance to the signals in parts, and the effect of a cut on that distance."""
     spikes, unit, count = fit.spikes, spectrum.unit, int(fit.spikes.observed.size)
     y = np.abs(spectrum.ordered(fit))
     cosines = np.sqrt(spikes.short_overlap * spikes.long_overlap)
     errors = shrinkage_errors(y, count, np.abs(spikes.strengths), cosines, edge=fit.edge)
     undetected = decay.undetected(y.size) if decay is not None and decay.p_value >= 0.1 else None
     norm = float((y**2).sum())
-    # A product overflows to infinity where a power raises.
+    # A product overflows to infinity, where a power would raise an error.
     square = unit * unit
     parts = ErrorParts(
         errors.bulk * square,
@@ -136,9 +136,9 @@ def errors_and_advice(
     text = (
         f"a cut at the edge of the bulk would keep {count} of {y.size} {what} and "
         f"{100 * share:.0f} % of the squared norm; the predicted matrix error would fall by "
-        f"{100 * cut_gain:.0f} %, with the best size of each value by {100 * gain:.0f} %."
+        f"{100 * cut_gain:.0f} %, or by {100 * gain:.0f} % with the best size of each value."
         if count
-        else "nothing stands out of the noise: a cut would keep nothing."
+        else "no value is above the noise: a cut would keep nothing."
     )
     root = np.sqrt([total, errors.cut, errors.denoised, errors.edge]) * unit
     advice = Advice(
@@ -158,7 +158,7 @@ def curve_of(
     spectrum: Spectrum, bulk: WholeBulk | None, fit: BulkFit | None, law: PhaseLaw
 ) -> Curve:
     """Fitted law of the winning phase for drawing, in the unit of the file."""
-    # Outliers are not part of the law: its mass is the share of the others.
+    # Outliers are not part of the curve: its mass is the share of the other values.
     unit, p, points = spectrum.unit, spectrum.values.size, 400
     if law.smooth is not None or bulk is None or fit is None:
         if law.smooth is None:

@@ -1,4 +1,4 @@
-"""Diagnoses of the matrices of a file, one by one or all, in as many processes as they are worth."""
+"""Diagnoses of the matrices of a file, one by one or all, in one or several processes."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ def diagnose_file(
     initial : str or Path, optional
         Weights before training, under the same names: their difference is diagnosed as well.
     heads : int, optional
-        Attention heads, by which fused projections that hold them in turn are split; default what
-        the metadata of the file or ``config.json`` next to it give.
+        Number of attention heads, for fused projections stored head by head. Default: the number in
+        the metadata of the file or in ``config.json`` next to it.
     workers : int
-        Processes; the result does not depend on their number.
+        Number of processes; the result does not depend on it.
     seed : int
-        Of the bootstraps.
+        Random seed of the bootstraps.
 
     Yields
     ------
     MatrixDiagnosis
-        One per array, in the order of the file; fused projections as their parts. What cannot be
-        fitted has its reason, and the rest goes on.
+        One per array, in the order of the file; fused projections as their parts. Rows that were
+        not fitted have a ``reason``.
 
     Raises
     ------
     InvalidData
-        If a file itself cannot be read.
+        If a file cannot be read.
     InvalidParameter
         If ``workers`` is below 1.
 
     Notes
     -----
-    Memory: per process the largest array four times in double precision. Backed by
+    Memory per process: four copies of the largest array in double precision. Backed by
     ``tests/diagnose/test_matrix.py``; time by ``benchmarks/diagnose.py``.
     """
     check_integer("workers", workers, 1)
@@ -91,7 +91,7 @@ def _diagnose_stored(
     seed: int,
 ) -> MatrixDiagnosis:
     if len(stored.shape) == 1:
-        # Biases and normalisations are most of the arrays of a network: not read at all.
+        # Most arrays of a network are biases and normalisations; they are not read.
         return MatrixDiagnosis(
             stored.name, stored.shape, stored.dtype, NOT_FITTED, "a vector has no spectrum."
         )
@@ -119,27 +119,27 @@ def _diagnose_stored(
 
 def _initial(stored: StoredArray, before: StoredArray | None) -> tuple[np.ndarray | None, str]:
     if before is None:
-        return None, "none of this name."
+        return None, "no array of this name."
     if before.shape != stored.shape:
         return None, f"their shape is {before.shape}, that of the weights {stored.shape}."
     return before.read(), ""
 
 
 def stored_arrays(path: Path) -> list[StoredArray]:
-    """What the header of a file announces; raises where nothing can be read."""
+    """Return the arrays in the header of a file; raise if there are none."""
     arrays = list(iter_weights(path))
     if not arrays:
-        raise InvalidData(f"{path} holds no array; pass a file of weights.")
+        raise InvalidData(f"{path} has no array; pass a file of weights.")
     return arrays
 
 
 def split_file(path: Path, heads: int | None = None) -> list[StoredArray]:
-    """Arrays of a file, fused projections as their parts."""
+    """Yield the arrays of a file, fused projections as their parts."""
     return list(split_arrays(stored_arrays(path), heads_of(path, heads)))
 
 
 def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
-    """Processes that pay: starting one takes seconds, about as long as four small matrices."""
+    """Number of processes worth starting: a start takes as long as about four small matrices."""
     cost = sum(_cost(array.shape) for array in arrays)
     matrices = sum(len(array.shape) > 1 for array in arrays)
     return max(1, min(workers, matrices, int(cost / 4.0)))
@@ -149,13 +149,13 @@ class Announced(NamedTuple):
     """Summary of the headers of the files."""
 
     text: str  # "model.npz: 3 matrices, 2 workers"
-    attention: str  # request and heads where there are pairs of query and key; for a fingerprint
+    attention: str  # request and heads if there are pairs of query and key; used in the fingerprint
 
 
 def announced(
     path: Path, initial: Path | None, request: AttentionRequest, workers: int
 ) -> Announced:
-    """Read the headers; raises for what cannot be read or was asked and is not there."""
+    """Read the headers; raise for unreadable files and for requested arrays that are missing."""
     arrays = stored_arrays(path)
     if initial is not None:
         stored_arrays(initial)
@@ -175,13 +175,13 @@ def diagnose_whole(
     request: AttentionRequest | None = None,
     progress: Callable[[int, int, float | None], Any] | None = None,
 ) -> Diagnosed:
-    """Diagnose all arrays, then all heads; what was done is kept if the user interrupts."""
+    """Diagnose all arrays, then all heads; results so far are kept after an interrupt."""
     arrays = stored_arrays(path)
     request = request or AttentionRequest()
     attention = attention_in(path, arrays, request)
     arrays = split_file(path, request.heads)
     heads: list[HeadDiagnosis] = []
-    # Sums over the arrays so far: their number may be in the thousands.
+    # Running totals, because a file may have thousands of arrays.
     matrices = np.cumsum([len(array.shape) > 1 for array in arrays])
     costs = np.cumsum([_cost(array.shape) for array in arrays])
     lanes = useful_workers(arrays, workers)
@@ -222,7 +222,7 @@ def diagnose_whole(
 
 
 def _cost(shape: tuple[int, ...]) -> float:
-    """Relative time of a matrix: bootstraps take about as long as decomposing 2000 columns."""
+    """Relative cost of a matrix: bootstraps take about as long as decomposing 2000 columns."""
     if len(shape) < 2 or 0 in shape:
         return 0.0
     short = min(shape[0], math.prod(shape[1:]))

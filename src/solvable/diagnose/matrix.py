@@ -1,4 +1,4 @@
-"""What the spectrum of one weight matrix says: bulk, learned features, tail, phase."""
+"""Diagnosis of the spectrum of one weight matrix: bulk, learned features, tail, phase."""
 
 from __future__ import annotations
 
@@ -46,43 +46,44 @@ def diagnose_matrix(
 ) -> MatrixDiagnosis:
     r"""Bulk, learned features, tail and phase of one matrix.
 
-    The phase is that of the likeliest law, each parameter at a price
-    (:func:`solvable.diagnose.phase_likelihood.phase_laws`); features, noise, shrinkage and cut
-    are given where that law has a bulk that is not refuted. A feature must also be larger than
-    every value of the same matrix under random signs, of its entries and of their cosines along
-    rows, columns and both: those keep heavy tails, unequal variances and correlations. A matrix
-    whose largest value is not is random-like. A tail is fitted only where it has none, because the edge
-    of noise passes for a power law. Symmetric matrices are diagnosed by their eigenvalues.
-    A cut is suggested where it keeps half of the squared norm and the phase leads by 10 nats, never
-    of an embedding or a fused projection, and only if the change since ``initial`` passes as well.
+    The phase is that of the likeliest law, with a penalty per parameter
+    (:func:`solvable.diagnose.phase_likelihood.phase_laws`). Features, noise, shrinkage and cut
+    are given if that law has a bulk that is not refuted. A feature must also be larger than every
+    value of the same matrix under random signs, applied to its entries and to their cosines along
+    rows, columns and both: these controls keep heavy tails, unequal variances and correlations. If
+    the largest value is not, the matrix is random-like. A power-law tail is fitted only if there is
+    no bulk, because the edge of noise resembles a power law. Symmetric matrices are diagnosed by
+    their eigenvalues. A cut is suggested if it keeps half of the squared norm and the phase leads by
+    10 nats; never for an embedding or a fused projection, and only if the change since ``initial``
+    passes the same rules.
 
     Parameters
     ----------
     weights : ndarray of shape (p, q) or (p, ...)
-        Further axes are joined, as for a convolution.
+        Axes after the first are joined, for example those of a convolution.
     name, dtype : str
-        Carried to the result; embeddings and fused projections are recognised by ``name``.
+        Copied to the result; embeddings and fused projections are recognised by ``name``.
     precision : float
-        Relative spacing of the stored numbers: singular values below its noise are zero.
+        Relative spacing of the stored numbers; singular values below the rounding noise count as zero.
     initial : ndarray, optional
         Weights before training, of the same shape.
     seed : int
-        Of the bootstraps.
+        Random seed of the bootstraps.
 
     Returns
     -------
     MatrixDiagnosis
-        Never raises for a matrix that cannot be fitted: ``phase`` is then ``"not fitted"``.
+        The diagnosis; ``phase`` is ``"not fitted"`` if the matrix cannot be fitted.
 
     Raises
     ------
     InvalidData
-        If initial weights have another shape.
+        If the initial weights have another shape.
 
     Notes
     -----
-    Time of the product of the matrix with itself and its eigenvalues, a quarter more, and half a
-    second. Source: derived from arXiv:2505.17958, random signs from arXiv:2012.02985; backed by
+    Time: 1.25 times that of the product of the matrix with itself and its eigenvalues, plus half a
+    second. Source: derivations/spectra (1), (4), (7), (9), (10); backed by
     ``tests/diagnose/test_matrix.py`` and ``tests/diagnose/test_noise_families.py``.
 
     Examples
@@ -99,7 +100,7 @@ def diagnose_matrix(
         )
     stored = str(weights.dtype) if dtype is None else dtype
     shape = tuple(weights.shape)
-    # Threads that wait for each other cost more than they bring at these sizes.
+    # Threads that wait for each other cost more than they gain at these sizes.
     with blas().limit(limits=1):
         try:
             spectrum = read_spectrum(weights, precision)
@@ -116,8 +117,8 @@ def diagnose_matrix(
 
 @cache
 def blas() -> Any:
-    """What sets the threads; looking for the loaded libraries takes as long as a small matrix."""
-    import scipy.linalg  # noqa: F401  has a BLAS of its own, which must be there to be found
+    """Return the controller of BLAS threads; finding the libraries is slow, so it is cached."""
+    import scipy.linalg  # noqa: F401  SciPy's own BLAS must be loaded first
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -156,7 +157,7 @@ def _explained(
     notes: list[str],
     seed: int,
 ) -> MatrixDiagnosis:
-    """The row with the likeliest law; as it is if no law can be fitted."""
+    """Row with the likeliest law; unchanged if no law can be fitted."""
     values = spectrum.ordered(fit)
     believed = fit is not None and fit.p_value >= REFUTED and 4 * fit.n_outliers <= values.size
     laws = phase_laws(values, whole, fit.n_outliers if fit else 0, believed=believed)
@@ -170,14 +171,14 @@ def _explained(
     tail, against, p_value = None, None, None
     if best.smooth is None and best.phase != "rank-collapse" and fit is not None:
         base, fit = _with_bulk(base, spectrum, fit, best, control, notes, seed)
-        # Dependent noise is no likelier for a bulk of independent noise.
+        # For dependent noise a bulk of independent noise is not the likeliest law either.
         p_value = None if noise_alone else fit.p_value
-        notes.append("tail: not fitted, as a bulk of noise explains the spectrum.")
+        notes.append("tail: not fitted, because a bulk of noise explains the spectrum.")
     elif not noise_alone:
         tail, against = tail_of(values, best, whole, fit, notes, seed)
         p_value = goodness_of(best, values, tail, seed)
     if p_value is not None and p_value < REFUTED:
-        notes.append(f"the likeliest law is refuted all the same (p = {p_value:.3f}).")
+        notes.append(f"the likeliest law is refuted as well (p = {p_value:.3f}).")
     if tail is not None:
         scale = spectrum.unit if spectrum.symmetric else spectrum.unit * spectrum.unit
         tail = replace(tail, threshold=tail.threshold * scale)
@@ -202,21 +203,21 @@ def _explained(
 
 
 def _control(spectrum: Spectrum, fit: BulkFit | None, best: PhaseLaw, seed: int) -> Control | None:
-    """What random signs leave of the values beyond a bulk, or of the largest where there is none."""
+    """Random-sign control of the values beyond a bulk, or of the largest value without a bulk."""
     with_bulk = best.smooth is None and fit is not None
     tested = fit.n_outliers if with_bulk and fit is not None else 1
     if best.phase == "rank-collapse" or (best.phase == "random-like" and not tested):
         return None
-    # A value that has hardly left the bulk is a finding as well.
+    # A value just beyond the bulk is a result as well.
     tested = max(tested, 1)
     count, reaching = spectrum.controlled(fit, tested, seed)
     beyond = f"{tested} value{'s' * (tested != 1)} beyond the edge of independent noise"
     if not with_bulk:
         beyond = "the largest value"
     if not count:
-        text = f"noise: {beyond}, and the same matrix under {reaching} has as large ones"
+        text = f"noise: {beyond}, and the same matrix under {reaching} has values as large"
     elif count == tested:
-        text = f"{beyond}, larger than all of the same matrix under random signs"
+        text = f"{beyond}, above all values of the same matrix under random signs"
     else:
         text = (
             f"{beyond}, of which {count} are larger than those of the same matrix under {reaching}"
@@ -233,7 +234,7 @@ def _with_bulk(
     notes: list[str],
     seed: int,
 ) -> tuple[MatrixDiagnosis, BulkFit]:
-    """The row with what a bulk says, as far as it is to be believed; the fit as it was used."""
+    """Row with the results of the bulk, if the bulk is not refuted; the bulk fit that was used."""
     if control is not None:
         fit = first_outliers(fit, control.confirmed)
     unit = spectrum.unit
@@ -246,10 +247,10 @@ def _with_bulk(
         low = max(low, 0.0)
     base = replace(base, edges=(low * unit, fit.edge * unit))
     if control is not None and not control.confirmed:
-        # Noise that reaches beyond its edge has no edge at which to cut.
+        # Noise with values beyond its edge has no edge at which to cut.
         return base, fit
     if fit.p_value < REFUTED:
-        notes.append("features: none are given, as the law of the noise is refuted.")
+        notes.append("features: not given, because the law of the noise is refuted.")
         return base, fit
     fit, decay = decay_below_threshold(fit, best, notes, seed)
     errors, advice = errors_and_advice(spectrum, fit, decay)
@@ -284,8 +285,8 @@ def _against_initial(
     change: np.ndarray,
     initial: np.ndarray,
 ) -> Comparison:
-    """Compare with the weights before training."""
-    # In units of the largest entry, as squares of extreme ones leave the range of numbers.
+    """Compare the matrix with the weights before training."""
+    # In units of the largest entry, because squares of extreme entries overflow.
     unit = float(np.abs(initial).max()) if initial.size else 0.0
     relative = None
     if unit > 0:
@@ -298,5 +299,5 @@ def _against_initial(
         None if start.noise is None else start.noise.value,
         relative,
         difference,
-        f"{text}." if relative is None else f"{text}, {relative:.2g} times their norm.",
+        f"{text}." if relative is None else f"{text}, of {relative:.2g} times the initial norm.",
     )

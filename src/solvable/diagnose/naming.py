@@ -1,4 +1,4 @@
-"""Matrices by name in a sentence: a few by themselves, many by their kinds."""
+"""Names of matrices in a sentence: a few in full, many by their common form."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from solvable.diagnose.diagnosis import MatrixDiagnosis
 from solvable.plots.words import listed
 
-NAMED = 3  # matrices that a sentence names; of more, their number
+NAMED = 3  # largest number of matrices that a sentence names one by one
 
 
 def kinds(
     rows: Sequence[MatrixDiagnosis], among: Sequence[MatrixDiagnosis], most: int = NAMED
 ) -> str:
-    """Write which matrices are meant; names that differ in their numbers alone are one kind."""
+    """Write a list of matrices; names that differ only in their numbers are one kind."""
     if len(rows) <= min(most, 2):
         return listed([row.name for row in rows])
     mine: dict[str, list[str]] = {}
@@ -33,5 +33,5 @@ def kinds(
 
 
 def _kind(name: str) -> str:
-    # Parts of a fused array, "in_proj_weight[query]", are one kind.
+    # Parts of a fused array, such as "in_proj_weight[query]", are one kind.
     return re.sub(r"\d+", "*", re.sub(r"\[[a-z ]+\]$", "[*]", name))

@@ -10,12 +10,12 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.spectra.edges import tracy_widom_quantile
 
-GRID = 4_001  # places of a tabulated distribution function: error below 1e-7 of the mass
+GRID = 4_001  # nodes of a tabulated distribution function; error below 1e-7 of the mass
 
 
 @dataclass(frozen=True)
 class RectangularNoise:
-    """Singular values of a p x q matrix of independent entries of variance 1/q."""
+    """Law of the singular values of a p x q matrix of independent entries of variance 1/q."""
 
     ratio: float  # c = p/q, in (0, 1]
 
@@ -32,12 +32,12 @@ class RectangularNoise:
 
     @property
     def key(self) -> tuple[float, ...]:
-        """The ratio, rounded as finely as tables of simulations need."""
+        """The ratio, rounded to the precision that tables of simulations need."""
         return (max(round(20 * self.ratio) / 20, 0.05),)
 
     @property
     def threshold(self) -> float:
-        """Strength from which a signal leaves the bulk."""
+        """Smallest strength at which a signal leaves the bulk."""
         return float(self.ratio**0.25)
 
     def edge_scale(self, size: int) -> float:
@@ -46,15 +46,15 @@ class RectangularNoise:
         return (1 / low + 1 / high) ** (1 / 3) / (2 * high)
 
     def strength(self, x: np.ndarray) -> np.ndarray:
-        """Signal behind an outlier at x; the threshold where x is no outlier."""
+        """Strength of the signal behind an outlier at x; the threshold if x is no outlier."""
         gap = np.maximum(np.asarray(x) ** 2 - 1 - self.ratio, 2 * self.ratio**0.5)
-        # Rounding may leave the square below zero at the threshold.
+        # Rounding may make the square negative at the threshold.
         root = np.sqrt(np.maximum(gap**2 - 4 * self.ratio, 0.0))
         return np.asarray(np.sqrt((gap + root) / 2))
 
     def place(self, strength: float) -> float:
-        """Where a signal beyond the threshold shows."""
-        # x² = (1 + s²) (c + s²) / s²
+        """Place of the outlier of a signal above the threshold."""
+        # x² = (1 + s²) (c + s²) / s²   (spectra 4)
         square = strength**2
         return float(((1 + square) * (self.ratio + square) / square) ** 0.5)
 
@@ -73,7 +73,7 @@ class RectangularNoise:
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """Density at x, zero outside the support."""
-        # Marchenko-Pastur: f(x) = sqrt((x_+^2 - x²) (x² - x_-^2)) / (pi c x).
+        # Marchenko-Pastur   (spectra 2): f(x) = sqrt((x_+² - x²) (x² - x_-²)) / (pi c x).
         low, high = self.edges
         square = np.clip((high**2 - x**2) * (x**2 - low**2), 0, None)
         inside = (x > low) & (x < high)
@@ -90,15 +90,15 @@ class RectangularNoise:
         return np.interp(probability, masses, places)
 
     def moments_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means of g = 1/(x² - lambda) and of its square over the p eigenvalues, x out."""
+        """Means of g = 1/(x² - lambda) and of g² over the p eigenvalues, for x outside the bulk."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
-        # Differences of nearly equal numbers far out are turned into quotients, here and below.
+        # Differences of nearly equal numbers are rewritten as quotients, here and below.
         first = 2 / (square - 1 + c + root)
         return first, first**2 * (1 + (square - 1 - c) / root) / 2
 
     def fluctuations_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Variance of g over the p and over the q eigenvalues, and the mean of lambda g^2."""
+        """Variance of g over the p and over the q eigenvalues, and the mean of lambda g²."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
         first = 2 / (square - 1 + c + root)
@@ -110,7 +110,7 @@ class RectangularNoise:
 
 @lru_cache(maxsize=64)
 def _table(ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    # The angle takes the square roots out of both ends, so that a plain rule is accurate.
+    # In the angle both square-root ends are smooth, so that a plain rule is accurate.
     angle = np.linspace(np.pi, 0, GRID)
     lift = 1 + ratio + 2 * ratio**0.5 * np.cos(angle)
     middle = (angle[1:] + angle[:-1]) / 2
@@ -125,9 +125,9 @@ def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> flo
         raise InvalidParameter(
             f"the matrix is {n_rows} x {n_columns}; allowed: at least two rows and columns."
         )
-    # Johnstone 2001; the halves, which make the error of order p^(-2/3), from Ma, Bernoulli 18
-    # (2012) 322: x² = (sqrt(p') + sqrt(q'))² + (sqrt(p') + sqrt(q')) (p'^(-1/2) +
-    # q'^(-1/2))^(1/3) TW_1.
+    # Edge (spectra 3): Johnstone 2001, with halves from Ma, Bernoulli 18 (2012) 322, which make the
+    # error of order p^(-2/3): x² = (sqrt(p') + sqrt(q'))² + (sqrt(p') + sqrt(q')) (p'^(-1/2) +
+    # q'^(-1/2))^(1/3) TW_1, p' = p - 1/2, q' = q - 1/2.
     low, high = np.sqrt(n_rows - 0.5), np.sqrt(n_columns - 0.5)
     scale = (low + high) * (1 / low + 1 / high) ** (1 / 3)
     square = (low + high) ** 2 + scale * tracy_widom_quantile(probability)
@@ -135,11 +135,11 @@ def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> flo
 
 
 def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Singular values of a matrix of standard normal entries, without the matrix."""
+    """Singular values of a matrix of standard normal entries, simulated without the matrix."""
     from scipy.linalg import eigvalsh_tridiagonal
 
-    # Dumitriu and Edelman, math-ph/0206043: bidiagonal, chi_q, chi_{q-1}, ... on the diagonal and
-    # chi_{p-1}, ..., chi_1 beside it.
+    # Dumitriu and Edelman, math-ph/0206043: a bidiagonal matrix with chi_q, chi_{q-1}, ... on the
+    # diagonal and chi_{p-1}, ..., chi_1 next to it.
     diagonal = rng.chisquare(n_columns - np.arange(n_rows))
     beside = rng.chisquare(np.arange(n_rows - 1, 0, -1.0))
     total = diagonal.copy()
@@ -150,9 +150,9 @@ def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class SymmetricNoise:
-    """Eigenvalues of the Gaussian orthogonal ensemble with edges at -2 and 2."""
+    """Law of the eigenvalues of the Gaussian orthogonal ensemble with edges at -2 and 2."""
 
-    # Off the diagonal the entries of the d x d matrix have variance 1/d, on it 2/d.
+    # Entries of the d x d matrix have variance 1/d off the diagonal and 2/d on it.
 
     @property
     def edges(self) -> tuple[float, float]:
@@ -161,17 +161,17 @@ class SymmetricNoise:
 
     @property
     def key(self) -> tuple[float, ...]:
-        """No numbers: there is one such law."""
+        """Key of the tables of simulations: empty, because there is only one such law."""
         return ()
 
     @property
     def threshold(self) -> float:
-        """Strength from which a signal leaves the bulk."""
+        """Smallest strength at which a signal leaves the bulk."""
         return 1.0
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """Density at x, zero outside the support."""
-        # Wigner: f(x) = sqrt(4 - x²) / (2 pi).
+        # Semicircle   (spectra 6): f(x) = sqrt(4 - x²) / (2 pi).
         return np.asarray(np.sqrt(np.clip(4 - x**2, 0, None)) / (2 * np.pi))
 
     def cdf(self, x: np.ndarray) -> np.ndarray:
@@ -189,13 +189,13 @@ class SymmetricNoise:
         return float(size ** (-2 / 3))
 
     def strength(self, x: np.ndarray) -> np.ndarray:
-        """Signal behind an outlier at x; the threshold where x is no outlier."""
+        """Strength of the signal behind an outlier at x; the threshold if x is no outlier."""
         y = np.maximum(x, 2.0)
         return np.asarray((y + np.sqrt(y**2 - 4)) / 2)
 
     def place(self, strength: float) -> float:
-        """Where a signal beyond the threshold shows."""
-        # Baik, Ben Arous and Peche: x = s + 1/s with squared overlap 1 - 1/s^2.
+        """Place of the outlier of a signal above the threshold."""
+        # Spiked semicircle   (spectra 6): x = s + 1/s, squared overlap 1 - 1/s².
         return strength + 1 / strength
 
     def spread(self, x: np.ndarray, size: int) -> np.ndarray:
@@ -215,7 +215,7 @@ class SymmetricNoise:
 
 @lru_cache(maxsize=1)
 def _semicircle_table() -> tuple[np.ndarray, np.ndarray]:
-    # The angle takes the square roots out of both ends.
+    # In the angle both square-root ends are smooth.
     places = 2 * np.cos(np.linspace(np.pi, 0, GRID))
     return places, SymmetricNoise().cdf(places)
 
@@ -228,15 +228,15 @@ class Spikes:
     """Signals behind outlying singular values, in the unit of the matrix."""
 
     observed: np.ndarray  # (k,): singular values before shrinkage, descending
-    strengths: np.ndarray  # (k,): de-biased s: what the singular value would be without noise
-    standard_errors: np.ndarray  # (k,): of the strengths
-    # (k,): squared overlap of the observed singular vector with that of the signal, on the
-    # shorter and the longer side of the matrix.
+    strengths: np.ndarray  # (k,): de-biased s: the singular value without noise
+    standard_errors: np.ndarray  # (k,): standard errors of the strengths
+    # (k,): squared overlap of the observed singular vector with that of the signal, on the shorter
+    # and the longer side of the matrix
     short_overlap: np.ndarray
     long_overlap: np.ndarray
 
     def intervals(self, *, confidence: float = 0.95, floor: float = 0.0) -> np.ndarray:
-        """Intervals of the strengths in modulus, shape (k, 2), cut at the detection threshold."""
+        """Intervals of the moduli of the strengths, shape (k, 2), from the threshold up."""
         from scipy.special import ndtri
 
         size, reach = np.abs(self.strengths), ndtri(0.5 + confidence / 2) * self.standard_errors
@@ -253,27 +253,27 @@ def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) 
             f"a singular value of {observed.min():.6g} is not beyond the edge "
             f"{noise * law.edges[1]:.6g} of the noise; pass outliers only."
         )
-    # Benaych-Georges and Nadakuditi, arXiv:1103.2221: x² = (1 + s²) (c + s²) / s² in units of
-    # the noise, s > c^(1/4).
+    # Spike relation (spectra 4), arXiv:1103.2221: x² = (1 + s²) (c + s²) / s² in units of the
+    # noise, for s > c^(1/4).
     gap = x**2 - 1 - c
     root = np.sqrt(gap**2 - 4 * c)
     square = (gap + root) / 2
     s = np.sqrt(square)
-    # The error is derived. With A = x <g>, B = x (c <g> + (1 - c)/x²) the outlier solves
-    # (1/s - Gamma)² = A B, where Var A = 2 x^2/p (<g²> - <g>^2) and Var Gamma = <lambda g²>/q.
+    # Standard error (spectra 5). With A = x <g>, B = x (c <g> + (1 - c)/x²) the outlier solves (1/s
+    # - Gamma)² = A B, where Var A = 2 x²/p (<g²> - <g>²) and Var Gamma = <lambda g²>/q.
     first, _ = law.moments_beyond(x)
     short, long_ = x * first, x * (c * first + (1 - c) / x**2)
     of_short, of_long, cross = law.fluctuations_beyond(x)
     var_short, var_long = 2 * x**2 * of_short / (c * n_columns), 2 * x**2 * of_long / n_columns
     var_cross = cross / n_columns
     spread = np.sqrt(long_**2 * var_short + short**2 * var_long + 4 * var_cross / square)
-    # d(AB)/ds along the curve AB = 1/s²: the error of x goes straight over to s.
+    # d(AB)/ds along the curve AB = 1/s²: the error of x becomes an error of s.
     error = spread * s**3 / 2
     return Spikes(
         np.asarray(observed, dtype=float),
         noise * s,
         noise * error,
-        # o_p = (s⁴ - c) / (s⁴ + c s²) and o_q = (s⁴ - c) / (s⁴ + s²).
+        # Overlaps (spectra 4): o_p = (s⁴ - c) / (s⁴ + c s²) and o_q = (s⁴ - c) / (s⁴ + s²).
         (square**2 - c) / (square**2 + c * square),
         (square**2 - c) / (square**2 + square),
     )

@@ -1,4 +1,4 @@
-"""Which of six phases a spectrum is in: likelihood of the laws of each, on the same values."""
+"""Phase of a spectrum: likelihood of the laws of all six phases, on the same values."""
 
 from __future__ import annotations
 
@@ -9,56 +9,56 @@ import numpy as np
 from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.smooth_law import SmoothLaw, fit_smooth
 
-COLLAPSED = 0.9  # share of zeros from which the rank has collapsed: "almost all" in a number
+COLLAPSED = 0.9  # share of zeros from which the phase is rank-collapse
 
 
 @dataclass(frozen=True)
 class PhaseLaw:
     """Most likely law of a phase."""
 
-    phase: str  # one of the six
-    log_likelihood: float  # of all values, in nats
-    n_parameters: int  # fitted numbers
+    phase: str  # one of the six phases
+    log_likelihood: float  # log-likelihood of all values, in nats
+    n_parameters: int  # number of fitted parameters
     size: int  # number of values
-    what: str  # the law in words
-    smooth: SmoothLaw | None = None  # the law itself where it has no bulk
-    decay: float = 0.0  # gamma of the strengths, where they follow a power law; else 0
+    what: str  # description of the law
+    smooth: SmoothLaw | None = None  # the law itself if it has no bulk
+    decay: float = 0.0  # gamma of the strengths if they follow a power law; else 0
 
     @property
     def score(self) -> float:
-        """Log-likelihood less half the logarithm of the number of values per parameter."""
+        """Log-likelihood minus half the logarithm of the number of values per parameter."""
         return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.size))
 
 
 def phase_laws(
     values: np.ndarray, bulk: WholeBulk | None, n_outliers: int, *, believed: bool = False
 ) -> list[PhaseLaw]:
-    """Best law of every phase, most likely first."""
-    # Derived from arXiv:2505.17958: densities of all p values, each parameter at a price of
-    # log(p)/2. With f of the bulk and its rounded edge, K outliers and zeros as data:
-    #   random-like    sum log f;
-    #   one signal per outlier   sum_{i <= p-K} log f + sum_k log g_k - log(p! / (p-K)!):
-    #                  bleeding-out with the strongest within its own width of the edge, else
-    #                  bulk+spikes;
-    #   signals of a power law   sum log((1 - pi) f + pi h_gamma): bulk+spikes if they are fewer
-    #                  than those from which the weakest merge, bulk-decay beyond;
-    #   no bulk        a smooth law, heavy-tailed with a power-law tail, bulk-decay without;
-    #   rank-collapse  any of them with nine zeros in ten.
-    # Values ascend, with exact zeros; of both signs, in distance from the centre.
+    """Best law of every phase, most likely first   (spectra 10)."""
+    # Sum of the log-densities of all p values; each parameter costs log(p)/2   (spectra 10). f is the
+    # bulk with its rounded edge, g_k and h_gamma are densities of the K outliers.
+    # random-like                  sum log f
+    # one signal per outlier       sum_{i <= p-K} log f + sum_k log g_k - log(p! / (p-K)!):
+    #                              bleeding-out if the strongest is within its own width of the
+    #                              edge, else bulk+spikes
+    # signals of a power law       sum log((1 - pi) f + pi h_gamma): bulk+spikes if they are fewer
+    #                              than those from which the weakest merge, else bulk-decay
+    # no bulk                      a smooth law: heavy-tailed with a power-law tail, else bulk-decay
+    # rank-collapse                any of these with nine zeros in ten
+    # Values ascend and zeros are exact; values of both signs are measured from the centre.
     laws: list[PhaseLaw] = []
     signed = bulk.signed if bulk is not None else bool((values < 0).any())
     zeros = 0 if signed else int((values == 0).sum())
     if bulk is not None:
         laws += _bulk_phases(values, bulk, n_outliers)
     moduli = np.abs(values) if signed else values[zeros:]
-    # Values of a bulk repel, and lie closer to their law than independent ones by the root of their
-    # number; a sum of log-densities has none of that evidence, and the price of ten signals alone
-    # would decide. So no law without a bulk where the bulk is believed: it passes its test and is
-    # most of all.
+    # Values of a bulk repel and are closer to their law than independent values, by the square root
+    # of their number. A sum of log-densities lacks this evidence, and the cost of ten signals alone
+    # would decide. So if the bulk passes its test and holds most values, laws without a bulk are
+    # left out.
     if not (believed and laws):
         laws += _smooth_phases(moduli[moduli > 0], zeros, signed)
     if bulk is not None and laws:
-        # A bulk without a shrinkage says nothing of zeros: an atom of its own.
+        # A bulk without a shrinkage does not predict zeros: they are an atom of their own.
         cost = _atom(zeros, values.size) if bulk.shift <= 0 and not signed else 0.0
         laws = [
             law if law.smooth else replace(law, log_likelihood=law.log_likelihood + cost)
@@ -90,7 +90,7 @@ def _free_spikes(
     tops = values[-count:]
     places = float(np.log(np.arange(p - count + 1, p + 1)).sum())
     total = float(density[:-count].sum()) + float(bulk.log_spikes(tops).sum()) - places
-    # Where a signal just clear of the edge would be seen, and how far the strongest is from it.
+    # Distance of the strongest outlier from the edge, over that of a signal surely beyond the edge.
     x = bulk.law.place(bulk.separated * bulk.law.threshold) * bulk.scale - bulk.shift
     top = float(bulk.modulus(tops[-1:])[0])
     away = (top - x) / float(bulk.width(np.array([max(x, top)]))[0])
@@ -105,11 +105,11 @@ def _free_spikes(
 def _pooled_spikes(
     values: np.ndarray, bulk: WholeBulk, density: np.ndarray, n_outliers: int, fitted: int
 ) -> list[PhaseLaw]:
-    """Strengths of a power law, with few signals and with so many that they merge."""
+    """Laws with power-law strengths: few signals, and so many that they merge."""
     from scipy.optimize import minimize, minimize_scalar
 
     p = values.size
-    # Far below the cut the signals have no density: only the share of noise counts there.
+    # Far below the cut the signals have no density: only the share of noise counts.
     upper = max(0, p - 4 * n_outliers - 20)
 
     def loss(share: float, decay: float) -> float:
@@ -149,10 +149,10 @@ def _pooled_spikes(
 
 def _smooth_phases(positive: np.ndarray, zeros: int, signed: bool) -> list[PhaseLaw]:
     size = positive.size + zeros
-    # Fewer values fit any law.
+    # Any law fits fewer values.
     if positive.size < 30 or positive.min() == positive.max():
         return []
-    # Either sign is as likely.
+    # Both signs are equally likely.
     atom = _atom(zeros, size) - signed * size * float(np.log(2))
     laws = []
     for power_tail, shifted, phase, words in (
@@ -167,7 +167,7 @@ def _smooth_phases(positive: np.ndarray, zeros: int, signed: bool) -> list[Phase
 
 
 def _atom(zeros: int, size: int, bound: tuple[float, float] = (0.0, 1.0)) -> float:
-    """Largest logarithm of the probability of which values are zero, their share bounded."""
+    """Largest log-probability of the pattern of zeros, with a bounded share of zeros."""
     if zeros in (0, size) and bound == (0.0, 1.0):
         return 0.0
     share = float(np.clip(zeros / size, max(bound[0], 1e-12), min(bound[1], 1 - 1e-12)))
@@ -175,7 +175,7 @@ def _atom(zeros: int, size: int, bound: tuple[float, float] = (0.0, 1.0)) -> flo
 
 
 def _collapse(laws: list[PhaseLaw], zeros: int, size: int) -> list[PhaseLaw]:
-    """The best law with nine zeros in ten; the others keep what is left to them."""
+    """Best law with at least nine zeros in ten; the other laws get at most that share."""
     if zeros == 0:
         return []
     best = max(laws, key=lambda law: law.score, default=None)

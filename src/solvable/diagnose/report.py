@@ -1,4 +1,4 @@
-"""What ``solvable diagnose`` writes: the numbers as JSON, and one HTML file that needs no network."""
+"""Files of ``solvable diagnose``: the numbers as JSON, and one HTML file without external parts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 REPORT = "report.html"
 
-FORMAT = "solvable-diagnose-1"  # mark of a result of ours
+FORMAT = "solvable-diagnose-1"  # file name that marks a directory as a result of this program
 
-DIRECTORY = ResultDirectory("diagnose", "weights", FORMAT, (REPORT, RESULT))  # where results go
+DIRECTORY = ResultDirectory("diagnose", "weights", FORMAT, (REPORT, RESULT))  # place of results
 
 
 class DiagnoseFiles(NamedTuple):
@@ -42,14 +42,14 @@ class DiagnoseFiles(NamedTuple):
     result: Path  # the numbers
 
     def to_dict(self) -> dict[str, str]:
-        """Paths as text."""
+        """Return the paths as text."""
         return {name: str(path) for name, path in self._asdict().items()}
 
 
 def reserved_directory(
     directory: Path | None, weights: Path, initial: Path | None, request: str
 ) -> tuple[Path, str]:
-    """Where results can be written, by default under the name of the file; and their fingerprint."""
+    """Return the directory of the results, by default named after the file, and the fingerprint."""
     total = hashlib.sha256(f"{FORMAT} {request}".encode())
     for path in (weights, initial):
         if path is None:
@@ -68,7 +68,7 @@ def reserved_directory(
 
 
 def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str, Any]:
-    """Everything that was found, for JSON."""
+    """Return all results for JSON."""
     return {
         "format": FORMAT,
         "command": command,
@@ -91,10 +91,10 @@ def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str,
 def write_files(
     found: Diagnosed, directory: Path, *, command: str, fingerprint: str
 ) -> tuple[DiagnoseFiles, dict[str, Any]]:
-    """Write the numbers and the page; returns the files and the numbers."""
+    """Write the numbers and the page; return the files and the numbers."""
     content = content_of(found, command=command, fingerprint=fingerprint)
     with whole_directory(directory) as draft:
-        # The numbers first: they mark the directory as ours if it should be killed here.
+        # The numbers come first: they mark the directory as ours if the program is killed here.
         write_atomically(draft / RESULT, (json.dumps(content, allow_nan=False) + "\n").encode())
         render_diagnose_report(found, draft / REPORT, command=command)
     return DiagnoseFiles(directory / REPORT, directory / RESULT), content
@@ -102,12 +102,12 @@ def write_files(
 
 @dataclass(frozen=True)
 class Card:
-    """A matrix on the page: its picture and its words."""
+    """A matrix on the page: its picture and its sentences."""
 
-    anchor: str  # where links lead
-    row: MatrixDiagnosis  # what is shown
-    picture: str  # markup of the spectrum
-    facts: list[tuple[str, str]]  # names and values below it
+    anchor: str  # target of links
+    row: MatrixDiagnosis  # the matrix
+    picture: str  # SVG of the spectrum
+    facts: list[tuple[str, str]]  # names and values below the picture
     remarks: list[str]  # sentences that are folded away
 
 
@@ -137,7 +137,7 @@ def _html(found: Diagnosed, command: str) -> str:
 
 
 def _broken(name: str) -> Markup:
-    """Name that may go over to the next line after its dots and strokes, and nowhere else."""
+    """Name that may wrap after its dots and underscores only."""
     from markupsafe import Markup, escape
 
     text = str(escape(printable(name)))
@@ -147,7 +147,7 @@ def _broken(name: str) -> Markup:
 
 
 def _coded(text: str) -> Markup:
-    """Sentence in which the code for a cut is set as code."""
+    """Sentence with the code for a cut set as code."""
     from markupsafe import Markup, escape
 
     code = str(escape(SNIPPET))
@@ -155,7 +155,7 @@ def _coded(text: str) -> Markup:
 
 
 def matrix_cards(found: Diagnosed) -> list[Card]:
-    """Every fitted matrix as it stands on the page."""
+    """Card of every fitted matrix."""
     shown = []
     for number, row in enumerate(found.matrices):
         if row.fitted:
@@ -168,7 +168,7 @@ def matrix_cards(found: Diagnosed) -> list[Card]:
 
 
 def head_pictures(found: Diagnosed) -> list[tuple[str, str]]:
-    """Captions and pictures of the heads: all of them at once, and those with most to see."""
+    """Captions and pictures of the heads: an overview, then those with the largest directions."""
     if not any(row.fitted for row in found.heads):
         return []
     whole = overview(found.heads)
@@ -191,7 +191,7 @@ def sketches() -> dict[str, str]:
 
 
 def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
-    """A spectrum of each phase without randomness: quantiles of the law that has it."""
+    """A spectrum of each phase without randomness: quantiles of a law with that phase."""
     law = RectangularNoise(0.5)
     places = (np.arange(count) + 0.5) / count
     noise = law.quantile(places)
@@ -228,5 +228,5 @@ def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
 
 def _power_curve(values: np.ndarray) -> Curve:
     x = np.geomspace(float(values.min()), float(values.max()), 60)
-    # Quantiles u^-0.6 have the density x^(-1 - 1/0.6) / 0.6 beyond 1.
+    # Quantiles u^(-0.6) have the density x^(-1 - 1/0.6) / 0.6 beyond 1.
     return Curve(x, x ** (-1 - 1 / 0.6) / 0.6)

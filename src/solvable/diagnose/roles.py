@@ -15,7 +15,7 @@ from solvable.diagnose.attention.query_key_arrays import BY_HEAD, FUSED, INPUTS_
 
 Role = Literal["", "embedding", "fused"]
 
-# What arrays of these names hold, one after the other.
+# Parts of arrays of these names, one after the other.
 _PARTS = {
     **dict.fromkeys((*FUSED, *BY_HEAD, "to_qkv", "w_qkv", "attn_qkv"), ("query", "key", "value")),
     **dict.fromkeys(("to_kv", "kv", "kv_proj"), ("key", "value")),
@@ -29,17 +29,17 @@ _GATES = {
 }
 _RECURRENT = re.compile(r"weight_([ih])h_(l\d+(?:_reverse)?)$")
 
-_UNSPLIT = ("in_proj",)  # fused, by a layout that differs from library to library
+_UNSPLIT = ("in_proj",)  # fused, with a layout that differs between libraries
 
-# Names of modules whose rows belong to tokens, places or classes, as a whole, ...
+# Module names whose rows belong to tokens, places or classes: full names, ...
 _TABLES = {"wte", "wpe", "shared", "lm_head", "unembed", "unembedding", "embed_out"}
-# ... or by one of their words, unless another word is that of a layer behind an embedding, ...
+# ... names with one of these words, unless another word names a layer behind an embedding, ...
 _EMBEDDED = {"embed", "embeds", "embedding", "embeddings", "embedder", "emb", "embs"}
 _PROJECTED = {
     "patch", "patches", "proj", "projection", "project", "projector", "linear", "mlp", "fc",
     "dense", "conv", "norm", "mapping", "layers",
 }  # fmt: skip
-# ... or by all of their words.
+# ... and names with all of these words.
 _PLACES = {
     "tok", "token", "tokens", "pos", "position", "positions", "positional", "type", "types",
     "word", "words", "char", "chars", "vocab", "cls",
@@ -52,9 +52,9 @@ _SUFFIXES = {"weight", "weights", "kernel", "w", "embedding", "embeddings", "tab
 class Part:
     """A part of a fused array."""
 
-    name: str  # "query"
-    axis: int  # along which the parts lie
-    rows: np.ndarray  # places along that axis
+    name: str  # name of the part, such as "query"
+    axis: int  # axis along which the parts lie
+    rows: np.ndarray  # slice along that axis
 
     def of(self, whole: np.ndarray) -> np.ndarray:
         """Return the part of an array."""
@@ -62,8 +62,8 @@ class Part:
 
 
 def role_of(name: str, shape: tuple[int, ...]) -> Role:
-    """Return the role of a matrix, by its name and shape."""
-    # A part of a fused array, "in_proj_weight[query]", is a matrix like any other.
+    """Return the role of a matrix by its name and shape."""
+    # A part of a fused array, such as "in_proj_weight[query]", is an ordinary matrix.
     if len(shape) != 2 or name.endswith("]"):
         return ""
     words = _words(name)
@@ -73,13 +73,13 @@ def role_of(name: str, shape: tuple[int, ...]) -> Role:
 
 
 def _words(name: str) -> list[str]:
-    # Keras numbers its arrays, as in "embedding/embeddings:0".
+    # Keras numbers its arrays, for example "embedding/embeddings:0".
     return [word for word in re.split(r"[./:]", re.sub(r":\d+$", "", name.lower())) if word]
 
 
 def _is_embedding(words: list[str]) -> bool:
-    # The module names what the array is: "wte" of "transformer.wte.weight". An entry of a list,
-    # such as "time_embed.0.weight", is a layer.
+    # The module names the array: "wte" of "transformer.wte.weight". An entry of a list, such as
+    # "time_embed.0.weight", is a layer.
     module = words[-2:-1] if len(words) > 1 and words[-1] in _SUFFIXES else words[-1:]
     if not module:
         return False
@@ -93,7 +93,7 @@ def _is_embedding(words: list[str]) -> bool:
 
 
 def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[StoredArray]:
-    """Yield the arrays of a file, fused projections as their parts with the layout assumed."""
+    """Yield the arrays of a file, fused projections as their parts with the assumed layout."""
     arrays = list(arrays)
     shapes = {stored.name: stored.shape for stored in arrays}
     for stored in arrays:
@@ -122,17 +122,18 @@ def _read_part(stored: StoredArray, part: Part) -> np.ndarray:
 def parts_of(
     name: str, shapes: Mapping[str, tuple[int, ...]], heads: Heads
 ) -> tuple[list[Part], str]:
-    """Parts of a fused array and the layout assumed; no parts where the layout is not known."""
+    """Return the parts of a fused array and the assumed layout; no parts if it is unknown."""
     rows, columns = shapes[name]
     words = _words(name)
     names, axis = _named_parts(name, words, shapes), 0
     sizes: tuple[int, ...] = ()
-    unknown = "not split, as its layout is not known from its name and shape"
+    unknown = "not split, because name and shape do not fix its layout"
     if not names:
         return [], unknown
     count = len(names)
     if rows != count * columns:
-        # Inputs first, as Conv1D of GPT-2 and Dense of flax, by the shape; else by the name.
+        # The shape decides whether inputs come first (Conv1D of GPT-2, Dense of flax); else the
+        # name.
         first = any(word in INPUTS_FIRST for word in words)
         axis = int(columns == count * rows or (first and columns % count == 0))
     side = (rows, columns)[axis]
@@ -162,7 +163,7 @@ def _named_parts(
         if word in _PARTS:
             return _PARTS[word]
     found = _RECURRENT.search(words[-1])
-    # The square array of a recurrent layer shows how many gates it has.
+    # The square array of a recurrent layer shows the number of gates.
     other = shapes.get(f"{name[: -len(words[-1])]}weight_hh_{found.group(2)}") if found else None
     if other is None or len(other) != 2 or not other[1] or other[0] % other[1]:
         return ()
@@ -172,10 +173,10 @@ def _named_parts(
 def _by_head(names: tuple[str, ...], side: int, axis: int, heads: Heads) -> tuple[list[Part], str]:
     number = heads.number
     if number is None:
-        return [], "not split, as the number of its heads is not known; pass --heads"
+        return [], "not split, because its number of heads is unknown; pass --heads"
     width, left = divmod(side, number * len(names))
     if left or not width:
-        return [], f"not split, as {number} heads do not divide its {side} outputs"
+        return [], f"not split, because {number} heads do not divide its {side} outputs"
     places = np.arange(side).reshape(number, len(names), width)
     parts = [Part(part, axis, places[:, k].ravel()) for k, part in enumerate(names)]
     listed = f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,4 +1,4 @@
-"""Spectrum of one weight matrix, checked; eigenvalues where the matrix is symmetric."""
+"""Checked spectrum of one weight matrix; eigenvalues if the matrix is symmetric."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
 from solvable.diagnose.phase_likelihood import COLLAPSED
 from solvable.errors import InvalidData
 
-LARGEST_SIDE = 20_000  # shorter side up to which singular values are computed: cubic in it
+LARGEST_SIDE = 20_000  # largest shorter side for which singular values are computed (cubic time)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,27 +22,27 @@ class Spectrum:
     """Values of a matrix in units of its largest entry."""
 
     values: np.ndarray  # (p,): singular values, or eigenvalues if symmetric; ascending, zeros exact
-    unit: float  # the largest entry in modulus
+    unit: float  # modulus of the largest entry
     shape: tuple[int, int]  # shorter and longer side
-    symmetric: bool  # whether values are eigenvalues
-    semidefinite: bool  # whether none is below zero
-    notes: tuple[str, ...]  # what was done to the array
-    matrix: np.ndarray  # in the same unit, not taller than wide
-    vectors: Vectors | None = None  # on its shorter side, of its largest values
+    symmetric: bool  # True if the values are eigenvalues
+    semidefinite: bool  # True if no eigenvalue is below zero
+    notes: tuple[str, ...]  # changes made to the array
+    matrix: np.ndarray  # the matrix in the same unit, not taller than wide
+    vectors: Vectors | None = None  # vectors of its largest values, on its shorter side
 
     @property
     def zeros(self) -> int:
-        """Values that are zero to the precision of the file."""
+        """Number of values that are zero to the precision of the file."""
         return int((self.values == 0).sum())
 
     def fit(self, seed: int) -> BulkFit:
-        """Bulk of noise and outliers, in units of the largest entry."""
+        """Fit bulk of noise and outliers, in units of the largest entry."""
         if self.symmetric:
             return fit_symmetric(self.values, semidefinite=self.semidefinite, seed=seed)
         return fit_bulk(self.values, self.shape, seed=seed)
 
     def bulk(self, fit: BulkFit) -> WholeBulk:
-        """Law of all values behind a fit; what the outliers left of the noise."""
+        """Law of all values behind a fit: the noise, less what the outliers took from it."""
         p, q = self.shape
         rest = 1 - fit.n_outliers / q
         law = SymmetricNoise() if self.symmetric else RectangularNoise(p / q)
@@ -50,11 +50,11 @@ class Spectrum:
         return WholeBulk(law, fit.noise * rest**0.5, fit.shrinkage, p, signed=signed)
 
     def controlled(self, fit: BulkFit | None, count: int, seed: int) -> tuple[int, str]:
-        """How many of the largest values no control reaches, and the control that does."""
+        """Number of largest values above all controls, and the control that stopped the count."""
         moduli = np.abs(self.ordered(fit))
         matrix, vectors = self.matrix, self.vectors
         if self.symmetric and not self.semidefinite and fit is not None:
-            # The values of both signs lie about a centre.
+            # Values of both signs lie around a centre.
             moduli = np.sort(np.abs(self.values + fit.shrinkage))
             matrix = matrix + fit.shrinkage * np.eye(len(matrix))
         tops = moduli[::-1][:count]
@@ -67,7 +67,7 @@ class Spectrum:
         )
 
     def ordered(self, fit: BulkFit | None) -> np.ndarray:
-        """Values ascending in distance from the centre of the bulk."""
+        """Values in ascending distance from the centre of the bulk."""
         if self.semidefinite or not self.symmetric:
             return self.values
         centre = -fit.shrinkage if fit is not None else 0.0
@@ -75,14 +75,14 @@ class Spectrum:
 
 
 def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
-    """Singular values or eigenvalues of an array; raises for what has none."""
+    """Return the singular values or eigenvalues of an array; raise if there are none."""
     matrix, notes = _joined(weights)
     p, q = sorted(matrix.shape)
     largest = _largest(matrix)
     matrix /= largest
-    # A symmetric matrix may miss its transpose by eight spacings of the stored numbers.
+    # A symmetric matrix may differ from its transpose by eight spacings of the stored numbers.
     near = 8.0 * max(precision, 2.0**-52)
-    # A row tells most that are not; the largest ones take a while to be compared as a whole.
+    # One row excludes most matrices; a full comparison of the largest takes a while.
     symmetric = p == q and float(np.abs(matrix[0] - matrix[:, 0]).max()) <= near
     if symmetric:
         symmetric = float(np.abs(matrix - matrix.T).max()) <= near
@@ -94,25 +94,25 @@ def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
         matrix = matrix if matrix.shape[0] == p else matrix.T
         y, vectors = singular_values(matrix)
     top = float(np.abs(y).max())
-    # In double precision values are equal up to a relative difference of 1e-12.
+    # In double precision values count as equal up to a relative difference of 1e-12.
     if float(np.ptp(np.abs(y))) <= max(precision, 1e-12) * top:
         raise InvalidData(
             f"all {p} singular values are {top * largest:.6g}: it is a multiple of an orthogonal matrix."
         )
     rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
     tolerance = _zero_up_to(np.abs(y), max(rounding, 2.0**-52 * q * top), 2.0**-52 * q * top)
-    # What single precision cannot tell from zero, beside the largest value and the longer side.
+    # Values that single precision cannot separate from zero, given the largest value and the side.
     vanishing = 2.0**-23 * q * top
     if (np.abs(y) <= vanishing).sum() >= COLLAPSED * p and vanishing > tolerance:
-        # Weight decay takes values towards zero and never there.
+        # Weight decay moves values towards zero and never to it.
         tolerance = vanishing
-        notes = (*notes, "values that single precision cannot tell from zero count as zeros.")
+        notes = (*notes, "values below the rounding of single precision count as zeros.")
     y = np.where(np.abs(y) <= tolerance, 0.0, y)
     return Spectrum(y, largest, (p, q), symmetric, bool(y[0] >= 0), notes, matrix, vectors)
 
 
 def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """A double-precision copy with the axes after the first joined, and a note if they were."""
+    """Double-precision copy with the axes after the first joined, and a note if any were."""
     if weights.ndim < 2:
         raise InvalidData(f"an array of {weights.ndim} axes has no spectrum.")
     if weights.size == 0:
@@ -135,9 +135,9 @@ def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _zero_up_to(moduli: np.ndarray, rounding: float, exact: float) -> float:
-    """Values up to here are zero: those below the rounding only if they are an atom."""
-    # A square matrix of noise has values down to zero, some below the rounding of half precision:
-    # as many as just above it. What rounding makes of zeros is below it, with a gap above.
+    """Largest value that counts as zero: values below the rounding, only if they form an atom."""
+    # A square matrix of noise has singular values down to zero, some below the rounding of half
+    # precision and as many just above it. Zeros turned to rounding noise have a gap above.
     below = int((moduli <= rounding).sum())
     beside = int(((moduli > rounding) & (moduli <= 2 * rounding)).sum())
     return rounding if below > 3 * (beside + 2) else exact
@@ -151,7 +151,7 @@ def _largest(matrix: np.ndarray) -> float:
         raise InvalidData(f"{count} of {matrix.size} entries are not finite.")
     if largest == 0:
         raise InvalidData("all entries are zero.")
-    smallest, most = 1e-301, 1e301  # beyond them densities and sums of squares leave the range
+    smallest, most = 1e-301, 1e301  # beyond, sums of squares overflow or underflow
     if not smallest <= largest <= most:
         raise InvalidData(
             f"its largest entry {largest:.3g} is out of range; allowed: {smallest:g} to {most:g}. "

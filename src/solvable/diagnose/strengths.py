@@ -1,4 +1,4 @@
-"""Decay of feature strengths, seen and below the threshold, and what the best size of each is worth."""
+"""Decay of feature strengths, seen and below the threshold, and predicted errors of a matrix."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from solvable.diagnose.noise import Spikes, SymmetricNoise
 from solvable.errors import InvalidData
 from solvable.fitting.goodness import largest_gap
 
-MINIMUM_STRENGTHS = 8  # for a decay: of fewer its 95 % interval would span a factor of five
+MINIMUM_STRENGTHS = 8  # with fewer the 95 % interval of a decay spans a factor of five
 
 
 @dataclass(frozen=True)
 class Decay:
-    """Power law s_i = A i^(-gamma) of strengths, weakest one as its threshold."""
+    """Power law s_i = A i^(-gamma) of strengths; the weakest is its threshold."""
 
     value: float  # gamma
-    low: float  # ends of its interval
+    low: float  # ends of the interval of gamma
     high: float
     p_value: float  # goodness of fit by parametric bootstrap
-    n: int  # strengths that entered
+    n: int  # number of strengths in the fit
     amplitude: float  # A
 
     def undetected(self, size: int) -> float:
-        """Squared strengths beyond those seen, of ``size`` values in all."""
+        """Sum of squared strengths below those seen, of ``size`` values in all."""
         # sum_{i=n+1}^d A² i^(-2 gamma)
         ranks = np.arange(self.n + 1, size + 1)
         return float(self.amplitude**2 * (ranks ** (-2.0 * self.value)).sum())
@@ -40,7 +40,7 @@ def fit_decay(
     draws: int = 199,
     seed: int = 0,
 ) -> Decay:
-    """Decay of de-biased strengths, by maximum likelihood."""
+    """Decay of de-biased strengths, by maximum likelihood   (spectra 12)."""
     from scipy.special import ndtri
     from scipy.stats import chi2
 
@@ -54,16 +54,16 @@ def fit_decay(
     n = s.size - 1
     logs = np.log(s[:-1] / s[-1])
     mean = float(logs.mean())
-    # Hill, Ann. Statist. 3 (1975) 1163: given the weakest of K strengths, sum_{i<K} log(s_i / s_K)
-    # is gamma/2 times a chi squared of 2 (K - 1), so the interval is exact for strengths drawn from
-    # a power law. The estimate, over sum_{i<K} log(K/i), is exact for strengths that sit at
-    # i^(-gamma), as those of the theory do: dividing by K - 1 would put it too low by log(2 pi K) /
-    # 2K.
+    # Hill, Ann. Statist. 3 (1975) 1163 (spectra 12): given the weakest of K strengths, sum_{i<K}
+    # log(s_i / s_K) is gamma/2 times a chi squared variable of 2 (K - 1) degrees, so the interval
+    # is exact for strengths drawn from a power law. The estimate divides by sum_{i<K} log(K/i),
+    # which is exact for strengths at i^(-gamma), as in the theory; division by K - 1 would be too
+    # low by log(2 pi K) / 2K.
     value = mean * n / float(np.log(s.size / np.arange(1, s.size)).sum())
     tail = (1 - confidence) / 2
     low, high = 2 * n * mean / chi2.ppf([1 - tail, tail], 2 * n)
     relative = np.sort(np.asarray(errors, dtype=float) / np.abs(strengths))
-    # The weakest is in every logarithm; the others average out.
+    # The error of the weakest enters every logarithm; those of the others average out.
     extra = float(np.hypot(relative.max(), np.sqrt((relative**2).mean() / n)) * ndtri(1 - tail))
     rng = np.random.default_rng(seed)
     seen = _distance(logs, mean)
@@ -87,24 +87,24 @@ def _distance(logs: np.ndarray, mean: float) -> float:
 
 
 def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
-    """Take the weak strengths out of the noise and the shrinkage of a plain fit."""
-    # Derived from arXiv:2505.17958. The strengths s_i = A i^(-gamma) below the threshold, i > K,
-    # stay in the bulk. Of mean m and variance v over the d values, they lower the shrinkage that a
-    # semicircle needs and widen it: b = b_plain + m, delta² = delta_plain² - v and s_i = m + (z_i
-    # + sqrt(z_i² - 4 delta²)) / 2, z_i = y_i + b_plain: the law of S* + delta Z to its second
-    # free cumulant, solved with A and gamma of the strengths as a fixed point.
+    """Remove the weak strengths from the noise and the shrinkage of a plain fit."""
+    # Strengths s_i = A i^(-gamma) below the threshold, i > K, stay in the bulk (spectra 13). With
+    # mean m and variance v over the d values they lower the apparent shrinkage and widen the
+    # semicircle: b = b_plain + m, delta² = delta_plain² - v and s_i = m + (z_i + sqrt(z_i² - 4
+    # delta²)) / 2, z_i = y_i + b_plain: the law of S* + delta Z to its second free cumulant, solved
+    # with A and gamma as a fixed point.
     if not plain.semidefinite:
         raise InvalidData("the matrix is not semidefinite; the decay is of positive strengths.")
     size, count = plain.shape[0], plain.n_outliers
     ranks = np.arange(count + 1, size + 1, dtype=float)
     z, errors = plain.spikes.observed, plain.spikes.standard_errors
-    # What is not seen is below the cut, whatever the power law says.
+    # Undetected strengths are below the cut, whatever the power law predicts.
     most = float(_undo(np.array([plain.cut + plain.shrinkage]), plain.noise)[0])
     mean = variance = 0.0
-    # It contracts by a half or better where the weak part is weak.
+    # The iteration contracts by a factor of two or more if the weak part is weak.
     for _ in range(60):
         if variance >= 0.75 * plain.noise**2:
-            raise InvalidData("the weak strengths would be most of the noise; none is given.")
+            raise InvalidData("most of the noise would be weak strengths; no decay is given.")
         noise = float(np.sqrt(plain.noise**2 - variance))
         strengths = mean + _undo(z, noise)
         decay = fit_decay(strengths, errors, draws=0)
@@ -113,7 +113,7 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
         if abs(mean - before) < 1e-6 * plain.noise:
             break
     decay = fit_decay(strengths, errors)
-    # The shrinkage error holds that of m, half its change over the interval of gamma.
+    # The error of the shrinkage includes that of m: half its change over the interval of gamma.
     ends = [_moments(strengths, gamma, ranks, size, most)[0] for gamma in (decay.low, decay.high)]
     unsure = float(np.hypot(plain.shrinkage_error, abs(ends[1] - ends[0]) / 2 / 1.96))
     overlap = 1 - noise**2 / np.maximum(strengths - mean, noise) ** 2
@@ -123,7 +123,7 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
         noise=noise,
         shrinkage=plain.shrinkage + mean,
         spikes=spikes,
-        # Free cumulants beyond the second are left out: half of what the second one did.
+        # Free cumulants above the second are neglected: counted as half the effect of the second.
         noise_error=float(np.hypot(plain.noise_error, (plain.noise - noise) / 2)),
         shrinkage_error=unsure,
     )
@@ -147,14 +147,14 @@ def _moments(
 
 @dataclass(frozen=True)
 class Errors:
-    """Squared Frobenius distance to the signals behind the outliers, by what is done to them."""
+    """Parts of the squared Frobenius distance to the signals behind the outliers, by treatment."""
 
-    bulk: float  # sum y² over the bulk: what the matrix keeps of the noise alone
+    bulk: float  # sum y² over the bulk: noise that the matrix keeps
     shrinkage: float  # sum_k (y_k - s_k)²
     rotation: float  # 2 sum_k s_k y_k (1 - c_k)
-    cut: float  # with the bulk removed and the outliers as they are
-    edge: float  # with the outliers lowered to x - x_+, as by a threshold at the edge of the bulk
-    denoised: float  # with outliers at their best size s_k c_k and no bulk
+    cut: float  # without the bulk, outliers unchanged
+    edge: float  # outliers lowered to x - x_+, as by a threshold at the edge of the bulk
+    denoised: float  # outliers at their best size s_k c_k, without the bulk
 
 
 def shrinkage_errors(
@@ -165,11 +165,11 @@ def shrinkage_errors(
     *,
     edge: float,
 ) -> Errors:
-    """Predicted error of a matrix and of what pruning and denoising make of it."""
-    # Gavish and Donoho, arXiv:1405.7511: a signal s u v^T estimated by y u' v'^T, c = (u.u')
-    # (v.v'), costs s² + y² - 2 s y c = (s - y)² + 2 s y (1 - c), least at y = s c, where it is
-    # s² (1 - c²). Signals below the threshold are in none of the errors: no treatment of the
-    # spectrum finds them.
+    """Predicted error of a matrix, and of the pruned and the denoised matrix."""
+    # Gavish and Donoho, arXiv:1405.7511 (spectra 14): estimating a signal s u v^T by y u' v'^T,
+    # with c = (u.u') (v.v'), costs s² + y² - 2 s y c = (s - y)² + 2 s y (1 - c), which is least at
+    # y = s c, where it is s² (1 - c²). No error includes signals below the threshold: no treatment
+    # of the spectrum recovers them.
     y = np.sort(np.abs(values))
     tops, bulk = y[y.size - n_outliers :][::-1], y[: y.size - n_outliers]
     s = np.abs(strengths)

@@ -1,4 +1,4 @@
-"""The table of matrices: numbers as text, and columns for the terminal; the page has the same cells."""
+"""Table of matrices: numbers as text, and columns for the terminal; the page has the same cells."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lead_text(row: MatrixDiagnosis) -> str:
 
 
 def estimate_text(value: Estimate | None, *, interval: bool = True) -> str:
-    """Write a number with its interval, or without."""
+    """Write a number, with its interval if asked."""
     if value is None:
         return MISSING
     if interval:
@@ -36,7 +36,7 @@ def estimate_text(value: Estimate | None, *, interval: bool = True) -> str:
 
 
 def features_text(row: MatrixDiagnosis) -> str:
-    """Number of learned features; a dash where no law tells them from the rest."""
+    """Number of learned features; a dash if no fitted law separates them from noise."""
     if row.features:
         return str(len(row.features))
     noise = row.noise is not None or (row.control is not None and not row.control.confirmed)
@@ -59,21 +59,21 @@ def tail_p_text(row: MatrixDiagnosis) -> str:
 
 
 def kept_text(row: MatrixDiagnosis) -> str:
-    """What a cut would keep: values, and their share of the squared norm, such as "40 (61 %)"."""
+    """Values that a cut would keep, and their share of the squared norm, such as "40 (61 %)"."""
     if row.advice is None:
         return MISSING
     return f"{row.advice.kept} ({100 * row.advice.kept_share:.0f} %)"
 
 
 def cut_text(row: MatrixDiagnosis) -> str:
-    """Whether a cut is suggested: "yes", or why not, such as "no: norm"."""
+    """Suggestion of a cut: "yes", or "no" with the reason, such as "no: norm"."""
     if row.suggestion is None:
         return MISSING
     return "yes" if row.suggestion.suggested else f"no: {row.suggestion.reason}"
 
 
 def cut_parts(row: MatrixDiagnosis) -> tuple[str, str]:
-    """Whether a cut is suggested and the reason against it, apart."""
+    """Suggestion of a cut, and separately the reason against it."""
     text, _, reason = cut_text(row).partition(": ")
     return text, reason
 
@@ -86,7 +86,7 @@ def probability_text(value: float | None) -> str:
 
 
 def interval_text(value: float, low: float, high: float) -> str:
-    """Write a value and its interval with the digits that the interval allows."""
+    """Write a value and its interval with as many digits as the interval supports."""
     width = high - low
     if not (math.isfinite(width) and width > 0):
         return format_number(value, 3)
@@ -97,13 +97,13 @@ def interval_text(value: float, low: float, high: float) -> str:
 
 
 def parts(text: str) -> tuple[str, str]:
-    """Value and interval apart."""
+    """Split a cell into value and interval."""
     value, _, interval = text.partition(" (")
     return value, interval.removesuffix(")")
 
 
 def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
-    """Names and values below the picture of a matrix, as far as there are any."""
+    """Names and values below the picture of a matrix; missing values are left out."""
     exponent = row.exponent
     lead = lead_text(row)
     pairs = [
@@ -115,7 +115,7 @@ def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
         ("tail exponent", tail_text(row)),
         ("p of the power law", tail_p_text(row)),
         ("decay of strengths", estimate_text(exponent.strengths if exponent else None)),
-        ("a cut would keep", kept_text(row)),
+        ("a cut would keep (of norm²)", kept_text(row)),
         ("cut suggested", cut_text(row)),
         ("zeros", str(row.zeros) if row.zeros else MISSING),
     ]
@@ -129,9 +129,9 @@ def _positive(value: Estimate | None) -> bool:
 class Column(NamedTuple):
     """A column of the table."""
 
-    head: str  # its name
-    cell: Callable[[MatrixDiagnosis], str]  # text of a row
-    rank: int = 0  # the highest goes first where the window is too narrow; 0 always stays
+    head: str  # heading
+    cell: Callable[[MatrixDiagnosis], str]  # text of a cell
+    rank: int = 0  # in a narrow window the highest rank is dropped first; 0 stays
 
 
 COLUMNS = (
@@ -144,9 +144,12 @@ COLUMNS = (
     Column("strongest", strongest_text),
     Column("tail exponent", tail_text),
     Column("p", tail_p_text, 1),
-    Column("kept", kept_text, 4),
+    Column("kept (of norm²)", kept_text, 4),
     Column("cut?", cut_text, 3),
 )
+
+# Columns of ``--details`` only.
+DETAILS = ("size", "lead", "noise", "shrinkage", "tail exponent", "p")
 
 # Cells without intervals, for narrow windows.
 SHORT = {
@@ -155,10 +158,12 @@ SHORT = {
 }
 
 
-def matrix_table(found: Diagnosed, width: int | None = None) -> tuple[Table, list[str]]:
-    """A row per weight matrix, and the columns for which a window has no room."""
+def matrix_table(
+    found: Diagnosed, width: int | None = None, *, details: bool = True
+) -> tuple[Table, list[str]]:
+    """Table with a row per weight matrix, and the columns for which a window has no room."""
     names, headings = grouped([row.name for row in found.matrices])
-    columns, dropped = _chosen(found, max(map(len, names)), width)
+    columns, dropped = _chosen(found, max(map(len, names)), width, details)
     table = Table(
         tables.Column("matrix", wrap=False),
         *(
@@ -176,8 +181,8 @@ def matrix_table(found: Diagnosed, width: int | None = None) -> tuple[Table, lis
 
 
 def grouped(names: list[str]) -> tuple[list[str], list[str]]:
-    """Shorten names that share the beginning up to their last number, as those of a block do."""
-    # Rows of longer names stand under a heading with what their names share.
+    """Shorten names that share the beginning up to their last number, such as those of a block."""
+    # Rows with long names stand under a heading with their common beginning.
     if max(map(len, names), default=0) < 28:
         return names, [""] * len(names)
     heads = []
@@ -193,15 +198,15 @@ def grouped(names: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _chosen(
-    found: Diagnosed, longest: int, width: int | None
+    found: Diagnosed, longest: int, width: int | None, details: bool
 ) -> tuple[tuple[Column, ...], list[str]]:
-    """Columns that fit: intervals go first, then columns by their rank, then parts of names."""
-    columns: tuple[Column, ...] = COLUMNS
+    """Choose columns that fit: first drop intervals, then columns by rank, then parts of names."""
+    columns = tuple(column for column in COLUMNS if details or column.head not in DETAILS)
     if width is None or longest + _width(found, columns) <= width:
         return columns, []
     columns = tuple(Column(c.head, SHORT.get(c.head, c.cell), c.rank) for c in columns)
     dropped = ["intervals"]
-    # Columns are left out for the sake of a name of so many letters at most.
+    # Names longer than this are shortened before columns are dropped.
     name = min(longest, 32)
     while name + _width(found, columns) > width and max(c.rank for c in columns):
         last = max(columns, key=lambda column: column.rank)
@@ -211,7 +216,7 @@ def _chosen(
 
 
 def _width(found: Diagnosed, columns: tuple[Column, ...]) -> int:
-    """Of all columns but the first, with the blanks between them."""
+    """Width of all columns but the first, with the gaps between them."""
     widths = (
         max(len(column.head), *(len(column.cell(row)) for row in found.matrices))
         for column in columns
@@ -220,7 +225,7 @@ def _width(found: Diagnosed, columns: tuple[Column, ...]) -> int:
 
 
 def _elided(name: str, room: int | None) -> str:
-    """Leave out the middle of a name, as its ends tell more."""
+    """Leave out the middle of a name, because names differ most at their ends."""
     most = len(name) if room is None else max(room, 12)
     if len(name) <= most:
         return name

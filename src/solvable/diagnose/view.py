@@ -1,4 +1,4 @@
-"""The diagnoses of a file for a notebook and a data frame."""
+"""View of the diagnoses of a file for a notebook and a data frame."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from solvable.plots.tables import Table
 
 
 def line(found: Diagnosed) -> str:
-    """The file, and what is in it."""
-    return f"{found.name}: {words.subject(found)}"
+    """File name and the main result."""
+    return f"{found.name}: {words.answer(found)} Read: {words.subject(found)}."
 
 
 def tables(found: Diagnosed) -> list[Table]:
-    """One row per matrix, and one per attention head or layer."""
+    """Table with a row per matrix, and table with a row per attention head or layer."""
     shown = [matrix_table(found)[0]] if found.matrices else []
     return [*shown, head_table(found)] if found.heads else shown
 
@@ -65,7 +65,7 @@ def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 
 def figures(found: Diagnosed) -> Iterator[Figure]:
-    """The spectrum of each fitted matrix and head under its law, by its name."""
+    """Yield the spectrum of each fitted matrix and head under its law, named after it."""
     for row in found.fitted:
         yield replace(spectrum_figure(row), name=row.name)
     for head in found.heads:

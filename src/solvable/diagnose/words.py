@@ -1,4 +1,4 @@
-"""Diagnoses of weights in plain words, for the terminal and the page."""
+"""Sentences about the diagnoses of weights, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvable.diagnose.naming import NAMED, kinds
 from solvable.diagnose.tables import estimate_text, probability_text
 from solvable.plots.words import counted, listed
 
-CLEAR_LEAD = 2.0  # nats over the runner-up from which a phase is clear: odds of 7
+CLEAR_LEAD = 2.0  # smallest lead of a clear phase, in nats: odds of 7
 
 
 @dataclass(frozen=True)
@@ -18,63 +18,63 @@ class Phase:
     """One of the six shapes of a spectrum."""
 
     name: str  # as in MatrixDiagnosis
-    looks: str  # what is seen
-    means: str  # what it says of the matrix
-    advice: str  # what to do
+    looks: str  # appearance of the spectrum
+    means: str  # meaning for the matrix
+    advice: str  # recommended action
 
 
-# The six phases, in the order in which a spectrum leaves noise; collapse last.
+# The six phases, from pure noise to no noise; rank-collapse last.
 PHASES = (
     Phase(
         "random-like",
-        "the singular values fill the bulk of a random matrix and none lies beyond its edge, or "
-        "none beyond those of the same matrix under random signs",
-        "nothing that was learned stands out of the noise: the matrix was hardly trained, is not "
-        "used, or what it learned is below the threshold of detection",
-        "look whether the matrix is trained and used at all; noise may be in use, as the random rows "
-        "of embeddings are; --initial separates noise of the start from noise of the training",
+        "the singular values fill the bulk of a random matrix; no value lies beyond its edge, or "
+        "beyond the values of the same matrix under random signs",
+        "no learned feature is above the noise: the matrix was hardly trained, is not used, or its "
+        "features are below the threshold of detection",
+        "check whether the matrix is trained and used; the network may use noise, for example random "
+        "rows of an embedding; --initial separates initial noise from noise of the training",
     ),
     Phase(
         "bleeding-out",
-        "a bulk of noise, and a value that has only just left it",
-        "a feature at the threshold of detection: it is there, but its direction is mostly noise",
-        "expect more of it from more data, or from less noise by a stronger weight decay; a cut at "
-        "the edge would keep directions that are mostly noise",
+        "a bulk of noise, and a value just beyond its edge",
+        "a feature at the threshold of detection: it was learned, but its direction is mostly noise",
+        "more data, or less noise by a stronger weight decay, should make the feature clearer; a cut "
+        "at the edge would keep directions that are mostly noise",
     ),
     Phase(
         "bulk+spikes",
         "a bulk of noise, and values clearly beyond its edge",
-        "the values beyond the edge are learned features, and the bulk is noise, of the initial "
-        "weights or of the training data",
-        "see below what a cut at the edge would keep, and measure the loss of the network with it; "
-        "if the noise came with training, a stronger weight decay should lower it",
+        "the values beyond the edge are learned features; the bulk is noise from the initial weights "
+        "or from the training data",
+        "try the cuts that are suggested, and measure the loss of the network with them; if the noise "
+        "came from training, a stronger weight decay should lower it",
     ),
     Phase(
         "bulk-decay",
-        "values go over from the bulk into the outliers without a gap, or decay with neither an "
-        "edge nor a power law",
-        "many features were learned, and the weaker ones cannot be told from noise one by one",
-        "where there is an edge, expect a cut at it to lose features, as some lie below it; judge "
-        "training by how the matrix changes, with --initial, rather than by one number",
+        "values pass from the bulk into the outliers without a gap, or decay with neither an edge nor "
+        "a power law",
+        "many features were learned, and the weaker ones cannot be separated from noise one by one",
+        "a cut at the edge loses features, because some lie below it; judge training by the change of "
+        "the matrix, with --initial, rather than by one number",
     ),
     Phase(
         "heavy-tailed",
         "no bulk of noise, and a tail that is a power law",
-        "features of all scales were learned, the i-th about as strong as a power of i",
-        "read the exponent as that of the features and not as a mark: the best weight decay makes "
-        "it smaller, the interpolation peak larger, and equal exponents go with unequal errors",
+        "features of all scales were learned; the strength of the i-th is about a power of i",
+        "the exponent describes the features, not the quality of training: the best weight decay "
+        "lowers it, the interpolation peak raises it, and equal exponents occur at unequal errors",
     ),
     Phase(
         "rank-collapse",
-        "nine in ten singular values are zero",
-        "few directions are left: a strong penalty, a product of thin factors, or dead units",
+        "at least nine in ten singular values are zero",
+        "few directions are left, because of a strong penalty, thin factors, or dead units",
         "two thin factors would store the same matrix; if the loss is too large, lower the penalty",
     ),
 )
 
 
 def subject(found: Diagnosed) -> str:
-    """What was looked at, such as "42 matrices and 63 vectors"."""
+    """Number of arrays that were read, such as "42 matrices and 63 vectors"."""
     text = counted(len(found.matrices), "matrix", "matrices")
     if found.vectors:
         text += f" and {counted(len(found.vectors), 'vector')}"
@@ -94,8 +94,32 @@ def counts(found: Diagnosed) -> list[tuple[Phase, tuple[MatrixDiagnosis, ...]]]:
     return pairs
 
 
+def answer(found: Diagnosed) -> str:
+    """The main result in a sentence or two: matrices and heads with learned features."""
+    texts = []
+    if found.fitted:
+        learned = [row for row in found.fitted if row.features]
+        number = f"{len(learned)} of {counted(len(found.matrices), 'matrix', 'matrices')}"
+        names = [f"{len(row.features)} in {row.name}" for row in learned]
+        which = listed(names) if len(names) <= NAMED else kinds(learned, found.matrices)
+        verb = "holds" if len(learned) == 1 else "hold"
+        end = f": {which}" if learned else ""
+        texts.append(f"{number} {verb} learned features above a bulk of noise{end}.")
+        smooth = [row for row in found.fitted if not row.noise and row.phase != PHASES[0].name]
+        if smooth:
+            verb = "has" if len(smooth) == 1 else "have"
+            texts.append(f"{counted(len(smooth), 'matrix', 'matrices')} {verb} no bulk of noise.")
+    else:
+        texts.append("No matrix could be fitted.")
+    if heads := [row for row in found.heads if row.learned]:
+        number = f"{len(heads)} of {counted(len(found.heads), 'attention head')}"
+        verb = "has" if len(heads) == 1 else "have"
+        texts.append(f"{number} {verb} learned directions above noise.")
+    return " ".join(texts)
+
+
 def headline(found: Diagnosed) -> str:
-    """How many matrices are in which phase, in a sentence."""
+    """Number of matrices in each phase, in a sentence."""
     if not found.fitted:
         return "No matrix could be fitted."
     parts = [f"{len(rows)} {phase.name}" for phase, rows in counts(found)]
@@ -105,13 +129,13 @@ def headline(found: Diagnosed) -> str:
 
 
 def meanings(found: Diagnosed) -> list[str]:
-    """What each phase that occurs says of its matrices, those apart whose law is refuted."""
+    """Meaning of each phase that occurs; matrices whose law is refuted are left out."""
     lines = []
     for phase, rows in counts(found):
         stands = [row for row in rows if row.phase_p_value is None or row.phase_p_value >= REFUTED]
         if stands:
-            what = f"{phase.means}. {sentence(phase.advice)}"
-            lines.append(f"{phase.name} ({kinds(stands, found.matrices)}): {what}")
+            text = f"{phase.means}. {sentence(phase.advice)}"
+            lines.append(f"{phase.name} ({kinds(stands, found.matrices)}): {text}")
     return lines
 
 
@@ -120,31 +144,38 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def legend(found: Diagnosed) -> list[str]:
-    """What the columns of the table mean, as far as they hold anything."""
+def legend(found: Diagnosed, *, details: bool = True) -> list[str]:
+    """Meaning of the columns of the table; empty columns are left out."""
     lines = []
+    if not details:
+        if any(row.advice for row in found.fitted):
+            lines.append(
+                "strongest: strongest feature without noise, 95 % interval; kept: values that a cut "
+                "at the edge of the bulk keeps, and their share of the squared norm."
+            )
+        return [" ".join([*lines, "--details prints the other columns."])]
     if any(row.log_likelihood_ratio is not None for row in found.fitted):
         lines.append(
-            "lead: log-likelihood of the phase over that of the runner-up, in nats; below "
-            f"{CLEAR_LEAD:g} the two are hardly told apart."
+            "lead: log-likelihood of the phase minus that of the runner-up, in nats; below "
+            f"{CLEAR_LEAD:g} the phase is uncertain."
         )
     if any(row.noise is not None for row in found.fitted):
         lines.append(
-            "noise: root of the longer side times the standard deviation of an entry of the noise; "
-            "strongest: the feature without the noise, and its 95 % interval."
+            "noise: standard deviation of an entry of the noise times the square root of the longer "
+            "side; strongest: strongest feature without noise, and its 95 % interval."
         )
     if any(row.exponent and row.exponent.spectrum for row in found.fitted):
-        lines.append("p: of the power law, which is refuted below 0.1.")
+        lines.append("p: goodness of fit of the power law, which is refuted below 0.1.")
     if any(row.advice for row in found.fitted):
         lines.append(
-            "kept: values that a cut at the edge of the bulk would keep, and their share of the "
-            "squared norm; cut?: whether such a cut is worth a trial, and if not, why."
+            "kept: values that a cut at the edge of the bulk keeps, and their share of the squared "
+            "norm; cut?: yes if this cut is worth a trial, else the reason against it."
         )
     return [" ".join(lines)] if lines else []
 
 
 def sections(found: Diagnosed) -> list[tuple[str, list[str]]]:
-    """Questions with their answers, as far as there are answers."""
+    """Questions with their answers; questions without answers are left out."""
     pairs = (
         ("What would a cut at the edge keep?", cut_words.cuts(found)),
         ("How were fused projections split?", cut_words.layouts(found)),
@@ -156,28 +187,28 @@ def sections(found: Diagnosed) -> list[tuple[str, list[str]]]:
 
 
 def changes(found: Diagnosed) -> list[str]:
-    """Matrices against their initial weights."""
+    """Sentences that compare matrices with their initial weights."""
     compared = [row for row in found.fitted if row.initial is not None and row.initial.text]
     if not found.initial:
         return []
     lines = [f"{row.name}: {row.initial.text}" for row in compared if row.initial]
     most = 12
     if len(lines) > most:
-        lines = [*lines[:most], f"{len(lines) - most} more are in the report."]
+        lines = [*lines[:most], f"The report has {len(lines) - most} more."]
     return lines
 
 
 def doubts(found: Diagnosed) -> list[str]:
-    """Matrices whose phase may be another one, or whose law is refuted."""
+    """Sentences about matrices of uncertain phase and about refuted laws."""
     lines = []
-    alike = [
+    chance = [
         row for row in found.fitted if row.control and row.control.confirmed < row.control.tested
     ]
     noisy = [
         row
         for row in found.fitted
         if row.noise is None
-        and row not in alike
+        and row not in chance
         and row.bulk is not None
         and row.bulk.p_value >= REFUTED
     ]
@@ -187,14 +218,14 @@ def doubts(found: Diagnosed) -> list[str]:
         ]
         which = listed(pairs) if len(noisy) <= NAMED else kinds(noisy, found.matrices)
         lines.append(
-            f"{len(noisy)} in another phase although a bulk of noise with outliers is not refuted "
-            f"either: {which}."
+            f"{counted(len(noisy), 'matrix', 'matrices')} in another phase, although a bulk of noise "
+            f"with outliers is not refuted: {which}."
         )
-    if alike:
+    if chance:
         lines.append(
-            f"{len(alike)} with values beyond the edge of independent noise that are no features, as "
-            "the same matrix under random signs has as large ones: "
-            f"{kinds(alike, found.matrices)}."
+            f"{counted(len(chance), 'matrix', 'matrices')} with values beyond the edge of independent "
+            "noise that do not count as features, because the same matrix under random signs has "
+            f"values as large: {kinds(chance, found.matrices)}."
         )
     close = [
         row
@@ -206,21 +237,21 @@ def doubts(found: Diagnosed) -> list[str]:
     if close:
         pairs = [f"{row.name} ({row.phase} or {row.runner_up})" for row in close]
         which = listed(pairs) if len(close) <= NAMED else kinds(close, found.matrices)
-        lines.append(f"{len(close)} hardly told from the runner-up: {which}.")
+        lines.append(f"{counted(len(close), 'matrix', 'matrices')} of uncertain phase: {which}.")
     refuted = [
         row for row in found.fitted if row.phase_p_value is not None and row.phase_p_value < REFUTED
     ]
     if refuted:
         which = kinds(refuted, found.matrices)
         lines.append(
-            f"{len(refuted)} whose best law is still refuted (p below {REFUTED:g}), so that neither "
-            f"features nor a cut are read off it: {which}."
+            f"{counted(len(refuted), 'matrix', 'matrices')} whose best law is refuted "
+            f"(p below {REFUTED:g}), so that features and cut are not given: {which}."
         )
     return lines
 
 
 def refusals(found: Diagnosed) -> list[str]:
-    """Why matrices were not fitted, equal reasons together."""
+    """Reasons why matrices were not fitted, with the matrices of each."""
     reasons: dict[str, list[str]] = {}
     for row in found.refused:
         reasons.setdefault(row.reason, []).append(row.name)
@@ -228,7 +259,7 @@ def refusals(found: Diagnosed) -> list[str]:
 
 
 def remarks(row: MatrixDiagnosis) -> list[str]:
-    """Everything else that is known of a matrix, in sentences."""
+    """Sentences about a matrix that are folded away on the page."""
     lines = [sentence(row.reason.rstrip("."))] if row.reason else []
     if row.phase_p_value is not None:
         lines.append(f"Goodness of fit of its law: p = {probability_text(row.phase_p_value)}.")
@@ -241,7 +272,7 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
             + ("" if rival.p_value is None else f" (p = {probability_text(rival.p_value)})")
             for rival in row.rivals
         ]
-        lines.append(f"Explanations of the tail, log-likelihoods: {', '.join(laws)}.")
+        lines.append(f"Log-likelihoods of the explanations of the tail: {', '.join(laws)}.")
     if row.errors is not None:
         lines.append(error_sentence(row))
     if row.advice is not None and row.advice.text:
@@ -257,12 +288,12 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
 
 
 def error_sentence(row: MatrixDiagnosis) -> str:
-    """Where the error of the matrix, as an estimate of the signals, is predicted to come from."""
+    """Predicted error of the matrix as an estimate of the signals, in parts."""
     parts = row.errors
     assert parts is not None
     total = parts.noise + parts.shrinkage + parts.rotation + (parts.undetected or 0.0)
     named = [
-        ("noise that is kept", parts.noise),
+        ("noise in the bulk", parts.noise),
         ("wrong size of the features", parts.shrinkage),
         ("their wrong direction", parts.rotation),
         ("features below the threshold", parts.undetected),
@@ -272,12 +303,12 @@ def error_sentence(row: MatrixDiagnosis) -> str:
     return (
         f"Predicted squared matrix error (distance to the learned signals): {share:.0f} % of the "
         "squared norm"
-        f"{' (' + ', '.join(shares) + ')' if shares else ''}."
+        f"{' (of this error: ' + ', '.join(shares) + ')' if shares else ''}."
     )
 
 
 def feature_sentence(row: MatrixDiagnosis) -> str:
-    """Strengths of the features after the strongest, with overlaps."""
+    """Strengths of the features with the overlaps of their vectors."""
     shown = row.features[:12]
     texts = [
         f"{estimate_text(feature.strength, interval=False)} ({feature.squared_overlap:.2f})"
@@ -286,6 +317,6 @@ def feature_sentence(row: MatrixDiagnosis) -> str:
     more = len(row.features) - len(shown)
     end = f" and {more} more" if more else ""
     return (
-        "Strengths of the features, and in brackets the squared overlap of their vectors with the "
+        "Strengths of the features, in brackets the squared overlap of their vectors with the "
         f"signal: {', '.join(texts)}{end}."
     )

@@ -1,4 +1,4 @@
-"""Laws of random matrices: bulk edges, densities, outliers, overlaps and rounding at threshold."""
+"""Laws of random matrices: bulk edges, densities, outliers, overlaps, and finite-size thresholds."""
 
 from solvable.lazy import attach
 

@@ -10,14 +10,14 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.spectra.measures import Measure
 
-# Pairs of a place and an atom held at a time: larger arrays are new pages of memory each time.
+# Largest number of pairs of a place and an atom in one array; larger arrays are slower to fill.
 CHUNK_ENTRIES = 25_000
 
-NEWTON_STEPS = 100  # more than any start needs: the steps are monotone, this only guards
+NEWTON_STEPS = 100  # only a guard: the steps are monotone and need fewer
 
 
 class Points(NamedTuple):
-    """The curve over given real parts ``u``: heights, places, slopes and parts of the law."""
+    """The curve over real parts ``u``: heights, places, slopes and parts of the law."""
 
     u: np.ndarray
     height: np.ndarray
@@ -32,9 +32,9 @@ def _chunks(size: int, columns: int) -> Iterator[slice]:
 
 
 def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndarray:
-    """Squared heights y = v² of the curve over these u, where it has any."""
-    # Roots of int mu(ds) / ((u - s)² + y) = 1/t. Newton on 1/S_1(y) - t, concave and increasing,
-    # from the left: monotone, quadratic.
+    """Squared heights y = v² of the curve over the u with positive height."""
+    # Roots of int mu(ds) / ((u - s)² + y) = 1/t   (spectra 17). Newton's method on the concave
+    # increasing function 1/S_1(y) - t, from the left: monotone and quadratic.
     y = measure.start(u, variance)
     sums = measure.inverse_squares(u)
     active = np.arange(u.size)
@@ -43,7 +43,7 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
         step = first * (first * variance - 1) / second
         # At the root rounding decides the sign of the step.
         y[active] = np.minimum(y[active] + np.maximum(step, 0.0), variance)
-        # The steps are quadratic: the one just made has left an error of about its square.
+        # Steps converge quadratically: the error left is about the square of the last step.
         moving = step > 1e-9 * y[active]
         if not moving.any():
             return y
@@ -57,14 +57,15 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
 
 
 def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) -> Points:
-    """Places psi(u) with height and slope; ``inside`` says where the height is positive."""
+    """Places psi(u) with height and slope; ``inside`` marks positive heights."""
     height, x, slope = np.zeros(u.size), np.empty(u.size), np.empty(u.size)
     for some in _chunks(u.size, measure.terms):
         part, within = u[some], inside[some]
         y = np.zeros(part.size)
         if within.any():
             y[within] = squared_heights(measure, part[within], variance)
-        # x = psi(u) = u + t int (u - s) mu(ds) / ((u - s)² + v²), and psi' along the curve.
+        # x = psi(u) = u + t int (u - s) mu(ds) / ((u - s)² + v²), and psi' along the curve
+        # (spectra 17).
         odd, odd_slope = measure.odd_sums(part, y)
         x[some] = part + variance * odd
         height[some] = np.sqrt(y)
@@ -83,10 +84,10 @@ def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) 
 def _march(
     measure: Measure, starts: np.ndarray, ends: np.ndarray, variance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First edge met from each start towards its end, and whether there is one."""
+    """First edge between each start and its end, and True if there is one."""
     # (int mu(ds) / (u - s)²)^(-1/2) is concave between neighbouring pieces of the support (a power
-    # mean of linear functions); Newton on its crossing of sqrt(t) from below is monotone, and
-    # passes the maximum where there is no crossing.
+    # mean of linear functions). Newton's method on its crossing of sqrt(t) from below is monotone,
+    # and passes the maximum if there is no crossing.
     u = starts.copy()
     sign = np.sign(ends - starts)
     found = np.zeros(u.size, dtype=bool)
@@ -114,15 +115,15 @@ def _march(
 
 
 def _own_reach(measure: Measure, variance: float) -> np.ndarray:
-    """How far a piece alone surely reaches: from its end, so that a march starts inside the law."""
+    """Distance from its end that a piece alone covers, so that a march starts inside the law."""
     pieces, masses = measure.pieces, measure.masses
     atom = pieces[:, 0] == pieces[:, 1]
-    # A continuous piece has an edge of infinite sum; start just off it.
+    # A continuous piece has an infinite sum at its edge; the march starts just off it.
     return np.where(atom, np.sqrt(variance * masses), 1e-13 * (pieces[:, 1] - pieces[:, 0]))
 
 
 def components(measure: Measure, variance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Intervals of ``u`` with positive height, the mass of each and the pieces in each."""
+    """Intervals of ``u`` with positive height, with the mass and the pieces of each."""
     pieces, masses = measure.pieces, measure.masses
     reach = _own_reach(measure, variance)
     far = 2 * np.sqrt(variance) + 1.0
@@ -133,7 +134,7 @@ def components(measure: Measure, variance: float) -> tuple[np.ndarray, np.ndarra
         variance,
     )
     left, right = pieces[:-1, 1] + reach[:-1], pieces[1:, 0] - reach[1:]
-    # Two pieces alone, as far from each other as they can be, already close the gap.
+    # Two pieces alone, at the largest possible distance, already close the gap.
     span = pieces[1:, 1] - pieces[:-1, 0]
     pair = (np.cbrt(masses[:-1]) + np.cbrt(masses[1:])) ** 3
     open_ = np.flatnonzero((left < right) & (pair * variance < span**2))

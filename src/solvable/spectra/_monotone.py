@@ -1,4 +1,4 @@
-"""Monotone cubic interpolation of small tables: that of SciPy takes 0.2 s to import."""
+"""Monotone cubic interpolation of small tables; SciPy's takes 0.2 s to import."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from solvable.errors import NotConverged
 from solvable.spectra._biane import Points, curve
 from solvable.spectra.measures import Measure
 
-PANEL_NODES = 16  # of a panel: an isolated atom needs one panel, a smooth bulk two to six
+PANEL_NODES = 16  # nodes of a panel: an isolated atom needs one panel, a smooth bulk two to six
 
 _NODES, _RULE = np.polynomial.legendre.leggauss(PANEL_NODES)
 
 MASS_TOLERANCE = 1e-11  # relative error of the mass of a component below which it is not refined
 
-MAX_LEVELS = 12  # halvings of a panel: a cusp of the density is then resolved to 1e-8 of the mass
+MAX_LEVELS = 12  # halvings of a panel; they resolve a cusp of the density to 1e-8 of the mass
 
 
 class Panels(NamedTuple):
@@ -31,7 +31,7 @@ class Panels(NamedTuple):
 def arc(intervals: np.ndarray, component: np.ndarray, angle: np.ndarray) -> np.ndarray:
     """Real parts u at angles of components."""
     low, high = intervals[component].T
-    # From the nearer end: the distance to the edge keeps its digits.
+    # Measured from the nearer end, so that the distance to the edge keeps its digits.
     span = high - low
     rise = span * np.sin(angle / 2) ** 2
     fall = span * np.cos(angle / 2) ** 2
@@ -54,7 +54,7 @@ def integrate_arcs(
     points = curve(measure, u, variance, np.ones(u.size, dtype=bool))
     low, high = intervals[which].T
     speed = (high - low) / 2 * np.sin(angle)
-    # mu(dx) = v / (pi t) psi'(u) du, u = c - r cos(theta).
+    # mu(dx) = v / (pi t) psi'(u) du, u = c - r cos(theta)   (spectra 17).
     weights = points.height / (np.pi * variance) * points.slope * speed
     return points, weights * (half * _RULE).ravel()
 
@@ -67,7 +67,8 @@ def adaptive_panels(
     pieces: np.ndarray,
 ) -> Panels:
     """Panels that give each component its mass, which is known exactly."""
-    # pieces counts those of the target in each component: one atom alone starts with one panel.
+    # ``pieces`` counts the pieces of the target in each component; a single atom starts with one
+    # panel.
     wide = measure.pieces[:, 0] < measure.pieces[:, 1]
     smooth = np.logical_or.reduceat(wide, np.cumsum(pieces) - pieces)
     counts = np.where((pieces > 1) | smooth, 3, 1)
@@ -84,7 +85,7 @@ def adaptive_panels(
         rest = np.flatnonzero(~settled)
         if rest.size == 0:
             break
-        # A continuous piece is as smooth at any noise: its height says nothing of its scale.
+        # A continuous piece is equally smooth at any noise: its height gives no scale.
         parts, rough = np.full(rest.size, 2), ~smooth[component[rest]]
         if rough.any():
             parts[rough] = _parts(points, rest[rough])
@@ -101,13 +102,13 @@ def adaptive_panels(
 
 
 def _numbered(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Owner of each of so many parts, and its number among that owner's."""
+    """Owner of each of so many parts, and its number among the parts of that owner."""
     owner = np.repeat(np.arange(counts.size), counts)
     return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _parts(points: Points, panels: np.ndarray) -> np.ndarray:
-    """Into how many parts to cut panels: the curve is smooth over about twice its height."""
+    """Number of parts into which to cut panels: the curve is smooth over about twice its height."""
     u, height = (values.reshape(-1, PANEL_NODES)[panels] for values in (points.u, points.height))
     height = np.maximum(np.median(height, axis=1), np.finfo(float).tiny)
     with np.errstate(over="ignore"):

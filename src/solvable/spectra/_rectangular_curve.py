@@ -9,9 +9,9 @@
 # By h = 1 / int nu(dT) / (p - T) both sides are rational, p = h + h / (h - c) + Delta and
 #     zeta = sqrt(beta) z = p (beta - 1 + p / h)
 #          = (h² + k1 h - e) (beta h² + k2 h - e) / (h (h - c)²),
-# k1 = 1 - c + Delta, k2 = 1 - beta c + Delta, e = c Delta, the quartic of arXiv:2203.07752. Of its roots
-# the one with Im h > 0 and |h - c|² > c (that is, Im p > 0) is the physical one; there is one such root
-# where the density is positive and none elsewhere.
+# k1 = 1 - c + Delta, k2 = 1 - beta c + Delta, e = c Delta   (spectra 34), the quartic of
+# arXiv:2203.07752. The physical root has Im h > 0 and |h - c|² > c (that is, Im p > 0): there is one
+# such root where the density is positive and none elsewhere.
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Quartic:
-    """The curve of a law: its coefficients, for noise of any shape."""
+    """The curve of a law: its coefficients, for several noises at once."""
 
     aspect: float
     rank_ratio: float
@@ -31,7 +31,7 @@ class Quartic:
 
     @property
     def c(self) -> float:
-        """Ratio of Marchenko and Pastur."""
+        """Marchenko-Pastur ratio."""
         return 1 / self.rank_ratio
 
     @property
@@ -40,23 +40,23 @@ class Quartic:
         return 1 - self.c + self.noise, 1 - self.aspect * self.c + self.noise, self.c * self.noise
 
     def at(self, index: Any) -> Quartic:
-        """The laws of some of the noises."""
+        """The laws of a subset of the noises."""
         return Quartic(self.aspect, self.rank_ratio, self.noise[index])
 
     def product(self) -> np.ndarray:
-        """Coefficients of (h² + k1 h - e) (beta h² + k2 h - e), that of h⁴ first, on the last axis."""
+        """Coefficients of (h² + k1 h - e) (beta h² + k2 h - e) on the last axis, from h⁴ down."""
         beta, (k1, k2, e) = self.aspect, self.linear
         parts = (beta, k2 + beta * k1, k1 * k2 - (1 + beta) * e, -e * (k1 + k2), e * e)
         return np.stack(np.broadcast_arrays(*parts), axis=-1)
 
     def polynomial(self, zeta: np.ndarray) -> np.ndarray:
-        """Coefficients of the quartic in h, divided by the first, which is left out."""
+        """Coefficients of the quartic in h over the leading one, which is left out."""
         product, c = self.product(), self.c
         shift = np.stack(np.broadcast_arrays(zeta, -2 * c * zeta, c * c * zeta, 0.0), axis=-1)
         return np.asarray((product[..., 1:] - shift) / self.aspect)
 
     def physical(self, h: np.ndarray) -> np.ndarray:
-        """Whether a root is the physical one."""
+        """True if a root is the physical one."""
         return (h.imag > 0) & (np.abs(h - self.c) ** 2 > self.c)
 
     def polished(self, h: np.ndarray, zeta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +78,7 @@ class Quartic:
         first, second = quartic_pairs(*np.moveaxis(poly, -1, 0))
         h = np.where(self.physical(first), first, second)
         h, step = self.polished(h, zeta)
-        # Roots of very different size lose their digits in the formula.
+        # The formula is inaccurate for roots of very different sizes.
         lost = ~(self.physical(h) & (step < 1e-9))
         if lost.any():
             some = self.at(lost) if self.noise.shape == zeta.shape else self
@@ -92,8 +92,8 @@ class Quartic:
 def quartic_pairs(
     b: np.ndarray, c: np.ndarray, d: np.ndarray, e: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Upper root of each of two real quadratics whose product is x⁴ + b x³ + c x² + d x + e."""
-    # Ferrari: with x = y - b / 4, y⁴ + p y² + q y + r and m > 0 of m³ + p m² + (p^2/4 - r) m = q^2/8,
+    """Upper root of each of two real quadratics with product x⁴ + b x³ + c x² + d x + e."""
+    # Ferrari: with x = y - b / 4, y⁴ + p y² + q y + r and m > 0 of m³ + p m² + (p²/4 - r) m = q²/8,
     # the factors are y² -+ sqrt(2 m) y + p/2 + m +- q / (2 sqrt(2 m)).
     p, q = c - 3 * b * b / 8, d - b * c / 2 + b**3 / 8
     r = e - b * d / 4 + b * b * c / 16 - 3 * b**4 / 256
@@ -121,7 +121,7 @@ def largest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def companion_roots(coefficients: np.ndarray) -> np.ndarray:
-    """Roots of monic polynomials, the coefficients after the first along the last axis."""
+    """Roots of monic polynomials, given the coefficients after the first along the last axis."""
     degree = coefficients.shape[-1]
     matrix = np.zeros((*coefficients.shape, degree), dtype=coefficients.dtype)
     matrix[..., 0, :] = -coefficients
@@ -130,9 +130,9 @@ def companion_roots(coefficients: np.ndarray) -> np.ndarray:
 
 
 def critical_places(curve: Quartic) -> np.ndarray:
-    """Real parts of the five critical values of zeta, ascending, not below 0: (noises, 5)."""
-    # Every edge is one, and one near the axis is where the density bends. dzeta/dh = 0 reads
-    # (PS)' h (h - c) = PS (3 h - c).
+    """Real parts of the five critical values of zeta, ascending, clipped at 0: (noises, 5)."""
+    # Every edge is a critical value, and the density bends at a complex one near the axis. dzeta/dh
+    # = 0 reads (PS)' h (h - c) = PS (3 h - c).
     product, c = curve.product(), curve.c
     derivative = product[:, :4] * np.array([4, 3, 2, 1])
     poly = np.zeros((len(product), 6))

@@ -14,7 +14,7 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class Spikes:
-    """Spikes at one end, before the noise: a column of couplings, a row of the others each."""
+    """Spikes at one end, without noise: a column of couplings, and a row per spike of the rest."""
 
     heights: np.ndarray
     couplings: np.ndarray
@@ -23,7 +23,7 @@ class Spikes:
     links: np.ndarray | None = None
 
     def some(self, rows: slice | np.ndarray) -> Spikes:
-        """Some of them."""
+        """A subset of the spikes."""
         return Spikes(
             self.heights[rows],
             self.couplings[:, rows],
@@ -38,32 +38,33 @@ class SideSpikes:
     """Spikes at one end of a spectrum, one entry each."""
 
     excess: np.ndarray  # R_i - L at the edge
-    beyond: np.ndarray  # zeta_i less that of the edge; continued linearly below threshold
-    sharp: np.ndarray  # c_i², 0 below threshold
+    beyond: np.ndarray  # zeta_i minus zeta at the edge; continued linearly below the threshold
+    sharp: np.ndarray  # c_i², 0 below the threshold
     near: EdgeArrow
 
 
 @dataclass(frozen=True)
 class EdgeArrow:
-    """The spikes as they meet single eigenvalues of the noise near its edge."""
+    """Spikes and their couplings to single eigenvalues of the noise near the edge."""
 
-    # At a distance t from the edge spike i is where g_i t - y_i - sum_k b_ik² / (t - x_k) = 0, summed
-    # over the eigenvalues x_k of the noise near the edge; y and g hold the rest of the spectrum.
+    # Spike i has an eigenvalue at a distance t from the edge if g_i t - y_i - sum_k b_ik² / (t -
+    # x_k) = 0, with the sum over the eigenvalues x_k of the noise near the edge; y and g hold the
+    # rest of the spectrum.
 
     couplings: np.ndarray  # E[b_ik²]
-    value: np.ndarray  # g t - y with the rest of the spectrum taken continuous, at t = place
+    value: np.ndarray  # g t - y, the rest of the spectrum as a continuum, at t = place
     slope: np.ndarray  # its derivative there
     place: np.ndarray
 
     def without(self, depth: float, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Heights y, metric g and couplings, eigenvalues down to a depth (in scales) taken out."""
+        """Heights y, metric g and couplings, without the eigenvalues down to a depth (in scales)."""
         # int_0^m rho / (t + s) ds = kappa (2/pi) [sqrt(m) - sqrt(t) arctan(sqrt(m / t))] for the edge
         # density rho = sqrt(s) / (pi l^(3/2)) and couplings b², kappa = b² l^(-3/2)
         m, t = depth * scale, self.place
         angle = np.arctan(np.sqrt(m / t))
         change = (angle / np.sqrt(t) - np.sqrt(m) / (m + t)) / np.pi
-        # They cannot hold more than all of the spectrum does, g >= 1: at an edge that is a single
-        # eigenvalue of the background the density ends sooner than as a square root.
+        # Their sum is at most that of the whole spectrum, g >= 1: if the edge is a single
+        # eigenvalue of the background, the density ends sooner than as a square root.
         kappa = np.minimum(self.couplings * scale**-1.5, (self.slope - 1) / change)
         inner = kappa * 2 / np.pi * (np.sqrt(m) - np.sqrt(t) * angle)
         metric = self.slope - kappa * change
@@ -89,12 +90,12 @@ class Side:
         self.mean = float(probabilities @ weights)
         self.start = float(atoms.max())
         self.lowest = self._lowest()
-        self.critical = root(self.slope, self.lowest)  # L' = 0: the edge
+        self.critical = root(self.slope, self.lowest)  # L' = 0 at the edge   (spectra 20)
         self.edge = self.place(self.critical)
         self.curvature = self._curvature(self.critical)
         self.steepness = -self.resolvent(self.critical)[1]
-        # Eigenvalues at the edge are l apart, N(t) = (2 / 3 pi) (t / l)^(3/2) of them within t of it:
-        # l^(-3/2) = D |G'| sqrt(2 / L'')
+        # Eigenvalues at the edge have spacing l, and N(t) = (2 / 3 pi) (t / l)^(3/2) of them are
+        # within t of it: l^(-3/2) = D |G'| sqrt(2 / L'')
         self.scale = (n_features * self.steepness * np.sqrt(2 / self.curvature)) ** (-2 / 3)
         self.unit = float(np.sqrt(self.scale / (2 * self.curvature)))
 
@@ -116,7 +117,7 @@ class Side:
 
     def place(self, offset: float) -> float:
         """L: the place in the spectrum."""
-        # L = zeta + E[w / (1 - w a)] - E[w] + b² G, a = G / delta.
+        # L = zeta + E[w / (1 - w a)] - E[w] + b² G, a = G / delta   (spectra 20).
         G = self.resolvent(offset)[0]
         share = self.weights / (1 - self.weights * G / self.delta)
         moved = float(self.probabilities @ share) - self.mean
@@ -158,7 +159,7 @@ class Side:
 
         if not own:
             G, change = G[:, None], change[:, None]
-        # R = theta + E[u a / (1 - w a)] + b_i² G + what it gains through the atoms.
+        # R = theta + E[u a / (1 - w a)] + b_i² G + the contribution of the atoms   (spectra 20).
         value = spikes.heights + mean(chance, spikes.couplings) * G / self.delta
         value = value + spikes.background * G
         rate = (mean(chance * share, spikes.couplings) / self.delta + spikes.background) * change
@@ -176,8 +177,8 @@ class Side:
 
     def spikes(self, spikes: Spikes) -> SideSpikes:
         """All spikes of this end."""
-        # All is smooth in the offset: cubic interpolation between places whose distance from the
-        # edge grows by 40 % a step, then one Newton step.
+        # All functions are smooth in the offset: cubic interpolation between places whose distance
+        # from the edge grows by 40 % a step, then one Newton step.
         steps = self.unit * np.concatenate([[0.0], np.geomspace(1e-1, 1e2, 20)])
         parts = [self.curves(self.critical + steps, spikes)]
         while (parts[-1][0][-1] < parts[-1][2][-1]).any():
@@ -190,10 +191,11 @@ class Side:
         out = np.flatnonzero(excess > 0)
         beyond[out] = crossing(steps, L[:, None] - R[:, out], slope[:, None] - rate[:, out])
         sharp = np.zeros(excess.size)
-        # The arrow is exact in value and slope at the outlier, for others four spacings outside.
+        # The linear equation is exact in value and slope at the outlier, else four spacings
+        # outside.
         near = np.maximum(beyond, np.interp(4 * self.scale, L - L[0], steps))
         place, value, turned = np.empty((3, excess.size))
-        for start in range(0, excess.size, 64):  # 64 spikes times the weights: some megabytes
+        for start in range(0, excess.size, 64):  # 64 spikes times the weights: a few megabytes
             rows = slice(start, start + 64)
             chosen = spikes.some(rows)
             there = self.curves(self.critical + np.maximum(beyond[rows], 0), chosen, own=True)
@@ -208,9 +210,10 @@ class Side:
         return SideSpikes(excess, beyond, sharp, EdgeArrow(strength, value, turned, place))
 
     def scatter(self, couplings: np.ndarray, n_samples: float) -> np.ndarray:
-        """Variance of the entries that n samples give the block of the spikes, less the edge's."""
-        # n Var = E[w² h_i² h_j²], features independent given the weight, whose couplings are
-        # u = w² h²; on the diagonal of w (h_i² - 1), as the edge moves with the rest.
+        """Variance of the entries of the spike block from n samples, minus that of the edge."""
+        # n Var = E[w² h_i² h_j²] for features that are independent given the weight, with couplings
+        # u = w² h²; on the diagonal the variance of w (h_i² - 1), because the edge moves with the
+        # rest.
         with np.errstate(divide="ignore", invalid="ignore"):
             power = couplings / (self.weights**2)[:, None]
         power = np.where(np.isfinite(power), power, 1.0)
@@ -231,13 +234,13 @@ class Side:
         return np.asarray(ratio / (1 + ratio))
 
     def places(self, spikes: SideSpikes) -> np.ndarray:
-        """Mean places of the eigenvalues, smoothed like the overlaps."""
+        """Mean places of the eigenvalues, smoothed in the same way as the overlaps."""
         moved = (spikes.beyond + np.hypot(spikes.beyond, 2 * 0.85 * self.unit)) / 2
         return np.array([self.place(self.critical + offset) for offset in moved])
 
 
 def crossing(steps: np.ndarray, gap: np.ndarray, growth: np.ndarray) -> np.ndarray:
-    """Where each column first turns positive, by cubic interpolation from values and slopes."""
+    """Place where each column first turns positive, by cubic interpolation of values and slopes."""
     cell, column = np.maximum(np.argmax(gap > 0, axis=0), 1) - 1, np.arange(gap.shape[1])
     width = np.diff(steps)[cell]
     first, change = gap[cell, column], gap[cell + 1, column] - gap[cell, column]

@@ -1,4 +1,4 @@
-"""Label-weighted second moments of anisotropic inputs: bulks, gaps, outliers, hidden directions."""
+"""Label-weighted second moments of anisotropic inputs: bulks, gaps, outliers, learned directions."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.spectra.label_law import LabelLaw
 
-FINEST = 1e-7  # distance from the real axis at which gaps are told from bulks, over the spectrum's
+FINEST = 1e-7  # distance from the real axis that resolves gaps, over the spectrum's size
 
-GROUPS = 60  # weights behind a profile: 600 give the same overlaps to 0.001, ten times as slowly
+GROUPS = 60  # weights in a profile; 600 change overlaps by 0.001, at ten times the cost
 
-DRAWS = 32  # random couplings behind the best eigenvector of a direction within a bulk
+DRAWS = 32  # random couplings in the average of the best eigenvector of a direction within a bulk
 
 
 @dataclass(frozen=True)
 class Outlier:
-    """An eigenvalue of the direction that is outside every bulk."""
+    """An eigenvalue of the direction outside every bulk."""
 
     eigenvalue: float
-    squared_overlap: float  # of its eigenvector with the direction
+    squared_overlap: float  # squared overlap of its eigenvector with the direction
     rank: float  # number of other eigenvalues of larger modulus
 
 
 @dataclass(frozen=True)
 class DirectionProfile:
-    """Where the weight of a direction lies in the spectrum."""
+    """Distribution of the weight of a direction over the spectrum."""
 
     places: np.ndarray  # grid of eigenvalues, shape (m,)
-    density: np.ndarray  # eigenvalues per unit, of all directions; outliers apart
-    squared_overlap: np.ndarray  # mean of one eigenvector there with the direction; 0 in gaps
-    outliers: tuple[Outlier, ...]  # by descending overlap
-    best_squared_overlap: float  # of a clear outlier, or the mean of the largest within a bulk
+    density: np.ndarray  # density of eigenvalues, of all directions; without outliers
+    squared_overlap: np.ndarray  # mean over eigenvectors at this place; 0 in gaps
+    outliers: tuple[Outlier, ...]  # sorted by descending overlap
+    best_squared_overlap: float  # of an outlier, or the largest within a bulk, on average
     best_rank: float  # number of eigenvalues of larger modulus than its own
 
 
 @dataclass(frozen=True)
 class _Noise:
-    """Weights and variances of the noise, with repeated variances counted."""
+    """Weights and variances of the noise, with counts of repeated variances."""
 
     weights: np.ndarray
     chances: np.ndarray
@@ -65,13 +65,13 @@ class _Noise:
         )
 
     def density(self, z: np.ndarray, m: np.ndarray) -> np.ndarray:
-        """Eigenvalues per unit."""
+        """Density of eigenvalues."""
         b = self.push(m)[0]
         trace = (1 / (z[:, None] - b[:, None] * self.variances)) @ self.counts
         return np.maximum(-trace.imag / np.pi, 0.0)
 
     def solve(self, places: np.ndarray, scale: float) -> np.ndarray:
-        """The transform m just above the real axis, from far above it by continuation."""
+        """The transform m just above the real axis, by continuation from far above it."""
         size = max(self.weights.size, self.variances.size)
         # Two million entries of places times weights or variances at a time.
         rows = max(1, 2_000_000 // size)
@@ -93,7 +93,7 @@ class _Noise:
                 if missed.max() < 1e-11:
                     break
                 step = (value - m) / (1 - slope)
-                # The transform lies in the lower half-plane; a step out of it is not taken.
+                # The transform lies in the lower half-plane; steps out of it are rejected.
                 wild = (m + step).imag > 0
                 m = np.where(wild, (m + value) / 2, m + step)
         if not missed.max() < 1e-6:
@@ -115,15 +115,14 @@ def direction_profile(
     direction: int = 0,
     places: np.ndarray | None = None,
 ) -> DirectionProfile:
-    """Spectrum of a label-weighted second moment of anisotropic inputs, as one direction sees it."""
-    # Of C = (1/n) sum T x x^T with x ~ N(0, Sigma) and a label of s = e.x / sqrt(s_e), e an eigenvector
-    # of Sigma of eigenvalue s_e:
-    # m(z) = (1/n) sum_j sigma_j / (z - b sigma_j), b = E[T / (1 - T m)], e^T (z - C)^-1 e = 1 / (z -
-    # s_e E[T s² / (1 - T m)]).
-    # Poles of the last outside the bulks, in gaps too, are outliers of squared overlap equal to the
-    # residue. Within a bulk its imaginary part over the density is the mean squared overlap of the
-    # eigenvectors there; the best is that of a level at mu = s_e E[T s²] coupled at random to the
-    # bulk's (to about 0.06).
+    """Spectrum of a label-weighted second moment of anisotropic inputs, seen from one direction."""
+    # C = (1/n) sum T x x^T with x ~ N(0, Sigma) and a label that depends on s = e.x / sqrt(s_e),
+    # where e is an eigenvector of Sigma with eigenvalue s_e   (spectra 21): m(z) = (1/n) sum_j
+    # sigma_j / (z - b sigma_j), b = E[T / (1 - T m)], e^T (z - C)^-1 e = 1 / (z - s_e E[T s² / (1 -
+    # T m)]). Poles of the last function outside the bulks, in gaps too, are outliers; the residue
+    # is the squared overlap. Within a bulk its imaginary part over the density is the mean squared
+    # overlap of the eigenvectors there; the best overlap is that of a level at mu = s_e E[T s²]
+    # with random couplings to the bulk (accurate to about 0.06).
     check_positive(direction_variance=direction_variance, n_samples=n_samples)
     spread = np.asarray(variances, dtype=np.float64)
     if spread.ndim != 1 or not spread.size or not (np.isfinite(spread) & (spread > 0)).all():
@@ -141,15 +140,15 @@ def direction_profile(
     grid = _grid(scale, 0.05 * np.sqrt(power)) if places is None else np.asarray(places, float)
     m = noise.solve(grid, scale)
     z = grid + 1j * FINEST * scale
-    # Fewer samples than directions leave a kernel: eigenvalues 0 of any eigenvectors.
+    # Fewer samples than directions leave a kernel: eigenvalues 0 with arbitrary eigenvectors.
     rank = min(float(spread.size), n_samples * float(law.probabilities[law.weights != 0].sum()))
     density = noise_density = noise.density(z, m)
     moments = law.probabilities * law.weights * law.second_moments[:, direction]
     pole = z - direction_variance * ((1 / (1 - law.weights * m[:, None])) @ moments)
     inside = -m.imag > 1e-4 * np.abs(m)
     weight = np.maximum(-(1 / pole).imag / np.pi, 0.0)
-    # The direction's own eigenvalue counts where its resonance is narrower than the others'
-    # spacing.
+    # The direction has an eigenvalue of its own if its resonance is narrower than the spacing of
+    # the others.
     resonance = -np.gradient(np.unwrap(np.angle(pole)), grid) / np.pi
     density = np.where(inside, np.maximum(density + resonance, 0.1 * density), density)
     overlap = np.where(inside, weight / np.where(inside, density, 1.0), 0.0)
@@ -177,19 +176,19 @@ def direction_profile(
 def _extent(
     law: LabelLaw, unique: np.ndarray, counts: np.ndarray, variance: float, n_samples: float
 ) -> float:
-    """A bound on the modulus of every eigenvalue that is not far above it."""
+    """Bound on the modulus of all eigenvalues, not far above the largest."""
     largest = float(np.abs(law.weights).max())
     top = max(float(unique[-1]), variance)
     effective = float(counts @ unique) / unique[-1]
-    # Norm of the sample covariance of the strongest directions, weights at their largest.
+    # Norm of the sample covariance of the strongest directions, with weights at their largest.
     return 1.05 * largest * top * (1 + np.sqrt((effective + 1) / n_samples)) ** 2
 
 
 def _grid(scale: float, smallest: float) -> np.ndarray:
-    """Places whose steps grow with the modulus: weak directions have bulks far narrower than strong."""
+    """Places with steps that grow with the modulus: weak directions have much narrower bulks."""
     step = min(max(smallest, 1e-4 * scale), scale)
     reach = np.arcsinh(scale / step)
-    # An even number, so that 0 is none of them.
+    # An even number, so that no place is 0.
     return np.asarray(step * np.sinh(np.linspace(-reach, reach, 1600)))
 
 
@@ -211,7 +210,7 @@ def _outliers(
         share = -pole.real[k] / (pole.real[k + 1] - pole.real[k])
         place = float(grid[k] + share * (grid[k + 1] - grid[k]))
         at = np.array([m.real[k] + share * (m.real[k + 1] - m.real[k])])
-        # Newton on the pair (z, m) from the interpolated place.
+        # Newton's method on the pair (z, m) from the interpolated place.
         z = np.array([place])
         for _ in range(30):
             value, by_m, by_z = noise.image(z, at)
@@ -237,7 +236,7 @@ def _rank(grid: np.ndarray, density: np.ndarray, place: float) -> float:
 
 
 def _best(levels: np.ndarray, couplings: np.ndarray, height: float) -> tuple[float, float]:
-    """Mean largest overlap, and its mean rank, of a level coupled at random to those of a bulk."""
+    """Mean largest overlap, and its mean rank, of a level with random couplings to a bulk."""
     rng = random_stream("direction profile", levels.size)
     found = []
     for _ in range(DRAWS):
@@ -255,7 +254,7 @@ def _best(levels: np.ndarray, couplings: np.ndarray, height: float) -> tuple[flo
 
 
 def _best_of_many(levels: np.ndarray, overlaps: np.ndarray) -> tuple[float, float]:
-    """The same for a direction whose weight the kernel of the matrix shares: Gaussian amplitudes."""
+    """Mean largest overlap of a direction with the kernel of the matrix: Gaussian amplitudes."""
     rng = random_stream("direction profile", levels.size)
     drawn = overlaps * rng.chisquare(1, (8 * DRAWS, levels.size))
     best = np.argmax(drawn, axis=1)
@@ -267,6 +266,6 @@ def _quantiles(grid: np.ndarray, density: np.ndarray, count: int) -> np.ndarray:
     """Places with equal shares of a density between them."""
     steps = np.diff(grid) * (density[1:] + density[:-1]) / 2
     mass = np.concatenate([[0.0], np.cumsum(steps)])
-    # Equal masses in gaps would make the inverse ambiguous.
+    # Gaps without mass would make the inverse ambiguous.
     mass += np.linspace(0, 1e-9 * mass[-1], mass.size)
     return np.asarray(np.interp((np.arange(count) + 0.5) / count * mass[-1], mass, grid))

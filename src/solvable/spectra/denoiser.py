@@ -1,4 +1,4 @@
-"""Best rotationally invariant estimate of a spectrum seen through noise, and overlaps."""
+"""Optimal rotationally invariant estimate of a spectrum from a noisy matrix, and overlaps."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from solvable.spectra._biane import Points
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_ends
 
-CHUNK_ENTRIES = 500_000  # pairs of a node and a strength held at a time
+CHUNK_ENTRIES = 500_000  # largest number of pairs of a node and a strength in one array
 
 
 def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | float) -> np.ndarray:
     r"""Overlaps :math:`O(x,s)` between eigenvectors of :math:`S^\star+\delta Z` and of :math:`S^\star`.
 
-    .. math:: O(x,s)=\frac{\delta^2}{(u-s)^2+v^2},\qquad u=x-\delta^2h(x),\ v=\pi\delta^2\mu_\delta(x);
+    .. math::
+
+        O(x,s)=\frac{\delta^2}{(u-s)^2+v^2},\qquad u=x-\delta^2h(x),\ v=\pi\delta^2\mu_\delta(x);
 
     the squared overlap of one pair of eigenvectors is :math:`O/d` on average, so that
     :math:`\int\mu_\delta(dx)O(x,s)=\int\mu^\star(ds)O(x,s)=1`.
@@ -35,7 +37,7 @@ def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | flo
 
     Notes
     -----
-    Source: derived in the additive model; backed by ``tests/spectra/test_denoiser.py``.
+    Source: derivations/spectra (18); backed by ``tests/spectra/test_denoiser.py``.
 
     Examples
     --------
@@ -46,11 +48,12 @@ def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | flo
     values = np.asarray(strength, dtype=np.float64)
     distance = np.subtract.outer(u, values)
     lift = np.reshape(height, height.shape + (1,) * values.ndim)
+    # O(x, s) = delta² / ((u - s)² + v²)   (spectra 18)
     return np.asarray(law.variance / (distance**2 + lift**2))
 
 
 def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
-    r"""Rotationally invariant denoiser :math:`f(x)=x-2\delta^2h(x)` of an eigenvalue x.
+    r"""Return the rotationally invariant denoiser :math:`f(x)=x-2\delta^2h(x)` at an eigenvalue x.
 
     Parameters
     ----------
@@ -67,21 +70,22 @@ def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
     Notes
     -----
     For an outlier at :math:`s+\delta^2/s` it gives :math:`s-\delta^2/s`, the strength times the
-    squared overlap. Source: arXiv:2408.03733.
+    squared overlap. Source: derivations/spectra (19), from arXiv:2408.03733.
 
     Examples
     --------
-    >>> float(denoised(SpectralLaw([0.0], noise=1.0), 1.3).round(12))  # nothing to see
+    >>> float(denoised(SpectralLaw([0.0], noise=1.0), 1.3).round(12))  # no signal
     0.0
     """
     places = np.asarray(x, dtype=np.float64)
+    # f(x) = x - 2 delta² h(x) = 2 u - x   (spectra 19)
     return np.asarray(2 * law.preimage(places)[0] - places)
 
 
 def empirical_denoised(eigenvalues: np.ndarray, noise: float) -> np.ndarray:
     """The same denoiser from observed eigenvalues alone, without a law of the target."""
     # f(x) = x - (2 delta² / d) sum_j (x - l_j) / ((x - l_j)² + eta²), eta = delta d^(-1/2); at d =
-    # 300 its error is within 4 % of that with the law known (derived from 2408.03733).
+    # 300 its error is within 4 % of that with the known law   (spectra 19).
     values = np.asarray(eigenvalues, dtype=np.float64)
     hilbert = smoothed_hilbert(values, values, noise**2 / values.size)
     return np.asarray(values - 2 * noise**2 * hilbert)
@@ -112,7 +116,7 @@ def denoising_error(law: SpectralLaw) -> float:
 
     Notes
     -----
-    Source: arXiv:2408.03733. Backed by ``tests/spectra/test_denoiser.py`` (second form
+    Source: derivations/spectra (19). Backed by ``tests/spectra/test_denoiser.py`` (second form
     :math:`Q^\star-\int f^2d\mu_\delta`, simulated matrices).
 
     Examples
@@ -121,6 +125,7 @@ def denoising_error(law: SpectralLaw) -> float:
     True
     """
     density = law.height / (np.pi * law.variance)
+    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx   (spectra 19; arXiv:2503.14121, Equation 8)
     return float(law.variance - 4 * np.pi**2 / 3 * law.variance**2 * law.integrate(density**2))
 
 
@@ -129,8 +134,10 @@ def feature_errors(
 ) -> np.ndarray:
     r"""Error of each feature after soft thresholding, :math:`\hat S=(S^\star+\delta Z-b)_+`.
 
-    .. math:: e(s)=s^2-2s\int_b^\infty(x-b)\,O(x,s)\,\mu_\delta(dx)
-              +\int_b^\infty(x-b)^2O(x,s)\,\mu_\delta(dx),
+    .. math::
+
+        e(s)=s^2-2s\int_b^\infty(x-b)\,O(x,s)\,\mu_\delta(dx)
+        +\int_b^\infty(x-b)^2O(x,s)\,\mu_\delta(dx),
 
     so that :math:`\int\mu^\star(ds)\,e(s)=\frac1d\|\hat S-S^\star\|_F^2` exactly.
 
@@ -150,14 +157,16 @@ def feature_errors(
 
     Notes
     -----
-    O(x, s) is a peak as narrow as the law is high, at the place :math:`x_s` over :math:`u=s`. It has
-    the moments 1, s and :math:`s^2+\delta^2` in x, so that where :math:`x_s>b`
+    O(x, s) has a peak at the place :math:`x_s` over :math:`u=s`, whose width is the height of the
+    curve. Its moments in x are 1, s and :math:`s^2+\delta^2`, so that for :math:`x_s>b`
 
-    .. math:: e(s)=b^2+\delta^2-\int_{-\infty}^b(x-b)(x-b-2s)\,O(x,s)\,\mu_\delta(dx):
+    .. math::
 
-    the integral is taken on the side of b that does not hold the peak, on panels that are halved
-    towards b. O(N k) time for k strengths. For an isolated spike the energy that its estimate puts
-    on other directions is in their :math:`e`, not in its own. Derived; backed by
+        e(s)=b^2+\delta^2-\int_{-\infty}^b(x-b)(x-b-2s)\,O(x,s)\,\mu_\delta(dx):
+
+    the integral is taken on the side of b without the peak, on panels that are halved towards b.
+    O(N k) time for k strengths. For an isolated spike the energy that its estimate puts on other
+    directions counts in their :math:`e`, not in its own. Source: derivations/spectra (22); backed by
     ``tests/spectra/test_denoiser.py``.
 
     Examples
@@ -169,7 +178,7 @@ def feature_errors(
     values = law.target.nodes if strength is None else np.asarray(strength, dtype=np.float64)
     flat, b = values.ravel(), float(threshold)
     place = float(law.preimage(b)[0])
-    # Off the curve there is no peak, and the moments are not those above.
+    # The integrals of e(s)   (spectra 22). Off the curve O has no peak, and its moments differ.
     peaked = np.searchsorted(law.intervals.ravel(), flat) % 2 == 1
     beyond = peaked & (flat > place)
     found = flat**2
@@ -183,7 +192,7 @@ def feature_errors(
 def _one_sided(
     law: SpectralLaw, threshold: float, strengths: np.ndarray, *, above: bool
 ) -> np.ndarray:
-    """Integral of (x - b) (x - b - 2s) O(x, s) above the threshold, or minus that below it."""
+    """Integral of (x - b) (x - b - 2s) O(x, s) above the threshold, or minus the one below it."""
     points, weights = _graded_rule(law, threshold, above=above)
     rise = points.x - threshold
     # Column by column: to first and second order in the rise.

@@ -9,9 +9,9 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 
-BISECTIONS = 60  # halvings of the bracket of the imaginary part: full double precision
+BISECTIONS = 60  # halvings of the bracket of the imaginary part, to full double precision
 
-CHUNK_ENTRIES = 200_000  # pairs of a place and a weight that are held at a time
+CHUNK_ENTRIES = 200_000  # largest number of pairs of a place and a weight in one array
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class SpectralDensity:
     """A spectral density on a grid."""
 
     x: np.ndarray  # places, ascending, not evenly spaced
-    density: np.ndarray  # its integral is 1 minus the atom
+    density: np.ndarray  # density; its integral is 1 minus the atom
     atom: float  # mass of the null space
 
 
@@ -32,11 +32,11 @@ def weighted_density(
     points: int = 200,
 ) -> SpectralDensity:
     """Density of (1/n) sum w g g^T - mean(w) I for given weights w, g ~ N(0, I)."""
-    # With delta = n/D and the Stieltjes transform G = delta / b: z(b) = b / delta + E[w] + E[w² / (b -
-    # w)] + sigma² delta / b, the last term for a free semicircle of variance sigma^2. On the spectrum
-    # b = u + iv and z is real where E[w² / ((u - w)² + v²)] + sigma² delta / (u² + v²) = 1 /
-    # delta: the left side falls in v, so each u has at most one v > 0. The density at z(b) is (delta /
-    # pi) v / (u² + v²).
+    # With delta = n/D and the Stieltjes transform G = delta / b: z(b) = b / delta + E[w] + E[w² /
+    # (b - w)] + sigma² delta / b   (spectra 23), where the last term is a free semicircle of
+    # variance sigma². On the spectrum b = u + iv, and z is real if E[w² / ((u - w)² + v²)] + sigma²
+    # delta / (u² + v²) = 1 / delta. The left side decreases with v, so each u has at most one v >
+    # 0. The density at z(b) is (delta / pi) v / (u² + v²).
     check_positive(aspect_ratio=aspect_ratio)
     values = np.asarray(weights, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
@@ -54,7 +54,7 @@ def weighted_density(
     extra = background_variance * aspect_ratio
     # The mass of w² within reach of u bounds v: v <= sqrt(delta (E[w²] + extra)).
     radius = float(np.sqrt(aspect_ratio * (np.mean(values**2) + extra)))
-    # Even in the angle: the density is smooth in it up to both edges.
+    # The grid is even in the angle, in which the density is smooth up to both edges.
     angles = (np.arange(points) + 0.5) * np.pi / points
     middle, half = _reach(values, aspect_ratio, radius, extra)
     places = middle - half * np.cos(angles)
@@ -104,7 +104,7 @@ def _imaginary_parts(
 def _reach(
     values: np.ndarray, aspect_ratio: float, radius: float, extra: float
 ) -> tuple[float, float]:
-    """Middle and half-width of the interval of u that holds the whole support."""
+    """Middle and half-width of an interval of u that contains the support."""
 
     def edge(sign: int) -> float:
         inner = float(np.max(sign * values[values != 0]))

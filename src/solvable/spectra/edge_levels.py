@@ -1,4 +1,4 @@
-"""Mean places of the two largest eigenvalues at the edge of a bulk that a spike approaches."""
+"""Mean places of the two largest eigenvalues at the edge of a bulk, with a spike near threshold."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from solvable.spectra._monotone import monotone_cubic
 
-# w; mean of the largest eigenvalue, less w² above threshold; mean of the next one: from 6,000 spiked
-# tridiagonal matrices of size 10⁶, each to about 0.02
+# Columns: w; mean of the largest eigenvalue, minus w² above the threshold; mean of the second
+# eigenvalue. From 6,000 spiked tridiagonal matrices of size 10⁶, each accurate to about 0.02.
 LEVELS = np.array(
     [
         [-5.0, -1.019, -3.083], [-4.0, -0.972, -3.040], [-3.0, -0.900, -2.976], [-2.5, -0.847, -2.932],
@@ -25,15 +25,15 @@ FIRST, SECOND = -1.2065, -3.2624
 
 def edge_levels(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means of the two largest eigenvalues of noise with a spike, in units of the edge."""
-    # In units kappa D^(-2/3) beyond the edge, at place w in units in which the outlier would be at w²
-    # beyond the edge; w < 0 is below threshold.
+    # In units kappa D^(-2/3) beyond the edge. The spike at w has its outlier at w² in the limit; w
+    # < 0 is below the threshold.
     w = np.asarray(place, dtype=np.float64)
     within = np.clip(w, LEVELS[0, 0], LEVELS[-1, 0])
     inner = monotone_cubic(LEVELS[:, 0], LEVELS[:, 1:], within)
     far = np.abs(w) > LEVELS[-1, 0]
     with np.errstate(divide="ignore"):
-        # A spike far below pushes both levels up by 1 / |w|; far above it pushes the noise down by as
-        # much, and has moved by 1 / (2 w) itself.
+        # A spike far below the threshold raises both levels by 1 / |w|. One far above lowers the
+        # noise by as much, and is itself raised by 1 / (2 w).
         first = np.where(w < 0, FIRST - 1 / w, 1 / (2 * w))
         second = np.where(w < 0, SECOND - 1 / w, FIRST - 1 / w)
     levels = [np.where(far, first, inner[..., 0]), np.where(far, second, inner[..., 1])]

@@ -16,7 +16,8 @@ from solvable.spectra.roots import bracketed_root
 class BulkEdges:
     """Both edges of a bulk and the scale of their fluctuations."""
 
-    # The scale is kappa in lambda_max = z + kappa D^(-2/3) TW_1; 0 at an edge where nothing fluctuates.
+    # The scale is kappa in lambda_max = z + kappa D^(-2/3) TW_1   (spectra 24); 0 at an edge
+    # without fluctuations.
 
     lower: float
     upper: float
@@ -39,8 +40,8 @@ def tracy_widom_quantile(probability: float) -> float:
         )
     from scipy.special import gammaincinv
 
-    # Shifted gamma law of the same three moments (Chiani, 1209.3394): within 0.01 up to 0.99, 0.03 at
-    # 0.999.
+    # Shifted gamma law with the same three moments (Chiani, arXiv:1209.3394): accurate to 0.01 up
+    # to 0.99, and to 0.03 at 0.999.
     return float(0.186054 * gammaincinv(46.446, probability) - 9.84801)
 
 
@@ -55,11 +56,11 @@ def semicircle(*, scale: float) -> BulkEdges:
     Returns
     -------
     BulkEdges
-        With fluctuation scale :math:`\kappa=s`.
+        Edges with fluctuation scale :math:`\kappa=s`.
 
     Notes
     -----
-    Source: derived (note 3.3); backed by ``tests/spectra/test_edges.py``.
+    Source: derivations/spectra (6); backed by ``tests/spectra/test_edges.py``.
 
     Examples
     --------
@@ -89,8 +90,8 @@ def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = Tr
     if not values.any():
         raise InvalidData("all weights are zero: the matrix has no spectrum to bound.")
     shift = float(values.mean()) if centre else 0.0
-    # The upper edge is the minimum over 0 < a < 1 / max w of L(a) = 1 / (delta a) + (1/n) sum w / (1 -
-    # w a); kappa³ = L''(a*) / (2 delta²). The lower edge follows from w -> -w.
+    # The upper edge is the minimum over 0 < a < 1 / max w of L(a) = 1 / (delta a) + (1/n) sum w /
+    # (1 - w a); kappa³ = L''(a*) / (2 delta²)   (spectra 24). The lower edge follows from w -> -w.
     upper, upper_scale, _ = upper_edge(values, aspect_ratio)
     lower, lower_scale, _ = upper_edge(-values, aspect_ratio)
     return BulkEdges(-lower - shift, upper - shift, lower_scale, upper_scale)
@@ -100,12 +101,12 @@ def upper_edge(
     weights: np.ndarray, aspect_ratio: float, probabilities: np.ndarray | None = None
 ) -> tuple[float, float, float]:
     """Upper edge, fluctuation scale and critical point; equal probabilities by default."""
-    # The critical point is infinite where the bulk ends at 0 because fewer than D weights differ
-    # from zero and none is positive.
+    # The critical point is infinite if the bulk ends at 0 because fewer than D weights differ from
+    # zero and none is positive.
     chance = np.full(weights.size, 1 / weights.size) if probabilities is None else probabilities
     largest = float(weights.max())
-    # With a = a_max / (1 + exp(-t)) (or exp(t) if no weight is positive), log of
-    # delta a² E[w² / (1 - w a)²] is increasing in t, and nearly linear: few steps suffice.
+    # With a = a_max / (1 + exp(-t)) (or exp(t) if no weight is positive), log of delta a² E[w² / (1
+    # - w a)²] increases with t and is nearly linear: few steps suffice.
     positive = largest > 0
     reference = largest if positive else float(np.abs(weights).max())
     ratio = weights / reference
@@ -114,7 +115,7 @@ def upper_edge(
         return 0.0, 0.0, float("inf")
 
     def fraction(t: float) -> np.ndarray:
-        """Share w a / (1 - w a), free of cancellation where w is the largest weight."""
+        """Share w a / (1 - w a), without cancellation if w is the largest weight."""
         if not positive:
             return ratio * np.exp(t) / (1 - ratio * np.exp(t))
         part, rest = 1 / (1 + np.exp(-t)), 1 / (1 + np.exp(t))

@@ -19,15 +19,17 @@ class SpectralLaw:
 
     For real :math:`u` let :math:`v(u)\ge0` solve
 
-    .. math:: \int\frac{\mu^\star(ds)}{(u-s)^2+v^2}=\frac1{\delta^2},
+    .. math::
+
+        \int\frac{\mu^\star(ds)}{(u-s)^2+v^2}=\frac1{\delta^2},
 
     or be 0 where the integral at :math:`v=0` is smaller. Then
     :math:`x=\psi(u)=u+\delta^2\int\frac{(u-s)\mu^\star(ds)}{(u-s)^2+v^2}` increases with u, the
     density at x is :math:`v/(\pi\delta^2)` and the Hilbert transform
     :math:`h(x)=\mathrm{PV}\!\int\frac{\mu_\delta(dy)}{x-y}` is :math:`(x-u)/\delta^2`. Integrals
     run over the angle :math:`\theta` of :math:`u=c-r\cos\theta` on each component, in which
-    square-root edges are analytic, on panels that are halved until the mass of the component,
-    known exactly, is met.
+    square-root edges are analytic. Panels are halved until the component has its mass, which is
+    known exactly.
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ class SpectralLaw:
 
     Notes
     -----
-    Time O(N m) for m atoms. Source: Biane, Indiana Univ. Math. J. 46 (1997). Backed by
+    Time O(N m) for m atoms. Source: derivations/spectra (17). Backed by
     ``tests/spectra/test_free_convolution.py`` (semicircle, the cubic
     of Marchenko-Pastur, simulated matrices, free cumulants).
 
@@ -88,7 +90,8 @@ class SpectralLaw:
             raise InvalidParameter(
                 f"noise is {noise}; its square must neither vanish nor overflow. Rescale the spectrum."
             )
-        # Half-width in u of the narrowest bump, against the spacing of the numbers there.
+        # Half-width in u of the narrowest bump, against the spacing of floating-point numbers
+        # there.
         narrowest = self.noise * float(np.sqrt(self.target.masses.min()))
         largest = float(np.abs(self.target.pieces).max())
         if narrowest < 1e-12 * largest:
@@ -172,9 +175,9 @@ class SpectralLaw:
         return float(np.asarray(values) @ self.weights)
 
     def typical_places(self, count: int) -> np.ndarray:
-        """Typical places of as many eigenvalues, descending: quantiles at (k - 1/2) / count."""
-        # From the masses between the nodes of the quadrature: to a few hundredths of the spacing of
-        # eigenvalues, and many times faster than exact ones.
+        """Typical places of ``count`` eigenvalues, descending: quantiles at (k - 1/2) / count."""
+        # From the masses between the nodes of the quadrature: accurate to a few hundredths of the
+        # spacing of eigenvalues, and many times faster than exact quantiles.
         mass = np.cumsum(self.weights) - self.weights / 2
         levels = 1 - (np.arange(1, count + 1) - 0.5) / count
         return np.interp(levels, mass, self.x)
@@ -186,7 +189,7 @@ class SpectralLaw:
         if flat.size != 1:
             u, height = self._preimage(flat)
         else:
-            # All functionals above a threshold ask for its place.
+            # Several functionals need the place of the same threshold, so the last one is cached.
             place = float(flat[0])
             if place not in self._known:
                 self._known[place] = self._preimage(flat)
@@ -199,7 +202,7 @@ class SpectralLaw:
         left = np.searchsorted(self.edges[:, 0], flat, side="right")
         right = np.searchsorted(self.edges[:, 1], flat, side="left")
         inside = left > right
-        # |psi(u) - u| <= delta everywhere, and edges map to edges.
+        # The bracket is exact: |psi(u) - u| <= delta everywhere, and edges map to edges.
         low, high = flat - self.noise, flat + self.noise
         bounds = np.concatenate([[-np.inf], self.intervals.ravel(), [np.inf]])
         slot = np.where(inside, 2 * right + 1, 2 * left)
@@ -221,7 +224,7 @@ class SpectralLaw:
         return np.asarray((np.asarray(x) - self.preimage(x)[0]) / self.variance)
 
     def outlier(self, strength: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        """Where one more eigenvalue of the target shows, NaN inside the bulk, and its squared overlap."""
+        """Place of one more eigenvalue of the target, NaN inside the bulk, and its squared overlap."""
         strengths = np.asarray(strength, dtype=np.float64)
         flat = strengths.ravel()
         slot = np.searchsorted(self.intervals.ravel(), flat)
@@ -231,8 +234,9 @@ class SpectralLaw:
             points = curve(
                 self.target, flat[free], self.variance, np.zeros(np.count_nonzero(free), dtype=bool)
             )
-            # x = s + delta² G*(s) and overlap 1 - delta² int mu*(ds') / (s - s')²: the curve and
-            # its slope off the support; for mu* = delta_0 s + delta^2/s and 1 - delta^2/s^2.
+            # x = s + delta² G*(s) and overlap 1 - delta² int mu*(ds') / (s - s')²   (spectra 18):
+            # the curve and its slope off the support; for mu* = delta_0 s + delta²/s and 1 -
+            # delta²/s².
             position[free], overlap[free] = points.x, points.slope
         return position.reshape(strengths.shape), overlap.reshape(strengths.shape)
 

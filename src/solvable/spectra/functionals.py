@@ -36,7 +36,7 @@ class TruncatedMoments:
 
 
 def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> TruncatedMoments:
-    r"""Moments of the law above thresholds, with the derivatives of :math:`J(\delta,b)`.
+    r"""Compute moments of the law above thresholds, with the derivatives of :math:`J(\delta,b)`.
 
     From :math:`\partial_t\mu_t=-\partial_x(h\mu_t)` in :math:`t=\delta^2`,
     :math:`\partial_\delta J=4\delta\int_b^\infty\mu_\delta(dx)\,h(x)(x-b)`.
@@ -60,14 +60,14 @@ def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> Trunca
 
     Notes
     -----
-    A panel that a threshold cuts is integrated anew above the cut, all of them at once. Source:
-    derived from arXiv:2505.17958; backed by ``tests/spectra/test_functionals.py`` (closed forms,
-    finite differences, simulated matrices).
+    A panel that a threshold cuts is integrated again above the cut, all such panels at once. Source:
+    derivations/spectra (25); backed by ``tests/spectra/test_functionals.py`` (closed forms, finite
+    differences, simulated matrices).
 
     Examples
     --------
     >>> moments = truncated_moments(SpectralLaw([0.0], noise=2.0), 0.0)
-    >>> moments.second.round(10), moments.slope.round(10)  # delta^2 / 2 and 1/4
+    >>> moments.second.round(10), moments.slope.round(10)  # delta² / 2 and 1/4
     (array([2.]), array([0.25]))
     """
     places = np.atleast_1d(np.asarray(threshold, dtype=np.float64))
@@ -79,12 +79,12 @@ def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> Trunca
 def truncated_moments_near(
     law: SpectralLaw, threshold: float, anchor: tuple[float, float, float] | None = None
 ) -> tuple[TruncatedMoments, tuple[float, float, float] | None]:
-    """Moments above a threshold close to the one asked for, at a fraction of the cost."""
+    """Moments above a threshold close to the requested one, at a fraction of the cost."""
     # The angle of the cut is extrapolated from the anchor (threshold, angle, ratio of their
-    # changes) that an earlier call returned, and the threshold that belongs to it returned: its
-    # distance from the one asked for is of second order in that to the anchor, enough for a Newton
-    # iteration on the threshold, which ends at an exact pair. Outside the support it is exact,
-    # without an anchor.
+    # changes) of an earlier call, and the threshold of that angle is returned. Its distance from
+    # the requested threshold is of second order in that to the anchor, enough for a Newton
+    # iteration on the threshold, which ends at an exact pair. Outside the support the result is
+    # exact without an anchor.
     slot = int(np.searchsorted(law.edges.ravel(), threshold))
     if slot % 2 == 0:
         return truncated_moments(law, threshold), None
@@ -109,6 +109,7 @@ def _moments(
 ) -> TruncatedMoments:
     index, points, weights = _rule_above(law, component, angle)
     rise = points.x - places[index]
+    # Mass, first and second moment above b, and A = int_b h (x - b) mu_delta   (spectra 25)
     hilbert = (points.x - points.u) / law.variance
 
     def total(values: np.ndarray) -> np.ndarray:
@@ -162,7 +163,7 @@ def _rule_above(
 
 
 def tail_ends(law: SpectralLaw, threshold: float) -> np.ndarray:
-    """Angle in each component from which the law lies above the threshold: 0 for all, pi for none."""
+    """Angle in each component above which the law exceeds the threshold: 0 for all, pi for none."""
     angles = np.where(law.edges[:, 0] >= threshold, 0.0, np.pi)
     cut = (law.edges[:, 0] < threshold) & (law.edges[:, 1] > threshold)
     if cut.any():
@@ -175,21 +176,21 @@ def _cut_angles(law: SpectralLaw, thresholds: np.ndarray, component: np.ndarray)
 
 
 def energy_above(moments: TruncatedMoments) -> float:
-    """Energy of the noisy target above the threshold, less that of the threshold itself."""
+    """Energy of the noisy target above the threshold, minus that of the threshold itself."""
     # int_b (x² - b²) mu_delta = J - b d_2 J, with d_2 J = -2 int_b (x - b) mu_delta
     return float(moments.second[0] + 2 * moments.threshold[0] * moments.first[0])
 
 
 def thresholded_error(energy: float, moments: TruncatedMoments) -> float:
     """Error of the soft-thresholded noisy target, at least 0."""
-    # R = Q* + 4 delta² A - int_b (x² - b²) mu_delta, the second equation of 2505.17958
+    # R = Q* + 4 delta² A - int_b (x² - b²) mu_delta   (spectra 25)
     return max(float(energy + 4 * moments.noise**2 * moments.slope[0] - energy_above(moments)), 0.0)
 
 
 def degrees_of_freedom(strengths: Array, shrunk: Array) -> float:
-    """Divergence of the soft threshold of eigenvalues, descending, over symmetric matrices."""
-    # df = #{f_i > 0} + sum_{i<j} (f_i - f_j) / (nu_i - nu_j), f = nu - b where above 0 (derived). Two
-    # kept eigenvalues contribute exactly one, so that equal ones need no guard.
+    """Divergence of the soft threshold of descending eigenvalues, over symmetric matrices."""
+    # df = #{f_i > 0} + sum_{i<j} (f_i - f_j) / (nu_i - nu_j), f = nu - b if positive, else 0
+    # (spectra 26). Two kept eigenvalues contribute exactly one, so that equal ones need no guard.
     kept = shrunk.shape[0]
     gaps = strengths[:kept, None] - strengths[None, kept:]
     return kept * (kept + 1) / 2 + float(namespace(gaps).sum(shrunk[:, None] / gaps))

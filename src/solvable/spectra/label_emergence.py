@@ -16,8 +16,8 @@ def balanced_emergence_ratio(strength: float) -> float:
         raise InvalidParameter(f"strength is {strength}; allowed: a number in [-1, 1].")
     if strength == 0:
         return float("inf")
-    # alpha_c Delta² = 1 + 1 / lambda² with Delta lambda³ - lambda² - Delta lambda - 1 = 0:
-    # alpha_c(lambda) eliminated from the condition at the edge.
+    # alpha_c Delta² = 1 + 1 / lambda² with Delta lambda³ - lambda² - Delta lambda - 1 = 0
+    # (spectra 28): alpha_c(lambda) is eliminated from the condition at the edge.
     delta = abs(strength)
     # In 1 / lambda the leading coefficient does not vanish with the strength.
     roots = np.roots([1.0, delta, 1.0, -delta])
@@ -29,9 +29,9 @@ def emergence_windows(
     law: LabelLaw, *, direction: int = 0, end: str = "upper", dimension: int | None = None
 ) -> tuple[tuple[float, float], ...]:
     """Ranges of n/d in which a direction is an outlier at one end."""
-    # alpha E[T (s_i² - 1) / (lambda - T)] > 1 at 1 / alpha = E[T² / (lambda - T)²]. A direction of
-    # E[T (s² - 1)] = 0 comes out all the same, at both ends and for good, if E[T² s²] > 2 E[T²]:
-    # the noise along it is stronger.
+    # Condition alpha E[T (s_i² - 1) / (lambda - T)] > 1 at 1 / alpha = E[T² / (lambda - T)²]
+    # (spectra 27). A direction with E[T (s² - 1)] = 0 is also an outlier, at both ends and for all
+    # larger ratios, if E[T² s²] > 2 E[T²], because the noise along it is stronger.
     if end not in ("upper", "lower"):
         raise InvalidParameter(f"end is {end!r}; allowed: 'upper', 'lower'.")
     if not 0 <= direction < law.n_directions:
@@ -46,7 +46,7 @@ def emergence_windows(
         parameter = critical_parameter(used, ratio)[1]
         return float(excess(used, ratio, parameter)[direction]) if parameter else -1.0
 
-    # A window narrower than a step of the grid is missed.
+    # A window narrower than a step of the grid is not detected.
     lowest, highest, count = 1e-2, 1e6, 97
     grid = np.linspace(np.log(lowest), np.log(highest), count)
     values = [beyond(float(log_ratio)) for log_ratio in grid]
@@ -62,7 +62,7 @@ def emergence_windows(
 
 
 def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarray:
-    """Smallest n/d beyond which each direction stays an outlier at one end."""
+    """Smallest n/d above which each direction stays an outlier at one end."""
     if dimension is None:
         law.check_bounded()
         return np.minimum(_last_crossings(law), _last_crossings(law.mirrored()))
@@ -76,8 +76,8 @@ def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarra
 
 
 def _last_crossings(law: LabelLaw) -> np.ndarray:
-    """Ratios from which on each direction is out at the upper end, for all at once, shape (k,)."""
-    # The parameter of the edge tells the ratio: 1 / alpha = E[T² / (lambda - T)²].
+    """Ratios above which each direction is an outlier at the upper end, for all at once, shape (k,)."""
+    # The parameter of the edge gives the ratio: 1 / alpha = E[T² / (lambda - T)²]   (spectra 27).
     largest = max(float(law.weights[-1]), 1e-300)
     reach = np.sqrt(law.weight_power) * 1e5
     above = np.geomspace(1e-9 * largest, max(reach, 10 * largest), 360)

@@ -1,4 +1,4 @@
-"""The law of a label map jointly with the directions that the label depends on."""
+"""The joint law of a label map and of the directions that the label depends on."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from solvable.spectra.structured_spikes import WeightedSample, compress_sample
 class LabelLaw:
     """Law of a weight T(y) with the conditional second moments of the latent coordinates s."""
 
-    # Several directions have to diagonalise E[s s^T | T] for every T at once, as they do for any label
-    # of two values. A continuous label is a quadrature; an unbounded one has no edge in the limit, and
-    # quantities then depend on the dimension.
+    # Several directions must diagonalise E[s s^T | T] for every T at once, which holds for any
+    # label of two values. A continuous label is a quadrature; an unbounded one has no edge in the
+    # limit, and quantities then depend on the dimension.
 
     weights: np.ndarray  # values of T, ascending, shape (m,)
-    probabilities: np.ndarray  # above 0, scaled to sum 1 here
+    probabilities: np.ndarray  # above 0, normalised to sum 1 here
     second_moments: np.ndarray  # E[s_i² | T], shape (m, k)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class LabelLaw:
                 f"weights have shape {T.shape} and squares {squared.shape}; allowed: (m,), (m, k)."
             )
         values, group = np.unique(T, return_inverse=True)
-        # Each distinct value is kept up to as many groups as a sample is compressed to.
+        # Each distinct value is kept, up to the number of groups of a compressed sample.
         if values.size > 4_000:
             sample = compress_sample(T, squared)
             return cls(sample.weights, sample.probabilities, sample.couplings)
@@ -94,16 +94,16 @@ class LabelLaw:
     @property
     def weak_recovery_ratio(self) -> np.ndarray:
         """Samples per dimension below which no map of T finds a direction, shape (k,)."""
-        # alpha_opt = 1 / E[(E[s_i² | T] - 1)²], 1/Delta² for balanced labels: Mondelli and
-        # Montanari, arXiv:1708.05932, eq. 17.
+        # alpha_opt = 1 / E[(E[s_i² | T] - 1)²], 1/Delta² for balanced labels   (spectra 28;
+        # arXiv:1708.05932, Equation 17).
         power = self.probabilities @ (self.second_moments - 1) ** 2
-        # Moments that are 1 by symmetry are so to rounding only.
+        # Moments that are 1 by symmetry differ from 1 only by rounding.
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.where(power > 1e-24, power, 0.0))
 
     def optimal(self, direction: int = 0) -> LabelLaw:
         """The law of the map of the label that finds a direction from the fewest samples."""
-        # Luo, Alghamdi and Lu, arXiv:1811.04420: T* = 1 - 1 / E[s_i² | T].
+        # Luo, Alghamdi and Lu, arXiv:1811.04420: T* = 1 - 1 / E[s_i² | T]   (spectra 28).
         given = self.second_moments[:, direction]
         if not given.all():
             raise InvalidData(
@@ -113,8 +113,8 @@ class LabelLaw:
         return LabelLaw(1 - 1 / given, self.probabilities, self.second_moments)
 
     def check_bounded(self) -> None:
-        """Raise :class:`InvalidParameter` if the weights have a tail without end."""
-        # Clipping weights that one sample in 1e9 exceeds then lowers the largest by a third.
+        """Raise :class:`InvalidParameter` if the weights have an unbounded tail."""
+        # Clipping the weights that one sample in 1e9 exceeds then lowers the largest by a third.
         largest = float(np.abs(self.weights).max())
         resolved = float(np.abs(self.clipped(1e9).weights).max())
         if resolved < largest / 1.5:
@@ -125,11 +125,11 @@ class LabelLaw:
             )
 
     def mirrored(self) -> LabelLaw:
-        """The law of -T: its upper end is the lower end of this one."""
+        """The law of -T: its upper end is the lower end of this law."""
         return LabelLaw(-self.weights, self.probabilities, self.second_moments)
 
     def merged(self, groups: int) -> LabelLaw:
-        """Law of at most so many weights: neighbours merged, tails kept apart for longer."""
+        """Law with at most so many weights: neighbours are merged, in the tails last."""
         if self.weights.size <= groups:
             return self
         place = np.arcsinh(self.weights / np.sqrt(self.weight_power))
@@ -141,6 +141,6 @@ class LabelLaw:
         return LabelLaw(weights, total, np.stack(moments, axis=1))
 
     def clipped(self, n_samples: float) -> LabelLaw:
-        """The law with those weights clipped that fewer than one of ``n_samples`` exceeds."""
+        """Law with weights clipped at the value that fewer than one of ``n_samples`` exceeds."""
         sample = WeightedSample(self.weights, self.probabilities, self.second_moments)
         return LabelLaw(sample.clipped(n_samples).weights, self.probabilities, self.second_moments)

@@ -16,18 +16,18 @@ from solvable.spectra.roots import bracketed_root
 
 
 def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) -> np.ndarray:
-    """Place psi in the spectrum that belongs to a parameter of the bulk (Lu and Li, 1702.06435)."""
+    """Place psi in the spectrum for a parameter of the bulk (arXiv:1702.06435)."""
     check_positive(ratio=ratio)
     at = _checked(law, parameter)
-    # psi(lambda) = lambda (1 / alpha + E[T / (lambda - T)])
+    # psi(lambda) = lambda (1 / alpha + E[T / (lambda - T)])   (spectra 27)
     share = (law.probabilities * law.weights / (at[..., None] - law.weights)).sum(axis=-1)
     return np.asarray(at * (1 / ratio + share))
 
 
 def spike_function(law: LabelLaw, parameter: float | np.ndarray) -> np.ndarray:
-    """Place phi_i that a direction would have; it is an outlier where it meets psi."""
+    """Place phi_i of a direction; it is an outlier where phi_i meets psi."""
     at = _checked(law, parameter)
-    # phi_i(lambda) = lambda E[T s_i² / (lambda - T)]
+    # phi_i(lambda) = lambda E[T s_i² / (lambda - T)]   (spectra 27)
     share = law.probabilities * law.weights / (at[..., None] - law.weights)
     return np.asarray(at[..., None] * (share @ law.second_moments))
 
@@ -45,14 +45,14 @@ class SpectrumEnd:
     """One end of the spectrum; at the lower end parameters are those of -T."""
 
     edge: float  # end of the bulk
-    critical_parameter: float  # of the edge; 0 where the bulk ends at 0 for lack of rank
-    parameters: np.ndarray  # of each outlier; NaN without one, shape (k,)
-    # of the outlier, or the edge; at finite dimension the mean of the largest if the direction is alone
+    critical_parameter: float  # parameter of the edge; 0 if the bulk ends at 0 for lack of rank
+    parameters: np.ndarray  # parameter of each outlier; NaN without one, shape (k,)
+    # of the outlier, or the edge; at finite dimension the mean of the largest, for one direction
     eigenvalues: np.ndarray
     following: np.ndarray  # the edge; at finite dimension the mean of the next eigenvalue
-    # of the eigenvector with the direction, rounded at finite dimension
+    # squared overlap of the eigenvector with the direction, rounded at finite dimension
     squared_overlap: np.ndarray
-    sharp_squared_overlap: np.ndarray  # in the limit: 0 without an outlier
+    sharp_squared_overlap: np.ndarray  # the same in the limit: 0 without an outlier
 
     @property
     def outlying(self) -> np.ndarray:
@@ -74,7 +74,7 @@ class LabelWeightedSpectrum:
 
     @property
     def at_upper_end(self) -> np.ndarray:
-        """Which end each direction is found at, or would be first; shape (k,)."""
+        """The end at which each direction is an outlier or would first be one, shape (k,)."""
         sharp = self.upper.sharp_squared_overlap - self.lower.sharp_squared_overlap
         rounded = self.upper.squared_overlap - self.lower.squared_overlap
         return np.asarray(np.where(sharp != 0, sharp > 0, rounded >= 0))
@@ -99,10 +99,10 @@ def label_weighted_spectrum(
     law: LabelLaw, *, ratio: float, dimension: int | None = None
 ) -> LabelWeightedSpectrum:
     """Edges, outliers and overlaps of (1/n) sum T(y) x x^T, x ~ N(0, I_d), at n/d = ratio."""
-    # The upper edge is psi at its minimum (bulk_function); direction i is out iff phi_i > psi there
-    # (spike_function), at psi(lambda) where the two meet, with squared overlap psi' / (psi' - phi_i')
-    # (Lu and Li, 1702.06435). The lower end is the upper one of -T. Rounding at finite dimension by
-    # critical_profile.
+    # The upper edge is the minimum of psi (bulk_function). Direction i is an outlier if phi_i > psi
+    # there (spike_function), at psi(lambda) where both are equal, with squared overlap psi' / (psi'
+    # - phi_i')   (spectra 27; arXiv:1702.06435). The lower end is the upper end of -T. Rounding at
+    # finite dimension uses critical_profile.
     check_positive(ratio=ratio)
     if dimension is not None:
         if dimension <= law.n_directions:
@@ -129,23 +129,23 @@ def label_weighted_spectrum(
 
 
 def signed_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
-    """Parameter of each direction at its end, that of the edge where it is not out, shape (k,)."""
+    """Parameter of each direction at its end; that of the edge without an outlier, shape (k,)."""
     up, low = spectrum.upper, spectrum.lower
     upper = np.where(np.isfinite(up.parameters), up.parameters, up.critical_parameter)
     lower = np.where(np.isfinite(low.parameters), low.parameters, low.critical_parameter)
-    # At the lower end parameters are those of -T
+    # At the lower end parameters are those of -T.
     return np.asarray(np.where(spectrum.at_upper_end, upper, -lower))
 
 
 def critical_parameter(law: LabelLaw, ratio: float) -> tuple[float, float]:
-    """Upper edge and the parameter there, which is 0 where the bulk ends at 0."""
+    """Upper edge and its parameter, which is 0 if the bulk ends at 0."""
     # The root of 1/alpha = E[T² / (lambda - T)²].
     edge, _, point = upper_edge(law.weights, ratio, law.probabilities)
     return edge, 0.0 if np.isinf(point) else 1 / point
 
 
 def excess(law: LabelLaw, ratio: float, parameter: float) -> np.ndarray:
-    """How far each direction is beyond the bulk, shape (k,)."""
+    """Distance of each direction beyond the bulk, shape (k,)."""
     # (phi_i - psi) alpha / lambda = alpha E[T (s_i² - 1) / (lambda - T)] - 1
     share = law.probabilities * law.weights / (parameter - law.weights)
     return np.asarray(ratio * (share @ (law.second_moments - 1)) - 1)
@@ -154,7 +154,7 @@ def excess(law: LabelLaw, ratio: float, parameter: float) -> np.ndarray:
 def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> SpectrumEnd:
     """The upper end alone."""
     if dimension is not None:
-        # The noise that a direction meets is that of the others.
+        # The noise of a direction is that of the other coordinates.
         ratio *= dimension / (dimension - law.n_directions)
         dimension -= law.n_directions
     edge, scale, point = upper_edge(law.weights, ratio, law.probabilities)
@@ -173,8 +173,9 @@ def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> Spectrum
     if dimension is None or not critical:
         return SpectrumEnd(edge, critical, parameters, places, np.full(k, edge), overlaps, overlaps)
     unit = scale * dimension ** (-2 / 3)
-    # Beyond threshold psi(lambda*) = edge + kappa D^(-2/3) w²; below, psi is a parabola and
-    # phi_i - psi linear: w = D^(1/3) (phi_i - psi) / -phi_i' sqrt(psi'' / (2 kappa))
+    # Above the threshold psi(lambda*) = edge + kappa D^(-2/3) w². Below, psi is a parabola and
+    # phi_i - psi is linear: w = D^(1/3) (phi_i - psi) / -phi_i' sqrt(psi'' / (2 kappa))
+    # (spectra 29).
     share = law.probabilities * (law.weights / (critical - law.weights)) ** 2
     curvature = 2 * float(share @ (1 / (critical - law.weights)))
     depth = beyond * critical / ratio / (share @ law.second_moments)
@@ -188,7 +189,7 @@ def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> Spectrum
 
 
 def _meeting(law: LabelLaw, ratio: float, critical: float, direction: int) -> float:
-    """Where psi and phi of a direction meet; their difference increases beyond the edge."""
+    """Parameter at which psi equals phi of a direction; phi - psi is monotone beyond the edge."""
 
     def below(log_ratio: float) -> float:
         return float(excess(law, ratio, critical * np.exp(log_ratio))[direction])
@@ -208,7 +209,7 @@ def _meeting(law: LabelLaw, ratio: float, critical: float, direction: int) -> fl
 
 
 def _rounded(law: LabelLaw, ratio: float, dimension: int) -> np.ndarray:
-    """Mean overlaps with the rounding of the transition at a finite dimension."""
+    """Mean overlaps, with the transition rounded at a finite dimension."""
     side = Side(law.weights, law.probabilities, np.zeros(1), 0.0, ratio * dimension, dimension)
     couplings = law.weights[:, None] ** 2 * law.second_moments
     found = side.spikes(Spikes(law.strengths, couplings, np.zeros(law.n_directions)))

@@ -26,7 +26,7 @@ class Measure(Protocol):
     nodes, node_weights : ndarray of shape (m,)
         A quadrature rule for integrals of smooth functions; exact for atoms.
     terms : int
-        Terms of a sum, which says how many places to take at a time.
+        Number of terms of a sum, which limits the places taken at a time.
     """
 
     @property
@@ -47,10 +47,10 @@ class Measure(Protocol):
 
     @property
     def terms(self) -> int:
-        """Terms of a sum at one place."""
+        """Number of terms of a sum at one place."""
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
-        r"""Map :math:`y` to :math:`\int d\mu/D` and :math:`\int d\mu/D^2`, :math:`D=(u-s)^2+y`."""
+        r"""Map :math:`y` to :math:`\int d\mu/D` and :math:`\int d\mu/D^2`, where :math:`D=(u-s)^2+y`."""
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
         r"""A lower bound of the root :math:`y` of :math:`\int d\mu/D=1/t`."""
@@ -64,10 +64,10 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DiscreteMeasure:
-    """Atoms at distinct ascending places; build it with `discrete`."""
+    """Atoms at distinct ascending places; built by `discrete`."""
 
     nodes: np.ndarray
-    node_weights: np.ndarray  # positive, of sum 1
+    node_weights: np.ndarray  # positive, with sum 1
 
     @property
     def pieces(self) -> np.ndarray:
@@ -88,7 +88,7 @@ class DiscreteMeasure:
         """Sums of inverse squared distances, as a function of y."""
         squares = u[:, None] - self.nodes
         np.square(squares, out=squares)
-        # Fresh arrays of this size cost more than what is computed in them.
+        # Reusing arrays of this size is faster than allocating new ones.
         inverse = np.empty_like(squares)
 
         def sums(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +179,7 @@ def power_law(
     dimension : int
         :math:`d`, the number of eigenvalues, at least 1.
     exponent : float
-        :math:`\gamma`, above 0; :math:`Q^\star` stays finite on few directions above 1/2.
+        :math:`\gamma`, above 0; above 1/2 the sum :math:`\sum_jj^{-2\gamma}` converges for large d.
     heads : int, optional
         Leading eigenvalues that stay atoms of their own; the rest is binned geometrically in rank,
         each bin at its root mean square. By default all below d = 2000, and 40 above.
@@ -245,7 +245,7 @@ def bin_tail(strengths: np.ndarray, *, heads: int, ratio: float = 1.06) -> Discr
 
 
 def as_measure(target: Measure | np.ndarray) -> Measure:
-    """Target spectrum as a measure, from eigenvalues of equal weight where it is none."""
+    """Target spectrum as a measure; an array of eigenvalues gets equal weights."""
     given = isinstance(target, np.ndarray | Sequence)
     measure = discrete(np.asarray(target)) if given else cast("Measure", target)
     ends = measure.pieces

@@ -1,8 +1,8 @@
 r"""Closed forms for spikes in noise that is close to a semicircle, smooth through the threshold.
 
-The label-weighted moment matrix at :math:`n\gg D`: spike i has height :math:`\theta_i`, the noise is
-a semicircle of half-width :math:`2s`, :math:`s^2=D\tau_2/n`, and the rows of the noise at the spike
-have :math:`\tau_{2h,i}` in place of :math:`\tau_2`.
+In the label-weighted moment matrix at :math:`n\gg D` spike i has height :math:`\theta_i`. The noise
+is a semicircle of half-width :math:`2s`, :math:`s^2=D\tau_2/n`, and its rows along the spike have
+:math:`\tau_{2h,i}` in place of :math:`\tau_2`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra._monotone import monotone_cubic
 
-# The critical profile: places w and values f(w), to about half a percent.
+# The critical profile: places w and values f(w), accurate to about half a percent.
 PROFILE = np.array(
     [
         [-6.0928, 0.0901], [-5.0641, 0.1209], [-4.0408, 0.1678], [-3.5312, 0.2005],
@@ -74,8 +74,8 @@ def threshold_ratio(*, heights: np.ndarray, noise: float) -> np.ndarray:
 
     Notes
     -----
-    Cost O(p). Valid for :math:`n_i\gg D`. arXiv:2605.14567 eq. 2.10 with its constant, derived;
-    backed by ``tests/spectra/test_spiked.py``.
+    Cost O(p). Valid for :math:`n_i\gg D`. Source: derivations/spectra (30) and arXiv:2605.14567,
+    Equation 2.10; backed by ``tests/spectra/test_near_semicircle.py``.
 
     Examples
     --------
@@ -96,9 +96,9 @@ def spiked_overlap(
     n_features: int | None = None,
 ) -> np.ndarray:
     """Squared overlap of the eigenvector of each spike with its direction."""
-    # c_i² = (nu_i - tau_2)_+ / ((nu_i - tau_2)_+ + tau_2h,i), nu_i = (n/D) theta_i²; at finite D the
-    # corner is rounded: (nu - tau_2)_+ -> tau_2 D^(-1/3) f(D^(1/3) (nu / tau_2 - 1)). Within 0.02 of
-    # simulation for c² above 0.5 and n/D above 30.
+    # c_i² = (nu_i - tau_2)_+ / ((nu_i - tau_2)_+ + tau_2h,i), nu_i = (n/D) theta_i²   (spectra 30).
+    # At finite D the corner is rounded: (nu - tau_2)_+ -> tau_2 D^(-1/3) f(D^(1/3) (nu / tau_2 -
+    # 1)). Within 0.02 of simulation for c² above 0.5 and n/D above 30.
     theta, rows = _check_spikes(heights, noise, couplings)
     beyond = _column(aspect_ratio) * theta**2 / noise - 1
     if n_features is None:
@@ -106,7 +106,7 @@ def spiked_overlap(
     else:
         check_positive(n_features=n_features)
         unit = float(n_features) ** (-1 / 3)
-        # Below threshold the profile depends on theta / s, above it on its square: equal at 1.
+        # Below the threshold the profile depends on theta / s, above it on its square: equal at 1.
         place = np.where(beyond < 0, 2 * np.sqrt(beyond + 1) - 2, beyond)
         kept = unit * critical_profile(place / unit)
     with np.errstate(invalid="ignore"):
@@ -121,11 +121,11 @@ def spiked_positions(
     aspect_ratio: float | np.ndarray,
     couplings: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Eigenvalue that belongs to each spike."""
+    """Eigenvalue of each spike."""
     theta, rows = _check_spikes(heights, noise, couplings)
     delta = _column(aspect_ratio)
-    # theta_i + D tau_2h,i / (n theta_i) above threshold: the coupling sets the shift, not the noise of
-    # the bulk; +-2 s below, s² = D tau_2 / n.
+    # theta_i + D tau_2h,i / (n theta_i) above the threshold (spectra 30): the coupling sets the
+    # shift, not the noise of the bulk. Below it +-2 s, s² = D tau_2 / n.
     edge = 2 * np.sqrt(noise / delta)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.abs(theta) + rows / (delta * np.abs(theta))
@@ -136,10 +136,10 @@ def spiked_positions(
 
 def critical_profile(place: float | np.ndarray) -> np.ndarray:
     """Universal rounding of the transition of a rank-one spike in real symmetric noise."""
-    # E[c²] / (1 - E[c²]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1); below threshold w = 2 D^(1/3)
-    # (sqrt(n/n_i) - 1) is the better variable. f = w - 2/w² far above and (4/w²) (1 - 6/w²) far
-    # below; between, ln f is interpolated between values of 18,000 spiked tridiagonal matrices of size
-    # 10⁶ (0.5 % accurate).
+    # E[c²] / (1 - E[c²]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1)   (spectra 29); below the
+    # threshold w = 2 D^(1/3) (sqrt(n/n_i) - 1) is the better variable. f = w - 2/w² far above and
+    # (4/w²) (1 - 6/w²) far below; between, ln f interpolates values from 18,000 spiked tridiagonal
+    # matrices of size 10⁶ (0.5 % accurate).
     w = np.asarray(place, dtype=np.float64)
     with np.errstate(divide="ignore"):
         far = np.where(w < 0, 4 / w**2 * (1 - 6 / w**2), w - 2 / w**2)

@@ -1,4 +1,4 @@
-"""Samples from which the matrix of least nuclear norm is the true one."""
+"""Number of samples above which the matrix of least nuclear norm is the true one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from solvable.spectra.rectangular import check_shape
 from solvable.spectra.roots import bracketed_root
 
 NODES = 400
-"""Of integrals whose ends are square roots or inverse ones in an angle."""
+"""Gauss nodes of integrals whose ends are square roots or inverse square roots in an angle."""
 
 
 def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
@@ -29,7 +29,7 @@ def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
     aspect : float
         :math:`\beta=L/d\ge1`.
     rank_ratio : float
-        :math:`\rho=r/d`, above 0; from 1 on all dL samples are needed.
+        :math:`\rho=r/d`, above 0; at 1 and above all dL samples are needed.
 
     Returns
     -------
@@ -43,8 +43,8 @@ def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
 
     Notes
     -----
-    Source: arXiv:2410.18858. Backed by ``tests/spectra/test_nuclear_norm.py`` (values of the paper,
-    statistical dimension of simulated cones).
+    Source: derivations/spectra (31), from arXiv:2410.18858. Backed by
+    ``tests/spectra/test_nuclear_norm.py`` (values of the paper, statistical dimension of cones).
 
     Examples
     --------
@@ -61,7 +61,7 @@ def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
 
     def moments(level: float) -> np.ndarray:
         """P at k = 0, 1/2 and 1."""
-        # t = high - (high - start) sin^2(angle / 2) has analytic ends.
+        # P_k   (spectra 31): t = high - (high - start) sin²(angle / 2) has analytic ends.
         start = max(level**2, low)
         below = (high - start) * np.sin(angle / 2) ** 2
         t = high - below

@@ -14,10 +14,11 @@ from solvable.spectra.measures import DiscreteMeasure, RealSums
 
 @dataclass(frozen=True)
 class MarchenkoPasturMeasure:
-    """Spectrum of scale / sqrt(p d) W W^T, Marchenko and Pastur's law."""
+    """Spectrum of scale / sqrt(p d) W W^T, the Marchenko-Pastur law."""
 
-    # Mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa); its resolvent solves z
-    # g² / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0 (at scale 1).
+    # Mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa). At scale 1 its
+    # resolvent solves z g² / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0
+    # (spectra 33).
 
     width_ratio: float  # kappa = p / d, above 0
     scale: float = 1.0  # factor on every eigenvalue; kappa^(-1/2) gives W W^T / p
@@ -76,7 +77,7 @@ class MarchenkoPasturMeasure:
 
     @property
     def terms(self) -> int:
-        """Some dozens of numbers, by closed forms at all but few places."""
+        """A few dozen numbers: closed forms hold at nearly all places."""
         return 50
 
     def resolvent(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -94,13 +95,13 @@ class MarchenkoPasturMeasure:
     def _roots(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """At scale 1: G, G - G² / sqrt(kappa*), and the square root in G."""
         root = self._root
-        # Two square roots of single factors keep the branch that decays at infinity.
+        # Two square roots of single factors select the branch that decays at infinity.
         branch = np.sqrt(z - self.bulk[0] / self.scale)
         branch *= np.sqrt(z - self.bulk[1] / self.scale)
         linear = z + (1 / root - root)
         g = linear + branch
         rest = linear - branch
-        # Either form of the root cancels somewhere; the larger sum does not.
+        # Each form of the root cancels somewhere; the larger sum never does.
         cancels = np.abs(g) < np.abs(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
             np.divide(2, g, out=g)
@@ -137,7 +138,7 @@ class MarchenkoPasturMeasure:
         if low.size:
             off_axis, usable = self._divided(u[low], height[low])
             second[low] = np.where(usable, off_axis, plain[low])
-        # Cauchy-Schwarz: rounding must not take the second sum below what the others allow.
+        # By Cauchy-Schwarz rounding must not lower the second sum below this bound.
         second = np.maximum(second, np.maximum(odd**2 / first, first**2))
         return first, second, g.real, odd
 
@@ -177,15 +178,15 @@ class MarchenkoPasturMeasure:
         return sums
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
-        r"""Height from the cubic of :math:`p=\delta^2|G|^2`; from a scan where that is inexact."""
+        r"""Height from the cubic of :math:`p=\delta^2|G|^2`; from a scan if the cubic is inaccurate."""
         # With c = sqrt(kappa*) and z = 1/g + c² / (c - g), the imaginary part Im z = -delta² Im g
         # makes |c - g|² = c² |g|² / (1 - p), and the real part (at scale 1)
         # p³ - (delta² c² + 1 - c² + 2cu) p² + (3 delta² c² + 2cu) p - 2 delta² c² = 0.
-        least = 1e-12  # squared imaginary part of g, over its scale, that the cubic still resolves
+        least = 1e-12  # smallest squared imaginary part of g over its scale
         share = self._squared_imaginary(u / self.scale, variance / self.scale**2)
         y = variance * np.maximum(share, least)
         first, second = self.inverse_squares(u)(y)
-        # A Newton step ends below the root from either side, and a short one started close to it.
+        # A Newton step ends below the root from either side; this step starts close to it.
         step = first * (first * variance - 1) / second
         close = (share > least) & (np.abs(step) < 0.1 * y)
         y += step
@@ -194,7 +195,7 @@ class MarchenkoPasturMeasure:
         return np.asarray(y)
 
     def _squared_imaginary(self, u: np.ndarray, t: float) -> np.ndarray:
-        """Variance times (Im G)² over u at scale 1; not to be trusted near 0."""
+        """Variance times (Im G)² over u at scale 1; inaccurate near 0."""
         c = self._root
         quadratic = -(t * c**2 + 1 - c**2 + 2 * c * u)
         linear = 3 * t * c**2 + 2 * c * u
@@ -210,17 +211,17 @@ class MarchenkoPasturMeasure:
             a = (c**2 + p / t - c**2 * p / (t * (1 - p))) / (2 * c)
             real = (np.abs(roots.imag) < 1e-6 * p) & (p < 1)
             found = np.where(real, p - t * a**2, 0.0)
-        # Of the real roots one alone gives an imaginary part.
+        # Only one of the real roots gives an imaginary part.
         return np.asarray(found.max(axis=0))
 
     def _scanned_start(self, u: np.ndarray, variance: float) -> np.ndarray:
-        """Height that the atom alone would give, and at least one that is not zero."""
+        """Height that the atom alone would give, and at least a positive one."""
         scales = [2.0 ** -np.arange(0, 24, 2.0), 10.0 ** -np.arange(8.0, 26.0, 2.0)]
         y = variance * np.concatenate(scales)
         g, _, _ = self.resolvent(u + 1j * np.sqrt(y)[:, None])
         with np.errstate(divide="ignore"):
             below = -g.imag * variance >= np.sqrt(y)[:, None] * (1 + 1e-6)
-        # The sum decreases with y: the largest y at which it still exceeds 1 / t.
+        # The sum decreases with y: take the largest y at which it still exceeds 1 / t.
         chosen = np.argmax(below, axis=0)
         least = np.where(below.any(axis=0), y[chosen], y[-1])
         if self.width_ratio < 1:

@@ -1,4 +1,4 @@
-"""Singular values of a product of Gaussian matrices seen through noise, and their best shrinkage."""
+"""Singular values of a product of Gaussian matrices with noise, and their optimal shrinkage."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from solvable.hermite import panel_nodes
 from solvable.spectra._rectangular_curve import Quartic, companion_roots, critical_places
 
 NODES = 48
-"""Nodes on a component of the support: 1e-8 of the error, 5e-5 of it for rank ratios of 0.001."""
+"""Nodes per component of the support: relative error 1e-8, or 5e-5 for rank ratios of 0.001."""
 
 
 @dataclass(frozen=True)
 class Components:
-    """Intervals in the root of zeta on which the densities of the laws of some noises are positive."""
+    """Intervals in sqrt(zeta) on which the densities of the laws of several noises are positive."""
 
     index: np.ndarray
     low: np.ndarray
@@ -26,14 +26,14 @@ class Components:
 
 
 def components(curve: Quartic) -> Components:
-    """Intervals between critical places that have a density in their middle."""
+    """Intervals between critical places with a positive density in their middle."""
     places = np.sqrt(critical_places(curve))
     low = np.concatenate([np.zeros((len(places), 1)), places[:, :-1]], axis=1)
     middle = (low + places) / 2
     whole = Quartic(
         curve.aspect, curve.rank_ratio, np.broadcast_to(curve.noise[:, None], low.shape)
     )
-    # Beside an edge of multiplicity a touch of width shows a density by rounding.
+    # Next to a multiple edge an interval of rounding width may show a density.
     found = (whole.solve(middle**2).imag > 0) & (places - low > 1e-9 * places)
     index, _ = np.nonzero(found)
     return Components(index, low[found], places[found])
@@ -41,14 +41,14 @@ def components(curve: Quartic) -> Components:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Quadrature over the singular values of the laws of some noises, one row to an interval."""
+    """Quadrature over the singular values of the laws of several noises, one row per interval."""
 
     index: np.ndarray
     noise: np.ndarray
     s: np.ndarray
     weights: np.ndarray
     density: np.ndarray
-    """Of the singular values."""
+    """Density of the singular values."""
     denoised: np.ndarray
 
     def integrate(self, values: np.ndarray, count: int) -> np.ndarray:
@@ -71,7 +71,7 @@ def quadrature(curve: Quartic) -> Nodes:
 
 
 def shrunk(curve: Quartic, s: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Density of the singular values at s over the root h, and their best shrinkage."""
+    """Density of the singular values at s over the root h, and their optimal shrinkage."""
     beta, noise = curve.aspect, curve.noise
     with np.errstate(divide="ignore", invalid="ignore"):
         p = h + h / (h - curve.c) + noise
@@ -79,14 +79,14 @@ def shrunk(curve: Quartic, s: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np
         density = np.where(
             h == 0, 0, -2 * s * np.imag(np.sqrt(beta) / ((beta - 1) * h + p)) / np.pi
         )
-        # note 1.2: s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s)), with
+        # Shrinkage   (spectra 35): s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s)), with
         # v(s) = s Re int mu(dx) / (s² - x²) = sqrt(beta) s Re(1 / p) - (beta - 1) / s
         denoised = s * (1 - 2 * noise * np.real(1 / p)) + noise * (beta - 1) / (np.sqrt(beta) * s)
     return density, np.where(h == 0, 0.0, denoised)
 
 
 def check_shape(aspect: float, rank_ratio: float) -> None:
-    """Refuse shapes that the law does not have."""
+    """Raise if the law does not exist for this shape."""
     check_positive(aspect=aspect, rank_ratio=rank_ratio)
     if aspect < 1:
         raise InvalidParameter(
@@ -96,10 +96,12 @@ def check_shape(aspect: float, rank_ratio: float) -> None:
 
 
 def rectangular_mmse(noise: np.ndarray | float, *, aspect: float, rank_ratio: float) -> np.ndarray:
-    r"""Least error :math:`\frac1{\sqrt{dL}}E\|\hat S-S\|_F^2` of a Gaussian product seen in noise.
+    r"""Compute the least error :math:`\frac1{\sqrt{dL}}E\|\hat S-S\|_F^2` of a Gaussian product in noise.
 
-    .. math:: \mathrm{mmse}(\Delta)=\Delta-\frac{\Delta^2}{\sqrt\beta}\Big[\frac{(\beta-1)^2}\beta
-              \int\frac{\tilde\mu(ds)}{s^2}+\frac{4\pi^2}{3\beta}\int\tilde\mu(s)^3ds\Big]
+    .. math::
+
+        \mathrm{mmse}(\Delta)=\Delta-\frac{\Delta^2}{\sqrt\beta}\Big[\frac{(\beta-1)^2}\beta
+        \int\frac{\tilde\mu(ds)}{s^2}+\frac{4\pi^2}{3\beta}\int\tilde\mu(s)^3ds\Big]
 
     for :math:`S=AB/\sqrt r/(dL)^{1/4}` seen as :math:`S+\sqrt\Delta Z/(dL)^{1/4}`, with
     :math:`\tilde\mu` the symmetrised law of the singular values of the sum.
@@ -125,7 +127,7 @@ def rectangular_mmse(noise: np.ndarray | float, *, aspect: float, rank_ratio: fl
 
     Notes
     -----
-    A tenth of a millisecond for each noise. Source: arXiv:2203.07752, arXiv:2410.18858. Backed by
+    Time: 0.1 ms for each noise. Source: derivations/spectra (35). Backed by
     ``tests/spectra/test_rectangular.py`` (simulated matrices, both forms of the error, sample
     covariance by another route, limits).
 
@@ -141,7 +143,7 @@ def rectangular_mmse(noise: np.ndarray | float, *, aspect: float, rank_ratio: fl
             "a noise is negative or not a number; allowed: variances of at least 0."
         )
     flat = given.ravel()
-    # Below, the error is in proportion to the noise; above, there is nothing to be seen.
+    # Below this noise the error is proportional to the noise; above, there is no visible signal.
     inside = np.clip(flat, 1e-11, 1e9)
     found = _errors(Quartic(float(aspect), float(rank_ratio), inside))
     found = np.where(flat < inside, found * flat / inside, found)
@@ -152,11 +154,12 @@ def _errors(curve: Quartic) -> np.ndarray:
     nodes, count = quadrature(curve), curve.noise.size
     beta, noise = curve.aspect, curve.noise
     inverse = nodes.integrate(nodes.density / nodes.s**2, count)
-    # Both integrals over all of the axis: the symmetrised density is half of that of singular values.
+    # Both integrals run over the whole axis: the symmetrised density is half that of singular
+    # values.
     cube = nodes.integrate(nodes.density**3 / 4, count)
     seen = (beta - 1) ** 2 / beta * inverse + 4 * np.pi**2 / (3 * beta) * cube
     small = noise - noise**2 / np.sqrt(beta) * seen
-    # E|S|² less that of the estimate: the same, with digits left where it is near 1.
+    # E|S|² minus that of the estimate: the same value, accurate near 1.
     large = 1 - nodes.integrate(nodes.density * nodes.denoised**2, count) / np.sqrt(beta)
     return np.where(noise < 1, small, large)
 
@@ -190,12 +193,12 @@ class RectangularLaw:
 
     Notes
     -----
-    Source: arXiv:2203.07752, arXiv:2410.18858. Backed by ``tests/spectra/test_rectangular.py``.
+    Source: derivations/spectra (34), (35). Backed by ``tests/spectra/test_rectangular.py``.
 
     Examples
     --------
     >>> law = RectangularLaw(aspect=2.0, rank_ratio=0.2, noise=0.1)
-    >>> len(law.edges), round(float(law.weights.sum()), 10)  # null directions, and signal
+    >>> len(law.edges), round(float(law.weights.sum()), 10)  # zero directions, and signal
     (2, 1.0)
     """
 
@@ -226,11 +229,11 @@ class RectangularLaw:
         r"""Best shrinkage :math:`s-\frac{2\Delta}{\sqrt\beta}\big[\frac{\beta-1}{2s}+v(s)\big]`.
 
         v is the Hilbert transform of the symmetrised law. Singular vectors are kept. Singular values off
-        the support, as finite matrices have, are shrunk too.
+        the support, which finite matrices have, are shrunk too.
         """
         places = np.maximum(np.asarray(s, dtype=np.float64), 1e-12)
         curve = self._curve(places)
-        # A little above the axis there is one root with Im p > 0, on the support and off it.
+        # Just above the axis one root has Im p > 0, on the support and off it.
         roots = companion_roots(curve.polynomial(np.sqrt(self.aspect) * places**2 * (1 + 1e-11j)))
         good = curve.at((..., None)).physical(roots)
         best = np.argmax(np.where(good, roots.imag, 0), axis=-1)[..., None]
@@ -246,7 +249,7 @@ def rectangular_denoise(matrix: np.ndarray, law: RectangularLaw) -> np.ndarray:
     matrix : ndarray of shape (d, L)
         Y of :class:`RectangularLaw`.
     law : RectangularLaw
-        Of its singular values.
+        Law of its singular values.
 
     Returns
     -------
@@ -276,7 +279,7 @@ def rectangular_denoise(matrix: np.ndarray, law: RectangularLaw) -> np.ndarray:
 
 
 def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
-    r"""The same from the singular values alone, whatever rotationally invariant law the signal has.
+    r"""Denoise a matrix by its singular values alone, for any rotationally invariant law of the signal.
 
     Parameters
     ----------
@@ -292,8 +295,8 @@ def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
 
     Notes
     -----
-    The Hilbert transform is that of the singular values seen, smoothed over the spread that noise
-    gives them divided by :math:`\sqrt d`. Backed by ``tests/spectra/test_rectangular.py``.
+    The Hilbert transform is that of the observed singular values, smoothed over their spread by
+    noise divided by :math:`\sqrt d`. Backed by ``tests/spectra/test_rectangular.py``.
 
     Examples
     --------
@@ -307,8 +310,8 @@ def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
     check_positive(noise=noise)
     d, longer = matrix.shape
     beta = longer / d
-    # Half the width that noise alone gives the singular values, over sqrt(d): within 2 % of the best
-    # error at d = 300.
+    # Half the width that noise alone gives the singular values, over sqrt(d): within 2 % of the
+    # optimal error at d = 300.
     width = np.sqrt(noise / np.sqrt(beta) / d)
 
     def denoised(s: np.ndarray) -> np.ndarray:
@@ -317,7 +320,7 @@ def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
             return np.mean(distance / (distance**2 + width**2), axis=1)
 
         v = (transform(s[:, None] - s) + transform(s[:, None] + s)) / 2
-        # note 1.2: s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s))
+        # Shrinkage   (spectra 35): s - (2 Delta / sqrt(beta)) ((beta - 1) / (2 s) + v(s))
         lost = (beta - 1) / (2 * np.maximum(s, 1e-12)) + v
         return np.clip(s - 2 * noise / np.sqrt(beta) * lost, 0, s)
 
@@ -331,7 +334,7 @@ def shrink(matrix: np.ndarray, shrinkage: Callable[[np.ndarray], np.ndarray]) ->
             f"the matrix has shape {matrix.shape}; allowed: two axes, at most as many rows as columns. "
             "Transpose it."
         )
-    # Y = U s V^T: U f(s) / s U^T Y, by the eigenvectors of Y Y^T, several times faster than all of it
+    # Y = U s V^T: U f(s) / s U^T Y from the eigenvectors of Y Y^T, faster than a full decomposition
     values, vectors = np.linalg.eigh(matrix @ matrix.T)
     s = np.sqrt(np.maximum(values, 0))
     factor = shrinkage(s) / np.maximum(s, 1e-300)

@@ -1,4 +1,4 @@
-"""Root of a function of one variable inside a bracket, for functions that cost a spectral law."""
+"""Root of a function of one variable inside a bracket, for functions that are slow to evaluate."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def bracketed_root(
     relative: float = 4e-16,
     ends: tuple[float, float] | None = None,
 ) -> float:
-    """Root by inverse quadratic interpolation where that is safe, by bisection elsewhere."""
-    # Chandrupatla's method, Adv. Eng. Softw. 28 (1997). Here because the import of SciPy's
-    # optimisers alone takes longer than a prediction does. The function is continuous, of different
-    # sign at both ends of the bracket; its values there, where they are known, save an evaluation
-    # each. The search stops in a bracket no wider than twice (absolute + relative times the modulus
-    # of the root).
+    """Find a root by inverse quadratic interpolation where that is safe, else by bisection."""
+    # Chandrupatla's method, Adv. Eng. Softw. 28 (1997). It is implemented here because importing
+    # SciPy's optimisers takes longer than a prediction. The function must be continuous, with
+    # different signs at the ends of the bracket; known values at the ends save one evaluation each.
+    # The search stops when the bracket is at most twice (absolute + relative times the modulus of
+    # the root) wide.
     older, newer = float(low), float(high)
     at_older, at_newer = ends if ends is not None else (function(older), function(newer))
     if at_older == 0:
@@ -37,7 +37,7 @@ def bracketed_root(
             {"low": low, "high": high, "at_low": at_older, "at_high": at_newer},
         )
     share = 0.5
-    # Enough to bisect through all exponents and digits of double precision.
+    # Enough steps to bisect all exponents and digits of double precision.
     for _ in range(1_200):
         place = newer + share * (older - newer)
         value = function(place)
@@ -69,7 +69,7 @@ def _opposite(one: float, other: float) -> bool:
 
 
 def _share(places: tuple[float, float, float], values: tuple[float, float, float]) -> float:
-    """Where to go from the first place towards the second: the middle unless the parabola is safe."""
+    """Share of the way from the first place to the second: 1/2 unless the parabola is safe."""
     (a, b, c), (fa, fb, fc) = places, values
     if fc in (fa, fb):
         return 0.5

@@ -1,4 +1,4 @@
-"""Spikes in drawn matrices: few samples, few directions, or many spikes, of which laws say too little."""
+"""Spikes in sampled matrices, for few samples, few directions or many spikes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solvable.spectra.structured_spikes import Background, WeightedSample, both_
 
 @dataclass(frozen=True)
 class DrawnSpikes:
-    """The eigenvectors that rank first in some draws of the matrix, seen from the spikes."""
+    """Leading eigenvectors of sampled matrices, expressed in the spikes."""
 
     eigenvalues: np.ndarray  # (draws, p), in the order of their rank
     components: np.ndarray  # (draws, p, p): <spike i, eigenvector k>
@@ -33,13 +33,13 @@ class DrawnSpikes:
 
 @dataclass(frozen=True)
 class _Rest:
-    """Samples of small weight: Gaussian noise of these variances and means."""
+    """Samples of small weight, replaced by Gaussian noise of these variances and means."""
 
     block: np.ndarray  # (p, p), between spikes
     rows: np.ndarray  # (p,), between a spike and each direction of the complement
     complement: float
-    spike_mean: np.ndarray  # E[w h_i²] of the others, which is part of the heights already
-    mean: float  # E[w] of the others
+    spike_mean: np.ndarray  # E[w h_i²] of these samples, which the heights already include
+    mean: float  # E[w] of these samples
 
 
 def draw_spikes(
@@ -53,14 +53,15 @@ def draw_spikes(
     room: float = 0.0,
     between_edges: bool = False,
 ) -> DrawnSpikes:
-    """Draws of the matrix of `predict_spikes`, and the directions that a learner ranks first."""
-    # ``n_features`` is that of the complement of the spikes. O(draws D³).
+    """Draw the matrix of `predict_spikes`, and return the directions that a learner ranks first."""
+    # ``n_features`` is that of the complement of the spikes. Time O(draws D³).
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
-    # Where most directions are spikes, those who rank take them for noise too.
+    # If most directions are spikes, a learner counts them as noise too.
     size = p + C if p > C > 0 or between_edges else C
     edges, added = _edges(sample, heights, n_samples, size, background)
-    # The largest weights one by one, twice as many as directions; the sum of the others is Gaussian.
+    # The largest weights, twice as many as directions, are drawn; the sum of the others is
+    # Gaussian.
     kept = max(2 * (p + C), 64)
     largest = _largest(sample, n, kept)
     chance = sample.probabilities[largest]
@@ -75,7 +76,7 @@ def draw_spikes(
         atoms = rng.choice(largest, count, p=chance / chance.sum())
         weights = sample.weights[atoms]
         if n <= kept:
-            # Labels are centred on the samples there are, and the learner's edges are theirs.
+            # Labels are centred on the given samples, and the edges are those of the learner.
             weights = weights - weights.mean() + sample.probabilities @ sample.weights
             norms = weights * (C + sample.powers[atoms].sum(axis=1)) / (p + C)  # T |F|² / D
             if C:
@@ -91,7 +92,7 @@ def draw_spikes(
             matrix[:p, p:] += joined
             matrix[p:, :p] += joined.T
         values, vectors, others = _eigenpairs(matrix, p, draw)
-        # Edges of permuted labels do not move with the spikes.
+        # Edges from permuted labels do not depend on the spikes.
         moved = _centre(values, edges) if p > C and not between_edges else 0.0
         far = np.maximum(values - moved - edges[1], edges[0] + moved - values)
         far = np.maximum(far - margin, 0)
@@ -105,27 +106,27 @@ def draw_spikes(
 
 
 def few_spikes(directions: int, spikes: int) -> bool:
-    """Whether the ends of the spectrum alone are computed, at a tenth of the cost."""
+    """True if only the ends of the spectrum are computed, at a tenth of the cost."""
     return directions > 16 * spikes
 
 
 def _eigenpairs(matrix: np.ndarray, spikes: int, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenpairs among which those that rank first are, and the sum of all other eigenvalues."""
+    """Candidates for the leading eigenpairs, and the sum of all other eigenvalues."""
     if not few_spikes(len(matrix), spikes):
         return *np.linalg.eigh(matrix), 0.0
     from scipy.sparse.linalg import ArpackError, eigsh
 
-    # Ranks grow outwards: as many at each end as there are spikes. A tenth of the time of all.
+    # Ranks grow outwards: at each end as many as there are spikes. A tenth of the time of all.
     start = random_stream("drawn spikes", "start", seed).standard_normal(len(matrix))
     try:
         values, vectors = eigsh(matrix, k=2 * spikes, which="BE", tol=1e-4, v0=start)
-    except ArpackError:  # eigenvalues too close to each other to be told apart by products
+    except ArpackError:  # eigenvalues too close to be separated by products of the matrix
         return *np.linalg.eigh(matrix), 0.0
     return values, vectors, float(np.trace(matrix) - values.sum())
 
 
 def _centre(values: np.ndarray, edges: np.ndarray) -> float:
-    """Centre of the bulk for those who do not know which eigenvalues are spikes."""
+    """Centre of the bulk for a learner that does not know the spikes."""
     bulk = np.ones(values.size, dtype=bool)
     while True:
         centre = float(values[bulk].mean())
@@ -144,13 +145,13 @@ def _edges(
     n_features: int,
     background: Background | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Edges with the learner's margin, lower and upper, and what the background adds to each."""
-    if not n_features:  # every direction is returned, wherever its eigenvalue lies
+    """Edges with the learner's margin, lower and upper, and the share of the background in each."""
+    if not n_features:  # every direction is returned, whatever its eigenvalue
         return np.zeros(2), np.zeros(2)
     law = (sample, n_samples, n_features)
     upper, lower = both_sides(*law, background, heights)
     bare = (upper, lower) if background is None else both_sides(*law, None, heights)
-    # Beyond 2.02 l is the largest of a hundred eigenvalues of noise.
+    # Only the largest of a hundred eigenvalues of noise is more than 2.02 l beyond the edge.
     edges = [sign * (side.edge + 2.02 * side.scale) for sign, side, *_ in (lower, upper)]
     added = [sign * (side.edge - bare[sign < 0][1].edge) for sign, side, *_ in (lower, upper)]
     return np.array(edges), np.array(added)
@@ -193,12 +194,12 @@ def _largest(sample: WeightedSample, n_samples: int, kept: int) -> np.ndarray:
 
 
 def _rest(sample: WeightedSample, largest: np.ndarray, n_samples: int) -> _Rest:
-    """Moments of the samples that are not drawn one by one, and means of all."""
+    """Moments of the samples that are not drawn, and means of all samples."""
     chance = sample.probabilities.copy()
     chance[largest] = 0.0
     w, h2 = sample.weights, sample.powers
     block = (h2.T * (chance * w**2)) @ h2
-    # Diagonals of the noise have twice the variance of the other entries, Var(w h²) here.
+    # Diagonal entries of the noise have twice the variance of the others, Var(w h²) here.
     np.fill_diagonal(block, np.diag(block) - ((chance * w) @ h2) ** 2)
     block[np.diag_indices(len(block))] /= 2
     drawn = sample.probabilities - chance
@@ -212,7 +213,7 @@ def _rest(sample: WeightedSample, largest: np.ndarray, n_samples: int) -> _Rest:
 
 
 def _levels(background: Background, size: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """As many levels of the background as the complement has directions, and their links."""
+    """Levels of the background, one per direction of the complement, and their links."""
     order = np.argsort(background.atoms)
     copies = (((np.arange(size) + 0.5) / max(size, 1)) * order.size).astype(int)
     if background.links is None:

@@ -1,9 +1,9 @@
 r"""Overlap of a vector with the span of the eigenvectors farthest out, at finite size.
 
 The deterministic equivalent of P + N, P with eigenvalues x of shares s and N free with weights w, has
-G(z) = sum s / (zeta - x) and z = zeta + E[w² a / (1 - w a)], a = G / delta. What a vector with the
-profile v on P has beyond a cut is an integral along the vertical line through it, on which all is
-smooth: the eigenvalues of P stand in G with their share 1/D each, which rounds the transition.
+G(z) = sum s / (zeta - x) and z = zeta + E[w² a / (1 - w a)], a = G / delta. The share of a vector
+with the profile v on P beyond a cut is an integral along the vertical line through the cut, where all
+functions are smooth. Each eigenvalue of P enters G with its share 1/D, which rounds the transition.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def masses_beyond(
                 break
             slope = 1 + (denominator**2 @ power) / aspect_ratio * change
             newton = zeta - gap / slope
-            # Solutions lie above z; a step that leaves that region is a fixed-point step instead.
+            # Solutions lie above z; a step out of that region is replaced by a fixed-point step.
             inside = newton.imag >= height * (1 - 1e-9)
             zeta = np.where(inside, newton, (zeta + z - energy) / 2)
-        # A vector of its own coupling u has the energy E[u a / (1 - w a)] in place of that of all.
+        # A vector with coupling u has the energy E[u a / (1 - w a)] in place of that of all.
         own = _product(denominator, coupled) * a[:, None]
         resolvent = 1 / (1 / _product(inverse, profiles.T) + energy[:, None] - own)
         above -= rate * height / np.pi * G.real
@@ -60,13 +60,13 @@ def masses_beyond(
 
 
 def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Complex times real matrix, at half of what a product of two complex ones costs."""
+    """Complex times real matrix, in half the time of a product of two complex matrices."""
     return np.asarray(left.real @ right + 1j * (left.imag @ right))
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """How eigenvalues are ranked: by their distance beyond the edges, inside by that from a centre."""
+    """Ranking of eigenvalues by their distance beyond the edges; inside, from a centre."""
 
     lower: float
     upper: float
@@ -81,7 +81,7 @@ class Ranking:
         return np.concatenate(high), np.concatenate(low)
 
     def masses(self, distances: np.ndarray, places: np.ndarray, above: np.ndarray) -> np.ndarray:
-        """Columns of what is above some places, as what is beyond the cuts on both sides."""
+        """Columns above some places turned into columns beyond the cuts on both sides."""
         high, low = self.cuts(distances)
         columns = [
             1 + np.interp(high, places, column) - np.interp(low, places, column)
@@ -93,8 +93,8 @@ class Ranking:
 def _gathered(
     weights: np.ndarray, probabilities: np.ndarray, couplings: np.ndarray, **rest: Any
 ) -> dict[str, Any]:
-    """Four hundred weights for any number, a hundred of either end one by one."""
-    # Off the real axis all is smooth in them: measured, overlaps move by up to 3e-4.
+    """Four hundred weights represent any number, a hundred of them for each end one by one."""
+    # Off the real axis all functions are smooth in the weights: overlaps change by up to 3e-4.
     order, ends = np.argsort(weights), 100
     if order.size > 4 * ends:
         inner = np.linspace(ends, order.size - ends, 2 * ends, endpoint=False).astype(int)
@@ -124,22 +124,22 @@ def span_overlaps(
     gathered = _gathered(**spectrum)  # type: ignore[arg-type]
 
     def evaluated(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places, and what is above them: of all eigenvalues, then of each vector."""
+        """Places, and the share above them: of all eigenvalues, then of each vector."""
         places = np.unique(np.concatenate(whole.cuts(distances)))
         above, above_of = masses_beyond(places, **gathered)
         return places, np.column_stack([above, above_of])
 
-    # Closest to the edge, where eigenvalues are closest to each other
+    # The grid is finest at the edge, where eigenvalues are densest
     distances = reach * np.linspace(0, 1, 40) ** 3
     places, above = evaluated(distances)
-    # The cut at which as many eigenvalues are beyond as directions are asked for
+    # The cut beyond which there are as many eigenvalues as requested directions
     share = n_directions / n_features
     inner = whole.cuts(distances)[0].size - distances.size
     last = [
         int(np.argmax(at.masses(distances, places, above)[:, 0] <= share)) - inner
         for at in rankings
     ]
-    if min(last) > 0:  # a lone eigenvalue far out is a step between two cuts: find its place
+    if min(last) > 0:  # A lone eigenvalue far out is a step between two cuts: find its place
         between = np.linspace(distances[min(last) - 1], distances[max(last)], 40)
         more, above_more = evaluated(between)
         distances = np.union1d(distances, between)

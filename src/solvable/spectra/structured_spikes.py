@@ -14,12 +14,12 @@ from solvable.spectra._spectrum_end import Side, Spikes
 
 @dataclass(frozen=True)
 class WeightedSample:
-    """Law of the weight of a sample, with what couples it to the spikes."""
+    """Law of the weight of a sample, and its couplings to the spikes."""
 
     weights: np.ndarray  # w, ascending, shape (m,)
-    probabilities: np.ndarray  # of each weight
+    probabilities: np.ndarray  # probability of each weight
     couplings: np.ndarray  # u_i = E[T² |P K A_i|² / D | w], shape (m, p)
-    # u_i / w² of one sample of each weight; by default the mean stands for it
+    # u_i / w² of one sample of each weight; the mean by default
     single: np.ndarray | None = None
 
     @property
@@ -30,7 +30,7 @@ class WeightedSample:
         )
 
     def clipped(self, n_samples: float) -> WeightedSample:
-        """Law with the weights of either sign clipped that fewer than one of n samples exceeds."""
+        """Law with the weights of each sign clipped where n samples expect fewer than one larger."""
         weights = self.weights.copy()
         for sign in (1, -1):
             size = sign * self.weights
@@ -42,7 +42,7 @@ class WeightedSample:
         moved = np.flatnonzero(weights != self.weights)
         if not moved.size:
             return self
-        # A weight that no sample has couples nothing either: u goes with its square.
+        # A weight that no sample has couples no spike either: u is scaled with its square.
         couplings = self.couplings.copy()
         couplings[moved] *= ((weights[moved] / self.weights[moved]) ** 2)[:, None]
         return WeightedSample(weights, self.probabilities, couplings)
@@ -51,7 +51,7 @@ class WeightedSample:
 def compress_sample(
     weights: np.ndarray, couplings: np.ndarray, *, atoms: int = 4_000
 ) -> WeightedSample:
-    """Gather a large sample of weights into a few thousand atoms, tails kept exactly."""
+    """Gather a large sample of weights into a few thousand atoms, with exact tails."""
     if weights.ndim != 1 or couplings.shape[:1] != weights.shape or couplings.ndim != 2:
         raise InvalidData(
             f"weights have shape {weights.shape} and couplings {couplings.shape}; allowed: (m,) "
@@ -81,7 +81,7 @@ def compress_sample(
 
 
 def squared_components(weights: np.ndarray, couplings: np.ndarray) -> np.ndarray:
-    """Squared components h_i² = u_i / w² along the spikes; 1 for a sample without weight."""
+    """Squared components h_i² = u_i / w² along the spikes; 1 for a sample of zero weight."""
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = couplings / (weights**2)[:, None]
     return np.asarray(np.where(np.isfinite(powers), powers, 1.0))
@@ -92,13 +92,13 @@ class Background:
     """The population matrix without its spikes."""
 
     atoms: np.ndarray  # eigenvalues on the complement of the spikes, equally likely, shape (k,)
-    variance: float  # of a further semicircle, free of the atoms
-    # squared norm of what the semicircle takes from each spike to the complement
+    variance: float  # variance of an additional semicircle, free of the atoms
+    # squared norm that the semicircle moves from each spike to the complement
     couplings: np.ndarray
-    # weight of each spike on each atom, rows of sum 1; without it spikes are eigenvectors of the part
-    # with the atoms
+    # weight of each spike on each atom, rows of sum 1; without it spikes are eigenvectors of the
+    # part with the atoms
     profiles: np.ndarray | None = None
-    # squared entries between each spike and the eigenvectors of the atoms, which then are of the
+    # squared entries between each spike and the eigenvectors of the atoms, which then belong to the
     # complement
     links: np.ndarray | None = None
 
@@ -110,17 +110,17 @@ class Background:
 
 @dataclass(frozen=True)
 class SpikePrediction:
-    """Where the spikes of a random matrix are, and how well their eigenvectors align."""
+    """Places of the spikes of a random matrix, and overlaps of their eigenvectors."""
 
     bulk_edges: tuple[float, float]  # lower and upper
-    eigenvalues: np.ndarray  # near the edge for a spike that is not out, shape (p,)
+    eigenvalues: np.ndarray  # near the edge for a spike below the threshold, shape (p,)
     squared_overlap: np.ndarray  # rounded at this number of features
     sharp_squared_overlap: np.ndarray  # in the limit of many features: 0 below threshold
-    excess: np.ndarray  # |R_i| - |L| at the edge: how far the spike is beyond its threshold
+    excess: np.ndarray  # |R_i| - |L| at the edge: distance of the spike beyond its threshold
 
     @property
     def recovered(self) -> np.ndarray:
-        """Spikes that are out of the bulk in the limit of many features."""
+        """Spikes that are outliers in the limit of many features."""
         return self.sharp_squared_overlap > 0
 
 
@@ -172,10 +172,10 @@ def predict_spikes(
         those farthest from the centre. By default each is with the extreme eigenvector, for a
         spike that is alone.
     room : float
-        Share of the width of the bulk to which those who rank know its edges: what is no farther
-        beyond one ranks by its distance from the centre too.
+        Error of the edges known to the learner, as a share of the width of the bulk: an eigenvalue
+        within this distance beyond an edge is ranked by its distance from the centre.
     between_edges : bool
-        Whether that centre is half way between the edges, for those who rank by the distance from the
+        Whether that centre is half way between the edges, for a ranking by the distance from the
         nearer edge; by default it is the mean of the background.
 
     Returns
@@ -192,10 +192,10 @@ def predict_spikes(
 
     Notes
     -----
-    A few milliseconds. Without background, for bounded labels and :math:`K=FF^\top-I` it is the
+    Time: a few milliseconds. Without background, for bounded labels and :math:`K=FF^\top-I` it is the
     resolvent formula of sequential feature recovery; for :math:`n\gg D` the closed form
-    :math:`c^2=(\nu-\tau_2)_+/((\nu-\tau_2)_++\tau_{2h})`. Derived; backed by
-    ``tests/spectra/test_spikes.py`` (simulated matrices, closed forms, spiked semicircle).
+    :math:`c^2=(\nu-\tau_2)_+/((\nu-\tau_2)_++\tau_{2h})`. Source: derivations/spectra (20);
+    backed by ``tests/spectra/test_structured_spikes.py`` (simulated matrices, closed forms).
 
     Examples
     --------
@@ -213,7 +213,8 @@ def predict_spikes(
     centre = 0.0 if background is None else float(background.atoms.mean())
     if between_edges:
         centre = sum(sign * side.edge for sign, side, _ in sides) / 2
-    # Of a hundred largest eigenvalues of noise 99 are less than 2.02 l beyond the edge (Tracy-Widom).
+    # Of a hundred largest eigenvalues of noise 99 are less than 2.02 l beyond the edge
+    # (Tracy-Widom).
     margins = [2.02 * side.scale for _, side, _ in sides]
     known = room * sum(side.edge + at for (_, side, _), at in zip(sides, margins, strict=True))
     ends = []
@@ -256,7 +257,7 @@ def spike_excess(
     n_features: int,
     background: Background | None = None,
 ) -> np.ndarray:
-    """How far each spike is beyond its threshold, without the prediction."""
+    """Distance of each spike beyond its threshold, without the full prediction."""
     check_positive(n_samples=n_samples, n_features=n_features)
     excess = np.empty(heights.size)
     for sign, side, spikes in both_sides(sample, n_samples, n_features, background, heights):
@@ -273,7 +274,7 @@ def both_sides(
     background: Background | None,
     heights: np.ndarray,
 ) -> list[tuple[int, Side, Spikes]]:
-    """Upper end of the spectrum and, mirrored, the lower one, each with all spikes as its own."""
+    """Upper end of the spectrum and, mirrored, the lower end, each with all spikes."""
     held = Background.empty(heights.size) if background is None else background
     clipped, law = sample.clipped(n_samples), (held.variance, n_samples, n_features)
     spikes = Spikes(np.abs(heights), clipped.couplings, held.couplings, held.profiles, held.links)

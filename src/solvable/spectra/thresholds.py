@@ -17,7 +17,7 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class InterpolationThreshold:
-    """Where the unregularised network stops to fit its noisy labels exactly."""
+    """Point above which the unregularised network no longer fits its noisy labels exactly."""
 
     sample_ratio: float  # n / d²
     matrix_error: float  # height of the ridgeless peak
@@ -27,10 +27,11 @@ class InterpolationThreshold:
 def interpolation_threshold(
     target: Measure | np.ndarray, *, label_noise: float
 ) -> InterpolationThreshold:
-    """Interpolation threshold at vanishing regularisation (2505.17958): the solution at b = 0."""
-    # Q + Delta / 2 = J(delta, 0) - (delta / 2) d_1 J(delta, 0), alpha = d_1 J(delta, 0) / (4 delta).
-    # With the denoiser f the right side is int_0 x f(x) mu_delta(dx): above 0, close to Q at small
-    # noise, and (4 / 3 pi) delta int s mu*(ds) + Q / 2 at large, whose root starts the search.
+    """Interpolation threshold at vanishing regularisation: the solution at b = 0   (spectra 36)."""
+    # Q + Delta / 2 = J(delta, 0) - (delta / 2) d_1 J(delta, 0), alpha = d_1 J(delta, 0) / (4 delta)
+    # (spectra 36; arXiv:2505.17958). With the denoiser f the right side is int_0 x f(x)
+    # mu_delta(dx): above 0, close to Q at small noise, and (4 / 3 pi) delta int s mu*(ds) + Q / 2
+    # at large noise, whose root starts the search.
     check_real("label_noise", label_noise, 0.0)
     measure = as_measure(target)
     energy = second_moment(measure)
@@ -52,7 +53,7 @@ def interpolation_threshold(
         law = SpectralLaw(measure, noise=float(np.exp(log_noise)))
         seen[log_noise] = moments = truncated_moments(law, 0.0)
         denoised = float(moments.second[0] - 2 * law.variance * moments.slope[0])
-        # Over the logarithm of the noise the one of this is nearly straight.
+        # The logarithm of the right side is nearly linear in the logarithm of the noise.
         return float(np.log(total / max(denoised, 1e-300 * total)))
 
     mean = float(measure.node_weights @ measure.nodes)
@@ -99,7 +100,7 @@ def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1
 
 
 def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
-    """Sample ratio kappa - kappa² / 2 above which the best estimator is perfect (2408.03733)."""
+    """Sample ratio kappa - kappa² / 2 above which the best estimator is perfect   (spectra 37)."""
     if not 0 < rank_fraction < np.inf:
         raise InvalidParameter(f"rank_fraction is {rank_fraction}; allowed: above 0, finite.")
     kappa = min(float(rank_fraction), 1.0)

@@ -12,7 +12,7 @@ NODES = 64
 
 
 def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.ndarray:
-    """Errors of `denoising_error` for the law of `marchenko_pastur`, vectorised (2408.03733)."""
+    """Errors of `denoising_error` for the law of `marchenko_pastur`, vectorised   (spectra 19)."""
     check_positive(width_ratio=width_ratio)
     t = np.asarray(variances, dtype=np.float64).ravel()
     a = width_ratio**-0.5
@@ -22,13 +22,13 @@ def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.nd
     x = middle - half * np.cos(angle)
     density = _imaginary_part(a, t[:, None, None], x) / np.pi
     cubes = np.sum(density**3 * half * np.sin(angle) * weight, axis=(1, 2))
-    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx, a t g³ - (t + a z) g² + (z + a - 1/a) g - 1 = 0, a
-    # = rho^(-1/2)
+    # E(t) = t - (4 pi² / 3) t² int mu_t(x)³ dx   (spectra 19; arXiv:2503.14121, Equation 8)
+    # a t g³ - (t + a z) g² + (z + a - 1/a) g - 1 = 0, a = rho^(-1/2)   (spectra 33)
     return np.asarray((t - 4 * np.pi**2 / 3 * t**2 * cubes).reshape(np.shape(variances)))
 
 
 def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of two parts of the support for each variance; they touch where it is in one piece."""
+    """Ends of two parts of the support for each variance; they touch if the support is connected."""
     # Edges are the real critical points of z(g): -(1 - a g)² + g² + t g² (1 - a g)² = 0.
     one = np.ones_like(t)
     quartic = [a * a * t, -2 * a * t, 1 - a * a + t, 2 * a * one, -one]
@@ -41,7 +41,7 @@ def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     real = np.abs(g.imag) < 1e-9 * np.abs(g)
     low = np.where(real, x.real, np.inf).min(axis=1)
     high = np.where(real, x.real, -np.inf).max(axis=1)
-    # Two inner edges bound a gap, or are a complex pair whose real part is where one would open.
+    # Two inner edges bound a gap, or are a complex pair whose real part is where a gap would open.
     inner = np.sort(x.real, axis=1)[:, 1:3]
     whole = ~real.all(axis=1)
     joint = np.where(real, 0.0, x.real).sum(axis=1) / np.maximum((~real).sum(axis=1), 1)
@@ -52,14 +52,14 @@ def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def wishart_denoised(
     width_ratio: float, variance: float, x: np.ndarray, dimension: int
 ) -> np.ndarray | None:
-    """Denoised eigenvalues x - 2 t Re g(x) of a matrix of d rows; None where the law has a gap."""
+    """Denoised eigenvalues x - 2 t Re g(x) of a matrix of d rows; None if the law has a gap."""
     a, t = width_ratio**-0.5, float(variance)
     low, high = _supports(a, np.array([t]))
     if low[0, 1] > high[0, 0]:
         return None
-    # Beyond the edge no signal can be, but for one that is larger by chance: few measurements of rank
-    # one put eigenvalues there, which the law would all but keep, and message passing would follow
-    # them (at d = 60, 9 samples a coordinate, 1 run of 6 settles; cut at the edge 6 of 6).
+    # Beyond the edge there is no signal, except a larger one by chance. A few rank-one measurements
+    # put eigenvalues there, which the law would nearly keep and message passing would follow (at d
+    # = 60, 9 samples a coordinate, 1 run of 6 settles; with a cut at the edge 6 of 6).
     room = 1 + largest_by_chance(width_ratio, dimension)
     top = room * _supports(a, np.array([t / room**2]))[1][0, 1]
     places = np.clip(x, low[0, 0], top)
@@ -71,7 +71,7 @@ def wishart_denoised(
 
 
 def largest_by_chance(width_ratio: float, dimension: int) -> float:
-    """How much the largest eigenvalue of d rows may be above its edge, relative: two deviations."""
+    """Relative excess of the largest eigenvalue of d rows above its edge: two deviations."""
     # lambda_max = (sqrt d + sqrt r)² with deviation 1.27 (sqrt d + sqrt r) (1/sqrt d + 1/sqrt r)^(1/3)
     # (Tracy and Widom, mean 1.2 of 1.27 below the edge)
     d, r = float(dimension), max(1.0, width_ratio * dimension)

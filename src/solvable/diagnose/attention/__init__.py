@@ -1,1 +1,1 @@
-"""What the product of query and key of each attention head says."""
+"""Diagnosis of the product of query and key of each attention head."""

@@ -1,4 +1,4 @@
-"""The product of two factors of a head: its singular values, and those under random signs."""
+"""Product of the two factors of a head: its singular values, and those under random signs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from solvable.diagnose.chance_outliers import CONTROLS, cosines, flipped, top_qu
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Query and key of one head; the product is query^T key, of rank h at most."""
+    """Query and key of one head; the product is query^T key, of rank at most h."""
 
     query: np.ndarray  # (h, d): a row per dimension of the head
     key: np.ndarray  # (h, D), or the query itself if tied
-    tied: bool = False  # whether the product is symmetric with no eigenvalue below zero
+    tied: bool = False  # True if the product is symmetric with no eigenvalue below zero
 
     @property
     def width(self) -> int:
-        """Dimensions of the head."""
+        """Number of dimensions of the head."""
         return self.query.shape[0]
 
     @property
@@ -31,51 +31,51 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Singular value decomposition of query^T key, without forming it."""
+    """Singular value decomposition of query^T key, computed without forming the product."""
 
-    values: np.ndarray  # (h,): descending; zeros exact
+    values: np.ndarray  # (h,): singular values, descending; zeros exact
     left: np.ndarray  # (d, h): singular vectors on the side of the query, as columns
     right: np.ndarray  # (D, h): on the side of the key
 
     @property
     def rank(self) -> int:
-        """Singular values that are not zero."""
+        """Number of singular values that are not zero."""
         return int((self.values > 0).sum())
 
 
 def product_of(query: np.ndarray, key: np.ndarray, precision: float) -> tuple[Factors, Product]:
-    """Decompose query^T key; tied where that is symmetric and has no eigenvalue below zero."""
+    """Decompose query^T key; tied if the product is symmetric with no eigenvalue below zero."""
     left, first = np.linalg.qr(query.T)
     right, second = np.linalg.qr(key.T)
     small_left, values, small_right = np.linalg.svd(first @ second.T)
     left, right = left @ small_left, right @ small_right.T
-    # What single precision cannot tell from zero, as weight decay takes values towards zero only; and
-    # what rounding of both factors makes of zeros.
+    # Values up to here count as zero: those below single precision, because weight decay only moves
+    # values towards zero, and zeros that rounding of both factors has changed.
     vanishing = max(2.0**-23 * max(query.shape[1], key.shape[1]), precision**2)
     values = np.where(values <= vanishing * values[0], 0.0, values)
-    # Tr M = sum_i s_i u_i.v_i reaches sum_i s_i only where u_i = v_i for all i.
+    # Tr M = sum_i s_i u_i.v_i equals sum_i s_i only if u_i = v_i for all i.
     rounding, trace = max(1e-10, (8 * precision) ** 2), 0.0
     if query.shape[1] == key.shape[1]:
         trace = float(np.einsum("ij,ij->", query, key))
     tied = trace >= (1 - rounding) * float(values.sum()) > 0
     if tied and not np.array_equal(query, key):
-        # Other factors of the same product, which are equal.
+        # Equal factors of the same product.
         query = key = np.sqrt(values)[:, None] * left.T
-    # Rotations of the head change nothing in the product. Along axes of no preference rows are of
-    # equal size, also where a direction was learned in one dimension of the head.
+    # Rotations of the head do not change the product. After a random rotation all rows have similar
+    # size, even if a direction was learned in one dimension of the head.
     turn = _no_axes(values.size)
     one = turn @ query
     return Factors(one, one if tied else turn @ key, tied), Product(values, left, right)
 
 
 def _no_axes(width: int) -> np.ndarray:
-    """A rotation that is none in particular."""
+    """A fixed random rotation."""
     mixed = random_stream(0, "head axes").standard_normal((width, width))
     return np.asarray(np.linalg.qr(mixed)[0])
 
 
 def product_values(query: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Singular values of query^T key that are not zero for its shape alone, descending."""
+    """Singular values of query^T key without the zeros that its shape implies, descending."""
     first = np.asarray(np.linalg.qr(query.T, mode="r"))
     second = first if key is query else np.asarray(np.linalg.qr(key.T, mode="r"))
     return np.asarray(np.linalg.svd(first @ second.T, compute_uv=False))
@@ -90,7 +90,7 @@ def symmetry_of(query: np.ndarray, key: np.ndarray) -> float:
 
 
 def used(factors: Factors, rank: int) -> Factors:
-    """Factors of the same product without the dimensions of the head that are unused."""
+    """Factors of the same product without the unused dimensions of the head."""
     for factor in (factors.query, factors.key):
         axes, sizes, _ = np.linalg.svd(factor, full_matrices=False)
         if rank < factors.width and (sizes > 1e-5 * sizes[0]).sum() == rank:
@@ -102,15 +102,15 @@ def used(factors: Factors, rank: int) -> Factors:
 
 
 def without(factors: Factors, product: Product, count: int) -> Factors:
-    """Factors of the product less its largest values, of a width that is as much less."""
+    """Factors of the product without its largest values; the width shrinks by their number."""
     if not count:
         return factors
     left, right = product.left[:, :count], product.right[:, :count]
     # (1 - u u^T) M (1 - v v^T) = M - s u v^T, and u lies in the rows of the query.
     query = factors.query - (factors.query @ left) @ left.T
     key = factors.key - (factors.key @ right) @ right.T
-    # Dimensions of the head that the query has lost are left out of both. The others are taken along
-    # axes of no preference: along singular vectors the rows would be of unequal size.
+    # Dimensions that the query has lost are removed from both factors. The others are rotated at
+    # random: along singular vectors the rows would have unequal sizes.
     left_over = factors.width - count
     kept = np.linalg.svd(query, full_matrices=False)[0][:, :left_over]
     axes = kept @ _no_axes(left_over)
@@ -123,11 +123,11 @@ class Signed:
     """Products under random signs of both factors."""
 
     values: np.ndarray  # (draws, h): singular values, descending
-    symmetry: np.ndarray  # (draws,)
+    symmetry: np.ndarray  # (draws,): symmetry of each product
 
 
 def signed(factors: Factors, axes: tuple[int, ...], draws: int, seed: int) -> Signed:
-    """Products under random signs of the factors, or of their cosines along some axes."""
+    """Draw products under random signs of the factors, or of their cosines along some axes."""
     rng = random_stream(seed, "head signs", str(axes))
     query = cosines(np.asarray(factors.query, dtype=np.float32), axes)
     key = query if factors.tied else cosines(np.asarray(factors.key, dtype=np.float32), axes)
@@ -144,10 +144,10 @@ def signed(factors: Factors, axes: tuple[int, ...], draws: int, seed: int) -> Si
 def beyond_signs(
     factors: Factors, product: Product, *, level: float = 0.01, seed: int = 0
 ) -> tuple[int, str]:
-    """How many of the largest values no control reaches, and the control that stopped the count."""
-    # Independent entries that are as likely negative keep their law under random signs, whatever
-    # the sizes of rows and columns; signs of cosines keep correlations. As for one matrix
-    # (chance_outliers.py), with signs of both factors.
+    """Number of largest values above all controls, and the control that stopped the count."""
+    # Random signs of both factors   (spectra 9). Independent symmetric entries keep their law,
+    # whatever the sizes of rows and columns; signs of cosines keep correlations (chance_outliers.py
+    # does the same for one matrix).
     count, stopped = product.rank, ""
     for axes, name in CONTROLS:
         passed = _beyond(factors, product, count, axes, level / 5 if axes else level, seed)
@@ -166,12 +166,12 @@ def _beyond(
     level: float,
     seed: int,
 ) -> int:
-    """Values beyond what one control reaches; those found are taken out and no longer widen it."""
+    """Number of values above one control; values counted are removed before the next step."""
     passed, draws = 0, 40
     while passed < most:
         rest = without(factors, product, passed)
         tops = signed(rest, axes, draws, seed).values[:, 0]
-        # A largest value varies by a thousandth at least.
+        # The largest value fluctuates by a thousandth at least.
         beyond = int((product.values[passed:most] > top_quantile(tops, level, 1e-3)).sum())
         if not beyond:
             break

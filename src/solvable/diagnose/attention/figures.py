@@ -1,4 +1,4 @@
-"""Figures of attention heads: singular values in order, beside those of what is not learned."""
+"""Figures of attention heads: ordered singular values, with the values of noise alone."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from solvable.plots.figure import Figure, Series
 
 
 def head_figure(row: HeadDiagnosis) -> Figure:
-    """Singular values of query^T key in order, and those that noise alone would have."""
+    """Draw the ordered singular values of query^T key, and those expected from noise alone."""
     values = np.zeros(0) if row.values is None else np.asarray(row.values)
     learned = row.learned or 0
     order = np.arange(1, values.size + 1, dtype=float)
     series = []
     if row.expected is not None and row.expected.size:
-        # What is left stands behind what was learned.
+        # The expected values of the rest start after the learned directions.
         expected = np.asarray(row.expected)[: max(values.size - learned, 1)]
         places = learned + 1.0 + np.arange(expected.size)
-        series.append(Series("what the law expects of the rest", places, expected, colour=1))
+        series.append(Series("rest, by the fitted law", places, expected, colour=1))
     if learned < values.size:
         rest = slice(learned, None)
         series.append(Series("the rest", order[rest], values[rest], kind="points", colour=0))
     if learned:
         series.append(
-            Series("stand out", order[:learned], values[:learned], kind="points", colour=2)
+            Series("learned directions", order[:learned], values[:learned], kind="points", colour=2)
         )
     return Figure(
         name=row.name,
         title=f"{row.name}: {row.phase}",
-        x_label="number in order",
+        x_label="rank of the singular value",
         y_label="singular value",
         series=series,
         caption=row.reason,
@@ -39,12 +39,12 @@ def head_figure(row: HeadDiagnosis) -> Figure:
 
 
 def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
-    """Learned directions of every head by layer."""
+    """Draw the number of learned directions of every head by layer."""
     layers = list(dict.fromkeys(row.pair for row in heads))
     numbers = {name: number for number, name in enumerate(layers)}
     sizes = {name: sum(row.pair == name for row in heads) for name in layers}
     rows = [row for row in heads if row.learned is not None]
-    # Heads of a layer next to each other.
+    # Heads of a layer are drawn next to each other.
     places = [
         numbers[row.pair] + 0.7 * (((row.head or 0) + 0.5) / sizes[row.pair] - 0.5) for row in rows
     ]
@@ -53,10 +53,10 @@ def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
         name="attention heads",
         title="Learned directions of every attention head",
         x_label="layer, its heads next to each other",
-        y_label="directions that stand out",
+        y_label="number of learned directions",
         series=[Series("heads", np.array(places), np.array(counts), kind="points", colour=2)],
         caption=(
-            f"Directions that stand out, from {min(counts, default=0):.0f} to "
-            f"{max(counts, default=0):.0f}: a point for each head, by layer."
+            f"Learned directions per head, from {min(counts, default=0):.0f} to "
+            f"{max(counts, default=0):.0f}. Each point is a head."
         ),
     )

@@ -25,11 +25,11 @@ from solvable.errors import InvalidData, MemoryLimitExceeded
 
 @dataclass(frozen=True)
 class AttentionRequest:
-    """What of the attention of a file is to be looked at."""
+    """Request of a user for the attention arrays of a file."""
 
-    heads: int | None = None  # as asked; None reads it from the file
-    pairs: tuple[tuple[str, str], ...] = ()  # names of arrays; empty takes those that names tell
-    inputs_first: bool = False  # whether a row of the arrays of ``pairs`` belongs to an input
+    heads: int | None = None  # number of heads; None takes it from the file
+    pairs: tuple[tuple[str, str], ...] = ()  # names of query and key; empty searches by name
+    inputs_first: bool = False  # True if a row of the arrays of ``pairs`` belongs to an input
 
     def __str__(self) -> str:
         return f"{self.heads} {self.pairs} {self.inputs_first}"
@@ -37,15 +37,15 @@ class AttentionRequest:
 
 @dataclass(frozen=True)
 class Attention:
-    """Pairs of query and key in a file, and how many heads they have."""
+    """Pairs of query and key in a file, and their number of heads."""
 
     pairs: tuple[AttentionPair, ...]
     heads: Heads
-    remarks: tuple[str, ...]  # what is not looked at, and why
+    remarks: tuple[str, ...]  # arrays that are not analysed, and the reason
 
 
 def attention_in(path: Path, arrays: Sequence[StoredArray], request: AttentionRequest) -> Attention:
-    """Find the pairs and their heads; raises for what was asked and is not there."""
+    """Find the pairs and their heads; raise if requested arrays are missing."""
     check_heads(request.heads)
     heads = heads_of(path, request.heads)
     if request.pairs:
@@ -54,20 +54,20 @@ def attention_in(path: Path, arrays: Sequence[StoredArray], request: AttentionRe
             pair.check(heads)
         return Attention(tuple(pairs), heads, ())
     pairs, alone = named_pairs(arrays)
-    remarks = [f"A query or key without its other: {name}." for name in alone[:4]]
+    remarks = [f"Query or key without a partner: {name}." for name in alone[:4]]
     if len(alone) > len(remarks):
-        remarks.append(f"And {len(alone) - len(remarks)} more without their other.")
+        remarks.append(f"And {len(alone) - len(remarks)} more without a partner.")
     if not pairs:
         if request.heads is not None:
             raise InvalidData(
-                f"--heads is {request.heads}, and no names in {path.name} say query and key; name "
-                "two arrays with --pair."
+                f"--heads is {request.heads}, and no names in {path.name} mark a query and a key; "
+                "name two arrays with --pair."
             )
         return Attention((), heads, tuple(remarks))
     if heads.number is None:
         remarks.append(
-            f"{len(pairs)} pairs of query and key were found by their names, and neither the file nor "
-            "a config.json beside it says how many heads they have: pass --heads."
+            f"{len(pairs)} pairs of query and key were found by their names, but neither the file nor "
+            "a config.json next to it gives their number of heads: pass --heads."
         )
         return Attention((), heads, tuple(remarks))
     if request.heads is not None:
@@ -93,45 +93,43 @@ def diagnose_heads(
 ) -> Iterator[HeadDiagnosis]:
     r"""Diagnose the product of query and key of each attention head of a file.
 
-    For each head the singular values of :math:`M = W_Q^\top W_K`, of rank at most the width of the
-    head, are compared with two laws: a product of independent factors, as before training, and
-    :math:`(S_0 + \delta Z - b)_+`, what a penalty on both factors leaves of learned directions and
-    noise.
+    For each head the singular values of :math:`M = W_Q^\top W_K`, whose rank is at most the width of
+    the head, are compared with two laws: a product of independent factors, as before training, and
+    :math:`(S_0 + \delta Z - b)_+`, learned directions plus noise after a penalty on both factors.
 
     Parameters
     ----------
     path : str or Path
         ``.safetensors``, ``.npz`` or ``.npy``.
     heads : int, optional
-        Number of heads; by default that of the metadata of the file or of ``config.json`` beside it.
+        Number of heads; by default that in the metadata of the file or in ``config.json`` next to it.
     pairs : sequence of (str, str)
-        Names of queries and their keys; by default what the names in the file tell.
+        Names of queries and their keys; by default found by the names in the file.
     inputs_first : bool
         Whether the arrays of ``pairs`` are (inputs, outputs), as in GPT-2 and flax, and not (outputs,
-        inputs), as in PyTorch. Arrays that names tell are turned by their names.
+        inputs), as in PyTorch. Arrays found by name are transposed according to their names.
     workers : int
-        Processes; the result does not depend on their number.
+        Number of processes; the result does not depend on it.
     seed : int
-        Of the random signs and the simulated noise.
+        Random seed of the random signs and the simulated noise.
 
     Yields
     ------
     HeadDiagnosis
-        One per head in the order of the file; what cannot be fitted says why.
+        One per head in the order of the file; ``reason`` states why a head was not fitted.
 
     Raises
     ------
     InvalidData
-        If the file cannot be read, or ``pairs`` are not there or do not multiply.
+        If the file cannot be read, or arrays of ``pairs`` are missing or do not multiply.
     InvalidParameter
         If ``heads`` or ``workers`` is below 1.
 
     Notes
     -----
-    Biases and rotary positions are not part of the product: with rotations it is that of tokens at
-    the same place. Time: 0.2 s for a head of width 32 and 384 inputs, 8 s
-    for one of 128 and 4096. Source: arXiv:2509.24914 for
-    the threshold; random signs from arXiv:2012.02985; backed by
+    Biases and rotary positions are not part of the product; with rotary positions it is the product
+    of tokens at the same place. Time: 0.2 s for a head of width 32 and 384 inputs, 8 s for one of
+    128 and 4096. Source: derivations/spectra (9), (15), (16); backed by
     ``tests/diagnose/test_attention_law.py``.
 
     Examples
@@ -153,7 +151,7 @@ def diagnose_heads(
 
 
 def each_head(attention: Attention, *, workers: int = 1, seed: int = 0) -> Iterator[HeadDiagnosis]:
-    """Rows of all heads, a task for each pair."""
+    """Diagnose all heads, one task per pair."""
     tasks = ((pair, attention.heads, seed) for pair in attention.pairs)
     if workers == 1:
         found: Any = (_of_pair(*task) for task in tasks)
@@ -176,7 +174,7 @@ def _of_pair(pair: AttentionPair, heads: Heads, seed: int) -> list[HeadDiagnosis
         return [replace(blank, reason=str(error))]
     precision = max(pair.query.precision, pair.key.precision)
     rows = []
-    # Threads that wait for each other cost more than they bring at these sizes.
+    # Threads that wait for each other cost more than they gain at these sizes.
     with blas().limit(limits=1):
         for number, (query, key) in enumerate(factors):
             shape = (query.shape[1], key.shape[1])

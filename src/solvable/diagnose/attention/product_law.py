@@ -1,4 +1,4 @@
-"""Which law the singular values of query^T key follow: learned rank, noise, strengths."""
+"""Law of the singular values of query^T key: learned rank, noise, strengths."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from solvable.diagnose.law_summary import features_of
 from solvable.diagnose.noise import NoiseLaw, RectangularNoise, SymmetricNoise
 from solvable.errors import InvalidData
 
-MINIMUM_WIDTH = 8  # dimensions of a head below which nothing is fitted
-LEAST = 6  # values of thresholded noise from which it is fitted: the zeros are data as well
+MINIMUM_WIDTH = 8  # minimum number of dimensions of a head for a fit
+LEAST = 6  # minimum number of values of thresholded noise; zeros are data too
 
 
 def diagnose_head(
@@ -64,9 +64,7 @@ def diagnose_head(
         values=product.values[: product.rank] * unit,
     )
     if np.ptp(product.values) <= 1e-3 * product.values[0]:
-        return replace(
-            row, reason="all singular values are equal, as orthogonal factors have them."
-        )
+        return replace(row, reason="all singular values are equal, as for orthogonal factors.")
     note = ""
     if product.rank < factors.width:
         try:
@@ -81,8 +79,8 @@ def diagnose_head(
 
 def _few(row: HeadDiagnosis, factors: Factors, error: InvalidData) -> str:
     return (
-        f"{row.rank} of {factors.width} values are not zero, and noise cannot be told from what was "
-        f"learned among them: {error} If a penalty has removed all noise, all of them were learned."
+        f"{row.rank} of {factors.width} values are not zero, too few to separate noise from learned "
+        f"directions: {error} If a penalty has removed all noise, all of these values were learned."
     )
 
 
@@ -105,10 +103,11 @@ def _fault(query: np.ndarray, key: np.ndarray) -> str:
 
 
 def thresholded(product: Product, factors: Factors, seed: int) -> BulkFit:
-    """Fit S_0 + delta Z with all values lowered by b and cut at zero."""
-    # arXiv:2509.24914: W W^T / sqrt(pd) = eta ReLU(S_0 + delta Z - eps), Z of the GOE, if the width is
-    # above the learned rank. Here eta is part of the unit. For untied factors the penalty on both is
-    # the nuclear norm of their product, which lowers singular values, and Z has no symmetry.
+    """Fit S_0 + delta Z with all values lowered by b and cut at zero   (spectra 15)."""
+    # arXiv:2509.24914: W W^T / sqrt(pd) = eta ReLU(S_0 + delta Z - eps), Z of the GOE, if the width
+    # is above the learned rank. Here eta is part of the unit. For untied factors the penalty is the
+    # nuclear norm of their product: it lowers singular values, and Z is not symmetric
+    # (spectra 15).
     values = np.zeros(min(factors.sides))
     values[: product.values.size] = product.values
 
@@ -121,8 +120,8 @@ def thresholded(product: Product, factors: Factors, seed: int) -> BulkFit:
     best = fit(0)
     if _stands(best, product.rank):
         return best
-    # Where learned directions are a third of all values and more, all together look like a bulk, if
-    # a bad one: then some of them are taken out from the start.
+    # If learned directions are a third of all values or more, all values together resemble a bulk,
+    # though a poor one: then some of them are removed at the start.
     for outliers in range(-(-product.rank // 3), product.rank - LEAST + 1):
         try:
             found = fit(outliers)
@@ -135,8 +134,8 @@ def thresholded(product: Product, factors: Factors, seed: int) -> BulkFit:
 
 
 def _stands(fit: BulkFit, rank: int) -> bool:
-    """Whether the law of a threshold is not refuted."""
-    # Of few values of noise a test knows little, so that more is asked of it.
+    """True if the law of a threshold is not refuted."""
+    # A test with few values of noise has little power, so its p-value must be larger.
     return fit.p_value >= (REFUTED if rank - fit.n_outliers >= 2 * LEAST else 0.1)
 
 
@@ -165,12 +164,12 @@ def _of_threshold(row: HeadDiagnosis, fit: BulkFit, factors: Factors, unit: floa
 def _of_product(
     row: HeadDiagnosis, factors: Factors, product: Product, unit: float, note: str, seed: int
 ) -> HeadDiagnosis:
-    """The row by the other law: independent factors, with directions beyond them."""
+    """Row by the other law: independent factors, with directions beyond them."""
     factors = used(factors, product.rank)
     count, stopped = beyond_signs(factors, product, seed=seed)
     if row.rank - count < LEAST:
         reason = f"{count} of {row.rank} values are larger than those under random signs, "
-        reason += f"and too few are left for a law. {note}"
+        reason += f"and too few other values are left to fit a law. {note}"
         return replace(row, phase=NO_LAW, reason=reason.strip(), learned=count)
     rest = without(factors, product, count)
     fit = ProductFit.of(rest, product.values[count : product.rank], seed)
@@ -182,7 +181,7 @@ def _of_product(
         reason = f"no value is larger than those under {stopped}, "
         reason += "and " if fit.stands else "but "
     reason += f"{fit.words}. {note[:1].upper()}{note[1:]}"
-    # Entries of the rest have the variance |rest|² / (d D).
+    # Entries of the rest have variance |rest|² / (d D).
     noise = fit.norm / min(factors.sides) ** 0.5
     return replace(
         row,
@@ -199,13 +198,13 @@ def _of_product(
 
 @dataclass(frozen=True, eq=False)
 class ProductFit:
-    """What is not learned, against the same factors under random signs."""
+    """Values that are not learned, compared with the same factors under random signs."""
 
-    expected: np.ndarray  # means of the ordered values, of the same sum as those seen
-    p_value: float  # of their shape
-    symmetry: float  # in standard deviations of that under random signs
-    norm: float  # Frobenius norm of what is not learned
-    norm_error: float  # relative standard deviation of that under random signs
+    expected: np.ndarray  # means of the ordered values, with the same sum as in the file
+    p_value: float  # p-value of their shape
+    symmetry: float  # in standard deviations of the symmetry under random signs
+    norm: float  # Frobenius norm of the part that is not learned
+    norm_error: float  # relative standard deviation of this norm under random signs
 
     @staticmethod
     def of(rest: Factors, bulk: np.ndarray, seed: int) -> ProductFit:
@@ -214,8 +213,8 @@ class ProductFit:
         drawn = draws.values[:, : bulk.size]
         norms = (drawn**2).sum(axis=1) ** 0.5
         sums = drawn.sum(axis=1, keepdims=True)
-        # Mean difference of ordered values in units of the scatter of each. What is seen counts as
-        # one of the draws, so that it is as likely to be at any rank among them if it is one.
+        # Mean difference of ordered values in units of their fluctuation. The values of the file
+        # count as one of the draws, so that under the law every rank among them is equally likely.
         everything = np.vstack([drawn / sums, bulk / bulk.sum()])
         centre, spread = everything.mean(axis=0), everything.std(axis=0)
         gaps = (np.abs(everything - centre) / spread).mean(axis=1)
@@ -233,13 +232,13 @@ class ProductFit:
 
     @property
     def stands(self) -> bool:
-        """Whether factors without any relation explain what is not learned."""
-        # One in a hundred by the shape, fewer by the symmetry: four standard deviations.
+        """True if independent factors explain the values that are not learned."""
+        # Shape at the 1 % level; symmetry at four standard deviations.
         return self.p_value > 0.01 and abs(self.symmetry) < 4
 
     @property
     def words(self) -> str:
-        """What was found, as the end of a sentence."""
+        """The result as the end of a sentence."""
         if self.p_value <= 0.01:
             return f"no product of independent factors explains the rest (p = {self.p_value:.3f})"
         if not self.stands:
@@ -253,9 +252,9 @@ class ProductFit:
 def strengths(
     factors: Factors, product: Product, count: int, unit: float, seed: int
 ) -> tuple[Feature, ...]:
-    """What is behind the largest values if the rest is noise of free directions."""
-    # Benaych-Georges and Nadakuditi, arXiv:1103.2221: signals of low rank added to noise with the
-    # singular values nu of the rest. phi(x) = mean x / (x² - nu²) on either side, s^-2 = phi_d phi_D.
+    """Strengths behind the largest values, with a rest of noise with free directions."""
+    # Low-rank signals added to noise with singular values nu   (spectra 16; arXiv:1103.2221):
+    # phi(x) = mean x / (x² - nu²) on each side, s^(-2) = phi_d phi_D.
     rest = product.values[count : product.rank]
     found = [_behind(x, rest, factors) for x in product.values[:count]]
     errors = _spread(factors, product, count, np.array([s for s, *_ in found]), seed)
@@ -269,7 +268,7 @@ def _behind(x: float, rest: np.ndarray, factors: Factors) -> tuple[float, float,
     """Strength behind a value, and squared overlaps on the shorter and the longer side."""
     low, high = sorted(factors.sides)
     if factors.tied:
-        # s^-1 = G(x) = mean 1 / (x - nu), overlap -1 / (s² G').
+        # Symmetric noise: 1/s = G(x) = mean 1 / (x - nu), overlap -1 / (s² G')   (spectra 16).
         first = ((low - rest.size) / x + (1 / (x - rest)).sum()) / low
         slope = ((low - rest.size) / x**2 + (1 / (x - rest) ** 2).sum()) / low
         return 1 / first, first**2 / slope, first**2 / slope
@@ -286,7 +285,7 @@ def _behind(x: float, rest: np.ndarray, factors: Factors) -> tuple[float, float,
 def _spread(
     factors: Factors, product: Product, count: int, strength: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Standard errors of strengths, from simulated heads with these."""
+    """Standard errors of strengths, from simulated heads with these strengths."""
     if not count:
         return np.zeros(0)
     rng = random_stream(seed, "head strengths")

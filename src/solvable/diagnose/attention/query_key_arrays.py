@@ -1,4 +1,4 @@
-"""Which arrays of a file are query and key, and where the heads are in them."""
+"""Query and key arrays of a file, and the position of the heads in them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from solvable.data.weights import StoredArray, stored_metadata
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.plots.words import listed
 
-# Names of a query and of the key beside it, as whole words of the name of an array.
+# Names of a query and of its key, as whole words of the name of an array.
 NAMES = {
     "query": "key", "q_proj": "k_proj", "q_lin": "k_lin", "to_q": "to_k", "wq": "wk", "w_q": "w_k",
     "q": "k", "query_proj": "key_proj", "linear_q": "linear_k", "q_proj_weight": "k_proj_weight",
 }  # fmt: skip
 
-# Names of arrays that hold query, key and value one after the other, and of those that hold them
+# Names of arrays that hold query, key and value one after the other, and of arrays that hold them
 # head by head.
 FUSED = ("c_attn", "in_proj_weight", "qkv", "wqkv", "qkv_proj")
 BY_HEAD = ("query_key_value",)
 
 # Layers that store (inputs, outputs): Conv1D of GPT-2, Dense of flax and Keras. All others store
-# (outputs, inputs), as Linear of torch.
+# (outputs, inputs), like Linear of torch.
 INPUTS_FIRST = ("c_attn", "kernel")
 
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
@@ -37,11 +37,11 @@ KEY_HEADS = ("num_key_value_heads", "n_kv_heads")
 class AttentionPair:
     """A query and a key of one layer."""
 
-    name: str  # what their names share
+    name: str  # common part of their names
     query: StoredArray
-    key: StoredArray  # the same array where query, key and value are stored as one
-    layout: str = ""  # "", or how one array holds the three: "in a row" or "by head"
-    inputs_first: bool = False  # whether a row belongs to an input
+    key: StoredArray  # the same array if query, key and value are stored as one
+    layout: str = ""  # layout of an array with all three: "in a row" or "by head"; else ""
+    inputs_first: bool = False  # True if a row belongs to an input
 
     def factors(self, heads: Heads) -> list[tuple[np.ndarray, np.ndarray]]:
         """Query and key of each head, (h, d) and (h, D)."""
@@ -49,7 +49,7 @@ class AttentionPair:
         return self._of_heads(query, query if self.key is self.query else self.key.read(), heads)
 
     def check(self, heads: Heads) -> None:
-        """Raise where the shapes alone say that there is no product."""
+        """Raise if the shapes alone exclude a product."""
         query, key = (
             np.broadcast_to(np.float32(0), stored.shape) for stored in (self.query, self.key)
         )
@@ -75,10 +75,10 @@ class AttentionPair:
 
 @dataclass(frozen=True)
 class Heads:
-    """Number of heads, and where it is from."""
+    """Number of heads, and the source of this number."""
 
-    number: int | None = None  # of queries
-    keys: int | None = None  # of keys, where they are fewer and the file says so
+    number: int | None = None  # number of heads of the queries
+    keys: int | None = None  # number of heads of the keys, if smaller and given in the file
     source: str = ""
 
 
@@ -93,7 +93,7 @@ def _pairs(
             f"{pair.name}: {number} heads do not divide the {query.shape[0]} outputs of "
             f"{pair.query.name}; pass the right --heads."
         )
-    # Keys may be shared by as many queries each (grouped-query attention).
+    # Several queries may share one key (grouped-query attention).
     shared, left = divmod(key.shape[0], width)
     if left or not shared or number % shared or (shared != number and number == 1):
         raise InvalidData(
@@ -117,8 +117,8 @@ def _taken_apart(
     number = heads.number or 1
     if left or (heads.keys or number) != number:
         raise InvalidData(
-            f"{pair.query.name} has {whole.shape[0]} outputs, which are not those of a query, a key "
-            "and a value of equal size; store query and key apart and pass --pair."
+            f"{pair.query.name} has {whole.shape[0]} outputs, not those of a query, a key and a "
+            "value of equal size; store query and key separately and pass --pair."
         )
     if pair.layout == "in a row":
         return _pairs(pair, whole[:rows], whole[rows : 2 * rows], heads)
@@ -133,13 +133,13 @@ def _taken_apart(
 
 
 def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], list[str]]:
-    """Pairs by their names, and queries without a key or keys without a query."""
+    """Pairs found by name, and queries without a key or keys without a query."""
     by_name = {stored.name: stored for stored in arrays if len(stored.shape) > 1}
     pairs, alone = [], []
     for name, stored in by_name.items():
         layout = _layout(name)
         if layout:
-            # Three times as many rows as columns are outputs, whatever the name suggests.
+            # An array with three times as many rows as columns has its outputs in the rows.
             first = _inputs_first(name) and stored.shape[0] != 3 * stored.shape[-1]
             pairs.append(AttentionPair(_shared(name), stored, stored, layout, first))
             continue
@@ -157,12 +157,12 @@ def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], lis
 
 
 def _words(name: str) -> list[str]:
-    """Parts of a name with what is between them, "a.q.weight" as a . q . weight."""
+    """Words of a name and the separators: "a.q.weight" is a . q . weight."""
     return re.split(r"([./:])", name)
 
 
 def _counterpart(name: str, names: dict[str, str]) -> str | None:
-    """Name of the key of a query, by the last word that is one."""
+    """Name of the key of a query, by the last matching word."""
     words = _words(name)
     for place in reversed(range(0, len(words), 2)):
         other = names.get(words[place].lower())
@@ -175,7 +175,7 @@ def _counterpart(name: str, names: dict[str, str]) -> str | None:
 
 
 def _layer(name: str) -> int:
-    """How many words stand before the last: a lone array named "k" is no attention."""
+    """Number of words before the last: a lone array named "k" is not attention."""
     return (len(_words(name)) - 1) // 2
 
 
@@ -191,7 +191,7 @@ def _inputs_first(name: str) -> bool:
 
 
 def _shared(name: str) -> str:
-    """What a query shares with its key: the words before the one that tells them apart."""
+    """Common part of the names of a query and its key: the words before the first difference."""
     words = _words(name)
     known = {*NAMES, *FUSED, *BY_HEAD}
     for place in reversed(range(0, len(words), 2)):
@@ -203,7 +203,7 @@ def _shared(name: str) -> str:
 def asked_pairs(
     arrays: Sequence[StoredArray], asked: Sequence[tuple[str, str]], inputs_first: bool
 ) -> list[AttentionPair]:
-    """Pairs by the names that a user gives."""
+    """Pairs of the arrays that a user names."""
     by_name = {stored.name: stored for stored in arrays}
     pairs = []
     for names in asked:
@@ -225,7 +225,7 @@ def _common(query: str, key: str) -> str:
 
 
 def heads_of(path: Path, number: int | None) -> Heads:
-    """Number of heads: as asked, or by the file, or by config.json beside it."""
+    """Number of heads: from the user, the file, or config.json next to it."""
     if number is not None:
         return Heads(number, None, "--heads")
     for source, table in _tables(path):
@@ -245,7 +245,7 @@ def _tables(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
             if isinstance(table, dict):
                 yield beside.name, table
     except (OSError, ValueError, RecursionError):
-        # What belongs to another program may be anything.
+        # config.json may belong to another program and hold anything.
         return
 
 
@@ -260,6 +260,6 @@ def _number(table: dict[str, object], names: Sequence[str]) -> int | None:
 
 
 def check_heads(number: int | None) -> None:
-    """Raise for a number of heads that is none."""
+    """Raise if the number of heads is not a whole number above zero."""
     if number is not None and number < 1:
         raise InvalidParameter(f"--heads is {number}; allowed: whole numbers from 1.")

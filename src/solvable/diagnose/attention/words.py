@@ -1,4 +1,4 @@
-"""Attention heads in plain words and as a table."""
+"""Sentences and table of the attention heads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from solvable.plots.words import counted, listed
 
 QUESTION = "What did the attention heads learn?"
 
-SINGLE = 24  # heads up to which a terminal shows each; of more, a row per layer
+SINGLE = 24  # largest number of heads that a terminal shows one by one; above it, one row per layer
 
 
 @dataclass(frozen=True)
@@ -32,39 +32,39 @@ class HeadPhase:
     """A kind of product of query and key."""
 
     name: str
-    means: str  # what it says of the head
+    means: str  # meaning for the head
 
 
 PHASES = (
     HeadPhase(
         RANDOM,
-        "query and key are a product of independent factors, as before training: nothing learned is "
-        "seen",
+        "query and key are a product of independent factors, as before training: no learned "
+        "direction is visible",
     ),
     HeadPhase(
         SPIKES,
-        "directions stand out of a product of independent factors, which is the noise of the start; "
-        "their strengths include what the dimensions of the head that hold them had at the start",
+        "learned directions lie beyond a product of independent factors, the noise of the initial "
+        "weights; their strengths include a part of that noise",
     ),
     HeadPhase(
         THRESHOLDED,
-        "a penalty has lowered all values by a threshold and cut the weakest to zero; what is beyond "
-        "the bulk that is left of the noise was learned",
+        "a penalty has lowered all values by a threshold and cut the weakest to zero; the values "
+        "beyond the remaining bulk of noise were learned",
     ),
     HeadPhase(
         LOW_RANK,
-        "most dimensions of the head are unused, and the values that are left are too few to tell "
-        "noise from learned directions",
+        "most dimensions of the head are unused, and the other values are too few to separate noise "
+        "from learned directions",
     ),
     HeadPhase(
         SPREAD,
-        "query and key are not independent, so that something was learned, but it is spread over many "
-        "directions and none stands out: no law tells noise from it, and no strengths are given",
+        "query and key are not independent, so they were trained, but no direction is above the "
+        "controls: no law separates learned directions from noise, and no strengths are given",
     ),
     HeadPhase(
         NO_LAW,
-        "the directions counted stand out of independent factors; the others are related as well and "
-        "follow neither law, so that the count is a least one, and neither noise nor strengths are given",
+        "some directions are above independent factors; the others follow neither law, so that the "
+        "number is a lower bound, and neither noise nor strengths are given",
     ),
 )
 
@@ -76,7 +76,7 @@ def counts(heads: Sequence[HeadDiagnosis]) -> list[tuple[HeadPhase, tuple[HeadDi
 
 
 def sentences(found: Diagnosed) -> list[str]:
-    """What the heads learned."""
+    """Sentences about the learned directions of the heads."""
     heads = found.heads
     if not heads:
         return list(found.attention)
@@ -90,8 +90,7 @@ def sentences(found: Diagnosed) -> list[str]:
     if full and all(row.phase in (SPREAD, NO_LAW) for row in full):
         lines.append(
             f"{'All' if len(full) == len(heads) else len(full)} of them use every dimension of the "
-            "head: a threshold would leave some unused, so its law, noise and strengths of the "
-            "penalty, does not apply."
+            "head. A threshold would leave some unused, so the law of a penalty does not apply."
         )
     lines += _largest(fitted)
     reasons: dict[str, list[str]] = {}
@@ -112,27 +111,27 @@ def _which(rows: Sequence[HeadDiagnosis]) -> str:
 def _largest(heads: Sequence[HeadDiagnosis]) -> list[str]:
     parts = [
         f"{row.name} ({learned_text(row)} of {row.width} directions, the largest {_beyond(row):.1f} "
-        f"times what noise would have; symmetry {symmetry_text(row)})"
+        f"times the largest value of noise; symmetry {symmetry_text(row)})"
         for row in outstanding(heads)[:3]
     ]
-    return [f"What stands out most: {'; '.join(parts)}."] if parts else []
+    return [f"Largest learned directions: {'; '.join(parts)}."] if parts else []
 
 
 def outstanding(heads: Sequence[HeadDiagnosis]) -> list[HeadDiagnosis]:
-    """Heads with learned directions, those first whose largest stands out most."""
+    """Heads with learned directions, largest excess over noise first."""
     rows = [row for row in heads if row.learned and _beyond(row)]
     return sorted(rows, key=_beyond, reverse=True)
 
 
 def _beyond(row: HeadDiagnosis) -> float:
-    """Largest value over the largest that is expected of what is left."""
+    """Largest value over the largest value expected without learned directions."""
     if row.values is None or row.expected is None or not len(row.expected):
         return 0.0
     return float(row.values[0] / row.expected[0])
 
 
 def learned_text(row: HeadDiagnosis) -> str:
-    """Number of learned directions; at least so many where no law fits the rest."""
+    """Number of learned directions; a lower bound if no law fits the rest."""
     if row.learned is None:
         return MISSING
     return f"≥{row.learned}" if row.phase in (SPREAD, NO_LAW) else str(row.learned)
@@ -144,12 +143,12 @@ def symmetry_text(row: HeadDiagnosis) -> str:
 
 
 def largest_text(row: HeadDiagnosis) -> str:
-    """Largest singular value as it is in the file."""
+    """Largest singular value in the file."""
     return MISSING if row.values is None else format_number(float(row.values[0]), 3)
 
 
 def head_table(found: Diagnosed) -> Table:
-    """A row per head, or per layer where they are many."""
+    """Table with a row per head, or per layer if there are many heads."""
     return _by_head(found.heads) if len(found.heads) <= SINGLE else _by_layer(found.heads)
 
 
@@ -205,10 +204,10 @@ def _by_layer(heads: Sequence[HeadDiagnosis]) -> Table:
 
 
 def legend() -> str:
-    """What the columns of either table mean."""
+    """Meaning of the columns of both tables."""
     return (
-        "query^T key of each head as one matrix. rank: singular values that are not zero; learned: "
-        "those beyond what noise reaches, ≥ where no law is left for the others; largest: as stored; "
-        "strongest: without noise and threshold; symmetry: 1 for symmetric products, -1 for "
-        "antisymmetric ones; p: of the law of what is not learned. Every head is in the report."
+        "rank: singular values of query^T key that are not zero; learned: directions above the noise, "
+        "≥ if no law fits the other values; largest: in the file; strongest: without noise and "
+        "threshold; symmetry: 1 for symmetric products, -1 for antisymmetric ones; p: goodness of "
+        "fit of the values that are not learned. The report has every head."
     )
