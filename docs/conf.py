@@ -53,6 +53,8 @@ sphinx_gallery_conf = {
 
 html_theme = "alabaster"
 html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_title = "solvable"
 html_theme_options = {
     "description": "Solvable models of feature learning",
