@@ -150,7 +150,7 @@ class NullEdges:
     noise: Edges  # of the noise alone
     bulk: Edges  # of noise plus population operator; contains `noise`
     centre: float  # mean of the noise spectrum
-    corrected: Edges  # of the operator without its lower chaoses; equal to `bulk` for the corrected operator
+    corrected: Edges  # of the operator without its lower chaoses; `bulk` if it is corrected
     room: float = 0.0  # uncertainty of `bulk`, of relative order 1/d
 
 
@@ -253,8 +253,8 @@ class PredictedBulk:
             return None
         seen, directions = values, vectors
         if self._contraction is not None:
-            # C u = lambda u and C = W + P give W u = lambda u - P u without a product with C. W u is closer
-            # to the feature than u, which is tilted towards the top of P.
+            # C u = lambda u and C = W + P give W u = lambda u - P u without a product with C. W u is
+            # closer to the feature than u, which is tilted towards the top of P.
             images = vectors * values - self._contraction(vectors)
             norms = np.linalg.norm(images, axis=0)
             seen, directions = np.sign(np.sum(vectors * images, axis=0)) * norms, images / norms

@@ -155,7 +155,7 @@ def _noise(samples: Sequence[CubicSample], T: np.ndarray) -> WeightedSample:
             counts[k],
             160 if k < 2 else 60,
         )
-        for k in range(5)  # the sixth eigenvalue, -1, belongs to nearly all directions and is negligible
+        for k in range(5)  # the sixth eigenvalue, -1, has nearly all directions and is negligible
     ]
     return WeightedSample(*(np.concatenate(column) for column in zip(*laws, strict=True)))
 

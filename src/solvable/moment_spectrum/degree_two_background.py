@@ -25,7 +25,7 @@ LARGEST = 22
 class QuadraticBackground:
     """Population operator of degree-2 features without its spikes."""
 
-    matrices: np.ndarray  # M_i of the strongest features, or random matrices in smaller dimension, (k, m, m)
+    matrices: np.ndarray  # M_i of the strongest features, random and of size m <= d, (k, m, m)
     rates: np.ndarray  # coefficients of M_i U M_i, (k,)
     order: np.ndarray  # indices of these features, (k,)
     features: int  # number p of all features

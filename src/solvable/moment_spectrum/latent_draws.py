@@ -24,14 +24,14 @@ class LatentDraws:
     labels: np.ndarray  # y, shape (m,)
     signal: np.ndarray  # orthonormal latent features u_k, shape (m, p)
     noise: np.ndarray  # zeta_k, shape (m, p)
-    lean: np.ndarray | None = None  # ratio of the variance of zeta_k to that along a random direction
+    lean: np.ndarray | None = None  # variance of zeta_k over that of a random direction
     tails: dict[tuple[bytes, bool], float] = field(default_factory=dict, repr=False, compare=False)
 
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
         """Return learned features of given squared overlaps, up to a rotation; shape (m, p)."""
         overlap = np.clip(squared_overlap, 0.0, 1.0)
-        # hat u_k = c_k u_k + sqrt(1 - c_k²) zeta_k   (sequential 12, compositional 8). The direction in the
-        # place of a lost feature is an eigenvector of the noise, whose variance is not larger (lean 1).
+        # hat u_k = c_k u_k + sqrt(1 - c_k²) zeta_k   (sequential 12, compositional 8). The direction in
+        # the place of a lost feature is an eigenvector of the noise, whose variance is not larger.
         rest = 1 - overlap
         if self.lean is not None:
             rest = rest * (1 + overlap * (self.lean - 1))

@@ -60,7 +60,8 @@ class FixedDraws(LatentDraws):
 class OperatorSpikes(SpikePrediction):
     """Mean spikes of drawn operators."""
 
-    learned: tuple[tuple[FixedDraws, FixedDraws], ...]  # with and without correlation of noise and feature
+    # pairs of draws, with and without correlation of noise and feature
+    learned: tuple[tuple[FixedDraws, FixedDraws], ...]
 
 
 @dataclass(frozen=True)

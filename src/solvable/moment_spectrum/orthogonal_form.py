@@ -13,8 +13,8 @@ from solvable.moment_spectrum.target_protocol import MomentTarget
 class OrthogonalForm:
     """Orthonormal directions with the same index as the directions of a first layer."""
 
-    # sum_i lambda_i <a_i, F>² = sum_k mu_k <b_k, F>² with the eigenvectors b_k of sum_i lambda_i a_i a_i^T
-    # (sequential 18)
+    # sum_i lambda_i <a_i, F>² = sum_k mu_k <b_k, F>² with eigenvectors b_k of
+    # sum_i lambda_i a_i a_i^T   (sequential 18)
     turn: np.ndarray | None  # b_k in the basis of the given coordinates; None for the identity
     strengths: np.ndarray  # mu_k, in the order of the weights
     mixing: np.ndarray | None  # <b_k, a_i> / |a_i|, (p, p); None for the identity

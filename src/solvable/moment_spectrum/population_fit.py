@@ -1,7 +1,7 @@
 r"""Population operator of degree-2 features without spikes, with coefficients fitted to draws.
 
-With :math:`X=xx^\top-I` and :math:`B=E[TX]` the operator is :math:`BU+UB` plus a part of degree four, which for
-:math:`T=y` is :math:`\sum_i a_iM_iUM_i`. Bounded labels add the next order of
+With :math:`X=xx^\top-I` and :math:`B=E[TX]` the operator is :math:`BU+UB` plus a part of degree four,
+which for :math:`T=y` is :math:`\sum_i a_iM_iUM_i`. Bounded labels add the next order of
 :math:`E[T(\Sigma U\Sigma-U)]+\frac12E[T\langle\Sigma-I,U\rangle(\Sigma-I)]`, with :math:`\Sigma` the
 covariance of x given the latent features (sequential 22): the terms :math:`BUB` and
 :math:`\langle M_i^2,U\rangle M_i^2`. The couplings of a spike to the complement have separate
@@ -34,7 +34,7 @@ class PopulationRates:
 
     # The functions hardly depend on the dimension and apply to first layers of other strengths.
     unit: float  # unit of the strengths
-    inner: np.ndarray  # of Z U Z for M_i and shifted M_i, of B U B and shifted B, and of <M_i², U> M_i²
+    inner: np.ndarray  # of Z U Z for the Z of `sandwich_matrices`, and of <M_i², U> M_i²
     squares: np.ndarray  # of M_i² and {M_i², G} / 2 in B, and of I
     linked: np.ndarray  # of M_j M_i M_j and {M_i, M_j²} in the couplings of spike i
 

@@ -98,8 +98,8 @@ class SpikeLaw:
 
     def spikes(self, n_samples: float) -> SpikePrediction:
         """Edges, eigenvalues, and overlaps with the span of p directions."""
-        # L(a) = R_i(a), c_i² = -L' / (-L' + R_i')   (sequential 5, sequential 6), rounded at the threshold
-        # to 0.85 D^(-1/3)   (sequential 26)
+        # L(a) = R_i(a), c_i² = -L' / (-L' + R_i')   (sequential 5, sequential 6), rounded at the
+        # threshold to 0.85 D^(-1/3)   (sequential 26)
         if not isinstance(self.background, DrawnPopulation):
             count = self.heights.size
             return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
@@ -207,7 +207,8 @@ class SpikeLaw:
         while (excess[0] > 0).any() and sizes[0] > self.n_features / 16:
             sizes = np.concatenate([[sizes[0] / 4], sizes])
             excess = np.concatenate([[spike_excess(**self._at(sizes[0]))], excess])
-        for _ in range(3):  # the excess is nearly linear in n^(-1/2): three rounds are exact to 1e-3
+        # The excess is nearly linear in n^(-1/2): three rounds are exact to 1e-3.
+        for _ in range(3):
             guess = crossings(sizes, excess)
             fresh = np.unique(guess[np.isfinite(guess) & (guess > sizes[0])])
             if not fresh.size:  # all features are inside, or all outside, in the range of the law

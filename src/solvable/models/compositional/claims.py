@@ -156,7 +156,8 @@ CLAIMS = (
         "kernel-sees-nothing",
         "Where the layered learner has an error below 0.8, kernels on the same samples miss at least "
         "90 % of the part of the label above degree 2 of the input.",
-        kernel_misses, "derivations/compositional (17)", within=0.05, kind="at least", expected=0.9, power=0.5,
+        kernel_misses, "derivations/compositional (17)", within=0.05, kind="at least",
+        expected=0.9, power=0.5,
         because="0.05: the label varies between test samples.",
         entry=lambda setting: KERNELS,
         where=lambda cell: cell.setting.dimension >= 40
@@ -165,7 +166,8 @@ CLAIMS = (
         "kernel_samples to at least samples",
     ),
     Agreement(
-        "kernel-floor", "No kernel has an error below the bound from counting the directions of degree 2 and 4.",
+        "kernel-floor",
+        "No kernel has an error below the bound from counting the directions of degree 2 and 4.",
         kernel_errors, "derivations/compositional (16), (17)", within=0.02,
         because="0.02: the part of degree 2 is a Monte Carlo estimate.",
         expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: KERNELS,
@@ -174,7 +176,8 @@ CLAIMS = (
         missing="no point has a kernel and a predicted bound above 0.1; set kernel_samples",
     ),
     Agreement(
-        "second-representation", "The overlap of each feature of the second representation equals its prediction.",
+        "second-representation",
+        "The overlap of each feature of the second representation equals its prediction.",
         "inner_squared_overlap", "derivations/compositional (11), (12)", within=0.1,
         because="0.1: the directions in the place of lost features vary.",
         where=four, entry="feature", scatter=overlap_scatter, power=0.2,

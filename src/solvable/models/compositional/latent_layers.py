@@ -50,8 +50,8 @@ def inner_layer(
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)
     # The steps are those of the learner: inputs are divided by the norm |F|, the correction is used for
-    # widths of at least 20, directions are ranked by the distance beyond the edges, and they are applied to
-    # the original features.
+    # widths of at least 20, directions are ranked by the distance beyond the edges, and they are applied
+    # to the original features.
     equal = _standardised(features[:m] / np.sqrt(norms[:m] / norms[:m].mean())[:, None])
     settings = LayerSettings(
         n_directions=layers.shape[0],

@@ -78,8 +78,8 @@ def _tensor_entries(dimension: int) -> tuple[np.ndarray, np.ndarray]:
     places = np.sort(places, axis=-1)
     keys = places @ dimension ** np.arange(3, -1, -1)
     _, entry = np.unique(keys, return_inverse=True)
-    # To the highest chaos <F_ab, F_cd> is s_ab s_cd H_abcd / 2   (compositional 14); E H² = alpha! for the
-    # multi-index alpha
+    # To the highest chaos <F_ab, F_cd> is s_ab s_cd H_abcd / 2   (compositional 14); E H² = alpha! for
+    # the multi-index alpha
     run, factorial = np.ones(keys.shape), np.ones(keys.shape)
     for k in range(3):
         run = np.where(places[..., k] == places[..., k + 1], run + 1, 1)

@@ -41,7 +41,7 @@ def _draw_dense_layer(width: int, beta: float, *key: int | str) -> np.ndarray:
 
 
 def _draw_diagonal_layer(width: int, beta: float, decay: float, *key: int | str) -> np.ndarray:
-    # Scale of the code of the authors   (compositional 2); for 0 < gamma <= 1/2 it does not depend on beta.
+    # Scale of the code of the authors   (compositional 2); without beta for 0 < gamma <= 1/2
     if decay == 0:
         scale = beta / width
     elif decay <= 0.5:

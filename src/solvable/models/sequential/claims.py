@@ -155,7 +155,8 @@ CLAIMS = (
         "normalised_mse", "derivations/sequential (11), (12)", within=0.05, relative=True, power=0.15,
         because="5 %: errors are twice as sensitive as overlaps to finite-size corrections.",
         where=fitted("least-squares", ASYMPTOTIC),
-        missing="no point has n/D >= 30, second_layer=least-squares and a bulk without skew; raise samples"),
+        missing="no point has n/D >= 30, second_layer=least-squares and a bulk without skew; raise "
+        "samples"),
     Agreement("outlier-positions", "The eigenvalue of every recovered feature equals its prediction.",
         "eigenvalues", "derivations/sequential (5), (10)", within=0.05, relative=True, entry="feature",
         because="5 % allows for terms of order (D/n)^(3/2).",
@@ -171,7 +172,8 @@ CLAIMS = (
     Agreement("kernel-sees-nothing",
         "Where the layered learner has an error below 0.8, kernels on the same samples have errors "
         "of at least 0.9.",
-        kernels, f"{PAPER}, Section 3; derivations/sequential (27)", within=0.05, expected=0.9, kind="at least", power=0.3,
+        kernels, f"{PAPER}, Section 3; derivations/sequential (27)", within=0.05,
+        expected=0.9, kind="at least", power=0.3,
         because="0.05: the label varies between test samples.",
         where=lambda cell: cell.setting.dimension >= 40
         and float(cell.point.mean("normalised_mse")) <= 0.8,
@@ -191,7 +193,8 @@ CLAIMS = (
         estimate=rank_exponent, apart=ALONG, within=0.15, power=0.15,
         because="0.15: crossings are interpolated between sample sizes.",
         missing="fewer than five features pass a squared overlap of 0.5; run with --preset exponents"),
-    Slope("error-exponent", "The slope of log(error) against log(samples) equals that of the predicted error.",
+    Slope("error-exponent",
+        "The slope of log(error) against log(samples) equals that of the predicted error.",
         f"{PAPER}, Theorem 3.2; derivations/sequential (11)",
         metric="normalised_mse", along="samples", ignore=AXIS.ignore, fewest=4, within=0.05,
         because="0.05 allows for terms of order D/n.", where=fitted("least-squares", ASYMPTOTIC),

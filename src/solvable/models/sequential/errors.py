@@ -26,9 +26,9 @@ class Spectrum:
     edges: np.ndarray
     noise_scale: np.ndarray
     floor: np.ndarray
-    drawn: tuple[DrawnSpikes | None, ...] = ()  # drawn matrices at each sample size, None where none are drawn
+    drawn: tuple[DrawnSpikes | None, ...] = ()  # drawn matrices at each sample size, or None
     own: np.ndarray | None = None  # overlap of each of many features with its own eigenvector
-    operators: Sequence[OperatorSpikes] = ()  # drawn operators, one for each sample size, if they are drawn
+    operators: Sequence[OperatorSpikes] = ()  # drawn operators, one for each sample size
 
     def only(self, place: int, values: np.ndarray | None = None) -> Spectrum:
         """Spectrum at one sample size, with the eigenvalues of a learner if they are given."""

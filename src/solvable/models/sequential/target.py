@@ -205,7 +205,7 @@ class HierarchicalTarget(LatentTarget):
 
     @cached_property
     def index_variance(self) -> float:
-        r""":math:`\mathrm{Var}(h^{(2)})`: exact for degrees 1 and 2, a Monte Carlo estimate for degree 3."""
+        r""":math:`\mathrm{Var}(h^{(2)})`: exact for degrees 1 and 2, Monte Carlo for degree 3."""
         if self._features_are_gaussian:
             # Var h2 = sum_ij lambda_i lambda_j <A_i, A_j>², 1 for orthonormal directions
             return float(self.weights @ self.gram**2 @ self.weights)
@@ -217,7 +217,7 @@ class HierarchicalTarget(LatentTarget):
 
     @cached_property
     def label_variance(self) -> float:
-        """Variance of the label at finite d; a Monte Carlo estimate unless the readout is the identity."""
+        """Variance of the label at finite d; a Monte Carlo estimate for a nonlinear readout."""
         if self.readout == "identity":
             return self.index_variance
         return self.label_moments()[1]

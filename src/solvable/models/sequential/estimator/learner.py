@@ -154,8 +154,9 @@ class LayerwiseSpectralRegressor(
     Notes
     -----
     Inputs should have mean 0 and covariance I: standardise or whiten them first. Each product costs
-    about :math:`4nd^2` flops (q = 2), and a fit takes 50 to 120 products; memory beyond X is a chunk plus :math:`O(n + kD)`. float32 inputs are multiplied in float32. X may also be a
-    path to a ``.npy`` file, a :class:`solvable.arrays.Source` regenerated chunk by chunk, or a
+    about :math:`4nd^2` flops (q = 2), and a fit takes 50 to 120 products; memory beyond X is a chunk
+    plus :math:`O(n + kD)`. float32 inputs are multiplied in float32. X may also be a path to a
+    ``.npy`` file, a :class:`solvable.arrays.Source` regenerated chunk by chunk, or a
     torch tensor, which stays on its device.
 
     Each deeper layer gets separate rows where there are enough: as many as are held back, and for

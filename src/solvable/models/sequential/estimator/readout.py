@@ -35,9 +35,9 @@ def fit_spline_readout(index: np.ndarray, labels: np.ndarray) -> SplineReadout |
     """Fit a penalised cubic spline of labels on the index; None for few rows or a constant index."""
     from scipy.interpolate import BSpline
 
-    # min_g (1/m) sum_mu (y_mu - g(s_mu))² + rho int g''(s)² ds with rho by generalised cross-validation; a
-    # straight line as rho -> infinity. This replaces the readout of arXiv:2605.14567, Equation 2.14, since
-    # polynomials extrapolate badly.
+    # min_g (1/m) sum_mu (y_mu - g(s_mu))² + rho int g''(s)² ds with rho by generalised cross-validation;
+    # a straight line as rho -> infinity. This replaces the readout of arXiv:2605.14567, Equation 2.14,
+    # since polynomials extrapolate badly.
     low, high = float(index.min()), float(index.max())
     scale = max(abs(low), abs(high))
     if index.size < 2 * ROWS_PER_PIECE or high - low <= 1e-9 * scale:

@@ -82,7 +82,9 @@ def fit_least_squares(
         mean = mean + step * (len(table) / total)
         count = total
     if mean is None or moment is None:
-        raise InvalidData("there are no held-back rows; the second layer needs at least one. Raise held_back.")
+        raise InvalidData(
+            "there are no held-back rows; the second layer needs at least one. Raise held_back."
+        )
     coefficients = _ridge(moment / count, regularisation)
     k = rows_i.size
     quadratic = np.zeros((n_latent, n_latent))

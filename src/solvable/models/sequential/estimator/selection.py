@@ -88,8 +88,8 @@ def select_outliers(
         # would imply a wrong bulk if they were selected.
         chosen |= open_ones & (distance >= distance[open_ones].max() / 2)
     outside = chosen & (distance > 0)
-    # Published ranking: by modulus (arXiv:2605.14567, Algorithm 1). Otherwise candidates clearly beyond an
-    # edge are ranked by the distance from it, all others by the distance from the centre.
+    # Published ranking: by modulus (arXiv:2605.14567, Algorithm 1). Otherwise candidates clearly beyond
+    # an edge are ranked by the distance from it, all others by the distance from the centre.
     far = np.abs(values) if by_modulus else np.maximum(distance - edges.room, 0.0)
     ranking = np.lexsort((-np.abs(values - edges.centre), -far))
     if forced:
