@@ -1,4 +1,4 @@
-"""What is predicted of a cubic first layer, and what is refused."""
+"""Predictions for cubic first layers, and the settings without a prediction."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from solvable.models.sequential.predict import predict
 
 
 def compare(**setting: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Predicted overlaps, NaN where unknown, and means and errors of the measured ones."""
+    """Predicted overlaps (NaN without a prediction), and means and standard errors of measured ones."""
     parameters = SequentialParameters(degree=3, test_samples=50, **setting)  # type: ignore[arg-type]
     runs = [measure(parameters, random_stream("cubic", k)) for k in range(6)]
     measured = np.array([run["squared_overlap"] for run in runs], dtype=float)
@@ -50,8 +50,8 @@ def test_one_feature_between_leaves_the_others_unknown() -> None:
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ({"dimension": 50, "features": 4}, "up to dimension 40"),
-        ({"dimension": 11, "features": 2}, "from dimension 12"),
+        ({"dimension": 50, "features": 4}, "dimension 12 to 40"),
+        ({"dimension": 11, "features": 2}, "dimension is 11 .*dimension 12 to 40"),
         ({"dimension": 14, "features": 2, "correction": "none"}, "correction=wick"),
     ],
 )

@@ -130,8 +130,8 @@ def test_a_feature_at_the_shorter_end_of_the_bulk_is_lost_to_the_longer_one():
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ({"dimension": 7, "features": 2}, "dimension is 7.*Predicted from dimension 10 on"),
-        ({"dimension": 30, "degree": 1, "features": 16}, "16 of 30 directions.*up to half"),
+        ({"dimension": 7, "features": 2}, "dimension is 7.*dimension of at least 10"),
+        ({"dimension": 30, "degree": 1, "features": 16}, "16 among 30 directions.*up to half"),
     ],
 )
 def test_sizes_without_a_law_are_measured_and_not_predicted(name, setting, reason):

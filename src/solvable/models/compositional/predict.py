@@ -86,8 +86,8 @@ def predict(parameters: CompositionalParameters) -> Metrics:
     if four and step is None:
         metrics[NO_PREDICTION] = (
             f"a feature of the first layer is lost among D = {parameters.n_features_total} directions, "
-            "and the direction in its place is predicted by drawing whole matrices. Allowed: D of at most "
-            f"{LARGEST}, or samples with which all features of the first layer are recovered"
+            "and the direction in its place is predicted by drawing whole matrices. Allowed: D of at "
+            f"most {LARGEST}, or samples with which all features of the first layer are recovered"
         )
     return only_known(metrics, parameters.samples) if parameters.degree == 3 else metrics
 

@@ -73,7 +73,7 @@ PANELS = (
                   shown=lambda _, __, line: np.where(line > 1e-3, line, np.nan)),
             Trace("polynomial_kernel_normalised_mse", "polynomial kernel", theory=None),
             Trace("rbf_kernel_normalised_mse", "RBF kernel", theory=None),
-            Trace("polynomial_kernel_normalised_mse", "least error of any kernel", measured=False,
+            Trace("polynomial_kernel_normalised_mse", "best any kernel can do", measured=False,
                   dashed=True, shown=_ceiling, colour=2),
         ],
         "The predicted error sums the loss of all features. The dashed curve sums the features that are "

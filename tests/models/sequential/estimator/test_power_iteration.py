@@ -99,7 +99,7 @@ def test_labels_in_any_unit_give_the_same_vectors():
 @pytest.mark.parametrize("setting", [{"n_vectors": 25}, {"n_vectors": 0}, {"passes": 0}])
 def test_block_that_does_not_fit(setting):
     operator = operator_with_spikes(50)
-    with pytest.raises(InvalidParameter, match="at most 30 vectors"):
+    with pytest.raises(InvalidParameter, match="at most 30"):
         block_power_iteration(operator, **{"n_vectors": 3, **setting}, rng=random_stream(0))
 
 
@@ -152,7 +152,7 @@ def test_a_published_row():
 
 @pytest.mark.parametrize("choice", [{"selection": "modulus"}, {"solver": "power-iteration"}])
 def test_published_choices_have_no_prediction(choice):
-    with pytest.raises(InvalidParameter, match="of which the published choices lose"):
+    with pytest.raises(InvalidParameter, match="selection=edges solver=lanczos"):
         predict(SequentialParameters(**choice))
 
 
