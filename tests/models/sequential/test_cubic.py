@@ -34,7 +34,7 @@ def test_features_far_above_all_thresholds_are_predicted() -> None:
 
 
 def test_a_population_larger_than_its_only_feature_leaves_it_unknown() -> None:
-    # One tensor of twelve inputs has crossings as large as its spike.
+    # For one tensor of twelve inputs the population operator is as large as the spike.
     prediction = predict(SequentialParameters(dimension=12, degree=3, features=1, samples=150_000))
     assert prediction["squared_overlap"] == [None]
 
