@@ -179,7 +179,8 @@ def test_correction_narrows_the_population_bulk():
     r"""Eigenvalues 2 theta (a² + b² + a b) without the correction, 2 theta a b with it.
 
     a and b run over the eigenvalues of M, a semicircle of edges +-2/sqrt(d): [0, 24] theta / d and
-    +-8 theta / d (sequential 19, sequential 20). The lower edge of the former is 0, as a² + b² + a b >= 0.
+    +-8 theta / d (sequential 19) (sequential 20). The former has lower edge 0, as
+    a² + b² + a b >= 0.
     """
     dimension, widths = 30, {}
     for correction in ("none", "wick"):

@@ -67,7 +67,7 @@ def best_kernel_error(
             f"samples is {samples} and the energies sum to {whole:g}; allowed: samples >= 0 and a "
             "positive sum."
         )
-    # 1 - sum_p E_p min(1, n/D_p) / sum_p E_p   (sequential 27, compositional 17)
+    # 1 - sum_p E_p min(1, n/D_p) / sum_p E_p   (sequential 27) (compositional 17)
     learned = np.zeros(n.shape)
     for degree, energy in energies.items():
         if degree > 0:

@@ -30,7 +30,7 @@ class LatentDraws:
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
         """Return learned features of given squared overlaps, up to a rotation; shape (m, p)."""
         overlap = np.clip(squared_overlap, 0.0, 1.0)
-        # hat u_k = c_k u_k + sqrt(1 - c_k²) zeta_k   (sequential 12, compositional 8). The direction in
+        # hat u_k = c_k u_k + sqrt(1 - c_k²) zeta_k   (sequential 12) (compositional 8). The direction in
         # the place of a lost feature is an eigenvector of the noise, whose variance is not larger.
         rest = 1 - overlap
         if self.lean is not None:
@@ -144,7 +144,7 @@ def fit_last_layer(
     """Fit the last quadratic layer of a learner with `rows` fresh rows (None: infinitely many)."""
     # For features beyond the leading ones the diagonal is proportional to `guess`. For Gaussian features
     # and the identity readout the matrix is diag(b_k c_k²) and the error is 1 - sum_k lambda_k² c_k⁴
-    # (sequential 11, compositional 8).
+    # (sequential 11) (compositional 8).
     count, p = features.shape
     table, spread = _products(features, rows, np.ones(p) if guess is None else guess)
     table -= table.mean(axis=0)

@@ -15,7 +15,7 @@ def exact_heights(
     `dimension` is that of features of degree 2, None for Gaussian ones.
     """
     # E[sum_j lambda_j (h_j² - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>²
-    #   + 8 tr M_i² M_j² + 4 tr M_i M_j M_i M_j)   (sequential 3, sequential 19). The Wick correction
+    #   + 8 tr M_i² M_j² + 4 tr M_i M_j M_i M_j)   (sequential 3) (sequential 19). The Wick correction
     # removes the second term. Gaussian features have the first term only.
     if dimension is None:
         return 2 * strengths

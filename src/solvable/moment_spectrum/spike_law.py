@@ -98,7 +98,7 @@ class SpikeLaw:
 
     def spikes(self, n_samples: float) -> SpikePrediction:
         """Edges, eigenvalues, and overlaps with the span of p directions."""
-        # L(a) = R_i(a), c_i² = -L' / (-L' + R_i')   (sequential 5, sequential 6), rounded at the
+        # L(a) = R_i(a), c_i² = -L' / (-L' + R_i')   (sequential 5) (sequential 6), rounded at the
         # threshold to 0.85 D^(-1/3)   (sequential 26)
         if not isinstance(self.background, DrawnPopulation):
             count = self.heights.size
@@ -196,7 +196,7 @@ class SpikeLaw:
     def thresholds(self) -> np.ndarray:
         """Sample size above which each feature is outside the bulk; infinite if it never is."""
         # The search starts at the closed form n_i = D tau_2 / theta_i²
-        # (sequential 7, compositional 5; arXiv:2605.14567, Equation 2.10).
+        # (sequential 7) (compositional 5; arXiv:2605.14567, Equation 2.10).
         closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
         most = MANY_SAMPLES * self.n_features
         low, high = min(closed.min() / 4, most / 2), min(closed.max() * 8, most)

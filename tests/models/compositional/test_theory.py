@@ -99,7 +99,7 @@ def test_the_rotated_basis_is_that_of_the_effective_matrix(features, kind):
 
 
 def test_four_layers_have_weaker_spikes_than_three():
-    """Heights are p^(-1/2) for three layers and 1/p for four (compositional 5, compositional 10)."""
+    """Heights are p^(-1/2) for three layers and 1/p for four (compositional 5) (compositional 10)."""
     widths = np.array([32, 64, 128])
     three, four = [], []
     for p in widths:

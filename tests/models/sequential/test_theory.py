@@ -20,7 +20,7 @@ def reference():
 
 
 def test_overlaps_far_above_threshold_are_those_of_the_closed_form(reference):
-    """c² = (nu - 1) / (nu + 4 lambda²) to order D / n (sequential 8, sequential 9)."""
+    """c² = (nu - 1) / (nu + 4 lambda²) to order D / n (sequential 8) (sequential 9)."""
     squares = HARMONIC**2 / np.sum(HARMONIC**2)
     nu = 2 * squares * RATIOS[:, None]
     closed = (nu - 1) / (nu + 4 * squares)

@@ -103,7 +103,7 @@ def _law(
     parameters: CompositionalParameters, parts: list[LatentMoments], mapped: Sequence[np.ndarray]
 ) -> SpikeLaw:
     """Law of the first step from the draws of all first layers."""
-    # Heights theta_k = E[T (u_k² - 1)]   (compositional 4) and spike law   (sequential 5, sequential 6)
+    # Heights theta_k = E[T (u_k² - 1)]   (compositional 4) and spike law   (sequential 5) (sequential 6)
     cubic = [part.cubic for part in parts if part.cubic is not None]
     if cubic:
         return cubic_law(cubic, mapped)

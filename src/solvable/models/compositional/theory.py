@@ -49,7 +49,7 @@ def recovery_exponent(*, degree: int, epsilon: float, layers: int = 3) -> float:
     """Exponent alpha of n ~ d^alpha at which all p ~ d^epsilon features are recovered."""
     # Heights are the eigenvalues of E[y (h h^T - I)]. Three layers: sqrt(2) B / |B|_F, of order p^(-1/2),
     # so n ~ D p   (compositional 5; arXiv:2602.10867). Four layers: (4 / sigma) sum_jl B_jl N_j N_l with
-    # N_j N_l = O(1/p), so n ~ D p²   (compositional 9, compositional 10). B must not prefer a sign.
+    # N_j N_l = O(1/p), so n ~ D p²   (compositional 9) (compositional 10). B must not prefer a sign.
     return degree + (layers - 2) * epsilon
 
 

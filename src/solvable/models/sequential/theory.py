@@ -218,8 +218,8 @@ def _spectrum(
     undrawn = any(draws is None for draws in drawn) and not operators
     many = law.heights.size > MOST and undrawn
     # c_i² = -L' / (-L' + R_i'), (nu - tau_2)_+ / ((nu - tau_2)_+ + tau_2h) for n >> D and
-    # 1 - c_i² = (D/n) (1 / (2 lambda_i²) + 2) far above threshold   (sequential 6, sequential 8,
-    # sequential 9; arXiv:2605.14567, Theorem 3.1); places theta + s² / theta   (sequential 10)
+    # 1 - c_i² = (D/n) (1 / (2 lambda_i²) + 2) far above threshold   (sequential 6) (sequential 8)
+    # (sequential 9; arXiv:2605.14567, Theorem 3.1); places theta + s² / theta   (sequential 10)
     overlap, places = [], []
     for n, at, draws in zip(samples, spikes, drawn, strict=True):
         crowded = law.crowded(float(n), D, draws)

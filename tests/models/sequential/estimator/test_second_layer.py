@@ -122,7 +122,7 @@ def fitted():
 
 
 def test_in_sample_layer_is_the_moment_on_the_same_rows(fitted):
-    """arXiv:2605.14567, Equations 2.12 and 2.13, by explicit sums (sequential 2, sequential 14)."""
+    """arXiv:2605.14567, Equations 2.12 and 2.13, by explicit sums (sequential 2) (sequential 14)."""
     X, y, learner = fitted
     latent = learner.transform(X)
     labels = (y - y.mean()) / y.std()
