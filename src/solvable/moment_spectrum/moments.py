@@ -6,8 +6,8 @@ Sample :math:`\mu` adds :math:`T_\mu K_\mu/n` to the operator. With :math:`K=FF^
     \tau_2=\frac{E[T^2\|F\|^4]}{D^2},\quad \tau_{2h,i}=\frac{E[T^2h_i^2\|F\|^2]}D,\quad
     \theta_i=E[T(h_i^2-1)]
 
-to leading order in 1/D (the code is exact) (sequential 3) (sequential 4). The Wick-corrected kernel of degree 2,
-:math:`K[U]=\langle F,U\rangle F-U-(\tilde XU+U\tilde X)`, has
+to leading order in 1/D; the code is exact (sequential 3) (sequential 4). The Wick-corrected kernel of
+degree 2, :math:`K[U]=\langle F,U\rangle F-U-(\tilde XU+U\tilde X)`, has
 :math:`\theta_i=E[T(h_i^2-1-2(\|M_ix\|^2-1))]` (sequential 20).
 """
 
