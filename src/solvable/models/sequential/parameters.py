@@ -25,7 +25,7 @@ class SequentialParameters(Parameters):
     decay: float = Field(0.4, ge=0, le=10)
     """Exponent gamma of the weights, lambda_i ~ i^-gamma."""
     samples: int = Field(26_240, ge=2, le=10**9)
-    """Number n of samples behind the spectral step."""
+    """Number n of samples of the spectral step."""
     inputs: Literal["hermite", "gaussian"] = "hermite"
     """True Hermite features of x, or Gaussian features of the same covariance (the limit)."""
     readout: Literal["identity", "tanh"] = "identity"
@@ -45,7 +45,7 @@ class SequentialParameters(Parameters):
     second_layer: Literal["least-squares", "in-sample", "shrinkage"] = "least-squares"
     """Second layer: fitted on fresh rows, made of the eigenvalues, or of shrunk eigenvalues."""
     test_samples: int = Field(5_000, ge=2, le=10**7)
-    """Number of fresh samples behind the test error."""
+    """Number of fresh samples for the test error."""
     kernel_samples: int = Field(0, ge=0, le=50_000)
     """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
     spectrum_samples: int = Field(0, ge=0, le=10**9)

@@ -59,7 +59,7 @@ class HierarchicalTarget(LatentTarget):
         :math:`\gamma \ge 0`, exponent of the weights.
     inputs : {"hermite", "gaussian"}
         ``"gaussian"`` replaces F(x) by :math:`Z\sim N(0,I_D)`: X then has D columns and the learner
-        has degree 1. The theory is exact in this limit.
+        has degree 1. This is the limit of large d.
     readout : {"identity", "tanh"} or callable
         :math:`g`; its mean under N(0, 1) is removed. Must have :math:`E[g'(z)]\ne0`.
     signs : {"random", "alternating", "positive"} or tuple of int
