@@ -42,7 +42,7 @@ def data(n=60, d=5):
         ({"shuffle": "yes"}, "shuffle is 'yes'"),
         ({"cross_terms": 3}, "cross_terms is 3"),
         ({"held_back": 59}, "held_back is 59"),
-        ({"held_back": 0}, "no row is left"),
+        ({"held_back": 0}, "keeps no row"),
         ({"random_state": "seed"}, "random_state is 'seed'"),
     ],
 )
@@ -109,7 +109,7 @@ def test_labels_constant_after_the_map():
 
 def test_two_samples_are_too_few_for_held_back_rows():
     X, y = data()
-    with pytest.raises(InvalidParameter, match="no row is left"):
+    with pytest.raises(InvalidParameter, match="keeps no row"):
         LayerwiseSpectralRegressor().fit(X[:2], y[:2])
 
 
@@ -167,7 +167,7 @@ def test_no_feature_is_a_warning_and_a_constant():
     rng = random_stream("nothing")
     X, y = rng.standard_normal((400, 20)), rng.standard_normal(400)
     learner = LayerwiseSpectralRegressor(random_state=0)
-    with pytest.warns(NoFeatureFound, match=r"layer 1 found no feature .*inside the noise"):
+    with pytest.warns(NoFeatureFound, match=r"layer 1 has no feature .*inside the noise"):
         learner.fit(X, y)
     assert learner.directions_.shape == (210, 0)
     assert {one.reason for one in learner.rejected_} == {"below threshold"}

@@ -23,12 +23,12 @@ NO_VALUES = np.empty(0)
 
 
 def edges_of_nothing(bulk):
-    """Edges before any feature is known."""
+    """Edges without selected features."""
     return bulk.edges(NO_VALUES, np.empty((bulk.n_features, 0)))
 
 
 def null_exceedances(degree, dimension, n_samples, correction, label_map, replicates=40):
-    """How often an eigenvalue of pure noise leaves the edges, and how far relative to the width."""
+    """Number of noise eigenvalues outside the edges, and their distance over the width."""
     rng = random_stream("null", degree, dimension, n_samples, correction, label_map)
     features = HermiteFeatures(degree, dimension)
     distances = []
@@ -59,7 +59,7 @@ def test_noise_alone_stays_inside_its_edges(degree, dimension, n_samples, correc
 
 
 def test_edges_are_tight_for_gaussian_features():
-    """A margin that is never exceeded would hide features: the mean distance is small too."""
+    """The mean distance of noise from the edges is small, so margins are not too wide."""
     distances = null_exceedances(1, 150, 1200, "none", "tanh")
     # The mean of the Tracy-Widom law lies 3.2 scales below its 99 % quantile, the scale is
     # s D^(-2/3) = 0.035 s and the width about 4 s.
@@ -115,7 +115,7 @@ def test_quadrature_finds_edges_and_moments():
     measure = quadrature_of(lambda v: spectrum * v, held, rng, steps=60)
     rest = spectrum[1:]
     assert measure.probabilities.sum() == pytest.approx(1)
-    # The vector that was projected out carries the eigenvalue -5, which must not be seen.
+    # The projected vector has eigenvalue -5, which must not appear.
     assert measure.atoms.min() == pytest.approx(rest.min(), abs=1e-6)
     assert measure.atoms.max() == pytest.approx(rest.max(), abs=1e-6)
     # Moments of one random vector deviate by about sqrt(2 Var(x²) / D) = 0.1.
@@ -141,7 +141,7 @@ def test_weight_law_keeps_the_edges():
 
 
 def quadratic_problem(dimension, n_samples, correction, seed):
-    """One dominant positive feature of true quadratic inputs, and the operator of its samples."""
+    """Operator of samples with one dominant positive feature of degree 2."""
     rng = random_stream("population", dimension, seed)
     features = HermiteFeatures(2, dimension)
     direction = rng.standard_normal((features.n_features, 1))
@@ -162,14 +162,14 @@ def test_population_bulk_contains_what_the_noise_does_not(correction):
     rest = values[:-1]
     null = bulk.edges(values[spike:], vectors[:, spike:])
     lower, upper = null.bulk
-    # n = 400 D: the noise has shrunk and the bias of order 1/d is what is seen.
+    # At n = 400 D the noise is smaller than the bias of order 1/d.
     assert rest.max() > null.noise[1]
     assert rest.min() < null.noise[0]
-    # At d = 24 the products of the extreme eigenvalues of M stick out singly, by some per cent.
+    # At d = 24 single products of extreme eigenvalues of M are outside by a few per cent.
     assert np.count_nonzero((rest > upper) | (rest < lower)) <= 3
     assert rest.max() < 1.15 * upper
     assert rest.min() > 1.15 * lower
-    # And the edges are no loose bound: the bulk fills at least 60 % of them.
+    # The bulk fills at least 60 % of the range between the edges.
     assert rest.max() > 0.6 * upper
     assert rest.min() < max(0.6 * lower, lower + 0.05 * upper)
 
@@ -179,22 +179,22 @@ def test_correction_narrows_the_population_bulk():
     r"""Eigenvalues 2 theta (a² + b² + a b) without the correction, 2 theta a b with it.
 
     a and b run over the eigenvalues of M, a semicircle of edges +-2/sqrt(d): [0, 24] theta / d and
-    +-8 theta / d. Note 3.6 gives -8 as the lower edge of the former too, but a² + b² + a b >= 0.
+    +-8 theta / d (sequential 19) (sequential 20). The former has lower edge 0, as
+    a² + b² + a b >= 0.
     """
     dimension, widths = 30, {}
     for correction in ("none", "wick"):
         _, operator = quadratic_problem(dimension, 30_000, correction, 1)
         bulk = PredictedBulk(operator, random_stream("bulk"))
         values, vectors = np.linalg.eigh(operator.dense())
-        bulk.atoms = bulk.atoms * 1e-6  # the population alone
+        bulk.atoms = bulk.atoms * 1e-6  # population without noise
         bulk.mean *= 1e-6
         bulk.noise_scale *= 1e-6
         theta = bulk.corrected_values(values[-1:], vectors[:, -1:])[0]
         lower, upper = bulk.edges(values[-1:], vectors[:, -1:]).bulk
         widths[correction] = np.array([lower, upper]) * dimension / theta
-    # The largest eigenvalues of matrices of size d = 30 lie inside their limits by some ten per
-    # cent, the feature is known with c² < 1, and B_1 is measured: noise 2 sqrt(E[T²] d / n) on
-    # either of its two sides, 30 / 0.4 times 0.08 = 6 at most on 24 and on the 0.
+    # At d = 30 extreme eigenvalues are about 10 % inside their limits, and the feature has c² < 1. The
+    # noise of the measured B_1, 2 sqrt(E[T²] d / n), adds at most 30 / 0.4 times 0.08 = 6 to 24 and to 0.
     assert widths["wick"] == pytest.approx([-8, 8], rel=0.25)
     assert widths["none"][1] == pytest.approx(24, rel=0.25)
     assert -6 < widths["none"][0] < 1
@@ -207,7 +207,7 @@ def test_edges_before_any_feature_hold_the_measured_bias():
     _, corrected = quadratic_problem(24, 60_000, "wick", 2)
     null = edges_of_nothing(PredictedBulk(corrected, random_stream("bulk")))
     assert null.bulk == null.noise
-    # The trace of the highest chaos, of the norm of x alone, is small but not zero.
+    # The trace of the highest chaos depends on the norm of x; it is small, not zero.
     assert null.centre == pytest.approx(np.trace(corrected.dense()) / 300, abs=1e-12)
 
 
@@ -246,7 +246,7 @@ def test_edge_of_the_plain_bulk_with_features_of_one_sign(dimension, decay, labe
     null = PredictedBulk(operator, random_stream("edges")).edges(
         values[features], vectors[:, features]
     )
-    # Heights are taken with the relative 4/d that the background adds to them.
+    # Heights include the factor 1 + 4/d of the background.
     room = 4 / dimension * rest.max()
     assert rest.max() < null.bulk[1] < rest.max() + room
     assert rest.min() - room / 2 < null.bulk[0] < rest.min()

@@ -1,4 +1,4 @@
-"""The background of degree-2 features against exact population matrices, and its scaling."""
+"""Background of degree-2 features against exact population matrices, and its scaling."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ WEIGHTS = np.array([0.7, -0.5, 0.4, -0.3]) / np.linalg.norm([0.7, -0.5, 0.4, -0.
 
 
 def population(matrices, weights, plain):
-    """Directions of matrices, and the exact population operator of the index without its spikes."""
+    """Directions, and the exact population operator without spikes (sequential 19)."""
     features = HermiteFeatures(2, matrices.shape[1])
     basis = features.to_symmetric(np.eye(features.n_features))
     image = sum(w * M @ basis @ M for w, M in zip(weights, matrices, strict=True))
@@ -22,7 +22,7 @@ def population(matrices, weights, plain):
 
 
 def background(weights, dimension, plain):
-    """That of the index sum_i lambda_i (h_i² - 1) / sqrt(2)."""
+    """Background for the unmapped label sum_i lambda_i (h_i² - 1) / sqrt(2)."""
     # theta_i = sqrt(2) lambda_i (1 + 4 / d), and E[T 2 tr((x x^T - I) M_i²)] = (8 / sqrt(2)) <S, M_i²>
     squares = mean_traces(weights.size, dimension)[1]
     contracted = 8 / np.sqrt(2) * squares @ weights if plain else None
@@ -47,13 +47,13 @@ def test_it_is_the_exact_population_matrix_on_the_complement(plain):
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_larger_dimensions_are_scaled_from_random_matrices(plain):
-    """At d = 34 eigenvalues are of order 1/d: the scaled ones have their spread and their ends."""
+    """At d = 34 the scaled operator has the spread and the extremes of the exact one."""
     matrices = random_matrices(WEIGHTS.size, 34)
     directions, exact = population(matrices, WEIGHTS, plain)
     found = background(WEIGHTS, 34, plain)
     complement = np.linalg.qr(directions, mode="complete")[0][:, WEIGHTS.size :]
     values = np.linalg.eigvalsh(complement.T @ exact @ complement)
-    # The next order is 5 / (2 d): 0.11 at the 22 dimensions behind it and 0.07 here.
+    # The next order is 5 / (2 d): 0.11 in 22 dimensions, from which it is scaled, and 0.07 here.
     assert found.atoms.std() == pytest.approx(values.std(), rel=0.15)
     np.testing.assert_allclose(found.atoms[[0, -1]], values[[0, -1]], rtol=0.25)
     joined = np.sum(((complement.T @ exact @ directions) ** 2), axis=0)
@@ -61,7 +61,7 @@ def test_larger_dimensions_are_scaled_from_random_matrices(plain):
 
 
 def test_a_single_strong_feature_has_products_of_its_eigenvalues():
-    """U -> M U M has the eigenvalues a b: twice as wide as the semicircle of the same variance."""
+    """U -> M U M has eigenvalues a b, twice as wide as a semicircle of the same variance."""
     ends = np.linalg.eigvalsh(random_matrices(1, 20)[0])[[0, -1]]
     found = background(np.ones(1), 20, False)
     assert found.atoms.max() == pytest.approx(4 / np.sqrt(2) * np.max(ends**2), rel=0.05)
@@ -69,7 +69,7 @@ def test_a_single_strong_feature_has_products_of_its_eigenvalues():
 
 
 def test_many_features_leave_a_semicircle():
-    """Beyond as many as the dimension they are drawn together, with 8/d² of variance in all."""
+    """More features than inputs give a semicircle with a total variance of 8/d²."""
     found = background(np.full(400, 400**-0.5), 60, False)
     assert found.links.shape == (400, found.atoms.size)
     total = found.variance + np.mean(found.atoms**2)
@@ -77,12 +77,12 @@ def test_many_features_leave_a_semicircle():
 
 
 def test_noise_of_the_contraction_has_its_variance():
-    """The eigenvalues of U -> N U + U N have twice the variance of those of N, about."""
+    """The eigenvalues of U -> N U + U N have about twice the variance of those of N."""
     noise, samples = 3.0, 50.0
     found = quadratic_background(
         np.ones(1) * 1e-9, 60, contracted=np.zeros(1), contraction_noise=noise
     )
-    # One matrix of 22 dimensions: its spectral variance fluctuates by some 1/d.
+    # The spectral variance of one matrix of 22 dimensions fluctuates by about 1/d.
     assert found.at(samples).atoms.var() == pytest.approx(2 * noise / samples, rel=0.2)
 
 

@@ -21,7 +21,7 @@ SETTINGS = [
 
 
 def means(labels, latent, squared_norm):
-    """Means that the theory is made of."""
+    """Means used by the theory."""
     h2 = latent**2
     rows = [h2[:, 0], h2[:, 0] ** 2, h2[:, 0] * h2[:, 1], h2[:, 0] * squared_norm]
     rows += [labels**2, labels**3, labels * h2[:, 0], labels**2 * h2[:, 0]]
@@ -100,7 +100,7 @@ def test_orthonormal_directions_are_their_own_form():
 
 
 def test_overlaps_of_directions_that_are_not_orthogonal():
-    """A weak direction holds a share theta_1/D of strong ones, which was once taken for its own."""
+    """Overlap theta_1/D of weak with strong directions counts as theirs (sequential 18)."""
     parameters = SequentialParameters(
         dimension=60,
         degree=1,
@@ -122,7 +122,7 @@ def test_overlaps_of_directions_that_are_not_orthogonal():
 
 def test_traces_of_the_only_matrix_of_one_dimension():
     alternating, squares = mean_traces(1, 2)
-    # At d = 2 a unit matrix has eigenvalues cos t, sin t with a known mean of their fourth powers.
+    # At d = 2 a matrix of norm 1 has eigenvalues cos t, sin t with known fourth moments.
     rng = np.random.default_rng(0)
     flat = rng.standard_normal((200_000, 3))
     flat /= np.linalg.norm(flat, axis=1)[:, None]

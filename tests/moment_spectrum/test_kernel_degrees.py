@@ -1,4 +1,4 @@
-"""The staircase of kernels against ridgeless regression."""
+"""Bound on kernels, a staircase in n, against ridgeless regression."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_dimensions_count_the_hermite_features():
 
 
 def test_staircase_of_ridgeless_regression():
-    """One degree at a time: least norm interpolation of degree 2 with n of D_2 samples."""
+    """Least-norm interpolation of degree 2 with n of D_2 samples (sequential 27)."""
     d, rng = 16, np.random.default_rng(2)
     hermite = HermiteFeatures(2, d)
     D = hermite.n_features
@@ -31,7 +31,7 @@ def test_staircase_of_ridgeless_regression():
             found = np.linalg.lstsq(F, F @ direction, rcond=None)[0]
             errors.append(np.sum((found - direction) ** 2))
         bound = float(best_kernel_error(samples=n, dimension=d, energies={2: 1.0}))
-        # Projection on n random directions: exact in the mean for Gaussian features.
+        # A projection on n random directions; exact in the mean for Gaussian features.
         assert np.mean(errors) == pytest.approx(bound, abs=0.04)
 
 
@@ -49,7 +49,7 @@ def test_staircase_has_its_steps():
 
 
 def test_hermite_kernel_of_one_degree_has_equal_eigenvalues():
-    """All directions of one degree cost the same: sum over them is a function of the angle."""
+    """The sum over all features of a degree depends on the angle alone."""
     d, degree = 4, 2
     hermite = HermiteFeatures(degree, d)
     rng = np.random.default_rng(3)

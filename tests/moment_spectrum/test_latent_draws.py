@@ -1,4 +1,4 @@
-"""The last layer on draws of latent features, against closed forms, real directions and real fits."""
+"""Last layer on latent draws, against closed forms, explicit directions and fits."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_learned_features_have_unit_variance_and_the_given_overlap(overlap):
 
 
 def true_draws(target, draws, key):
-    """Labels, latent features, and features along real random directions orthogonal to them."""
+    """Labels, latent features, and features along explicit random orthogonal directions."""
     stream = random_stream(key, target.seed)
     X, labels = target.sample(draws, stream)
     A = target.directions
@@ -80,7 +80,7 @@ def test_random_directions_need_no_more_than_the_norm(degree, dimension):
         fit_last_layer(draws.learned(overlap), real.labels, readout=False).normalised_mse
         for draws in (LatentDraws(real.labels, real.signal, noise), real)
     )
-    # Other noise on the same labels, 1 %; one set of directions against their mean: 4 % at d = 14.
+    # 1 % for the noise; 4 % at d = 14 for one set of directions against the mean.
     assert found == pytest.approx(expected, rel=0.02 + 0.6 / dimension)
     if degree == 3:
         independent = stream.standard_normal(noise.shape)
@@ -92,7 +92,7 @@ def test_random_directions_need_no_more_than_the_norm(degree, dimension):
 @pytest.mark.parametrize("saturated", [False, True])
 @pytest.mark.parametrize(("features", "rows"), [(4, 400), (8, 1_000), (20, 1_500)])
 def test_few_rows_cost_what_fits_to_so_many_cost(features, rows, saturated):
-    """Real least squares and splines on disjoint rows, judged on all others."""
+    """Errors of least squares and splines fitted on disjoint rows, on all other rows."""
     draws = gaussian_draws(
         np.resize([0.9, 0.4], features) / features**0.5, draws=40_000, key="rows"
     )
@@ -115,7 +115,7 @@ def test_few_rows_cost_what_fits_to_so_many_cost(features, rows, saturated):
         for count in (rows, None)
     )
     error = np.std(errors) / np.sqrt(len(errors))
-    # The spline's own degrees of freedom, about eight, are left out.
+    # The prediction neglects the degrees of freedom of the spline, about eight.
     assert found == pytest.approx(np.mean(errors), abs=4 * error + 8 / rows * saturated)
     assert found > best + 4 * error
 
@@ -151,7 +151,7 @@ def test_a_set_of_known_features_is_fitted_once(features):
     guesses = np.ones(features), np.linspace(2, 1, features)
     found = np.arange(features) > 0
     errors = [draws.tail_error(found, guess, readout=False) for guess in guesses]
-    # The guess is of consequence only where products are not all part of the fit.
+    # The guess matters only above PAIRS features.
     assert len(draws.tails) == (1 if features == 5 else 2)
     assert errors == pytest.approx([0.5, 0.5], abs=0.05)
     assert draws.tail_error(found[::-1], guesses[0], readout=False) == pytest.approx(0, abs=1e-9)

@@ -1,4 +1,4 @@
-"""The moments behind the prediction: exact means against simulation, and what they must obey."""
+"""Moments of the prediction against simulation, and their invariances."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize("setting", VARIANTS, ids=str)
 def test_exact_heights_are_those_of_simulated_operators(setting):
-    """With T = the index itself, <A_i, C A_i> has this mean over inputs and first layers."""
+    """Mean of <A_i, C A_i> for T = index over inputs and first layers (sequential 3)."""
     parameters = SequentialParameters(**({"dimension": 12, "features": 3, "decay": 0.5} | setting))
     heights = []
     for seed in range(40):
@@ -61,7 +61,7 @@ def test_gaussian_features_are_known_in_closed_form():
     )
     moments = _moments(parameters)
     weights = make_target(parameters, 0).weights
-    # T is standardised by the sample: 0.3 % of noise in its scale.
+    # T is standardised by the sample, with 0.3 % of noise in its scale.
     np.testing.assert_allclose(moments.law.heights, np.sqrt(2) * weights, rtol=0.01)
     # tau_2 = E[y² ||F||⁴]/D² = 1 + O(1/D), coupling 1 + 4 lambda² + O(1/D).
     assert moments.law.noise == pytest.approx(1, abs=0.05)
@@ -91,10 +91,10 @@ def test_noise_is_that_of_the_operator(correction):
     moments = finite_size_moments([target], label_map="tanh", correction=correction, draws=25_000)
     expected = moments.law.noise
     if correction == "none":
-        # The noise N of the contraction acts as U -> N U + U N: trace norm (d + 2) ||N||² + tr^2.
+        # The noise N of the contraction acts as U -> N U + U N, of squared norm (d + 2) ||N||² + (tr N)².
         noise = moments.law.background.contraction_noise * (parameters.dimension + 2)
         expected += noise * parameters.dimension / D**2
-        # The plain spectrum as a whole is moved by E[T |F|²] / D.
+        # The mean of the plain spectrum is E[T |F|²] / D.
         assert moments.shift == pytest.approx(
             np.mean([np.trace(C) for C in matrices]) / D, abs=0.02
         )
@@ -123,7 +123,7 @@ def test_couplings_are_what_a_direction_loses(correction):
     moments = finite_size_moments([target], label_map="clip", correction="wick", draws=100_000)
     sample = moments.law.sample
     couplings = sample.probabilities @ sample.couplings * (D - 3) / n
-    # The plain operator has the contraction's noise besides.
+    # The plain operator also has the noise of the contraction.
     if correction == "wick":
         np.testing.assert_allclose(lost, couplings, rtol=0.15)
     else:

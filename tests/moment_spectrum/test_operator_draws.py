@@ -1,4 +1,4 @@
-"""Operators that are drawn, against sampled ones and against the learner."""
+"""Drawn operators against operators of samples and against the learner."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_an_operator_on_symmetric_matrices_acts_as_its_matrices():
 
 
 def test_the_index_itself_has_the_exact_coefficients():
-    """For T = y they are 4 lambda_i / sqrt(2), and nothing of the next order."""
+    """For T = y coefficients are 4 lambda_i / sqrt(2), with no next order."""
     parameters = system.parameters(
         dimension=13, features=2, decay=0.6, label_map="identity", correction="none"
     )
@@ -34,20 +34,20 @@ def test_the_index_itself_has_the_exact_coefficients():
     # One standard error of a moment of eighth degree is about 0.04.
     strengths, M = targets[0].weights, targets[0].symmetric_matrices()
     np.testing.assert_allclose(rates.pairs(strengths)[:2], exact, atol=0.15)
-    # M_i² and what it saturates by are nearly the same matrix: their sum is known.
+    # M_i² and its saturation are nearly equal, so only the sum of coefficients is determined.
     B = np.tensordot(rates.contracted(strengths), square_matrices(M), axes=1)
     np.testing.assert_allclose(B, np.tensordot(exact, M @ M, axes=1), atol=0.03)
 
 
 def summary(C, A):
-    """Ends of the spectrum on the complement, and the norms of what joins it to the spikes."""
+    """Extreme eigenvalues on the complement, and the norms of the couplings to the spikes."""
     basis = np.linalg.qr(A, mode="complete")[0][:, A.shape[1] :]
     values = np.linalg.eigvalsh(basis.T @ C @ basis)
     links = np.linalg.norm(basis.T @ C @ A, axis=0)
     return np.array([values[0], values[-1], *links, *np.diag(A.T @ C @ A)])
 
 
-# A plain operator of bounded labels, and corrected ones of few and of many samples
+# A plain operator of bounded labels, and corrected operators of few and of many samples
 SAMPLED = {
     "plain": {"correction": "none", "label_map": "clip", "readout": "tanh", "samples": 9_000},
     "corrected": {"correction": "wick", "label_map": "identity", "samples": 20_000},
@@ -73,7 +73,7 @@ def test_drawn_operators_are_like_sampled_ones(name):
         for one, rng in draws.population.members(24)
     ]
     error = np.hypot(np.std(sampled, axis=0, ddof=1), np.std(drawn, axis=0, ddof=1)) / np.sqrt(24)
-    # 4 % of the largest: terms of the next order in 1/d
+    # 4 % of the largest allows for the next order in 1/d.
     gap = np.mean(sampled, axis=0) - np.mean(drawn, axis=0)
     assert (np.abs(gap) < 3.5 * error + 0.04 * np.max(sampled)).all(), (gap, error)
 
@@ -81,7 +81,7 @@ def test_drawn_operators_are_like_sampled_ones(name):
 @pytest.mark.parametrize("several", [1.0, 4.0])
 @pytest.mark.parametrize("budget", [30, 300, 3_000])
 def test_single_samples_keep_the_third_moment_of_all_samples(several, budget):
-    """Chance times size cubed is |T|³, chance times size squared at most T^2."""
+    """Chance times size³ is |T|³, chance times size² at most T² (sequential 23)."""
     T = np.abs(np.random.default_rng(0).standard_normal(20_000)) ** 1.5
     tau = single_level(T, several * T.size, budget)
     size = single_sizes(T, tau, several)
@@ -98,13 +98,13 @@ def test_few_samples_are_all_drawn_one_by_one():
 
 
 def cumulants(noise):
-    """Second and third moment of the spectrum of noise, over its size."""
+    """Second and third moment of the spectrum of the noise, per direction."""
     second = np.mean([np.trace(E @ E) / len(E) for E in noise])
     return second, np.mean([np.trace(E @ E @ E) / len(E) for E in noise]) / second**1.5
 
 
 def test_the_noise_of_labels_of_one_sign_is_as_skewed_as_that_of_samples():
-    """The Gaussian tensor that stood for most samples has no third cumulant."""
+    """Drawn noise has the third moment of the samples, unlike a Gaussian tensor."""
     parameters = system.parameters(
         dimension=16, features=3, decay=0.4, signs="positive", correction="none",
         label_map="clip", samples=16_000,
@@ -123,12 +123,12 @@ def test_the_noise_of_labels_of_one_sign_is_as_skewed_as_that_of_samples():
         drawn += [part - np.mean(parts, axis=0) for part in parts]
     (power, skew), (drawn_power, drawn_skew) = cumulants(sampled), cumulants(drawn)
     np.testing.assert_allclose(drawn_power, power, rtol=0.1)
-    # A standard error over targets of both is about 0.03; a Gaussian tensor has 0.
+    # Standard errors are about 0.03; a Gaussian tensor has 0.
     assert skew > 0.3
     np.testing.assert_allclose(drawn_skew, skew, atol=0.12)
 
 
-# Weak features inside a skewed bulk: one sign, small dimensions, a saturated readout.
+# Weak features inside a skewed bulk: one sign, few inputs, a saturated readout.
 SETTINGS = {
     "saturated": {
         "dimension": 14,
@@ -156,7 +156,7 @@ SETTINGS = {
 
 
 def often(settings):
-    """The first setting always, the others in the slow run."""
+    """Parameters with all but the first setting marked as slow."""
     first, *others = settings
     return [first, *(pytest.param(name, marks=pytest.mark.slow) for name in others)]
 
@@ -171,15 +171,14 @@ def test_weak_features_are_predicted(name):
     overlaps = np.array([run["squared_overlap"] for run in runs])
     error = overlaps.std(axis=0, ddof=1) / np.sqrt(len(runs))
     gap = np.abs(overlaps.mean(axis=0) - predicted["squared_overlap"])
-    # A feature at the end of the bulk moves with it: the mean over features
+    # Features near an edge fluctuate together, so the mean over features is tested.
     assert gap.mean() < 0.05 + 2 * error.mean(), (overlaps.mean(axis=0), gap)
     errors = np.array([run["normalised_mse"] for run in runs])
     spread = errors.std(ddof=1) / np.sqrt(errors.size)
     assert abs(errors.mean() - predicted["normalised_mse"]) < 2 * spread + 0.12 * errors.mean()
 
 
-# Many samples of labels of one sign, whose errors were 10 to 20 % too low, and more inputs than
-# operators are drawn of
+# Features of one sign at many samples, and more inputs than operators are drawn for
 SKEWED = {
     "one sign": {"dimension": 26, "decay": 0.45, "samples": 45_630},
     "few inputs": {"dimension": 24, "decay": 0.3, "samples": 30_000},
@@ -199,7 +198,7 @@ def test_plain_operators_have_the_predicted_error(name):
     predicted = system.predict(parameters)
     errors = np.array([run["normalised_mse"] for run in runs])
     spread = errors.std(ddof=1) / np.sqrt(count)
-    # Nineteen drawn operators know the error to 3 %.
+    # Nineteen drawn operators give the error to 3 %.
     within = 2.5 * np.hypot(spread, 0.03 * errors.mean())
     assert abs(errors.mean() - predicted["normalised_mse"]) < within
     overlaps = np.array([run["squared_overlap"] for run in runs])
@@ -207,7 +206,7 @@ def test_plain_operators_have_the_predicted_error(name):
     assert gap.mean() < 0.025, gap
 
 
-# Corrected operators of labels without a bound: single samples are as large as spikes.
+# Corrected operators of unmapped labels, with single samples as large as spikes.
 UNBOUNDED = {
     "one feature": {"dimension": 21, "features": 1, "samples": 9_000},
     "random layer": {"dimension": 18, "features": 4, "decay": 0.9, "first_layer": "random",
@@ -233,7 +232,7 @@ def test_features_of_labels_without_a_bound_are_predicted(name):
     assert (gap < 0.05 + 3 * error).all(), (overlaps.mean(axis=0), gap, error)
 
 
-# First layers that are not orthogonal, a good share of all directions, and labels without a bound
+# First layers that are not orthogonal, many features in few directions, and unmapped labels
 BEYOND = {
     "random layer": {
         "dimension": 16,
@@ -274,7 +273,7 @@ def test_one_law_holds_for_every_first_layer_and_number_of_features(name):
 
 
 def test_noise_is_symmetric_in_all_indices():
-    """The part of degree four of a Gaussian vector: <ww^T, N ww^T> has three times the variance."""
+    """The degree-4 noise of a Gaussian vector: <ww^T, N ww^T> has three times the variance."""
     space, rng = Symmetric(7), np.random.default_rng(3)
     square = space.vectors(np.diag([1.0, 0, 0, 0, 0, 0, 0]))
     product = space.vectors(np.eye(7)[:2].T @ np.eye(7)[1::-1]) / np.sqrt(2)
@@ -285,6 +284,6 @@ def test_noise_is_symmetric_in_all_indices():
         found.append([square @ N @ square, product @ N @ product])
         twice = space.symmetrised(N)
     np.testing.assert_allclose(twice, N)
-    # He_4(x_1) / 2 has variance 6, He_2(x_1) He_2(x_2) has 4; 3 % of either are a standard error.
+    # He_4(x_1) / 2 has variance 6, He_2(x_1) He_2(x_2) has 4; the standard error is 3 %.
     variance = np.var(found, axis=0)
     assert abs(variance[0] / variance[1] / 1.5 - 1) < 0.12

@@ -52,8 +52,8 @@ def test_energy_splits_the_variance_by_degree():
 
 
 def test_degree_two_energy_is_that_of_simulated_labels():
-    # Acceptance check 18: within 5 % at d = 20 with 150,000 samples. The product of two halves'
-    # means is unbiased; its standard error is 1.5 % of the energy.
+    # 5 % at d = 20 with 150,000 samples. The product of the means of two halves is unbiased;
+    # its standard error is 1.5 % of the energy.
     target = HierarchicalTarget(dimension=20, features=6, signs="alternating")
     halves = []
     for seed in (0, 1):

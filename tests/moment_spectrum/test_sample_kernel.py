@@ -1,4 +1,4 @@
-"""The per-sample kernel against explicit matrices, the background against the population matrix."""
+"""Numbers of the kernel of a sample against explicit matrices (sequential 20)."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def setup():
 
 
 def explicit(kernels, directions, n_features):
-    """Size and diagonal from matrices of shape (m, D, D)."""
+    """Norm and diagonal of matrices of shape (m, D, D)."""
     images = kernels @ directions
     diagonal = np.einsum("dp,mdp->mp", directions, images)
     return (

@@ -1,9 +1,10 @@
-r"""Edges beyond which an eigenvalue of the moment operator is a feature: noise and population.
+r"""Edges of the bulk of a moment operator: noise and population operator.
 
-The null is :math:`P + N`: noise :math:`N = \frac1n\sum_\mu w_\mu g_\mu g_\mu^\top - \bar w I` with
-:math:`w = T\|K\|_F/D`, K the part of highest chaos of :math:`FF^\top`, and a population operator
-:math:`P` which does not shrink with n: the lower chaoses, as they are measured (their noise is part
-of them and no part of N), and the background of the features found. The two are taken as free.
+Eigenvalues that are no features are those of :math:`P + N`. The noise is
+:math:`N = \frac1n\sum_\mu w_\mu g_\mu g_\mu^\top - \bar w I` with :math:`w = T\|K\|_F/D` and K the
+highest chaos of :math:`FF^\top`. The population operator :math:`P`, which does not shrink with n, is the
+sum of the measured lower chaoses (with their noise) and of the background of the selected features.
+P and N are treated as free.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ VectorMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Atoms and probabilities that stand for many weights, shape (at most 1536,) each."""
-    # The extremes, which set the edges, are kept; narrow bins stand for the others, to second order
-    # in their width.
+    """Reduce many weights to atoms with probabilities, shape (at most 1536,) each."""
+    # The extremes, which set the edges, are atoms. All others are replaced by the means of narrow bins,
+    # which is accurate to second order in the width of a bin.
     n, kept, bins = weights.size, 256, 1024
     if n <= 2 * kept + bins:
         return weights, np.full(n, 1 / n)
@@ -46,13 +47,13 @@ def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def noise_law(operator: MomentOperator) -> tuple[np.ndarray, np.ndarray]:
-    """Atoms w of the noise and their chances: free terms w g g^T, several to a sample above degree 1."""
+    """Weights w of the free terms w g g^T of the noise and their probabilities per sample."""
     features, weights = operator.features, operator.weights
     if operator.input_norms is None:
         return weight_law(operator.weighted_norms)
     assert isinstance(features, HermiteFeatures)
-    # A sample adds T K / n with K the part of degree 2q of F F^T - I, which has eigenvalues of both
-    # signs; w = T kappa / D, as often as kappa.
+    # A sample adds T K / n, K the part of degree 2q of F F^T - I. Each eigenvalue kappa of K, of either
+    # sign, gives a weight w = T kappa / D with the multiplicity of kappa.
     laws = [
         (weight_law(weights * values / features.n_features), count)
         for values, count in chaos_eigenvalues(
@@ -65,18 +66,18 @@ def noise_law(operator: MomentOperator) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class SpectralMeasure:
-    """Nodes and weights of a Gauss quadrature for the spectrum of a large symmetric operator."""
+    """Gauss quadrature, as atoms and probabilities, of the spectrum of a large operator."""
 
     atoms: np.ndarray
     probabilities: np.ndarray
 
     def centred(self) -> SpectralMeasure:
-        """The measure moved to mean zero."""
+        """Return the measure shifted to mean zero."""
         mean = np.dot(self.probabilities, self.atoms)
         return SpectralMeasure(self.atoms - mean, self.probabilities)
 
     def flipped(self) -> SpectralMeasure:
-        """The measure of the operator with its sign changed."""
+        """Return the measure of the operator with opposite sign."""
         return SpectralMeasure(-self.atoms, self.probabilities)
 
 
@@ -87,7 +88,7 @@ def quadrature_of(
     steps: int = 40,
 ) -> SpectralMeasure:
     """Spectral measure of an operator on the complement of orthonormal columns, by Lanczos."""
-    # The spectral measure of one random vector stands for the mean one.
+    # The spectral measure of one random vector approximates the mean over vectors.
     size = len(vectors)
     basis = np.empty((size, min(steps, size - vectors.shape[1])))
     held = np.concatenate([vectors, basis], axis=1)
@@ -121,8 +122,8 @@ def free_upper_edge(
     def resolvent(t: float) -> float:
         return float(np.dot(measure.probabilities, 1 / (top + np.exp(t) - measure.atoms)))
 
-    # u + E[w / (1 - w G(u) / delta)] with G(u) = int dnu(x) / (u - x) < delta / max w: the edge is its
-    # minimum over u = top + e^t (additive subordination; note 3.2 is the case of an atom at 0).
+    # The edge is min_u u + E[w / (1 - w G(u) / delta)] over G(u) = int dnu(x) / (u - x) < delta / max w
+    # and u = top + e^t   (sequential 24).
     def position(t: float) -> float:
         a = resolvent(t) / aspect_ratio
         return float(top + np.exp(t) + np.dot(chance, atoms / (1 - atoms * a)))
@@ -133,7 +134,7 @@ def free_upper_edge(
     if largest > 0 and resolvent(low) * largest >= aspect_ratio:
         low = brentq(lambda t: np.log(resolvent(t) * largest / aspect_ratio), low, high + 40.0)
         low += 1e-9
-    # Convex in u, hence with one minimum; a grid first, as t stretches it.
+    # The function is convex in u and has one minimum; a grid in t brackets it.
     grid = np.linspace(low, max(high, low + 1.0), 60)
     values = np.array([position(t) for t in grid])
     best = int(np.argmin(values))
@@ -144,17 +145,17 @@ def free_upper_edge(
 
 @dataclass(frozen=True)
 class NullEdges:
-    """What eigenvalues are tested against, edges with their margins."""
+    """Edges, with margins, against which eigenvalues are tested."""
 
     noise: Edges  # of the noise alone
-    bulk: Edges  # of noise and population operator together, never inside `noise`
+    bulk: Edges  # of noise plus population operator; contains `noise`
     centre: float  # mean of the noise spectrum
-    corrected: Edges  # of what is left without the lower chaoses; `bulk` where there are none
-    room: float = 0.0  # to which `bulk` is known: corrections are of relative order 1/d
+    corrected: Edges  # of the operator without its lower chaoses; `bulk` if it is corrected
+    room: float = 0.0  # uncertainty of `bulk`, of relative order 1/d
 
 
 class PredictedBulk:
-    """Bulk edges of a moment operator, given the features found in it."""
+    """Bulk edges of a moment operator, given the features selected so far."""
 
     def __init__(self, operator: MomentOperator, rng: np.random.Generator) -> None:
         self.operator = operator
@@ -162,30 +163,30 @@ class PredictedBulk:
         self.n_features = operator.shape[0]
         self.aspect_ratio = operator.n_samples / self.n_features
         self._contraction = None if operator.correction == "wick" else operator.lower_chaoses
-        # Infinite samples are an error of the operator's; NumPy need not warn of them before.
+        # The operator raises an error for infinite samples; NumPy warnings are not needed.
         with np.errstate(invalid="ignore", over="ignore"):
             self.atoms, self.chance = noise_law(operator)
-        # Of the spectrum, but for uncorrected features of degree 1, from which mean(T) I is taken.
+        # Mean of the spectrum, before mean(T) I is subtracted for features of degree 1.
         self.mean = float(np.dot(self.chance, self.atoms))
         # E[w²] / delta = s²
         self.noise_scale = float(np.sqrt(np.dot(self.chance, self.atoms**2) / self.aspect_ratio))
-        # One seed for all rounds, so that edges change with the features only.
+        # One seed for all rounds, so that edges depend on the selected features only.
         self._seed = int(rng.integers(2**31))
 
     @cached_property
     def _noise(self) -> BulkEdges:
-        """Noise without the lower chaoses, around zero mean."""
+        """Edges of the noise without the lower chaoses, around zero mean."""
         return _centred_edges(self.atoms, self.chance, self.aspect_ratio)
 
     @cached_property
     def _whole_noise(self) -> BulkEdges:
-        """Noise of the operator as it is, around zero mean."""
+        """Edges of the noise of the whole operator, around zero mean."""
         if self._contraction is None:
             return self._noise
         return _centred_edges(*weight_law(self.operator.weighted_norms), self.aspect_ratio)
 
     def centre(self, values: np.ndarray) -> float:
-        """Mean of the eigenvalues that are no features, from the trace and those that are."""
+        """Mean of the eigenvalues that are no features, from the trace and the selected eigenvalues."""
         wick = self.operator.correction == "wick"
         return self._mean_of_rest(self.mean if wick else self.operator.statistics.shift, values)
 
@@ -194,7 +195,7 @@ class PredictedBulk:
         return float((self.n_features * mean - values.sum()) / rest) if rest else 0.0
 
     def edges(self, values: np.ndarray, vectors: np.ndarray) -> NullEdges:
-        """Edges when the population operator of the features found is added to the noise."""
+        """Edges of the noise plus the population operator of the selected features."""
         centre = self.centre(values)
         noise = self._moved(self._whole_noise, centre)
         background = self._background(values, vectors)
@@ -207,11 +208,11 @@ class PredictedBulk:
         return NullEdges(noise, bulk, centre, corrected, self._room(bulk))
 
     def _room(self, bulk: Edges) -> float:
-        # 4/d of half of the width
+        # 4/d of the half-width
         return 2 * (bulk[1] - bulk[0]) / self.features.dimension
 
     def _moved(self, edges: BulkEdges, centre: float) -> Edges:
-        # Noise alone stays inside in 99 of a hundred fits, on each side.
+        # On each side noise alone stays inside in 99 of 100 fits.
         lower, upper = edges.with_margin(dimension=self.n_features, probability=0.99)
         return lower + centre, upper + centre
 
@@ -221,7 +222,7 @@ class PredictedBulk:
         vectors: np.ndarray,
         centre: float,
     ) -> Edges:
-        """Edges of noise and population about a mean, on the complement of some vectors."""
+        """Edges of noise plus population around a mean, on the complement of the given vectors."""
         known = [part for part in parts if part is not None]
         if not known or self.n_features - vectors.shape[1] < 2:
             return self._moved(self._noise, centre)
@@ -233,39 +234,39 @@ class PredictedBulk:
         return self._moved(self._free_edges(measure.centred()), centre)
 
     def _free_edges(self, measure: SpectralMeasure) -> BulkEdges:
-        """Edges of the free sum of a population and the noise."""
+        """Edges of the free sum of a population operator and the noise."""
         law = self.chance, self.aspect_ratio
         upper = free_upper_edge(measure, self.atoms, *law) - self.mean
         lower = -free_upper_edge(measure.flipped(), -self.atoms, *law) - self.mean
         return BulkEdges(lower, upper, self._noise.lower_scale, self._noise.upper_scale)
 
     def corrected_values(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """What eigenvectors have of the operator without its lower chaoses, <u, W u>."""
+        """Values <u, W u> of eigenvectors u, W the operator without its lower chaoses."""
         if self._contraction is None:
             return values
         return np.asarray(values - np.sum(vectors * self._contraction(vectors), axis=0))
 
     def _background(self, values: np.ndarray, vectors: np.ndarray) -> VectorMap | None:
-        """What the features found add to the highest chaos beside their spikes."""
+        """Population operator of the selected features in the highest chaos, without their spikes."""
         features = self.features
         if not isinstance(features, HermiteFeatures) or features.degree == 1 or not values.size:
             return None
         seen, directions = values, vectors
         if self._contraction is not None:
-            # C u = lambda u and C = W + P give W u = lambda u - P u without a product: nearer to the
-            # feature than u, which leans towards the top of P.
+            # C u = lambda u and C = W + P give W u = lambda u - P u without a product with C. W u is
+            # closer to the feature than u, which is tilted towards the top of P.
             images = vectors * values - self._contraction(vectors)
             norms = np.linalg.norm(images, axis=0)
             seen, directions = np.sign(np.sum(vectors * images, axis=0)) * norms, images / norms
-        # A spike seen at theta + s² / theta is known up to c² and counts by
-        # theta c² = sqrt(seen² - 4 s²).
+        # An eigenvalue theta + s² / theta belongs to a direction of squared overlap c². It counts with
+        # theta c² = sqrt(seen² - 4 s²)   (sequential 15).
         counted = np.sign(seen) * np.sqrt(np.maximum(seen**2 - 4 * self.noise_scale**2, 0.0))
         if features.degree == 3:
             return cubic_operator(tensors_of(directions), counted)
         M = np.asarray(features.to_symmetric(directions))
 
         def apply(vectors: np.ndarray) -> np.ndarray:
-            # 2 sum_i theta_i M_i U M_i (note 3.6)
+            # 2 sum_i theta_i M_i U M_i   (sequential 19), with theta_i = sqrt(2) lambda_i
             U = np.asarray(features.to_symmetric(vectors))[:, None]
             return np.asarray(features.from_symmetric(2 * np.tensordot(counted, M @ U @ M, (0, 1))))
 
@@ -273,7 +274,7 @@ class PredictedBulk:
 
 
 def _centred_edges(atoms: np.ndarray, chance: np.ndarray, aspect_ratio: float) -> BulkEdges:
-    """Edges of weighted noise around zero mean."""
+    """Edges of weighted noise, shifted to mean zero."""
     mean = float(np.dot(chance, atoms))
     upper, upper_scale, _ = upper_edge(atoms, aspect_ratio, chance)
     lower, lower_scale, _ = upper_edge(-atoms, aspect_ratio, chance)

@@ -1,4 +1,4 @@
-"""Columns of a quadratic readout of latent features, and whether products of them are among these."""
+"""Columns of a quadratic second layer: squares of latent features, and products if wanted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 
 def count_columns(n_latent: int, *, cross_terms: bool, linear_terms: bool) -> int:
-    """Number of coefficients beside the intercept."""
+    """Number of coefficients without the intercept."""
     quadratic = n_latent * (n_latent + 1) // 2 if cross_terms else n_latent
     return quadratic + (n_latent if linear_terms else 0)
 
@@ -14,9 +14,9 @@ def count_columns(n_latent: int, *, cross_terms: bool, linear_terms: bool) -> in
 def wants_cross_terms(
     cross_terms: bool | Literal["auto"], n_latent: int, n_rows: int, *, linear_terms: bool
 ) -> bool:
-    """Whether products of different latent features are fitted."""
+    """Return True if products of different latent features are fitted."""
     if cross_terms == "auto":
-        # Worth their variance with ten held-back rows per coefficient.
+        # Products are fitted with at least ten held-back rows per coefficient.
         columns = count_columns(n_latent, cross_terms=True, linear_terms=linear_terms)
         return 10 * columns <= n_rows
     return cross_terms

@@ -1,8 +1,8 @@
 r"""Law of a cubic first layer after the Wick correction: population operator and noise.
 
-At degree 3 the crossings of the sixth chaos are no small correction at any dimension that can be
-measured: the population operator is taken as it is, from the tensors of the features and the heights
-that the mapped label gives them.
+At degree 3 the population operator of the sixth chaos is as large as the spikes in every dimension that
+can be measured. It is computed from the tensors of the features and from the heights that they have
+under the mapped label.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from solvable.spectra.structured_spikes import Background, WeightedSample
 
 @dataclass(frozen=True)
 class CubicLaw(SpikeLaw):
-    """Law whose weights are several to a sample, of which no matrices are drawn."""
+    """Spike law with several weights per sample, for which no matrices are drawn."""
 
     def drawn(self, n_samples: float, n_total: int) -> None:
         """None: overlaps are those of the law."""
@@ -39,7 +39,7 @@ class CubicLaw(SpikeLaw):
 
 @dataclass(frozen=True)
 class _SameAtAllSizes:
-    """A background that does not depend on the number of samples."""
+    """Background that does not depend on the number of samples."""
 
     background: Background
 
@@ -48,25 +48,25 @@ class _SameAtAllSizes:
 
 
 def check_cubic(dimension: int, features: int, correction: str) -> None:
-    """Refuse where the operator is not known or too large."""
+    """Raise an error where the cubic operator is not predicted or too large to compute."""
     if correction == "none":
         raise InvalidParameter(
-            "correction is 'none' at degree 3, whose lower chaoses are as large as the features; "
-            "predicted for correction=wick."
+            "correction is 'none' at degree 3, where the lower chaoses are as large as the features; "
+            "allowed for predictions: correction=wick."
         )
     if not 12 <= dimension <= 40 or features > 64:
         raise InvalidParameter(
-            f"dimension is {dimension} and features is {features} at degree 3, whose operator acts on "
-            "tensors of d^3 entries for each feature; predicted from dimension 12 up to dimension 40 "
-            "and 64 features."
+            f"dimension is {dimension} and features is {features} at degree 3, where the operator acts "
+            "on tensors of d³ entries; allowed for predictions: dimension 12 to 40 and at most 64 "
+            "features."
         )
 
 
 def only_known(metrics: Metrics, samples: float) -> Metrics:
-    """Metrics of a cubic layer without the overlaps that are not known, and without the error."""
-    # Single heavy samples decide which directions are returned: against simulation at dimensions 12 to
-    # 20 features below half their threshold are within 0.03, and those above three thresholds within
-    # 0.03 where no other feature is between; others miss by up to 0.2, and the error by a sixth.
+    """Metrics of a cubic layer; the error and unreliable overlaps are removed."""
+    # Single heavy samples decide which directions are returned. In simulations at dimensions 12 to 20
+    # overlaps are within 0.03 for features below half their threshold, and above three thresholds if no
+    # other feature is between. Other overlaps are off by up to 0.2, and errors by a sixth.
     overlaps = np.array(metrics["squared_overlap"], dtype=float)
     sizes = np.array(metrics["threshold_samples"], dtype=float)  # None becomes NaN
     lost = (overlaps < 0.05) & ~(samples > sizes / 2)
@@ -86,7 +86,7 @@ def only_known(metrics: Metrics, samples: float) -> Metrics:
             mean and not known.all()
         ):
             kept[name] = None
-    others = f", and nothing else for {(~known).sum()} of {known.size} features"
+    others = f", nor anything for {(~known).sum()} of {known.size} features"
     kept[NO_PREDICTION] = (
         "at degree 3 single heavy samples decide which directions are returned: no error is predicted"
         f"{'' if known.all() else others}. Allowed: samples below half a threshold or above three "
@@ -96,7 +96,7 @@ def only_known(metrics: Metrics, samples: float) -> Metrics:
 
 
 def cubic_law(samples: Sequence[CubicSample], mapped: Sequence[np.ndarray]) -> CubicLaw:
-    """Law of the step from draws of some first layers under the same label; T is `mapped`."""
+    """Spike law of a cubic step from draws of several first layers; `mapped` are the labels T."""
     T, first = np.concatenate(mapped), samples[0].directions
     D, p = first.shape
     # theta_i = E[T <A_i, K A_i>] = sum_j R_ij c_j
@@ -113,7 +113,7 @@ def cubic_law(samples: Sequence[CubicSample], mapped: Sequence[np.ndarray]) -> C
 
 
 def _background(directions: np.ndarray, rates: np.ndarray) -> Background:
-    """Spectrum of the population beside its spikes, on a block Krylov space that holds the features."""
+    """Spectrum of the population without spikes, on a block Krylov space of the features."""
     D, p = directions.shape
     operator, A = cubic_operator(tensors_of(directions), rates), directions
     probes = random_stream("cubic population").standard_normal((D, 2))
@@ -128,12 +128,12 @@ def _background(directions: np.ndarray, rates: np.ndarray) -> Background:
         basis = np.concatenate([basis, block], axis=1)
         images = np.concatenate([images, operator(block)], axis=1)
     matrix = basis.T @ images
-    # The spikes are what the law adds: no feature has a height here.
+    # The law adds the spikes, so the heights are set to zero here.
     matrix[np.diag_indices(p)] = 0
     atoms, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     profiles = vectors[:p] ** 2
     rest = np.mean(vectors[p : p + 2] ** 2, axis=0)
-    # About a thousand equally likely atoms, at least one for each
+    # About a thousand equally likely atoms, at least one for each eigenvalue
     copies = np.maximum(np.round(1_000 * (profiles.sum(axis=0) + (D - p) * rest) / D), 1)
     times = copies.astype(int)
     spread = np.repeat(profiles / copies, times, axis=1)
@@ -145,7 +145,7 @@ def _noise(samples: Sequence[CubicSample], T: np.ndarray) -> WeightedSample:
     kernel = SampleKernel.joined([sample.kernel for sample in samples])
     values = np.concatenate([sample.spectrum[0] for sample in samples])
     counts = samples[0].spectrum[1]
-    # w = T kappa / (D - p) for each eigenvalue kappa of the kernel, scaled to what it has outside
+    # w = T kappa / (D - p) for each eigenvalue kappa of K, scaled to the norm on the complement
     whole = values**2 @ counts
     scale = T * kernel.rest / np.sqrt(whole)
     laws = [
@@ -155,7 +155,7 @@ def _noise(samples: Sequence[CubicSample], T: np.ndarray) -> WeightedSample:
             counts[k],
             160 if k < 2 else 60,
         )
-        for k in range(5)  # the sixth eigenvalue, -1, is that of nearly all directions, and small
+        for k in range(5)  # the sixth eigenvalue, -1, has nearly all directions and is negligible
     ]
     return WeightedSample(*(np.concatenate(column) for column in zip(*laws, strict=True)))
 
@@ -163,10 +163,11 @@ def _noise(samples: Sequence[CubicSample], T: np.ndarray) -> WeightedSample:
 def _grouped(
     weights: np.ndarray, couplings: np.ndarray, count: float, groups: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Few atoms for weights that occur `count` times a sample, the largest one by one."""
+    """Group weights that occur `count` times per sample into few atoms; the extremes stay single."""
     order = np.argsort(weights)
     ordered = weights[order]
-    # Groups hold the same sum of |w|, and keep their mean square: narrow where weights are large.
+    # All groups have the same sum of |w|, so groups of large weights are narrow. The atom of a group is
+    # its root mean square.
     reached = np.cumsum(np.abs(ordered))
     places = np.searchsorted(reached, np.linspace(0, reached[-1], groups - 2)[:-1])
     starts = np.unique(np.concatenate([[0, 1], places, [weights.size - 1]]))

@@ -1,8 +1,8 @@
-r"""Features of degree 3 sample by sample: forms of the input and the part of highest chaos.
+r"""Per-sample numbers of features of degree 3 and of the highest chaos of their products.
 
 With directions read as symmetric tensors of three indices and (x)_r contracting r of them,
 
-    f_U f_V - <U, V> = (1/6) I_6(U (x) V) + (3/2) I_4(U (x)_1 V) + 3 I_2(U (x)_2 V),
+    f_U f_V - <U, V> = (1/6) I_6(U (x) V) + (3/2) I_4(U (x)_1 V) + 3 I_2(U (x)_2 V)   (sequential 25),
 
 I_m(S) = <S, He_m(x)>. The Wick-corrected kernel K keeps the first term.
 """
@@ -24,7 +24,7 @@ from solvable.operators._engines import columns_of, products_of_pairs
 
 @dataclass(frozen=True)
 class CubicSample:
-    """Draws that the law of a cubic first layer is made of, m of them for p features."""
+    """Draws for the law of a cubic first layer: m samples of p features."""
 
     directions: np.ndarray  # A, orthonormal columns (D, p)
     squared_input_norm: np.ndarray  # |x|², (m,)
@@ -35,14 +35,14 @@ class CubicSample:
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of K, shape (m, 6), and how often each occurs."""
+        """Eigenvalues of K, shape (m, 6), and their multiplicities."""
         d = _dimension(len(self.directions))
         columns, counts = zip(*chaos_eigenvalues(self.squared_input_norm, d, 3), strict=True)
         return np.stack(columns, axis=1), np.array(counts, dtype=float)
 
     @property
     def kernel(self) -> SampleKernel:
-        """The numbers of the corrected kernel."""
+        """Numbers of the corrected kernel of each sample."""
         values, counts = self.spectrum
         return corrected_numbers(
             self.latent, values**2 @ counts, self.sixth, self.images, len(self.directions)
@@ -50,7 +50,7 @@ class CubicSample:
 
 
 def _dimension(n_features: int) -> int:
-    """Dimension d of D = d (d + 1) (d + 2) / 6 features."""
+    """Dimension d of the inputs of D = d (d + 1) (d + 2) / 6 features."""
     d = round((6 * n_features) ** (1 / 3)) - 1
     while comb(d + 2, 3) < n_features:
         d += 1
@@ -58,7 +58,7 @@ def _dimension(n_features: int) -> int:
 
 
 def tensors_of(directions: np.ndarray) -> np.ndarray:
-    """Columns (D, k) as symmetric tensors (k, d, d, d) of the same norm."""
+    """Convert columns (D, k) to symmetric tensors (k, d, d, d) of the same norm."""
     d = _dimension(len(directions))
     return np.asarray(Cubic(d).to_tensor(directions)).T.reshape(-1, d, d, d)
 
@@ -76,9 +76,9 @@ def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
 
 
 def cubic_operator(tensors: np.ndarray, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Sixth chaos of sum_i c_i f_i² / 2 without its spikes, applied to columns (D, k)."""
-    # tau_6 = sum_i c_i / 2 sym(A_i (x) A_i) 6! / 6: of its twenty pairings two are the spike
-    # c_i A_i A_i^T and eighteen the operator 9 c_i C_i.
+    """Operator of the sixth chaos of sum_i c_i f_i² / 2 without spikes, on columns (D, k)."""
+    # tau_6 = sum_i c_i / 2 sym(A_i (x) A_i) 6! / 6. Two of its twenty pairings give the spike
+    # c_i A_i A_i^T, the other eighteen the operator 9 c_i C_i.
     d = tensors.shape[1]
     engine = Cubic(d)
 
@@ -95,27 +95,27 @@ def cubic_operator(tensors: np.ndarray, weights: np.ndarray) -> Callable[[np.nda
 
 
 def draw_cubic(directions: np.ndarray, draws: int, rng: np.random.Generator) -> CubicSample:
-    """Draws of the forms of orthonormal directions, in blocks."""
+    """Draw samples of the forms of orthonormal directions, in blocks."""
     forms = _Forms(directions)
     sizes = [min(2_048, draws - start) for start in range(0, draws, 2_048)]
     return joined([forms(rng.standard_normal((size, forms.dimension))) for size in sizes])
 
 
 def cubic_sample(directions: np.ndarray, blocks: Sequence[np.ndarray]) -> CubicSample:
-    """The same of given inputs (m, d)."""
+    """Compute the forms of given blocks of inputs (m, d)."""
     forms = _Forms(directions)
     return joined([forms(X) for X in blocks])
 
 
 def joined(samples: Sequence[CubicSample]) -> CubicSample:
-    """Blocks of draws of the same directions, one after the other."""
+    """Concatenate blocks of draws of the same directions."""
     names = [field.name for field in fields(CubicSample)][1:]
     arrays = {name: np.concatenate([getattr(s, name) for s in samples]) for name in names}
     return CubicSample(samples[0].directions, **arrays)
 
 
 class _Forms:
-    """All forms of a block of inputs that a `CubicSample` holds."""
+    """Computes the arrays of a `CubicSample` from a block of inputs."""
 
     def __init__(self, directions: np.ndarray) -> None:
         self.directions = directions
@@ -131,7 +131,7 @@ class _Forms:
         self.forms = (scale * forms[:, rows, columns].T).astype(np.float32)  # x^T S x = |A x|²
 
     def __call__(self, X: np.ndarray) -> CubicSample:
-        """Sample of a block of inputs (m, d)."""
+        """Compute the sample of a block of inputs (m, d)."""
         d = self.dimension
         pairs = products_of_pairs(columns_of(X.astype(np.float32))).T
         a = (pairs @ self.table).astype(np.float64).reshape(len(X), -1, d)  # A x x

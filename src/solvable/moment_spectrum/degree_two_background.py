@@ -1,9 +1,9 @@
-r"""What the moment operator of degree-2 features holds beside spikes and corrected noise.
+r"""Background of the moment operator of degree-2 features: all but spikes and corrected noise.
 
-For :math:`T=y` it is :math:`\frac4{\sqrt2}[SU+US+\sum_i\lambda_iM_iUM_i]`,
-:math:`S=\sum_i\lambda_iM_i^2`. The first part is :math:`\hat B_1U+U\hat B_1` with
-:math:`\hat B_1=\frac1n\sum_\mu T_\mu(x_\mu x_\mu^\top-I)`: the Wick correction removes it, without it
-:math:`\hat B_1` is :math:`\beta S` and noise.
+For :math:`T=y` the background is :math:`\frac4{\sqrt2}[SU+US+\sum_i\lambda_iM_iUM_i]`,
+:math:`S=\sum_i\lambda_iM_i^2` (sequential 19). The first part is :math:`\hat B_1U+U\hat B_1` with
+:math:`\hat B_1=\frac1n\sum_\mu T_\mu(x_\mu x_\mu^\top-I)`. The Wick correction removes this part; in the
+plain operator :math:`\hat B_1` is :math:`\beta S` plus noise.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from solvable.moment_spectrum.quadratic_forms import mean_traces
 from solvable.spectra.structured_spikes import Background
 
 LARGEST = 22
-"""Dimension at which the operator is diagonalised; larger ones are scaled down to it."""
+"""Largest dimension that is diagonalised; operators of larger dimension are scaled down to it."""
 
 
 @dataclass(frozen=True)
 class QuadraticBackground:
-    """The population operator of degree-2 features beside its spikes."""
+    """Population operator of degree-2 features without its spikes."""
 
-    matrices: np.ndarray  # M_i of the strongest features, or others that stand for them, (k, m, m)
-    rates: np.ndarray  # what multiplies M_i U M_i, (k,)
-    order: np.ndarray  # which features they are, (k,)
-    features: int  # p, all of them
-    variance: float  # of a semicircle that stands for what the others do
+    matrices: np.ndarray  # M_i of the strongest features, random and of size m <= d, (k, m, m)
+    rates: np.ndarray  # coefficients of M_i U M_i, (k,)
+    order: np.ndarray  # indices of these features, (k,)
+    features: int  # number p of all features
+    variance: float  # of a semicircle that replaces the operator of the other features
     contraction: np.ndarray | None  # beta S, (m, m); None where the operator is corrected
     contraction_noise: float  # n times the variance of the spectrum of the noise in B_1
 
     @property
     def plain(self) -> bool:
-        """Whether a contraction is part of it."""
+        """Return True if the operator contains the contraction."""
         return self.contraction is not None
 
     def at(self, n_samples: float) -> Background:
-        """Background at a sample size; O(m⁶)."""
+        """Background at a number of samples; O(m⁶)."""
         if self.contraction is None:
             return self._corrected
         size = len(self.contraction)
@@ -62,7 +62,7 @@ class QuadraticBackground:
         a, b = rows[:, None], columns[:, None]
         matrix = pairs[a, rows, b, columns] + pairs[a, columns, b, rows]
         matrix *= norm[:, None] * norm / 2
-        # The features are spikes: atoms are of the complement, links what joins it to them.
+        # Atoms are eigenvalues on the complement of the features; links couple them to the features.
         known = self.matrices[:, rows, columns] * norm
         images = matrix @ known.T
         basis = np.linalg.qr(known.T, mode="complete")[0][:, len(known) :]
@@ -80,16 +80,16 @@ def quadratic_background(
     contracted: np.ndarray | None = None,
     contraction_noise: float = 0.0,
 ) -> QuadraticBackground:
-    """Background of a label from the corrected heights of its features, whatever its layers.
+    """Background for a label with given corrected heights of its features.
 
-    `contracted` is, for an operator without correction, E[T 2 tr((x x^T - I) M_i²)].
+    For the plain operator `contracted` is E[T 2 tr((x x^T - I) M_i²)].
     """
     p, d = heights.size, dimension
     size = min(d, LARGEST)
-    # Matrices of norm 1 have a spectrum of width d^(-1/2), the background one of width 1/d.
+    # The spectrum of a matrix of norm 1 has a width of d^(-1/2), that of the background a width of 1/d.
     scale = size / d
-    # Up to the chaos of degree 4 that T holds it is (1/2) sum_i theta_i (h_i² - 1) / (1 + 4/d), which
-    # is the label sqrt(2) sum_i lambda_i (h_i² - 1) / 2 times an attenuation.
+    # The part of T up to chaos 4 is (1/2) sum_i theta_i (h_i² - 1) / (1 + 4/d): the unmapped label times
+    # an attenuation.
     norm = float(np.linalg.norm(heights))
     weights, attenuation = heights / norm, norm / (np.sqrt(2) * (1 + 4 / d))
     matrices = random_matrices(min(p, size), size)
@@ -103,14 +103,14 @@ def quadratic_background(
         squares = mean_traces(p, d)[1]
         beta = float(weights @ contracted / 2 / (weights @ squares @ weights))
         S = np.einsum("i,iab,ibc->ac", strongest, matrices, matrices, optimize=True)
-        # M_i² of many weak features is close to its mean I / d
+        # The sum of M_i² over many weak features is close to its mean, a multiple of I / d.
         contraction = beta * (scale * S + rest.sum() / d * np.eye(size))
     return QuadraticBackground(
         matrices=matrices,
         rates=4 / np.sqrt(2) * attenuation * scale * strongest,
         order=order,
         features=p,
-        # (4/sqrt(2)) sum_i lambda_i M_i U M_i of many is close to a free semicircle of variance 8/d²
+        # For many features (4/sqrt(2)) sum_i lambda_i M_i U M_i is a free semicircle of variance 8/d².
         variance=8 * attenuation**2 / d**2 * float(rest @ rest),
         contraction=contraction,
         contraction_noise=contraction_noise,
@@ -118,7 +118,7 @@ def quadratic_background(
 
 
 def random_matrices(count: int, dimension: int) -> np.ndarray:
-    """Orthonormal random symmetric matrices, (count, d, d), of a seed of their own."""
+    """Orthonormal random symmetric matrices, (count, d, d), of a fixed seed."""
     rows, columns = np.triu_indices(dimension)
     rng = random_stream("quadratic background", "matrices", dimension)
     flat = np.linalg.qr(rng.standard_normal((rows.size, count)))[0].T

@@ -1,8 +1,8 @@
 r"""Draws of a target: labels, latent features, and the numbers of the kernel of each sample.
 
-Features of degree 1 and 2 are drawn over inputs *and* rotations of the first layer, as replicates see
-them: turn the input to the first axis, and a direction is a random vector of the space of features.
-Cubic features are those of one first layer.
+Features of degree 1 and 2 are drawn over inputs *and* rotations of the first layer, like replicates of
+a study: with the input rotated to the first axis, a direction is a random vector of features. Cubic
+features are drawn for one first layer.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from solvable.moment_spectrum.target_protocol import MomentTarget
 
 @dataclass(frozen=True)
 class LatentSample:
-    """Draws of everything that the moments are made of, along orthonormal directions A_i."""
+    """Draws for the moments, along orthonormal directions A_i."""
 
     labels: np.ndarray  # y, shape (m,)
     latent: np.ndarray  # h_i = <A_i, F>, shape (m, p)
     squared_norm: np.ndarray  # |F|², shape (m,)
-    form: OrthogonalForm  # of the target in these directions
+    form: OrthogonalForm  # index of the target in these directions
     corrected: SampleKernel | None = None  # the Wick-corrected kernel; degrees 2 and 3
     cubic: CubicSample | None = None
 
     def rows(self, rows: slice) -> LatentSample:
-        """Some of the draws."""
+        """Return the draws of some rows."""
         return replace(
             self,
             labels=self.labels[rows],
@@ -42,12 +42,12 @@ class LatentSample:
 
 
 def is_quadratic(target: MomentTarget) -> bool:
-    """Whether the features are true ones of degree 2."""
+    """Return True for Hermite features of degree 2."""
     return target.inputs == "hermite" and target.degree == 2
 
 
 def is_cubic(target: MomentTarget) -> bool:
-    """Whether the features are true ones of degree 3."""
+    """Return True for Hermite features of degree 3."""
     return target.inputs == "hermite" and target.degree == 3
 
 
@@ -71,12 +71,13 @@ def draw_sample(target: MomentTarget, n: int, rng: np.random.Generator) -> Laten
 
 
 def rotated_form(target: MomentTarget) -> OrthogonalForm:
-    """Orthogonal form of one first layer, of the law of those of its kind."""
+    """Orthogonal form of a random first layer with the law of the target."""
     p, D = target.features, target.n_features_total
-    # Directions that are not orthogonal are drawn as such up to 200 of them.
+    # Non-orthogonal directions are treated as orthonormal above 200 features.
     if target.first_layer == "orthonormal" or p > 200:
         return OrthogonalForm.orthonormal(target.weights)
-    # Gaussian columns have the triangular factor of Bartlett: chi on the diagonal, normal below.
+    # The triangular factor of Gaussian columns has chi variables on the diagonal, normal ones elsewhere
+    # (Bartlett).
     rng = random_stream(target.seed, "teacher", "first layer", "gram")
     root = np.tril(rng.standard_normal((p, p)), -1)
     root[np.diag_indices(p)] = np.sqrt(rng.chisquare(D - np.arange(p)))
@@ -84,12 +85,12 @@ def rotated_form(target: MomentTarget) -> OrthogonalForm:
 
 
 def index_energies(target: MomentTarget) -> tuple[float, float]:
-    """Mean energies of the index over rotations of the first layer: of Hermite degree 2, and of all."""
+    """Energy of the index in Hermite degree 2 and its variance, averaged over rotations."""
     strengths = rotated_form(target).strengths
     gaussian = float(strengths @ strengths)
     if not is_quadratic(target):
         return gaussian, gaussian
-    # Var = sum_ij mu_i mu_j [<B_i, B_j>^2 + 2 tr M_i M_j M_i M_j + 4 tr M_i² M_j²]
+    # Var = sum_ij mu_i mu_j [<B_i, B_j>² + 2 tr M_i M_j M_i M_j + 4 tr M_i² M_j²]   (sequential 21)
     alternating, squares = mean_traces(strengths.size, target.dimension)
     low = 4 * float(strengths @ squares @ strengths)
     return low, gaussian + 2 * float(strengths @ alternating @ strengths) + low
@@ -99,7 +100,7 @@ def rotated_numbers(
     n: int, target: MomentTarget, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, SampleKernel]:
     """Latent features, |F|² and the corrected kernel of features of degree 2."""
-    # In blocks, as they need many numbers at a time.
+    # Blocks limit the memory.
     block = max(500_000 // target.features, 100)
     sizes = np.diff([*range(0, n, block), n])
     latent, norms, kernels = zip(*(_rotated_block(k, target, rng) for k in sizes), strict=True)
@@ -111,8 +112,8 @@ def _rotated_block(
 ) -> tuple[np.ndarray, np.ndarray, SampleKernel]:
     d, D, p = target.dimension, target.n_features_total, target.features
     s = rng.chisquare(d, n)
-    # Rows of the directions on e_1 e_1^T and on the rest of the identity, (I - e_1 e_1^T) / sqrt(d - 1):
-    # p entries of two orthonormal vectors of length D.
+    # Components of the directions on e_1 e_1^T and on (I - e_1 e_1^T) / sqrt(d - 1): p entries of two
+    # random orthonormal vectors of length D.
     first, second = rng.standard_normal((2, n, p))
     tail = np.sqrt(rng.chisquare(D - p, n))
     across = rng.standard_normal(n)
@@ -125,7 +126,7 @@ def _rotated_block(
     second /= np.sqrt(np.sum(second**2, axis=1) + other**2 + beyond)[:, None]
     # F = (x x^T - I) / sqrt(2), x = sqrt(s) e_1
     latent = first * ((s - 1) / np.sqrt(2))[:, None] - second * np.sqrt((d - 1) / 2)
-    # |M x|² = s (M_11² + sum_a M_1a²), the d - 1 entries of what is left of the norm
+    # |M x|² = s (M_11² + sum_a M_1a²); the d - 1 entries M_1a are part of the remaining norm
     left = np.maximum(1 - first**2 - second**2, 0)
     entries = rng.chisquare(d - 1, (n, p))
     share_left = entries / (entries + rng.chisquare(D - d - 1, (n, p)))

@@ -1,4 +1,4 @@
-"""Eigenvalues of what one sample adds to the highest chaos of the moment operator."""
+"""Eigenvalues of the highest chaos of the contribution of one sample to the moment operator."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from solvable.hermite import hermite_polynomials
 
 ROWS = 100_000
-"""Samples at a time: their Hermite polynomials are five times as many numbers."""
+"""Samples per block; a block stores five Hermite polynomials of each sample."""
 
 
 def chaos_eigenvalues(
     squared_norm: np.ndarray, dimension: int, degree: int
 ) -> list[tuple[np.ndarray, int]]:
-    """Eigenvalues of the part of degree 2q of F F^T - I, for |x|² of shape (n,), and how often."""
+    """Eigenvalues of the degree-2q part of F F^T - I for |x|² of shape (n,), and multiplicities."""
     counts = [count for _, count in _eigenvalues(squared_norm[:1], dimension, degree)]
     found = np.empty((len(counts), squared_norm.size))
     for start in range(0, squared_norm.size, ROWS):
@@ -27,11 +27,11 @@ def chaos_eigenvalues(
 def _eigenvalues(
     squared_norm: np.ndarray, dimension: int, degree: int
 ) -> list[tuple[np.ndarray, int]]:
-    """The same of some samples."""
-    # K[U, U] = (exp(-Laplacian / 2) U(x)²) / q! of the form U(x) = <U, x (x) ... (x) x>. Along x and
-    # across, x = |x| e_1 and y, the forms x_1^(q - l - 2j) |y|^2j h_l(y) with h_l harmonic in n = d - 1
-    # dimensions make blocks of at most two: He_(a + a')(|x|) of the first factors, times
-    # (-1)^(m + l) E[|y|^2m h_l²], m = j + j', of the second.
+    """Eigenvalues and multiplicities for one block of samples."""
+    # K[U, U] = (exp(-Laplacian / 2) U(x)²) / q! for the form U(x) = <U, x (x) ... (x) x>. Split x into
+    # |x| e_1 and the orthogonal y. The forms x_1^(q - l - 2j) |y|^2j h_l(y), h_l harmonic in n = d - 1
+    # dimensions, give blocks of size at most two. The entries are He_(a + a')(|x|) from the first factors
+    # times (-1)^(m + l) E[|y|^2m h_l²], m = j + j', from the others.
     n, along = dimension - 1, np.sqrt(squared_norm)
     hermite = hermite_polynomials(along, 2 * degree)  # orthonormal: He_k / sqrt(k!)
     found = []

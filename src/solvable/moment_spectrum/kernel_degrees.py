@@ -1,4 +1,4 @@
-r"""What a rotation-invariant kernel learns: one polynomial degree after another, no features."""
+r"""Least error of a rotation-invariant kernel, degree by degree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solvable.errors import InvalidParameter
 
 
 def degree_dimension(dimension: int, degree: int) -> int:
-    r"""Number :math:`D_p=\binom{d+p-1}{p}\approx d^p/p!` of Hermite features of degree p."""
+    r"""Return the number :math:`D_p=\binom{d+p-1}{p}\approx d^p/p!` of Hermite features of degree p."""
     check_positive(dimension=dimension)
     if degree < 0:
         raise InvalidParameter(f"degree is {degree}; allowed: an integer of at least 0.")
@@ -22,12 +22,12 @@ def degree_dimension(dimension: int, degree: int) -> int:
 def best_kernel_error(
     *, samples: float | np.ndarray, dimension: int, energies: Mapping[int, float]
 ) -> np.ndarray:
-    r"""Least normalised error of a rotation-invariant kernel, a staircase in n.
+    r"""Return the least normalised error of a rotation-invariant kernel, a staircase in n.
 
     .. math:: 1-\frac{\sum_pE_p\min(1,n/D_p)}{\sum_pE_p}
 
-    Degree p costs :math:`D_p` samples; with fewer, n directions of its :math:`D_p` are known and the
-    same share of its energy, since all of them have one kernel eigenvalue: no sequential recovery.
+    All :math:`D_p` features of degree p have the same kernel eigenvalue, so n samples determine at most
+    a share :math:`n/D_p` of the energy of degree p. The kernel does not learn features one by one.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def best_kernel_error(
     dimension : int
         :math:`d`.
     energies : mapping
-        Energy of the label by degree; degree 0 is free.
+        Energy of the label by degree; degree 0 is ignored.
 
     Returns
     -------
@@ -50,8 +50,9 @@ def best_kernel_error(
 
     Notes
     -----
-    O(1). Lower bound by counting dimensions, arXiv:2605.14567 section 3 (n = omega(d^(2q))); backed
-    by ``tests/moment_spectrum/test_kernel_degrees.py`` (ridgeless regression).
+    O(1). A lower bound from counting directions: arXiv:2605.14567, Section 3, n = omega(d^(2q)), and
+    Equation 27 of docs/derivations/sequential.md. Backed by
+    ``tests/moment_spectrum/test_kernel_degrees.py`` (ridgeless regression).
 
     Examples
     --------
@@ -66,7 +67,7 @@ def best_kernel_error(
             f"samples is {samples} and the energies sum to {whole:g}; allowed: samples >= 0 and a "
             "positive sum."
         )
-    # 1 - sum_p E_p min(1, n/D_p) / sum_p E_p
+    # 1 - sum_p E_p min(1, n/D_p) / sum_p E_p   (sequential 27) (compositional 17)
     learned = np.zeros(n.shape)
     for degree, energy in energies.items():
         if degree > 0:

@@ -1,4 +1,4 @@
-"""Mean-field error of kernel ridge on Hermite features, which share the norm of their input."""
+"""Mean-field error of kernel ridge on Hermite features that share the norm of their input."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from solvable.errors import NotConverged
 
 @dataclass(frozen=True)
 class RidgeOnDegrees:
-    """What ridge with a rotation-invariant kernel learns of each degree."""
+    """Predicted error and learned share of each degree for ridge with a rotation-invariant kernel."""
 
     error: float  # on fresh inputs, without the noise of their labels
     learned: np.ndarray  # share of each degree
-    amplification: float  # of the noise: 1 if its part in the training labels left no trace
+    amplification: float  # of the label noise: 1 if noise in training labels has no effect
 
 
 @dataclass(frozen=True)
 class _Harmonic:
-    """Spherical harmonics of one order: features of several degrees differ in their radial part."""
+    """Spherical harmonics of one order; features of different degrees differ in the radial part."""
 
     count: int
-    degrees: list[int]  # positions among the degrees
-    radial: np.ndarray  # (degrees, places of the norm), mean square 1
+    degrees: list[int]  # indices into the list of degrees
+    radial: np.ndarray  # (degrees, nodes of the norm), mean square 1
 
 
 def harmonics(dimension: int, degrees: Sequence[int]) -> tuple[list[_Harmonic], np.ndarray]:
-    """Hermite features as harmonics times radial parts, and the chances of the places of the norm."""
+    """Hermite features as harmonics times radial parts, and probabilities of the nodes of the norm."""
     from scipy.special import eval_genlaguerre, roots_genlaguerre
 
     # |x|² / 2 is a gamma variable of shape d / 2
@@ -64,11 +64,10 @@ def ridge_on_degrees(
     penalty: float,
     noise: float,
 ) -> RidgeOnDegrees:
-    """Error of kernel ridge for a random target, features Gaussian given the norm of their input.
+    """Predict the error of kernel ridge for a random target with Gaussian features given the norm.
 
-    With features of one norm this is arXiv:2110.03922. The norm moves all features of an input
-    together, and ties those of degree 3 to those of degree 1: at d = 7 that doubles what is not
-    learned.
+    For a fixed norm this is the theory of arXiv:2110.03922. A common norm correlates all features of an
+    input, and those of degree 3 with those of degree 1; at d = 7 this doubles the share not learned.
     """
     parts, chance = harmonics(dimension, degrees)
     sizes = np.array([comb(dimension + p - 1, p) for p in degrees], dtype=float)
@@ -82,7 +81,7 @@ def ridge_on_degrees(
         ]
         return np.asarray(np.sum(forms, axis=0))
 
-    # q(r): variance of the prior at a norm that n samples leave; from above, where it falls to its limit
+    # q(r): posterior variance at norm r after n samples; the iteration decreases to its fixed point.
     q = spread(values)
     for _ in range(20_000):
         weight = samples * chance / (penalty + q)
@@ -97,8 +96,8 @@ def ridge_on_degrees(
             break
     else:
         raise NotConverged(
-            "the error of kernel ridge did not converge: samples are too close to the number of "
-            "features of a degree. Use a larger ridge.",
+            "the predicted error of kernel ridge did not converge: the number of samples is too close to "
+            "the number of features of a degree. Use a larger ridge.",
             {"change": float(np.abs(q / before - 1).max())},
         )
     # Error variance at a norm: v = noise + sum_l u_l^T [N_l (1 - S A) e (1 - S A)^T + N_l S B S] u_l,

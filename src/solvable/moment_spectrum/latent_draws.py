@@ -1,4 +1,4 @@
-"""Error of a quadratic second layer on learned features, from draws of a few numbers per sample."""
+"""Error of a quadratic second layer on learned features, from draws of latent numbers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from solvable.moment_spectrum.cross_terms import count_columns, wants_cross_term
 from solvable.moment_spectrum.draws import LatentSample
 
 PAIRS = 12
-"""Features up to which products of different ones are part of the fit; beyond, their cost alone."""
+"""Number of features up to which the fit includes products; above, only their cost counts."""
 
 LEADING = 48
-"""Features with a coefficient of their own; those beyond share two."""
+"""Number of features with separate coefficients; all further features share two coefficients."""
 
 
 @dataclass(frozen=True)
@@ -24,26 +24,26 @@ class LatentDraws:
     labels: np.ndarray  # y, shape (m,)
     signal: np.ndarray  # orthonormal latent features u_k, shape (m, p)
     noise: np.ndarray  # zeta_k, shape (m, p)
-    lean: np.ndarray | None = None  # how much more zeta_k vary along the noise of found features
+    lean: np.ndarray | None = None  # variance of zeta_k over that of a random direction
     tails: dict[tuple[bytes, bool], float] = field(default_factory=dict, repr=False, compare=False)
 
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
-        """Learned features of a learner with these overlaps, up to a rotation; shape (m, p)."""
+        """Return learned features of given squared overlaps, up to a rotation; shape (m, p)."""
         overlap = np.clip(squared_overlap, 0.0, 1.0)
-        # hat u_k = c_k u_k + sqrt(1 - c_k²) zeta_k. What stands in the place of a feature that is not
-        # found is an eigenvector of all of the noise, which leans to no side.
+        # hat u_k = c_k u_k + sqrt(1 - c_k²) zeta_k   (sequential 12) (compositional 8). The direction in
+        # the place of a lost feature is an eigenvector of the noise, whose variance is not larger.
         rest = 1 - overlap
         if self.lean is not None:
             rest = rest * (1 + overlap * (self.lean - 1))
         return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(rest) * self.noise)
 
     def spanning(self, features: np.ndarray) -> np.ndarray:
-        """Features of the same span in which their squares say most."""
+        """Return features of the same span, rotated so that squares fit best; here unchanged."""
         return features
 
     def tail_error(self, found: np.ndarray, guess: np.ndarray, *, readout: bool) -> float:
-        """Error of a last layer on some of the features, known exactly, and infinitely many rows."""
-        # Sample sizes of a curve share few sets; beyond the leading features the guess counts too.
+        """Error of a last layer on the recovered features, known exactly, with infinitely many rows."""
+        # Sample sizes of a curve share few sets of features. Above PAIRS features the guess matters too.
         key = found.tobytes() + (guess.tobytes() if found.sum() > PAIRS else b""), readout
         if key not in self.tails:
             known = self.signal[:, found].astype(float)
@@ -52,8 +52,8 @@ class LatentDraws:
         return self.tails[key]
 
     def along(self, components: np.ndarray) -> np.ndarray:
-        """Learned features along directions of given components <feature, direction>, (p, k)."""
-        # hat h_k = sum_i U_ik u_i + what is left of its norm, of covariance 1 - U^T U
+        """Return learned features along directions with given components on the features, (p, k)."""
+        # hat h_k = sum_i U_ik u_i + noise of covariance 1 - U^T U
         values, vectors = np.linalg.eigh(np.eye(components.shape[1]) - components.T @ components)
         rest = (vectors * np.sqrt(np.clip(values, 0, 1))) @ vectors.T
         return np.asarray(self.signal @ components + self.noise @ rest)
@@ -65,10 +65,10 @@ def random_features(
     n_features: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Features along random directions orthogonal to the latent ones, of the shape of the signal."""
-    # Given x, <Z, F> over random Z is Gaussian of variance |F_perp|² / (D - p): uncorrelated with
-    # the signal, not independent, as both share the norm of x. For one Z the joint law is the same
-    # but for O(1/d).
+    """Features along random directions orthogonal to the latent ones, of the shape of `signal`."""
+    # Given x, <Z, F> over random Z is Gaussian with variance |F_perp|² / (D - p)   (sequential 12). It is
+    # uncorrelated with the signal but not independent, as both depend on the norm of x. For a fixed Z the
+    # joint law differs by O(1/d).
     rest = max(n_features - signal.shape[1], 1)
     outside = np.maximum(squared_norm - np.sum(signal**2, axis=1), 0.0)
     return np.sqrt(outside / rest)[:, None] * rng.standard_normal(signal.shape)
@@ -77,11 +77,12 @@ def random_features(
 def sample_lean(
     T: np.ndarray, signal: np.ndarray, images: np.ndarray, squared_input_norm: np.ndarray, d: int
 ) -> np.ndarray:
-    """How much more than along a random direction features of degree 2 vary along the noise of each."""
+    """Variance of degree-2 features along the noise of each feature, over that of a random direction."""
     # `images` are |M_i x|², (m, p); O(m p²).
-    # That noise is made of samples, sum_mu T_mu h_mu F_mu, and these are large where M_i is. With
-    # w = T² h_i²: <F, E[w F F^T] F> = E[w] |F|² + 2 tr(B F²) + k [(x^T M_i x)² - 2 |M_i x|² + 1],
-    # B = E[w (x x^T - 1)] = b_0 + sum_j b_j M_j² and k = E[w (h_i² - 1 - 2 (|M_i x|² - 1))].
+    # The noise of a direction is sum_mu T_mu h_mu F_mu, whose samples are large where M_i is large. With
+    # w = T² h_i²: <F, E[w F F^T] F> = E[w] |F|² + 2 tr(B F²) + k [2 h_i² - 2 |M_i x|² + 1],
+    # B = E[w (x x^T - 1)] = b_0 + sum_j b_j M_j² and k = E[w (h_i² - 1 - 2 (|M_i x|² - 1))]
+    # (sequential 13).
     s, w = squared_input_norm, (T[:, None] * signal) ** 2
     power = w.mean(axis=0)
     trace = w.T @ (s - d) / s.size
@@ -100,12 +101,12 @@ def sample_lean(
 def latent_draws(
     sample: LatentSample, n_features: int, *, place: int, targets: int, T: np.ndarray | None = None
 ) -> list[LatentDraws]:
-    """Draws of a target that the error is computed on: 80,000 of all, fewer of many features."""
-    # With mapped labels `T` the noise of each direction is that of samples of degree 2.
+    """Draws for the error of a target: 80,000 over all targets, fewer for many features."""
+    # If mapped labels `T` are given, the variance along the noise of each direction is computed.
     p = sample.latent.shape[1]
     columns = p * (p + 1) // 2 if p <= PAIRS else p
     wanted = int(np.clip(2e6 / columns, 4_000, 80_000))
-    # Enough of one target that its fit costs little.
+    # At least 4,000 draws of each target.
     used = min(targets, max(1, wanted // 4_000))
     if place >= used:
         return []
@@ -119,14 +120,14 @@ def latent_draws(
         s = 1 + np.sqrt(np.maximum(2 * rows.squared_norm - d + 1, 0))
         lean = sample_lean(T[: len(s)], rows.latent, images, s, d).astype(np.float32)
     noise = random_features(rows.squared_norm, rows.latent, n_features, rng)
-    # Kept as long as the moments are, hence in half the memory.
+    # The draws are cached with the moments; float32 halves the memory.
     signal, noise = rows.latent.astype(np.float32), noise.astype(np.float32)
     return [LatentDraws(rows.labels.copy(), signal, noise, lean)]
 
 
 @dataclass(frozen=True)
 class LastLayer:
-    """Least squares of the label on the products of a representation."""
+    """Least-squares fit of the label on products of a representation."""
 
     matrix: np.ndarray  # hat B, symmetric, in hat y = a + h^T hat B h
     normalised_mse: float  # residual over the variance of the label, after a readout of the index
@@ -140,19 +141,20 @@ def fit_last_layer(
     rows: int | None = None,
     guess: np.ndarray | None = None,
 ) -> LastLayer:
-    """Last quadratic layer of a learner with so many fresh rows (None: infinitely many)."""
-    # `guess` is what its diagonal is proportional to for features beyond the leading ones.
-    # Gaussian features, identity readout: diag(b_k c_k²), and the error 1 - sum_k lambda_k² c_k^4.
+    """Fit the last quadratic layer of a learner with `rows` fresh rows (None: infinitely many)."""
+    # For features beyond the leading ones the diagonal is proportional to `guess`. For Gaussian features
+    # and the identity readout the matrix is diag(b_k c_k²) and the error is 1 - sum_k lambda_k² c_k⁴
+    # (sequential 11) (compositional 8).
     count, p = features.shape
     table, spread = _products(features, rows, np.ones(p) if guess is None else guess)
     table -= table.mean(axis=0)
     centred = labels - labels.mean()
     solution, leverage = _least_squares(table, centred)
     index = table @ solution
-    # Leave-one-out index y - r / (1 - l): the fit of all rows but this one.
+    # Leave-one-out prediction y - r / (1 - l), with residual r and leverage l.
     left_out = centred - (centred - index) / np.maximum(1 - leverage, 1e-3)
     inside, outside = _errors(index, left_out, centred, readout)
-    # The error is linear in 1/rows: inside at -1/m, outside at 1/m.
+    # The error is linear in 1/rows; training and leave-one-out errors are its values at -1/m and 1/m.
     error, penalty = (inside + outside) / 2, (outside - inside) / 2
     if rows is not None:
         cross = wants_cross_terms("auto", p, rows, linear_terms=False)
@@ -163,7 +165,7 @@ def fit_last_layer(
 
 
 def plug_in_error(index: np.ndarray, labels: np.ndarray, *, readout: bool) -> float:
-    """Normalised error of an index that was not fitted: as it is, or after a readout."""
+    """Normalised error of a given index, with or without a fitted readout."""
     centred, moved = labels - labels.mean(), index - index.mean()
     error = _errors(moved, None, centred, readout)[0] if readout else None
     return float(
@@ -174,14 +176,14 @@ def plug_in_error(index: np.ndarray, labels: np.ndarray, *, readout: bool) -> fl
 def _products(
     features: np.ndarray, rows: int | None, guess: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the fit, (m, k), and what each adds to the entries of the matrix."""
+    """Columns of the fit, (m, k), and the matrix from coefficients to entries of the layer."""
     p = features.shape[1]
     cross = rows is None or wants_cross_terms("auto", p, rows, linear_terms=False)
     if cross and p <= PAIRS:
         first, second = np.triu_indices(p)
         columns = np.ascontiguousarray(features.T)
         return (columns[first] * columns[second]).T, np.eye(first.size)
-    # Products of different features cost rows but gain nothing: E[y h_i h_j] = O(1/D).
+    # Products of different features do not lower the error: E[y h_i h_j] = O(1/D).
     order = np.argsort(-np.abs(guess), kind="stable")
     leading, rest = order[:LEADING], order[LEADING:]
     spread = np.zeros((p, leading.size + 2 * (rest.size > 0)))
@@ -201,7 +203,7 @@ def _matrix(coefficients: np.ndarray, p: int) -> np.ndarray:
 
 
 def _least_squares(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients, and the leverage of each row."""
+    """Least-squares coefficients and the leverage of each row."""
     gram = table.T @ table
     size = np.sqrt(np.diag(gram))
     scale = np.where(size > 0, size, 1.0)
@@ -215,7 +217,7 @@ def _least_squares(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, n
 def _errors(
     index: np.ndarray, left_out: np.ndarray | None, labels: np.ndarray, readout: bool
 ) -> tuple[float, float]:
-    """Mean squared error of an index and of another one (if given), by the readout of the first."""
+    """Mean squared errors of an index and of a left-out index (if given), with one readout."""
     if readout:
         places = np.arange(index.size)
         knots = np.unique(np.interp(_QUANTILES * places[-1], places, np.sort(index)))
@@ -232,7 +234,7 @@ _QUANTILES = np.concatenate([[0, 0.002, 0.01], np.linspace(0.03, 0.97, 32), [0.9
 def _piecewise_linear(
     index: np.ndarray, labels: np.ndarray, knots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Piecewise linear function closest to the labels, and its heights at the knots."""
+    """Least-squares piecewise linear function of the index, and its values at the knots."""
     cell = np.clip(np.searchsorted(knots, index, side="right") - 1, 0, knots.size - 2)
     right = (index - knots[cell]) / np.diff(knots)[cell]
     left = 1 - right
@@ -243,7 +245,7 @@ def _piecewise_linear(
 
     # Tridiagonal normal equations of the hat functions.
     gram = np.diag(total(cell, left**2) + total(cell + 1, right**2))
-    beside = np.diag(total(cell, left * right)[:-1], 1)
+    next_to = np.diag(total(cell, left * right)[:-1], 1)
     target = total(cell, left * labels) + total(cell + 1, right * labels)
-    heights = np.linalg.lstsq(gram + beside + beside.T, target, rcond=1e-12)[0]
+    heights = np.linalg.lstsq(gram + next_to + next_to.T, target, rcond=1e-12)[0]
     return left * heights[cell] + right * heights[cell + 1], heights

@@ -1,4 +1,4 @@
-r"""Moments behind the theory of sequential recovery: exact where known, else Monte Carlo.
+r"""Moments for the theory of sequential recovery: exact where known, otherwise Monte Carlo.
 
 Sample :math:`\mu` adds :math:`T_\mu K_\mu/n` to the operator. With :math:`K=FF^\top-I`
 
@@ -6,9 +6,9 @@ Sample :math:`\mu` adds :math:`T_\mu K_\mu/n` to the operator. With :math:`K=FF^
     \tau_2=\frac{E[T^2\|F\|^4]}{D^2},\quad \tau_{2h,i}=\frac{E[T^2h_i^2\|F\|^2]}D,\quad
     \theta_i=E[T(h_i^2-1)]
 
-to leading order in 1/D (kept exactly here). The Wick-corrected kernel of degree 2,
-:math:`K[U]=\langle F,U\rangle F-U-(\tilde XU+U\tilde X)`, has
-:math:`\theta_i=E[T(h_i^2-1-2(\|M_ix\|^2-1))]`.
+to leading order in 1/D; the code is exact (sequential 3) (sequential 4). The Wick-corrected kernel of
+degree 2, :math:`K[U]=\langle F,U\rangle F-U-(\tilde XU+U\tilde X)`, has
+:math:`\theta_i=E[T(h_i^2-1-2(\|M_ix\|^2-1))]` (sequential 20).
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ from solvable.operators.labels import LabelMap
 from solvable.spectra.structured_spikes import compress_sample
 
 DRAWS = 200_000
-"""Monte-Carlo draws behind the moments, over all targets."""
+"""Number of Monte Carlo draws for the moments, over all targets."""
 
 
 @dataclass(frozen=True)
 class Smaller:
-    """Moments of the same target in fewer dimensions, where operators are drawn."""
+    """Moments of the same target in fewer dimensions, in which operators are drawn."""
 
     moments: FiniteSizeMoments
-    reach: float  # part of the law's error there that is left in all dimensions
+    reach: float  # factor by which the error of the law there is transferred to d
 
 
 @dataclass(frozen=True)
 class FiniteSizeMoments:
-    """Moments of a target under a label map and a correction."""
+    """Moments of a target for a label map and a correction."""
 
     law: SpikeLaw  # heights, law of the weights, background
-    latent: tuple[LatentDraws, ...]  # draws of the second layer, target by target
+    latent: tuple[LatentDraws, ...]  # draws for the second layer, one entry per target
     n_features: int  # D
-    linear: bool  # whether the readout is the identity
+    linear: bool  # True for the identity readout
     label_map: str
     label_second_moment: float  # E[T²]
     label_variance: float  # Var(y)
-    learner_noise: float  # what a learner takes for tau_2: above degree 1 always the corrected one
+    learner_noise: float  # tau_2 as the learner estimates it: corrected above degree 1
     shift: float  # E[T (|F|² / D - 1)], the mean of the spectrum; 0 for the corrected operator
     products: np.ndarray  # E[T² h_i² h_(i+1)²], (p - 1,)
-    # Mean squared inner products of the directions (columns) with the orthonormal basis (rows) that
-    # everything above is about, where they are not orthogonal, (p, p).
+    # Mean squared inner products of directions that are not orthogonal (columns) with the orthonormal
+    # basis used above (rows), (p, p).
     mixing: np.ndarray | None = None
     smaller: Smaller | None = None  # of a plain operator of degree 2 in many dimensions
 
@@ -84,10 +84,10 @@ def finite_size_moments(
     correction: Correction = "none",
     draws: int = DRAWS,
 ) -> FiniteSizeMoments:
-    """Moments of targets that differ in their first layer; time that of the draws, O(draws p)."""
+    """Compute moments of targets that differ in their first layer; O(draws p)."""
     first, wick = targets[0], correction == "wick"
     p, d, D = first.features, first.dimension, first.n_features_total
-    # Draws over rotations are those of all orthonormal first layers already.
+    # Draws over rotations already average over all orthonormal first layers.
     rotated = first.first_layer == "orthonormal" and not is_cubic(first)
     sources = targets[:1] if rotated else targets
     drawn = not is_cubic(first) and is_drawn(first, label_map, plain=not wick)
@@ -102,7 +102,7 @@ def finite_size_moments(
         if sample.cubic is not None:
             cubic.append(sample.cubic)
             mapped.append(T)
-        # Directions of drawn operators lean already.
+        # Drawn operators already contain this correlation of noise and feature.
         leans = T if wick and sample.cubic is None and not drawn else None
         latent += latent_draws(sample, D, place=place, targets=len(sources), T=leans)
     means = {name: np.mean([part.means[name] for part in parts], axis=0) for name in parts[0].means}
@@ -118,7 +118,7 @@ def finite_size_moments(
             ),
             background=parts[0].background,
             n_features=D - p,
-            # Gaussian features are inputs themselves.
+            # Gaussian features are the inputs, of degree 1.
             room=ranking_room(*((D, 1) if first.inputs == "gaussian" else (d, first.degree)), wick),
         )
         law = replace(law, background=drawn_background(law, targets, label_map))
@@ -130,7 +130,7 @@ def finite_size_moments(
     if not wick and is_beyond(first):
         few: list[MomentTarget] = [replace(cast(Any, t), dimension=REFERENCE) for t in targets]
         below = finite_size_moments(few, label_map=label_map, draws=draws)
-        # First and second order in 1/d are both there: 1.5 was between them for six settings.
+        # Orders 1 and 2 in 1/d both contribute; the power 1.5 fits six settings of 48 to 80 inputs.
         smaller = Smaller(below, float((REFERENCE / d) ** 1.5))
     return FiniteSizeMoments(
         law=law,
@@ -150,7 +150,7 @@ def finite_size_moments(
 
 @dataclass(frozen=True)
 class _Part:
-    """What one sample contributes: means, and weights and couplings draw by draw."""
+    """Means over one sample, and the weights and couplings of its draws."""
 
     means: dict[str, np.ndarray]
     weights: np.ndarray
@@ -159,13 +159,13 @@ class _Part:
 
 
 def _part(sample: LatentSample, T: np.ndarray, target: MomentTarget, *, wick: bool) -> _Part:
-    """Moments of one sample under a mapped label."""
+    """Moments of one sample with mapped labels T."""
     h2, D = sample.latent**2, target.n_features_total
     kernel = plain_kernel(latent=sample.latent, squared_norm=sample.squared_norm, n_features=D)
-    # The plain operator of degree 2 is the corrected one and a contraction with the input: the law
-    # of its weights is the corrected one's, the contraction is part of the background.
+    # The plain operator of degree 2 is the corrected operator plus a contraction. The law of its weights
+    # is that of the corrected operator, and the contraction is part of the background.
     law = kernel if sample.corrected is None else sample.corrected
-    # theta_i = E[T <A_i, K A_i>]; T has mean zero, so that only the covariance counts
+    # theta_i = E[T <A_i, K A_i>]   (sequential 3; arXiv:2605.14567, Lemma C.1); T has mean zero
     diagonal = law.diagonal if wick else kernel.diagonal
     heights = np.asarray(T @ diagonal / T.size)
     if sample.cubic is None:
@@ -194,13 +194,13 @@ def _part(sample: LatentSample, T: np.ndarray, target: MomentTarget, *, wick: bo
 def _controlled_heights(
     sample: LatentSample, T: np.ndarray, diagonal: np.ndarray, target: MomentTarget, *, wick: bool
 ) -> np.ndarray:
-    """E[T <A_i, K A_i>], with the index as control variate, whose mean is known."""
+    """Heights E[T <A_i, K A_i>] with the index as control variate, for which they are exact."""
     strengths = sample.form.strengths
     dimension = target.dimension if is_quadratic(target) else None
     exact = exact_heights(strengths, corrected=wick, dimension=dimension)
     heights = controlled_mean(T, diagonal, (sample.latent**2 - 1) @ strengths, exact)
     if heights.size < 32:
         return heights
-    # A height is a smooth function of its weight, and of the exact one: so many need few draws.
+    # Heights are a smooth function of the weight and of the exact height, so a fit reduces their noise.
     basis = np.column_stack([exact, *(strengths**k for k in range(4))])
     return np.asarray(basis @ np.linalg.lstsq(basis, heights, rcond=None)[0])

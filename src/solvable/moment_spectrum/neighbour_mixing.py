@@ -1,4 +1,4 @@
-"""Mixing of neighbouring features whose heights are close: the problem of two levels in noise."""
+"""Mixing of neighbouring features with close heights: two levels in noise."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def neighbour_mixing(
     samples: float | np.ndarray,
     squared_overlap: np.ndarray | None = None,
 ) -> np.ndarray:
-    r"""Squared overlap of each eigenvector with the next feature.
+    r"""Predict the squared overlap of each eigenvector with the next feature.
 
-    Two features of heights :math:`\theta_i,\theta_j` and of overlap :math:`c^2=c_ic_j` with what is
-    found span the matrix of two levels
+    Two features of heights :math:`\theta_i,\theta_j` with overlaps :math:`c^2=c_ic_j` give the matrix of
+    two levels
 
     .. math::
         \begin{pmatrix}\theta_i+\epsilon_{ii}&\epsilon_{ij}\\ \epsilon_{ij}&\theta_j+\epsilon_{jj}
@@ -27,10 +27,10 @@ def neighbour_mixing(
         E\epsilon_{ij}^2=v=\frac{E[T^2h_i^2h_j^2]}{nc^2},\qquad
         \tan2\varphi=\frac{2\epsilon_{ij}}{\theta_i-\theta_j+\epsilon_{ii}-\epsilon_{jj}},
 
-    and :math:`E|\langle u_j,\hat u_i\rangle|^2=c^2E[\sin^2\varphi]`, :math:`|\varphi|\le\pi/4` as
-    vectors are assigned to the features closest to them. For small mixing this is
-    :math:`E[T^2h_i^2h_j^2]/n(\theta_i-\theta_j)^2`, free of D: small gaps do not hurt recovery of the
-    subspace; for equal heights :math:`(1/2-1/\pi)c^2`.
+    and :math:`E|\langle u_j,\hat u_i\rangle|^2=c^2E[\sin^2\varphi]` with :math:`|\varphi|\le\pi/4`, as
+    eigenvectors are matched to the closest features. Small mixing is
+    :math:`E[T^2h_i^2h_j^2]/(n(\theta_i-\theta_j)^2)`, which does not contain D. The mixing of equal
+    heights is :math:`(1/2-1/\pi)c^2`.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def neighbour_mixing(
     samples : float or array of shape (m,)
         :math:`n`, above 0.
     squared_overlap : array of shape (p,) or (m, p), optional
-        :math:`c_i^2`, in [0, 1]; 1 if left out.
+        :math:`c_i^2`, in [0, 1]; 1 by default.
 
     Returns
     -------
     ndarray of shape (p - 1,) or (m, p - 1)
-        NaN where it is no matter of two levels: where a third feature is as close to one of two that
-        mix, or where a feature has no overlap.
+        Squared overlaps; NaN if a third feature is as close as the two that mix, or if a feature is
+        not recovered.
 
     Raises
     ------
@@ -56,9 +56,10 @@ def neighbour_mixing(
 
     Notes
     -----
-    O(mp). Small mixing: arXiv:2605.14567 eq. 3.2, its second moment derived; else derived for noise
-    that no rotation of the two features changes, :math:`\mathrm{Var}(\epsilon_{ii}-\epsilon_{jj})=4v`,
-    exact for equal heights. Backed by ``tests/models/sequential/test_mixing.py`` (simulation).
+    O(mp). Equation 17 of docs/derivations/sequential.md; the limit of small mixing is the second moment
+    of arXiv:2605.14567, Equation 3.2. The noise is invariant under rotations of the two features,
+    :math:`\mathrm{Var}(\epsilon_{ii}-\epsilon_{jj})=4v`, which is exact for equal heights. Backed by
+    ``tests/models/sequential/test_mixing.py`` (simulation).
 
     Examples
     --------
@@ -79,17 +80,17 @@ def neighbour_mixing(
     c2 = np.ones(theta.size) if squared_overlap is None else np.asarray(squared_overlap, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.sqrt(c2[..., 1:] * c2[..., :-1])
-        # v = E[T² h_i² h_j²] / (n c²): the noise within the two and through the bulk between them
+        # v = E[T² h_i² h_j²] / (n c²)   (sequential 17)
         noise = weights / n[..., None] / found
         unit = np.sqrt(4 * noise)
         mixed = found * _two_levels(np.abs(np.diff(theta)) / unit)
-        # Against simulation of three to five levels: right for a third one unit away, a third too high
-        # for one at half a unit.
+        # In simulations of three to five levels this is accurate for a third level one unit away, and a
+        # third too high for a third level half a unit away.
         alone = (mixed < 0.02) | (_nearest_third(theta) > unit)
     return np.where((found > 0) & alone, mixed, np.nan)
 
 
-_erf = np.frompyfunc(erf, 1, 1)  # SciPy's would be its only import here
+_erf = np.frompyfunc(erf, 1, 1)  # avoids an import of SciPy
 
 
 def _two_levels(distance: np.ndarray) -> np.ndarray:
@@ -113,17 +114,17 @@ def _two_levels(distance: np.ndarray) -> np.ndarray:
 
 
 def _nearest_third(theta: np.ndarray) -> np.ndarray:
-    """Distance of each pair of neighbours in the list from the nearest height of a third feature."""
+    """Distance from each pair of neighbours to the nearest height of a third feature."""
     order = np.argsort(theta, kind="stable")
     place = np.argsort(order, kind="stable")
     index = np.concatenate([[-1, -1], order, [-1, -1]])
     nearest = np.full(theta.size - 1, np.inf)
     first = np.arange(theta.size - 1)
-    for one, partner in ((first, first + 1), (first + 1, first)):
+    for member, partner in ((first, first + 1), (first + 1, first)):
         for offset in (-2, -1, 1, 2):
-            other = index[place[one] + 2 + offset]
+            other = index[place[member] + 2 + offset]
             distance = np.where(
-                (other >= 0) & (other != partner), np.abs(theta[other] - theta[one]), np.inf
+                (other >= 0) & (other != partner), np.abs(theta[other] - theta[member]), np.inf
             )
             nearest = np.minimum(nearest, distance)
     return nearest

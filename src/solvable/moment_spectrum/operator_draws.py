@@ -1,4 +1,4 @@
-"""The operator of degree-2 features: random ones of its law, diagonalised."""
+"""Spectra of random operators with the law of the moment operator of degree-2 features."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from solvable.spectra.structured_spikes import (
 )
 
 REFERENCE = 40
-"""Inputs at which the error of the law is taken for that in more of them."""
+"""Dimension in which the error of the law is computed for use in larger dimensions."""
 
 FORMS = 32
-"""First layers that are not orthogonal whose strengths take turns."""
+"""Number of first layers whose strengths are used in turn if directions are not orthogonal."""
 
 Edges: TypeAlias = tuple[float, float]
 """Lower and upper edge of a bulk."""
@@ -41,50 +41,51 @@ Edges: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class FixedDraws(LatentDraws):
-    """Draws of one target with the features of one learner."""
+    """Draws of one target with the features of one drawn learner."""
 
     features: np.ndarray
-    aligned: np.ndarray | None = None  # the same turned within their span towards the signal
-    values: np.ndarray | None = None  # eigenvalues of its directions
+    aligned: np.ndarray | None = None  # features rotated within their span towards the signal
+    values: np.ndarray | None = None  # eigenvalues of the learned directions
 
     def spanning(self, features: np.ndarray) -> np.ndarray:
-        """Features of which each is nearest to one of the signal."""
+        """Return features of the same span, each closest to one feature of the signal."""
         return features if self.aligned is None else self.aligned
 
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
-        """The learned features, whatever overlap is asked for."""
+        """Return the drawn features; the given overlaps are not used."""
         return self.features
 
 
 @dataclass(frozen=True)
 class OperatorSpikes(SpikePrediction):
-    """Spikes of drawn operators."""
+    """Mean spikes of drawn operators."""
 
-    learned: tuple[tuple[FixedDraws, FixedDraws], ...]  # as they are, and leaning to no side
+    # pairs of draws, with and without correlation of noise and feature
+    learned: tuple[tuple[FixedDraws, FixedDraws], ...]
 
 
 @dataclass(frozen=True)
 class OperatorDraws:
-    """Operators of random first layers with noise of the law that samples have."""
+    """Operators of random first layers with noise of the law of samples."""
 
     mean: Mean
-    target: MomentTarget  # one of those that the first layers are drawn for
+    target: MomentTarget  # one of the targets of the first layers
     noise: SampleNoise
     contraction_noise: float  # n times the variance of the spectrum of the noise in B
-    law: QuadraticBackground  # of the same operator where it is free from the noise
+    law: QuadraticBackground  # the background if the operator is treated as free of the noise
 
     @property
     def population(self) -> Population:
-        """First layers of the dimension itself."""
+        """Random first layers in the dimension of the target."""
         return self.noise.population
 
     @property
     def plain(self) -> bool:
-        """Whether a contraction is part of it."""
+        """Return True if the operators contain the contraction."""
         return self.population.plain
 
     def at(self, n_samples: float) -> Background:
-        """Background of one first layer; O(d⁶), of larger ones than 22 scaled from there."""
+        """Background of one first layer; O(d⁶). Above d = 22 it is scaled from d = 22."""
         known = self.population
         size = min(known.size, 22)
         population = replace(known, size=size, scale=size / known.size)
@@ -105,7 +106,7 @@ class OperatorDraws:
         n_samples: float,
         n_features: int,
     ) -> OperatorSpikes:
-        """The prediction with mean overlaps and places, and draws of what is learned."""
+        """Prediction with mean overlaps and eigenvalues over draws, and draws of learned features."""
         p, space, means = self.mean.heights.size, self.population.space, []
         edges = [found.bulk_edges]
         if self.population.plain:
@@ -118,14 +119,14 @@ class OperatorDraws:
             )
             edges.append(corrected.bulk_edges)
         learned: list[tuple[FixedDraws, FixedDraws]] = []
-        # 7,000 directions of all scatter by 0.02.
+        # With a total of 7,000 directions means scatter by 0.02.
         count = int(np.clip(7_000 / space.norm.size, 12, 48))
         for member, rng in self.population.members(count):
             C, B = self.noise.drawn(member, self.mean, n_samples, rng)
             values, vectors = _both_ends(C, p, rng)
             measured = [values]
             if self.population.plain:
-                # <u, C u> less what the contraction gives, as a learner tests it too
+                # <u, C u> without the contraction, which the learner tests too
                 U = space.matrices(vectors.T)
                 moved = 2 * np.einsum("kab,bc,kca->k", U, B, U, optimize=True)
                 measured.append(values - moved)
@@ -154,7 +155,7 @@ class OperatorDraws:
         norm = np.sum(x**2, axis=1)
         squared_norm = (norm**2 - 2 * norm + self.population.size) / 2
         noise = random_features(squared_norm, h, len(vectors), rng)
-        # The same overlaps with directions that lean to no side
+        # Features with the same overlaps but noise along random directions
         overlap = np.sum((member.directions.T @ vectors) ** 2, axis=1)
         chance = LatentDraws(labels, h, noise).learned(overlap)
         left, _, right = np.linalg.svd(vectors.T @ member.directions)
@@ -166,13 +167,13 @@ class OperatorDraws:
     def _first(
         self, measured: Sequence[np.ndarray], edges: Sequence[Edges], centre: float
     ) -> np.ndarray:
-        """The directions of a learner: clearly beyond an edge, or else farthest from the centre."""
+        """Indices of returned directions: clearly beyond an edge, then farthest from the centre."""
         beyond = []
         for at, (lower, upper) in zip(measured, edges, strict=True):
-            # Noise stays within in 99 of a hundred cases: 2.02 (R / 2) D^(-2/3) for a semicircle.
+            # Margin that noise exceeds in 1 of 100 cases: 2.02 (R / 2) D^(-2/3) for a semicircle.
             margin = 0.5 * (upper - lower) * self.target.n_features_total ** (-2 / 3)
             beyond.append(np.maximum(at - upper, lower - at) - margin)
-        # A learner knows edges to 2 / d of the width.
+        # The learner allows an uncertainty of its edges of 2 / d of the width.
         room = 2 * (edges[0][1] - edges[0][0]) / self.target.dimension
         clear = np.maximum(np.max(beyond, axis=0) - room, 0.0)
         return np.lexsort((-np.abs(measured[0] - centre), -clear))[: self.mean.heights.size]
@@ -188,7 +189,7 @@ class OperatorDraws:
 
 
 def is_beyond(target: MomentTarget) -> bool:
-    """Whether a plain operator has too many inputs to be drawn, and drawn ones of fewer can help."""
+    """Return True if plain operators are too large to draw and few features allow a correction."""
     return (
         is_quadratic(target)
         and target.dimension > LARGEST_DRAWN
@@ -197,14 +198,14 @@ def is_beyond(target: MomentTarget) -> bool:
 
 
 def is_drawn(target: MomentTarget, label_map: LabelMap, *, plain: bool) -> bool:
-    """Whether operators are drawn for a target."""
-    # Corrected operators of mapped labels are as the law says: 88 % of 127 overlaps within 0.05, drawn
-    # 90 %, at a hundredth of the time.
+    """Return True if operators are drawn for a target."""
+    # The law suffices for corrected operators of mapped labels: 88 % of 127 overlaps are within 0.05,
+    # against 90 % with drawn operators, which take a hundred times longer.
     return can_fit(target) and (plain or label_map == "identity")
 
 
 def drawn_background(law: Any, targets: Sequence[MomentTarget], label_map: LabelMap) -> Any:
-    """Draws of operators in place of a background of degree 2, where there are few enough features."""
+    """Replace a background of degree 2 by draws of operators if the target is small enough."""
     background, first = law.background, targets[0]
     if not isinstance(background, QuadraticBackground) or not is_drawn(
         first, label_map, plain=background.plain
@@ -225,7 +226,7 @@ def drawn_background(law: Any, targets: Sequence[MomentTarget], label_map: Label
 def _both_ends(
     matrix: np.ndarray, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """So many eigenpairs of either end."""
+    """Eigenpairs of both ends of the spectrum, `count` of each."""
     from scipy.sparse.linalg import eigsh
 
     size = len(matrix)

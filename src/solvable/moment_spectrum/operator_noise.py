@@ -1,4 +1,4 @@
-"""Noise of samples in operators of degree 2: some samples one by one, a Gaussian tensor for the rest."""
+"""Noise of operators of degree 2: single samples, and a Gaussian tensor for all others."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from solvable.operators import apply_label_map
 from solvable.operators.labels import LabelMap
 
 SINGLE = 8
-"""Samples per direction that are drawn one by one, at most."""
+"""Largest number of single samples per direction."""
 
 WORK = 4e9
-"""Operations on them, which limit their number in many directions."""
+"""Largest number of operations on single samples."""
 
 MOST = 200_000
-"""Samples at most of which moments are taken."""
+"""Largest number of drawn samples."""
 
 
 @dataclass(frozen=True)
 class SampleNoise:
-    """Noise of samples of a target in operators of drawn first layers."""
+    """Noise of finitely many samples in operators of drawn first layers."""
 
-    # The noise has the second and the third cumulant of (1/n) sum_mu T_mu K_mu. The third one makes a
-    # bulk skewed: with features of one sign, large labels are positive and go with large inputs. A
-    # sample of label T is drawn on its own with probability min(1, |T| / tau)³, and then has the size
-    # max(|T|, tau): that keeps the third cumulant of all samples, and leaves
-    # T² (1 - |T| / max(|T|, tau)) of the second one to a Gaussian tensor.
+    # The noise has the second and third cumulant of (1/n) sum_mu T_mu K_mu. The third cumulant skews the
+    # bulk: with features of one sign, large labels are positive and occur at large inputs. A sample of
+    # label T is drawn singly with probability min(1, |T| / tau)³ and size max(|T|, tau). This keeps the
+    # third cumulant; the remaining part T² (1 - |T| / max(|T|, tau)) of the second cumulant is a Gaussian
+    # tensor   (sequential 23).
     target: MomentTarget
-    targets: tuple[MomentTarget, ...]  # that the mean of the single samples is fitted to
+    targets: tuple[MomentTarget, ...]  # used to fit the mean of the single samples
     label_map: LabelMap
     population: Population
     known: dict[tuple[float, float], Mean] = field(default_factory=dict, repr=False, compare=False)
@@ -43,19 +43,19 @@ class SampleNoise:
     def drawn(
         self, member: Member, mean: Mean, n_samples: float, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """An operator as so many samples see it, and the contraction that it holds."""
+        """Draw an operator at a number of samples, and the contraction that it contains."""
         population, d = self.population, self.population.size
         n = n_samples * population.scale**2
-        # Streams of their own: the numbers along a curve are the same whatever n is.
+        # Separate streams, so that the random numbers do not depend on n.
         roots, chances, inputs = rng.spawn(3)
-        # Where not every sample is there to be drawn, those that are stand for several.
+        # Above MOST samples each drawn sample represents several.
         several = 2.0 ** max(np.ceil(np.log2(n / MOST)), 0)
         x = inputs.standard_normal((max(int(n / several), 64), d))
         forms = np.stack([np.einsum("nd,nd->n", x @ M, x) for M in member.matrices], axis=1)
         latent = (forms - np.trace(member.matrices, axis1=1, axis2=2)) / np.sqrt(2)
         labels = np.asarray(self.target.label(member.form.index(latent)))
         T = apply_label_map(labels, self.label_map)
-        # Each level has a mean of its own to be fitted: few levels, which all draws share.
+        # A mean is fitted for each level tau; rounding to few levels lets draws share it.
         D = population.space.norm.size
         tau = single_level(np.abs(T), n, min(SINGLE * D, WORK / D**2), steps=2)
         size = single_sizes(np.abs(T), tau, several)
@@ -73,10 +73,10 @@ class SampleNoise:
         C += (f.T * (weights / 2).astype(np.float32)) @ f
         C[np.diag_indices(len(C))] -= weights.sum()
         B = B + contracted if population.plain else B
-        # T² - chance / several size² = T² (1 - |T| / size) is left
+        # The remaining second cumulant is T² - chance / several size² = T² (1 - |T| / size).
         power = T**2 * (1 - np.abs(T) / size)
         if tau:
-            some = slice(min(len(T), 20_000))  # for what the kernels of the rest are like
+            some = slice(min(len(T), 20_000))  # rows for the kernels of the remaining noise
             kernel = self._kernel(member, x[some], latent[some])
             added, moved = self._rest(member, kernel, power[some] / n, roots)
             C, B = C + added, B + moved
@@ -100,25 +100,25 @@ class SampleNoise:
     def _rest(
         self, member: Member, kernel: SampleKernel, power: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Gaussian noise of samples of given powers, and the contraction that it holds."""
+        """Gaussian noise of given powers, and the contraction that it contains."""
         space, Q, d = self.population.space, member.directions, self.population.size
         D, p = Q.shape
         first, second = rng.standard_normal((D, D)), rng.standard_normal((d, d))
         # The part of degree four is symmetric in all four indices. For a standard normal x its squared
-        # norm is 6 C(d + 3, 4), that of x x^T - 1 is d (d + 1).
+        # norm is 6 C(d + 3, 4); the squared norm of x x^T - 1 is d (d + 1).
         noise = space.symmetrised((first + first.T) / np.sqrt(2)) * np.sqrt(3 * power.mean())
         contraction = np.zeros((d, d))
         if self.population.plain:
             contraction = np.sqrt(power.mean() / 2) * (second + second.T)
             ends = np.stack([contraction, np.eye(d)]), np.stack([np.eye(d), contraction])
             noise += space.operator(np.tensordot(*ends, axes=(0, 0)))
-        # E[T² |P K P|²] on the complement P of the features, where large labels go with large inputs
+        # Scale to E[T² |P K P|²] on the complement P of the features, as labels correlate with the norm.
         images = noise @ Q
         drawn = np.sum(noise**2) - 2 * np.sum(images**2) + np.sum((Q.T @ images) ** 2)
         wanted = power @ kernel.rest**2 / power.size * (D - p) ** 2
         scale = np.sqrt(wanted / drawn)
         noise *= scale
-        # E[T² |P K A_i|²] towards a feature, which large labels share
+        # Scale the couplings to a feature to E[T² |P K A_i|²].
         couplings = power @ kernel.outer / power.size * (D - p)
         grown = Q * (np.sqrt(couplings * (D - p) / wanted) - 1)
         noise += grown @ (Q.T @ noise)
@@ -126,12 +126,12 @@ class SampleNoise:
         return noise, scale * contraction
 
     def _mean(self, tau: float, several: float) -> Mean:
-        """Rates and heights of the labels of single samples, T (|T| / size)^2."""
+        """Rates and heights for the labels of single samples, T (|T| / size)²."""
         if (tau, several) not in self.known:
 
             def single(labels: np.ndarray) -> np.ndarray:
                 T = apply_label_map(labels, self.label_map)
-                # chance times size, with the sign of T: (|T| / size)³ size
+                # Mean contribution of a sample: chance times signed size, (|T| / size)³ size.
                 return T * (np.abs(T) / single_sizes(np.abs(T), tau, several)) ** 2
 
             means = np.mean([form.strengths for form in self.population.forms], axis=0)
@@ -150,8 +150,8 @@ class SampleNoise:
 
 
 def single_level(sizes: np.ndarray, n: float, budget: float, steps: float | None = None) -> float:
-    """Size tau from which on samples are drawn one by one, a power of 2^(1/steps) if these are given."""
-    # 0 where the budget covers all n of them
+    """Size tau at which the expected number of single samples is `budget`; 0 for n below it."""
+    # With `steps`, tau is rounded up to a power of 2^(1/steps).
     from scipy.optimize import brentq
 
     if n <= budget:
@@ -167,5 +167,5 @@ def single_level(sizes: np.ndarray, n: float, budget: float, steps: float | None
 
 
 def single_sizes(sizes: np.ndarray, tau: float, several: float) -> np.ndarray:
-    """Size that a sample has when it is drawn, with chance `several` (size / it)³, at most one."""
+    """Size of a sample drawn singly, at least tau; its chance is several (|T| / size)³, at most 1."""
     return np.asarray(np.maximum(sizes * several ** (1 / 3), tau if tau else 1e-300))

@@ -22,17 +22,17 @@ from solvable.moment_spectrum.population_fit import (
 
 @dataclass(frozen=True)
 class Member:
-    """A first layer, in orthonormal directions."""
+    """One random first layer, in orthonormal directions."""
 
     form: OrthogonalForm
     matrices: np.ndarray  # M_i, |M_i|_F = 1
-    directions: np.ndarray  # the same as vectors A, (D, p)
-    relative: np.ndarray  # strengths, in units of their means over first layers
+    directions: np.ndarray  # M_i as vectors A_i, (D, p)
+    relative: np.ndarray  # strengths over their means over first layers
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A label that operators are the mean of, times a factor."""
+    """Coefficients and heights of a population operator, with a factor."""
 
     rates: PopulationRates
     heights: np.ndarray  # mean of <A_i, C A_i> over first layers
@@ -41,20 +41,20 @@ class Mean:
 
 @dataclass(frozen=True)
 class Population:
-    """Operators of random first layers: a fit knows all but the mean height of each spike."""
+    """Population operators of random first layers, from fitted coefficients and given heights."""
 
-    forms: tuple[OrthogonalForm, ...]  # of first layers, which take turns
+    forms: tuple[OrthogonalForm, ...]  # of the first layers, used in turn
     size: int
-    scale: float  # share of the dimension that the size is
-    plain: bool  # whether the contraction {B, .} is part of it
+    scale: float  # size over the dimension of the target
+    plain: bool  # True if the operator contains the contraction {B, .}
 
     @cached_property
     def space(self) -> Symmetric:
-        """Symmetric matrices of the size."""
+        """Coordinates of symmetric matrices of this size."""
         return Symmetric(self.size)
 
     def members(self, count: int) -> Iterator[tuple[Member, np.random.Generator]]:
-        """So many first layers, and a stream of numbers for each."""
+        """Yield `count` first layers, each with a random stream."""
         p, D = self.forms[0].strengths.size, self.space.norm.size
         means = np.mean([form.strengths for form in self.forms], axis=0)
         for k in range(count):
@@ -64,8 +64,8 @@ class Population:
             yield Member(form, self.space.matrices(A.T), A, form.strengths / means), rng
 
     def contraction(self, member: Member, rates: PopulationRates) -> np.ndarray:
-        """B = E[T X]."""
-        # Matrices of norm 1 have a spectrum of width d^(-1/2), their products one of width 1/d.
+        """Contraction matrix B = E[T X]."""
+        # The spectrum of a matrix of norm 1 has width d^(-1/2), that of a product width 1/d.
         squares = square_matrices(member.matrices, self.scale)
         strengths = member.form.strengths
         return np.asarray(self.scale * np.tensordot(rates.contracted(strengths), squares, axes=1))
@@ -73,7 +73,7 @@ class Population:
     def operator(
         self, member: Member, means: Sequence[Mean], added: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A sum of mean operators and of {added, .}, and all of the contraction that it holds."""
+        """Sum of mean operators and of {added, .}, and the contraction matrix that it contains."""
         M, Q, d = member.matrices, member.directions, self.size
         D, p = Q.shape
         pairs, C = np.zeros((d, d, d, d)), np.zeros((D, D))
@@ -94,9 +94,9 @@ class Population:
             heights += mean.factor * mean.heights * member.relative
             if self.plain:
                 whole = whole + mean.factor * B
-                # The contraction acts on the spikes too: their heights hold its mean already.
+                # Heights already include the mean of the contraction, so it is subtracted here.
                 heights -= 2 * mean.factor * np.einsum("iab,bc,ica->i", M, B, M, optimize=True)
-        # What the spikes are joined to has coefficients of its own.
+        # The couplings of the spikes to the complement have separate coefficients.
         C += self.space.operator(pairs)
         C -= Q @ (Q.T @ C)
         C -= (C @ Q) @ Q.T

@@ -1,10 +1,11 @@
-r"""The population operator of degree-2 features beside its spikes, as a few numbers fitted to draws.
+r"""Population operator of degree-2 features without spikes, with coefficients fitted to draws.
 
-With :math:`X=xx^\top-I` and :math:`B=E[TX]` it is :math:`BU+UB` and a part of degree four, which for
-:math:`T=y` is :math:`\sum_i a_iM_iUM_i`. Bounded labels add the next order of
-:math:`E[T(\Sigma U\Sigma-U)]+\frac12E[T\langle\Sigma-I,U\rangle(\Sigma-I)]`, :math:`\Sigma` the
-covariance of x given the latent features: :math:`BUB` and :math:`\langle M_i^2,U\rangle M_i^2`.
-What joins a spike to the rest has coefficients of its own, half as large.
+With :math:`X=xx^\top-I` and :math:`B=E[TX]` the operator is :math:`BU+UB` plus a part of degree four,
+which for :math:`T=y` is :math:`\sum_i a_iM_iUM_i`. Bounded labels add the next order of
+:math:`E[T(\Sigma U\Sigma-U)]+\frac12E[T\langle\Sigma-I,U\rangle(\Sigma-I)]`, with :math:`\Sigma` the
+covariance of x given the latent features (sequential 22): the terms :math:`BUB` and
+:math:`\langle M_i^2,U\rangle M_i^2`. The couplings of a spike to the complement have separate
+coefficients, half as large.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from solvable.operators import apply_label_map
 from solvable.operators.labels import LabelMap
 
 LARGEST_DRAWN = 44
-"""Inputs up to which operators are drawn; twelve settings with more inputs use a law (errors 0.030)."""
+"""Largest dimension in which operators are drawn; above, a law is used (error 0.030 in 12 tests)."""
 
 MOST_FITTED = 64
-"""Features up to which operators are drawn: their products are p² matrices."""
+"""Largest number of features for which operators are drawn; the fit has p² products."""
 
 
 @dataclass(frozen=True)
 class PopulationRates:
-    """Coefficients of the population operator: smooth functions of the strength of a feature."""
+    """Coefficients of the population operator as smooth functions of the strength of a feature."""
 
-    # They hardly depend on the dimension, and a first layer of other strengths has others.
-    unit: float  # strengths are measured in
-    inner: np.ndarray  # of Z U Z, moved Z, and <M_i², U> M_i², then of B U B and B U B moved
+    # The functions hardly depend on the dimension and apply to first layers of other strengths.
+    unit: float  # unit of the strengths
+    inner: np.ndarray  # of Z U Z for the Z of `sandwich_matrices`, and of <M_i², U> M_i²
     squares: np.ndarray  # of M_i² and {M_i², G} / 2 in B, and of I
-    linked: np.ndarray  # of M_j M_i M_j and {M_i, M_j²} in what joins spike i
+    linked: np.ndarray  # of M_j M_i M_j and {M_i, M_j²} in the couplings of spike i
 
     def pairs(self, strengths: np.ndarray) -> np.ndarray:
         """Coefficients of Z U Z for the matrices of `sandwich_matrices`, shape (2p + 2,)."""
@@ -57,8 +58,8 @@ class PopulationRates:
 
 
 def _powers(strengths: np.ndarray) -> np.ndarray:
-    """Functions of a strength that coefficients are made of, (p, 4)."""
-    # Of first order in it where labels are unbounded; of one sign the second and the last coincide.
+    """Basis functions of the strengths, (p, 4)."""
+    # Unmapped labels need the first function alone. For one sign the second and last coincide.
     size = np.abs(strengths)
     return np.stack([strengths, strengths * size, strengths**3, strengths**2], axis=-1)
 
@@ -84,7 +85,7 @@ def _square_profiles(strengths: np.ndarray) -> np.ndarray:
 
 
 def _link_profiles(strengths: np.ndarray) -> np.ndarray:
-    """Functions of both strengths, and others of a feature with itself: (p, 2p, k)."""
+    """Basis functions of two strengths, and of a feature with itself: (p, 2p, k)."""
     known, p = _powers(strengths), strengths.size
     mixed = np.einsum("jk,il->ijkl", known, np.stack([np.ones(p), strengths, np.abs(strengths)], 1))
     alone = np.eye(p)[:, :, None] * known
@@ -93,7 +94,7 @@ def _link_profiles(strengths: np.ndarray) -> np.ndarray:
 
 
 class Symmetric:
-    """Symmetric matrices of one size as vectors, in the basis (E_ab + E_ba) / sqrt(2), E_aa."""
+    """Coordinates of symmetric matrices in the basis (E_ab + E_ba) / sqrt(2), E_aa."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -105,32 +106,32 @@ class Symmetric:
         return np.asarray(symmetric(matrices)[..., self.rows, self.columns] * self.norm)
 
     def squares(self, x: np.ndarray) -> np.ndarray:
-        """Coordinates of x x^T - 1 for every row of x, (n, D), in the type of x."""
+        """Coordinates of x x^T - 1 for each row of x, (n, D), with the dtype of x."""
         found = x[:, self.rows] * x[:, self.columns]
         found *= self.norm.astype(x.dtype)
         found[:, self.rows == self.columns] -= 1
         return np.asarray(found)
 
     def matrices(self, vectors: np.ndarray) -> np.ndarray:
-        """Matrices of coordinates (..., D)."""
+        """Matrices with given coordinates (..., D)."""
         found = np.zeros((*vectors.shape[:-1], self.size, self.size))
         found[..., self.rows, self.columns] = vectors / self.norm
         found[..., self.columns, self.rows] = found[..., self.rows, self.columns]
         return found
 
     def operator(self, pairs: np.ndarray) -> np.ndarray:
-        """Dense U -> sum_k X_k U Y_k on symmetric matrices, from sum_k X_k (x) Y_k, (d, d, d, d)."""
+        """Matrix (D, D) of U -> sum_k X_k U Y_k, from sum_k X_k (x) Y_k of shape (d, d, d, d)."""
         a, b = self.rows[:, None], self.columns[:, None]
         matrix = pairs[a, self.rows, b, self.columns] + pairs[a, self.columns, b, self.rows]
         matrix *= self.norm[:, None] * self.norm / 2
         return np.asarray(matrix)
 
     def symmetrised(self, operator: np.ndarray) -> np.ndarray:
-        """The part of a symmetric operator that is symmetric in all four indices."""
+        """Part of a symmetric operator that is symmetric in all four indices."""
         d = self.size
         where = np.empty((d, d), dtype=int)
         where[self.rows, self.columns] = where[self.columns, self.rows] = np.arange(self.norm.size)
-        # W_abcd + W_acbd + W_adbc, of coordinates W_kl = norm_k norm_l W_abcd
+        # (W_abcd + W_acbd + W_adbc) / 3; coordinates are W_kl = norm_k norm_l W_abcd
         entries = operator / (self.norm[:, None] * self.norm)
         a, b = self.rows[:, None], self.columns[:, None]
         entries = (
@@ -142,43 +143,44 @@ class Symmetric:
 
 
 def symmetric(matrices: np.ndarray) -> np.ndarray:
-    """Symmetric parts."""
+    """Symmetric parts of matrices."""
     return np.asarray((matrices + np.swapaxes(matrices, -1, -2)) / 2)
 
 
 def link_matrices(M: np.ndarray) -> np.ndarray:
-    """What spikes are joined to: M_j M_i M_j, then M_i M_j² + M_j² M_i, (p, 2p, d, d)."""
+    """Matrices that couple to spike i: M_j M_i M_j, then M_i M_j² + M_j² M_i, (p, 2p, d, d)."""
     crossed = M @ M[:, None] @ M
     moved = 2 * symmetric(M[:, None] @ (M @ M))
     return np.concatenate([crossed, moved], axis=1)
 
 
 def sandwich_matrices(M: np.ndarray, B: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Z in Z U Z: M_i, then M_i moved by G = sum_k M_k², B, and B moved; shape (2p + 2, d, d)."""
-    # (M_i G) U M_i and G U B, by which large eigenvalues saturate, by polarisation
+    """Matrices Z of the terms Z U Z: M_i, M_i + {M_i, G}, B and B + G; shape (2p + 2, d, d)."""
+    # G = sum_k M_k². By polarisation these give (M_i G) U M_i and G U B, the saturation of large
+    # eigenvalues.
     G = scale * np.sum(M @ M, axis=0)
     return np.concatenate([M, M + 2 * symmetric(M @ G), B[None], (B + G)[None]])
 
 
 def square_matrices(M: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """M_i², which saturate as (M_i² G + G M_i²) / 2, and I; shape (2p + 1, d, d)."""
+    """Matrices in B: M_i², their saturation (M_i² G + G M_i²) / 2, and I; shape (2p + 1, d, d)."""
     V = M @ M
     G = scale * np.sum(V, axis=0)
     return np.concatenate([V, symmetric(V @ G), np.eye(M.shape[-1])[None]])
 
 
 def can_fit(target: MomentTarget) -> bool:
-    """Whether operators are drawn: few enough features and inputs."""
+    """Return True if features and inputs are few enough to draw operators."""
     return target.features <= MOST_FITTED and target.dimension <= LARGEST_DRAWN
 
 
 def fit_population(
     targets: Sequence[MomentTarget], label_map: LabelMap, draws: int | None = None
 ) -> PopulationRates:
-    """Coefficients by least squares on draws of some targets; O(draws p d²)."""
+    """Fit coefficients by least squares to draws of some targets; O(draws p d²)."""
     p, d = targets[0].features, targets[0].dimension
     space = Symmetric(d)
-    if draws is None:  # a second at most
+    if draws is None:  # limits the time to a second
         draws = int(np.clip(4e8 / (p * d**2), 20_000, 60_000))
     unit = float(np.abs(targets[0].weights).max())
     inner, linked, squares = (_Normal() for _ in range(3))
@@ -190,7 +192,7 @@ def fit_population(
         basis = space.vectors(M).T
         known = space.vectors(link_matrices(M))
         known -= known @ basis @ basis.T
-        # C' = C - {B, .} joins spike i to E[T h_i X] / sqrt(2) - {B, M_i}
+        # C' = C - {B, .} couples spike i to E[T h_i X] / sqrt(2) - {B, M_i}.
         images = space.vectors(moments.images) - space.vectors(2 * symmetric(B @ M))
         for i, profiles in enumerate(_link_profiles(strengths)):
             linked.add(known[i], images[i] - basis @ (basis.T @ images[i]), profiles)
@@ -200,24 +202,24 @@ def fit_population(
 
 
 class _Normal:
-    """Normal equations of a least-squares fit of coefficients that share some profiles."""
+    """Normal equations of a least-squares fit whose coefficients are given by few profiles."""
 
     def __init__(self) -> None:
         self.gram: np.ndarray | float = 0.0
         self.image: np.ndarray | float = 0.0
 
     def add(self, columns: np.ndarray, response: np.ndarray, profiles: np.ndarray) -> None:
-        """Rows of the fit, one coefficient each."""
+        """Add a response and its columns, one coefficient per column."""
         self.sum(columns @ columns.T, columns @ response, profiles)
 
     def sum(self, gram: np.ndarray, image: np.ndarray, profiles: np.ndarray) -> None:
-        """Normal equations of the coefficients themselves."""
+        """Add the normal equations of the coefficients."""
         self.gram = self.gram + profiles.T @ gram @ profiles
         self.image = self.image + profiles.T @ image
 
     @property
     def solution(self) -> np.ndarray:
-        # Of directions that coincide, as M_i³ does, each gets a half.
+        # The least-norm solution splits coefficients of columns that coincide, such as M_i³.
         gram = np.asarray(self.gram)
         size = np.sqrt(np.maximum(np.diag(gram), 1e-12 * np.diag(gram).max()))
         found = np.linalg.lstsq(gram / size / size[:, None], self.image / size, rcond=1e-5)[0]
@@ -249,13 +251,13 @@ def _moments(target: MomentTarget, label_map: LabelMap, draws: int) -> _Moments:
     images -= (T @ h / draws)[:, None, None] * np.eye(target.dimension)
     squares = T @ (lengths - 1) ** 2 / (2 * draws)
     forms, lengths = quadratic_forms(x, sandwich_matrices(M, B))
-    # <X, Z X Z> = (x^T Z x)² - 2 |Z x|² + tr Z², and T has mean zero
+    # <X, Z X Z> = (x^T Z x)² - 2 |Z x|² + tr Z²; T has mean zero
     sandwiches = T @ (forms**2 - 2 * lengths) / (2 * draws)
     return _Moments(form.strengths, M, B, images / np.sqrt(2), sandwiches, squares)
 
 
 def quadratic_forms(x: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x^T Z x and |Z x|², shape (n, k)."""
+    """Forms x^T Z x and squared lengths |Z x|², shape (n, k)."""
     forms, lengths = np.empty((2, len(x), len(Z)))
     for k, matrix in enumerate(Z):
         moved = x @ matrix
@@ -267,11 +269,11 @@ def quadratic_forms(x: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _inner_equations(
     moments: _Moments, Q: np.ndarray, images: np.ndarray, space: Symmetric
 ) -> tuple[np.ndarray, np.ndarray]:
-    """<O_k, O_l> and <O_k, C'> on the complement of the spikes, spanned by Q."""
+    """Inner products <O_k, O_l> and <O_k, C'> on the complement of the spikes in Q."""
     M, B = moments.matrices, moments.contraction
     Z, V = sandwich_matrices(M, B), M @ M
     flat, v = Z.reshape(len(Z), -1), space.vectors(V)
-    # <O_Z, O_Y> = [(tr Z Y)² + tr Z Y Z Y] / 2, and <V, Z V Z>, <V, W>^2
+    # <O_Z, O_Y> = [(tr Z Y)² + tr Z Y Z Y] / 2, and <V, Z V Z>, <V, W>²
     crossed = np.array([np.einsum("kab,kba->k", a @ Z, a @ Z) for a in Z])
     turned = space.vectors(Z[:, None] @ V @ Z[:, None])
     inside = np.einsum("kiD,iD->ki", turned, v)
@@ -281,7 +283,7 @@ def _inner_equations(
     plain = (flat @ B.ravel()) * traces + np.einsum("kab,kbc,ca->k", Z, Z, B, optimize=True)
     joined = 2 * np.einsum("iab,bc,ica->i", V, B, V, optimize=True)
     image = np.concatenate([moments.sandwiches - plain, moments.squares - joined])
-    # Of the whole space, less what the spikes hold of it
+    # The products on the whole space, less those on the spikes
     matrices = space.matrices(Q.T)
     moved = space.vectors(Z[:, None] @ matrices @ Z[:, None]).transpose(0, 2, 1)
     moved = np.concatenate([moved, v[:, :, None] * (v @ Q)[:, None]])

@@ -13,7 +13,7 @@ import numpy as np
 
 
 def degree_two_energy(matrices: np.ndarray, weights: np.ndarray) -> float:
-    """Energy of the index in Hermite degree 2, which a kernel learns first."""
+    """Energy of the index in Hermite degree 2, the part that a kernel learns first."""
     # The degree-2 part of h_i² is 2 (x^T M_i² x - tr M_i²): 4 |S|_F² with S = sum_i lambda_i M_i²
     S = np.einsum("i,iab,ibc->ac", weights, matrices, matrices, optimize=True)
     return float(4 * np.sum(S**2))
@@ -21,7 +21,7 @@ def degree_two_energy(matrices: np.ndarray, weights: np.ndarray) -> float:
 
 def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float:
     """Variance of sum_i lambda_i (h_i² - 1) / sqrt(2); O(p² d³)."""
-    # sum_ij lambda_i lambda_j [<M_i, M_j>^2 + 2 tr(M_i M_j M_i M_j)] + 4 |S|_F²
+    # sum_ij lambda_i lambda_j [<M_i, M_j>² + 2 tr(M_i M_j M_i M_j)] + 4 |S|_F²   (sequential 21)
     flat = matrices.reshape(len(weights), -1)
     gaussian_part = float(weights @ (flat @ flat.T) ** 2 @ weights)
     products = [first @ matrices for first in matrices]

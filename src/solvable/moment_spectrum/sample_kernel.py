@@ -1,7 +1,8 @@
-r"""One sample's contribution to the moment operator, reduced to the numbers that theory needs.
+r"""Numbers of the contribution of one sample to the moment operator that the theory needs.
 
-Sample :math:`\mu` adds :math:`T_\mu K_\mu/n` to the operator. What matters of K is its size on the
-complement of the features, what it does to a feature, and what it takes from there.
+Sample :math:`\mu` adds :math:`T_\mu K_\mu/n` to the operator. The theory needs the norm of K on the
+complement of the features, its diagonal entry for each feature, and the couplings of each feature to
+the complement.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SampleKernel:
-    """Draws of the per-sample kernel K; P projects on the complement of the p features."""
+    """Draws of the kernel K of a sample; P projects on the complement of the p features."""
 
     size: np.ndarray  # |K|_F / D, at least 0, (m,)
     diagonal: np.ndarray  # <A_i, K A_i>, (m, p)
@@ -22,12 +23,12 @@ class SampleKernel:
     outer: np.ndarray  # |P K A_i|² / (D - p), (m, p)
 
     def rows(self, rows: slice) -> SampleKernel:
-        """Some of the draws."""
+        """Return the draws of some rows."""
         return SampleKernel(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     @classmethod
     def joined(cls, kernels: Sequence[SampleKernel]) -> SampleKernel:
-        """Draws of several, one after the other."""
+        """Concatenate the draws of several kernels."""
         columns = zip(*([getattr(k, f.name) for f in fields(cls)] for k in kernels), strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
@@ -36,7 +37,7 @@ def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: in
     """Numbers of K = F F^T - I for features of any degree."""
     # |K|_F² = |F|⁴ - 2 |F|² + D, <A, K A> = h² - 1
     frobenius = squared_norm**2 - 2 * squared_norm + n_features
-    # The features' own share of |F|² is large where T is: F = sum_i h_i A_i + F_perp.
+    # F = sum_i h_i A_i + F_perp; the part of |F|² in the features is correlated with T.
     others = max(n_features - latent.shape[1], 1)
     outside = np.maximum(squared_norm - np.sum(latent**2, axis=1), 0)
     inner = (outside - 2) * outside + others
@@ -56,8 +57,8 @@ def corrected_kernel(
     traces: np.ndarray,
     dimension: int,
 ) -> SampleKernel:
-    """Numbers of the Wick-corrected kernel of degree-2 features; `squared_images` are |M_i x|^2."""
-    # K[U] = <F, U> F - U - (X U + U X) with X = x x^T - I, F = X / sqrt(2)
+    """Numbers of the Wick-corrected kernel of degree-2 features; `squared_images` are |M_i x|²."""
+    # K[U] = <F, U> F - U - (X U + U X) with X = x x^T - I, F = X / sqrt(2)   (sequential 20)
     s, d = squared_input_norm, dimension
     D = d * (d + 1) / 2
     # Traces of the first three powers of X, whose eigenvalues are s - 1 and -1.
@@ -88,8 +89,8 @@ def corrected_numbers(
     image: np.ndarray,
     n_features: int,
 ) -> SampleKernel:
-    """Numbers of a corrected kernel from |K|_F², <A_i, K A_i> and |K A_i|^2."""
-    # <A_i, K A_j> is h_i h_j and a part of variance 4 / d, which is left out here.
+    """Numbers of a corrected kernel from |K|_F², <A_i, K A_i> and |K A_i|²."""
+    # <A_i, K A_j> is h_i h_j plus a part of variance 4 / d, which is neglected.
     squares = latent**2
     crossed = squares * (squares.sum(axis=1)[:, None] - squares)
     outer = np.maximum(image - diagonal**2 - crossed, 0)

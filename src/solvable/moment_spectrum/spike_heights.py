@@ -1,4 +1,4 @@
-"""Heights of spikes: exact for the index itself, which takes the noise out of drawn ones."""
+"""Heights of spikes: exact for the index, which serves as control variate for drawn labels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def exact_heights(
 
     `dimension` is that of features of degree 2, None for Gaussian ones.
     """
-    # E[sum_j lambda_j (h_j² - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>^2
-    #   + 8 tr M_i² M_j² + 4 tr M_i M_j M_i M_j): joint cumulants of quadratic forms. The Wick
-    # correction removes the second term; Gaussian features have the first alone.
+    # E[sum_j lambda_j (h_j² - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>²
+    #   + 8 tr M_i² M_j² + 4 tr M_i M_j M_i M_j)   (sequential 3) (sequential 19). The Wick correction
+    # removes the second term. Gaussian features have the first term only.
     if dimension is None:
         return 2 * strengths
     alternating, squares = mean_traces(strengths.size, dimension)
@@ -27,7 +27,7 @@ def exact_heights(
 def controlled_mean(
     T: np.ndarray, diagonal: np.ndarray, index: np.ndarray, exact: np.ndarray
 ) -> np.ndarray:
-    """E[T diagonal]; `exact` is the mean of index times diagonal, which takes its noise out."""
+    """Estimate E[T diagonal] with index times diagonal, of mean `exact`, as control variate."""
     control, response = index[:, None] * diagonal, T[:, None] * diagonal
     centred = control - control.mean(axis=0)
     power = np.maximum(np.mean(centred**2, axis=0), 1e-300)

@@ -22,38 +22,39 @@ from solvable.spectra.structured_spikes import (
 )
 
 MANY_SAMPLES = 1e9
-"""Samples per feature that stand for infinitely many."""
+"""Samples per feature used as infinitely many."""
 
 MOST_DRAWN = 1_000
-"""Directions up to which matrices are drawn: a second."""
+"""Largest number of directions for which matrices are drawn, in about a second."""
 
 
 def check_range(samples: float, features: int, n_features: int) -> None:
-    """Refuse sizes at which no law of many directions holds."""
+    """Raise an error for sizes at which no law of many directions holds."""
     if 2 * features > n_features:
         raise InvalidParameter(
-            f"features is {features} of {n_features} directions: they are themselves the bulk that a "
-            f"learner measures from. Predicted up to half of the directions, {n_features // 2}."
+            f"features is {features} among {n_features} directions: with more than half the bulk is made "
+            f"of features. Allowed for predictions: up to half of the directions, {n_features // 2}."
         )
     if samples < features:
         raise InvalidParameter(
-            f"samples is {samples:g}, fewer than the {features} directions that are asked for: single "
-            "samples are the spikes of such a spectrum. Allowed: at least as many samples as features."
+            f"samples is {samples:g}, fewer than the {features} directions that the learner returns: "
+            "single samples then make the largest eigenvalues. Allowed: at least as many samples as "
+            "features."
         )
 
 
 def check_dimension(dimension: int) -> None:
-    """Refuse so few inputs that every first layer has a law of its own."""
+    """Raise an error for fewer than ten inputs."""
     if dimension < 10:
         raise InvalidParameter(
-            f"dimension is {dimension}: with so few inputs every first layer has a spectrum of its own. "
-            "Predicted from dimension 10 on; a study measures smaller ones."
+            f"dimension is {dimension}: below 10 inputs the spectrum differs between first layers. "
+            "Allowed for predictions: dimension of at least 10; a study can measure smaller ones."
         )
 
 
 def ranking_room(dimension: int, degree: int, wick: bool) -> float:
-    """Share of the width of the bulk to which a learner of so many inputs knows its edges."""
-    # 4/d of half of the width. Of the plain operator of degree 2 it asks the corrected eigenvalues too.
+    """Uncertainty of the edges that a learner allows, as a share of the width of the bulk."""
+    # 4/d of the half-width; 0 for the plain operator of degree 2, where corrected values are tested too.
     return 0.0 if degree == 2 and not wick else 2 / dimension
 
 
@@ -61,57 +62,60 @@ _TWENTY = (np.arange(20) + 0.5) / 20
 
 
 class Population(Protocol):
-    """What the mean of an operator holds beside its spikes."""
+    """Population operator without its spikes."""
 
     def at(self, n_samples: float) -> Background:
-        """As seen with a number of samples, the noise of its own parts included."""
+        """Return the background at a number of samples, with the noise of its parts."""
         ...
 
 
 @runtime_checkable
 class DrawnPopulation(Population, Protocol):
-    """The same, which draws whole operators besides."""
+    """Population operator of which whole operators can be drawn."""
 
     def spikes(
         self, found: SpikePrediction, sample: WeightedSample, n_samples: float, n_features: int
     ) -> SpikePrediction:
-        """A prediction with the overlaps and places of the operators drawn."""
+        """Return the prediction with overlaps and eigenvalues of drawn operators."""
         ...
 
 
 @dataclass(frozen=True)
 class SpikeLaw:
-    """What the resolvent formula needs, at any number of samples."""
+    """Heights, weights and background of a spectral step, for any number of samples."""
 
     heights: np.ndarray  # theta_i = E[T <A_i, K A_i>], less the shift; shape (p,)
-    sample: WeightedSample  # on the complement of the features, like `noise` and `n_features`
-    background: Population | None  # what the operator holds beside spikes and noise
-    n_features: int  # D - p, 0 where features fill all directions
-    room: float = 0.0  # share of the width of the bulk to which a learner knows its edges
+    sample: WeightedSample  # law of the weights on the complement of the features
+    background: Population | None  # population operator without spikes; None if empty
+    n_features: int  # D - p
+    room: float = 0.0  # uncertainty of the edges over the width of the bulk
 
     @property
     def noise(self) -> float:
-        """Power of the noise; that of a contraction is part of the background."""
-        return float(self.sample.probabilities @ self.sample.weights**2)  # tau_2 = E[T² |K|²]/D²
+        """Power tau_2 of the noise; the noise of a contraction is part of the background."""
+        # tau_2 = E[T² |K|²] / D²   (sequential 4; arXiv:2605.14567, Equation 2.9)
+        return float(self.sample.probabilities @ self.sample.weights**2)
 
     def spikes(self, n_samples: float) -> SpikePrediction:
-        """Edges, places, and overlaps with as many directions as features."""
+        """Edges, eigenvalues, and overlaps with the span of p directions."""
+        # L(a) = R_i(a), c_i² = -L' / (-L' + R_i')   (sequential 5) (sequential 6), rounded at the
+        # threshold to 0.85 D^(-1/3)   (sequential 26)
         if not isinstance(self.background, DrawnPopulation):
             count = self.heights.size
             return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
-        # Features inside a bulk of which a few eigenvalues are the end: no edge is universal there.
+        # The edge of a bulk that ends in few eigenvalues is not universal, so operators are drawn.
         found = predict_spikes(**self._at(n_samples))
         return self.background.spikes(found, self.sample, n_samples, self.n_features)
 
     def drawn(self, n_samples: float, n_total: int) -> DrawnSpikes | None:
-        """Spikes in drawn matrices of all D directions, if these are few, or features many."""
-        if isinstance(self.background, DrawnPopulation):  # which draws them better
+        """Spikes in drawn matrices, for few samples or directions, or many features; else None."""
+        if isinstance(self.background, DrawnPopulation):  # it draws its own operators
             return None
         few = self.few(n_samples, n_total)
         if n_total > MOST_DRAWN or not (few or self.heights.size > MOST):
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
-        # Seconds of one draw; of a feature of an unbounded label one draw scatters by 0.35.
+        # Seconds per draw. With unmapped labels the overlap scatters by 0.35 between draws.
         seconds = 8e-8 * n_total**2
         if not few_spikes(n_total, self.heights.size):
             seconds += 1e-10 * n_total**3
@@ -119,33 +123,33 @@ class SpikeLaw:
         return draw_spikes(**at, draws=draws, room=self.room)
 
     def few(self, n_samples: float, n_total: int) -> bool:
-        """Whether laws of many samples or directions miss something, and the matrix can be drawn."""
-        # One sample makes an eigenvalue |w| D / n, which counts from 1.5 times the half-width 2 s on:
-        # mapped labels have 0.8 to 1.2, with misses of the law of 0.01. Unmapped ones have tails, many
-        # such samples, and misses of 0.08 from 0.75 times the half-width on.
+        """Return True if samples or directions are too few for the law and matrices can be drawn."""
+        # One sample makes an eigenvalue |w| D / n. Limits on it: 1.5 times the half-width 2 s for mapped
+        # labels (below 1.2 the law is off by 0.01), 0.75 times for unmapped labels, which have many large
+        # samples (above 0.75 the law is off by 0.08).
         noise = np.sqrt(self.noise)
         largest = float(np.abs(self.sample.clipped(n_samples).weights).max())
         single = (
             largest * np.sqrt(n_total / n_samples) > (1.5 if largest > 5 * noise else 3) * noise
         )
-        # Of larger matrices time allows a few draws, which scatter by more than the law misses: by 0.04
-        # and 0.07 for 0.01 (40 dimensions, six features), 0.12 for 0.03 (800 linear ones).
+        # Above D = 500 only few draws fit into the time, and their scatter exceeds the error of the law:
+        # 0.04 to 0.07 against 0.01 (d = 40, six features), 0.12 against 0.03 (800 linear features).
         return n_total <= 64 or (single and n_total <= 500)
 
     def alone(self, n_samples: float, n_total: int) -> np.ndarray:
-        """Overlap of each feature with an eigenvector of its own, noise among features included."""
+        """Overlap of each feature with its own eigenvector; other features count as noise."""
         at = self._at(n_samples) | {"n_features": n_total}
         return predict_spikes(**at).sharp_squared_overlap
 
     def shared(self, n_samples: float, n_total: int) -> np.ndarray | None:
-        """Overlaps of many features, each in the noise of all others."""
+        """Overlaps of more than MOST features, each in the noise of all others; else None."""
         p = self.heights.size
         drawn = isinstance(self.background, DrawnPopulation)
         if p <= MOST or drawn or self.few(n_samples, n_total):
             return None
         at, (upper, lower) = self._at(n_samples), both_sides(**self._at(n_samples))
         sample, background = self.sample.clipped(n_samples), at["background"]
-        # Features of nearly the same height stand for each other.
+        # Features of nearly equal height are grouped.
         groups = np.array_split(np.argsort(self.heights), min(p, 200))
         levels = np.array([self.heights[group].mean() for group in groups])
         rest = np.zeros(1) if background is None else np.quantile(background.atoms, _TWENTY)
@@ -169,7 +173,7 @@ class SpikeLaw:
     def crowded(
         self, n_samples: float, n_total: int, drawn: DrawnSpikes | None
     ) -> np.ndarray | None:
-        """Overlaps where features or samples are no few among many; None where `spikes` has them."""
+        """Overlaps for many features or few samples; None if those of `spikes` apply."""
         shared = self.shared(n_samples, n_total)
         return drawn.squared_overlap if shared is None and drawn is not None else shared
 
@@ -184,30 +188,32 @@ class SpikeLaw:
 
     @cached_property
     def floor(self) -> np.ndarray:
-        """Overlap lost to the background with infinitely many samples; 1 for a feature inside it."""
+        """Overlap lost to the background at infinite n; 1 for a feature inside its bulk."""
         found = predict_spikes(**self._at(MANY_SAMPLES * self.n_features))
         return 1 - found.sharp_squared_overlap
 
     @cached_property
     def thresholds(self) -> np.ndarray:
-        """Sample size from which on each feature is out of the bulk; infinite if it never is."""
-        # The closed form n_i = D tau_2 / theta_i² says where to look first.
+        """Sample size above which each feature is outside the bulk; infinite if it never is."""
+        # The search starts at the closed form n_i = D tau_2 / theta_i²
+        # (sequential 7) (compositional 5; arXiv:2605.14567, Equation 2.10).
         closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
         most = MANY_SAMPLES * self.n_features
         low, high = min(closed.min() / 4, most / 2), min(closed.max() * 8, most)
         near = np.geomspace(low, high, max(int(np.log2(high / low)), 2))
         sizes = np.concatenate([near, np.geomspace(high, most, 8)[1:] if high < most else []])
         excess = np.array([spike_excess(**self._at(n)) for n in sizes])
-        # Below a sixteenth of the features one sample is a spike, and the law says nothing.
+        # Below n = D / 16 single samples make spikes, and the law does not hold.
         while (excess[0] > 0).any() and sizes[0] > self.n_features / 16:
             sizes = np.concatenate([[sizes[0] / 4], sizes])
             excess = np.concatenate([[spike_excess(**self._at(sizes[0]))], excess])
-        for _ in range(3):  # nearly linear in n^(-1/2): the third round is exact to 1e-3
+        # The excess is nearly linear in n^(-1/2): three rounds are exact to 1e-3.
+        for _ in range(3):
             guess = crossings(sizes, excess)
             fresh = np.unique(guess[np.isfinite(guess) & (guess > sizes[0])])
-            if not fresh.size:  # none is ever out, or all are wherever the law says anything
+            if not fresh.size:  # all features are inside, or all outside, in the range of the law
                 break
-            # A dozen sizes bracket many features.
+            # At most 12 new sizes per round, also for many features.
             fresh = fresh[np.unique(np.linspace(0, fresh.size - 1, 12).astype(int))]
             fresh = fresh[np.abs(np.log(fresh / sizes[:, None])).min(axis=0) > 1e-4]
             added = [spike_excess(**self._at(n)) for n in fresh]
@@ -218,7 +224,7 @@ class SpikeLaw:
 
 
 def crossings(sizes: np.ndarray, excess: np.ndarray) -> np.ndarray:
-    """Size from which on each column of excesses is positive, by lines in n^(-1/2)."""
+    """Size above which each column of excesses is positive, interpolated linearly in n^(-1/2)."""
     found = np.full(excess.shape[1], np.inf)
     for i, column in enumerate(excess.T):
         below = np.flatnonzero(column <= 0)

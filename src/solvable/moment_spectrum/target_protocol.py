@@ -1,4 +1,4 @@
-"""Target whose moments are computed: a readout of a weighted sum of orthonormal or random features."""
+"""Protocol of targets whose moments are computed: a readout of a weighted sum of features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvable.operators import HermiteFeatures
 
 
 class MomentTarget(Protocol):
-    """Hidden features of Hermite degree 1 to 3, weighted and summed, and a readout of the sum."""
+    """Target with hidden features of Hermite degree 1 to 3 and a readout of their weighted sum."""
 
     @property
     def dimension(self) -> int:
@@ -26,7 +26,7 @@ class MomentTarget(Protocol):
 
     @property
     def inputs(self) -> str:
-        """Either "hermite" or "gaussian" features."""
+        """Kind of features: "hermite" or "gaussian"."""
 
     @property
     def readout(self) -> Any:
@@ -34,7 +34,7 @@ class MomentTarget(Protocol):
 
     @property
     def first_layer(self) -> str:
-        """Either "orthonormal" or "random" directions."""
+        """Kind of directions: "orthonormal" or "random"."""
 
     @property
     def seed(self) -> int:

@@ -1,4 +1,4 @@
-"""Later layers on latent draws against closed forms and simulation."""
+"""Later layers on latent draws, against closed forms and simulation."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_the_second_step_finds_a_wide_form_and_no_more_than_its_ceiling():
         ceiling = float(np.sum(transported(layers, alignment) ** 2))
         assert ceiling == pytest.approx(overlap**2)
         assert 0.9 * ceiling < found.squared_overlap[0] <= ceiling + 1e-12
-        # The learned feature is the true one up to its overlap: check on the draws themselves.
+        # The correlation of learned and true feature on the draws is the overlap.
         assert found.features.shape == (len(y), 1)
         assert found.features.var() == pytest.approx(1, abs=0.1)
 

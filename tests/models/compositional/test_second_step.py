@@ -1,4 +1,4 @@
-"""The second spectral step and the directions it starts from: whole learners, random matrices."""
+"""Second spectral step and learned directions, against learners and random matrices."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_directions_have_unit_length_and_the_given_mean_overlap():
 
 @pytest.mark.parametrize("kind", ["random", "low rank", "two"])
 def test_the_noise_of_true_features_is_a_symmetric_tensor(kind):
-    """Variance of U . C V over samples, for forms of high and of low rank."""
+    """Variance of U . C V over samples, for forms of high and of low rank (compositional 14)."""
     d, draws = 9, 4_000
     features, stream = HermiteFeatures(2, d), random_stream("tensor", kind)
     v = orthonormal(d, 2, "vectors")
@@ -61,12 +61,12 @@ def test_the_noise_of_true_features_is_a_symmetric_tensor(kind):
         features.transform(X) @ np.stack([U, V], 1),
         features.to_symmetric(np.stack([U, V], 1)),
     )
-    # f_U f_V less its mean and its part of degree 2: the highest chaos of one sample
+    # The highest chaos of a sample: f_U f_V less its mean and its degree-2 part
     images = np.einsum("na,kab->nkb", X, moment)
     low = 2 * np.sum(images[:, 0] * images[:, 1], axis=1)
     mean = np.sum(moment[0] * moment[1])
     single = F[:, 0] * F[:, 1] - mean - (low - 2 * mean)
-    # Relative errors of variances of heavy-tailed numbers.
+    # The tolerance allows for heavy tails in the sample variances.
     assert np.var(gaussian) == pytest.approx(np.var(single), rel=0.12)
 
 
@@ -103,7 +103,7 @@ def test_the_first_step_has_the_mean_and_the_noise_of_the_measured_operator(corr
     X, labels, T = (np.stack(part) for part in zip(*sets, strict=True))
     heights = np.diag(truth.T @ mean @ truth)
     first = FirstStep(parameters, heights, target, truth, X, labels, T)
-    # The noise of a mean of so many rows is not the prediction's fault.
+    # Noise of the measured mean, which is subtracted below.
     noise = np.sum(kernel**2, axis=(1, 2)).mean() * samples / 300_000
     assert np.sum((first.population - mean) ** 2) - noise < 0.1 * np.sum(mean**2)
     law = model_of(parameters).law
@@ -152,9 +152,9 @@ def test_products_of_features_hold_what_is_measured_of_them():
 @pytest.mark.parametrize(
     "changes",
     [
-        # Random directions in place of the lost one would give 0.5 and an error of 0.6.
+        # With a random direction in the place of the lost one: overlap 0.5, error 0.6.
         {"dimension": 20, "features": 3, "teacher": 1, "samples": 20_000},
-        # Fewer samples, whose heaviest take the place: without them 0.26 and 0.83.
+        # Few samples; without single heavy samples the prediction is 0.26 and 0.83.
         {
             "dimension": 22,
             "features": 3,
@@ -163,7 +163,7 @@ def test_products_of_features_hold_what_is_measured_of_them():
             "samples": 4_800,
         },
         pytest.param(
-            # Without correction the contractions do: 0.46 without them.
+            # Plain operator; without contractions the prediction is 0.46.
             {"dimension": 26, "features": 3, "teacher": 4, "samples": 28_000, "correction": "none"},
             marks=pytest.mark.slow,
         ),
@@ -175,13 +175,13 @@ def test_the_learner_is_predicted_where_a_feature_is_lost(changes):
     predicted = system.predict(parameters)
     assert predicted["squared_overlap"][2] < 0.1
     records = [system.measure(parameters, random_stream("whole", seed)) for seed in range(12)]
-    # The error of the plain operator is known to 8 % here: 0.88 predicted, 0.96 measured.
+    # The error of the plain operator is not tested: 0.88 predicted, 0.96 measured.
     names = ["inner_squared_overlap", "normalised_mse"][: 1 if "correction" in changes else 2]
     for name in names:
         values = np.array([record[name] for record in records]).ravel()
         error = np.std(values, ddof=1) / np.sqrt(len(values))
         expected = np.ravel(predicted[name])[0]
-        # The prediction is a mean of 16 draws that scatter as much as those here.
+        # The prediction is a mean of 16 draws with the same scatter.
         assert values.mean() == pytest.approx(expected, abs=0.05 + 2 * error), name
 
 
@@ -203,7 +203,7 @@ def test_lost_features_among_very_many_directions_are_not_predicted():
     ids=str,
 )
 def test_four_layers_have_the_predicted_first_representation(setting):
-    """The law of many directions gave overlaps up to 0.26 too high here."""
+    """Overlaps from drawn matrices; the law of many directions is up to 0.26 too high here."""
     parameters = CompositionalParameters(layers=4, **setting)
     count = 16
     runs = [system.measure(parameters, random_stream("four layers", k)) for k in range(count)]

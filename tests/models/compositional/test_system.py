@@ -179,7 +179,7 @@ def test_regenerated_samples_give_a_like_result(monkeypatch):
     stored = record_of(values)
     monkeypatch.setattr(compositional_experiment, "MEMORY_BYTES", 0)
     streamed = record_of(values)
-    # Other samples of the same target: both recover it nearly wholly.
+    # Different samples of the same target: both fits recover it almost completely.
     np.testing.assert_allclose(streamed["squared_overlap"], stored["squared_overlap"], atol=0.1)
 
 
@@ -232,7 +232,7 @@ def test_a_random_feature_layer_is_recovered_in_its_degree_two():
 
 
 def doctored(samples=16_400, replicates=3, dimension=40, changed=None, predicted=None, **setting):
-    """A point whose measurement is its prediction but for what is changed."""
+    """Point whose measurement equals its prediction except for the given changes."""
     layers = setting.get("layers", 3)
     crossed = 12_000.0 * (dimension / 40) ** 2.4
     overlap = float(np.clip(0.5 + 0.25 * np.log(samples / crossed), 0, 1))
@@ -266,7 +266,7 @@ CURVE = (4_100, 8_200, 16_400, 32_800, 65_600)
 
 
 def scaled(slope, dimensions=(20, 28, 40)):
-    """Curves whose measured crossing grows with another power of d than predicted."""
+    """Curves whose measured crossing grows with a wrong power of d."""
     points = []
     for d in dimensions:
         crossed = 12_000 * (d / 40) ** slope
@@ -364,7 +364,7 @@ def test_no_kernel_beats_its_floor_with_fewer_samples_than_degree_two_has_direct
         kernel_dimension=2, teacher=3,
     )  # fmt: skip
     floor = system.predict(parameters)["polynomial_kernel_normalised_mse"]
-    # 171 directions of degree 2, and hardly anything of degree 4
+    # There are 171 directions of degree 2; degree 4 hardly contributes.
     assert floor >= 1 - samples / 171
     records = [system.measure(parameters, random_stream("kernels", seed)) for seed in range(3)]
     claim = next(one for one in system.claims if one.name == "kernel-floor")
@@ -372,7 +372,7 @@ def test_no_kernel_beats_its_floor_with_fewer_samples_than_degree_two_has_direct
     errors = np.array([[record[name] for name in names] for record in records]).mean(axis=0)
     assert (errors >= floor - 0.02).all()
     assert (errors <= 1.3).all()
-    # Kernels that learnt all of degree 2 would be below.
+    # An error of 0.02 would be below the bound.
     lucky = [record | dict.fromkeys(names, 0.02) for record in records]
     point = Point(parameters.model_dump(), lucky, dict.fromkeys(names, floor))
     assert claim.verdict(system.settled([point])).status == "fails"
@@ -395,7 +395,7 @@ def test_a_curve_that_starts_above_or_stays_below_has_no_crossing():
 
 @pytest.fixture
 def coarse(monkeypatch):
-    """Curves at few sample sizes, the middle one among them."""
+    """Reduce the resolution of curves to 5 sizes."""
     monkeypatch.setattr(system, "axis", replace(system.axis, resolution=5))
 
 
@@ -452,12 +452,12 @@ def test_figures_of_several_last_layers_have_names_of_their_own(coarse, small_po
 
 
 def test_predictions_where_thresholds_lie_below_every_size():
-    """One feature of few inputs, found with any number of samples; labels of their own scale."""
+    """One feature of few inputs, recovered at every sample size."""
     values = {"dimension": 10, "degree": 1, "features": 1, "label_map": "identity", "decay": 0.0}
     values |= {"second_layer": "diagonal", "correction": "none", "samples": 134_519}
     prediction = system.predict(CompositionalParameters(**values))
     assert prediction["squared_overlap"][0] > 0.99
-    # One feature: the error is 1 - c⁴, whatever the norm of its random direction.
+    # For one feature the error is 1 - c⁴ for every norm of its direction.
     values |= {"dimension": 96, "first_layer": "random", "label_map": "clip", "samples": 60_000}
     prediction = system.predict(CompositionalParameters(**values))
     expected = 1 - prediction["squared_overlap"][0] ** 2

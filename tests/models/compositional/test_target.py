@@ -25,7 +25,7 @@ def test_labels_are_standardised_in_the_population(case):
     target = CompositionalTarget(**case)
     n = 50_000
     _, y = target.sample(n, 3)
-    # The target's own estimate has 100,000 draws: half the variance of these again.
+    # The estimate of the target, from 100,000 draws, adds half of this variance.
     assert abs(y.mean()) < 4 * np.sqrt(1.5 / n)
     assert abs(y.var() - 1) < 4 * np.sqrt(1.5) * (y**2).std() / np.sqrt(n)
 
@@ -42,7 +42,7 @@ def test_first_representation_is_white_and_later_ones_are_centred(case):
     if len(target.widths) > 1:
         second = target.latent(X, layer=2)
         assert second.shape == (n, target.widths[1])
-        # White h^(1) makes the forms exactly centred at the second layer.
+        # The second layer is exactly centred because h^(1) is white.
         assert (abs(second.mean(axis=0)) < 5 * second.std(axis=0) / np.sqrt(n)).all()
 
 
@@ -94,7 +94,7 @@ def test_diagonal_layer_has_the_scale_of_the_code(decay, first):
 
 
 def test_saturation_of_the_authors_setting_is_the_committed_number():
-    # d = 120, p = 11, decay 0.4: std(s) about 1.7 in the note, from sqrt(2) ||B||_F.
+    # The code of arXiv:2602.10867 at d = 120, p = 11, decay 0.4 has sqrt(2) ||B||_F of about 1.7.
     target = CompositionalTarget(
         dimension=120, epsilon=0.5, second_layer="diagonal", decay=0.4, readout="tanh"
     )
@@ -127,7 +127,7 @@ def test_random_features_share_most_of_their_variance_with_hermite_directions():
     h = target.latent(X)
     share = np.sum(target.directions**2, axis=0)
     for i in range(4):
-        # The regression of h on degree-2 Hermite features explains its share of the variance.
+        # Regression of h on degree-2 Hermite features explains the squared norm of its direction.
         assert np.corrcoef(best[:, i], h[:, i])[0, 1] ** 2 == pytest.approx(share[i], abs=0.03)
 
 

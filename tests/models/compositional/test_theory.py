@@ -63,7 +63,7 @@ def test_bad_layers_are_refused(matrix, words):
 
 
 def effective_matrix(target):
-    """E[y (h h^T - I)] for Gaussian h, by Wick's theorem, in four layers and in three."""
+    """E[y (h h^T - I)] for Gaussian h, by Wick's theorem, for three and four layers (compositional 9)."""
     B, scale = target.matrix, np.linalg.norm(target.matrix)
     if not target.hidden_layers:
         return np.sqrt(2) * B / scale
@@ -90,7 +90,7 @@ def test_the_rotated_basis_is_that_of_the_effective_matrix(features, kind):
     )  # fmt: skip
     basis = rotated_basis(parameters)
     expected = effective_matrix(make_target(parameters, 0))
-    # 400,000 draws of products of heavy tails: at most 0.02 of the norm.
+    # 400,000 draws with heavy tails: at most 0.02 of the norm.
     found = basis.rotation * basis.weights @ basis.rotation.T
     np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=0.02)
     assert basis.scale == pytest.approx(
@@ -99,7 +99,7 @@ def test_the_rotated_basis_is_that_of_the_effective_matrix(features, kind):
 
 
 def test_four_layers_have_weaker_spikes_than_three():
-    """Heights fall as p^(-1/2) with three layers, as 1/p with four: recovery_exponent."""
+    """Heights are p^(-1/2) for three layers and 1/p for four (compositional 5) (compositional 10)."""
     widths = np.array([32, 64, 128])
     three, four = [], []
     for p in widths:
@@ -119,7 +119,7 @@ SETTING = {"dimension": 30, "features": 3, "teacher": 6}
 
 @cache
 def law_of(correction="wick"):
-    """Parameters, and the law of their first step."""
+    """Parameters and the law of the first step."""
     parameters = CompositionalParameters(**SETTING, correction=correction)
     return parameters, model_of(parameters).law
 
@@ -144,7 +144,7 @@ def test_the_law_of_the_first_step_is_that_of_a_simulation(ratio, correction):
     predicted = law.spikes(n)
     resolved = predicted.squared_overlap > 0.5
     assert resolved.any()
-    # Seeds scatter by 0.01 to 0.05; six vectors of D = 465 add up to 0.01 of chance.
+    # Seeds scatter by 0.01 to 0.05; chance adds about 0.01.
     np.testing.assert_allclose(
         np.mean(overlaps, axis=0)[resolved], predicted.squared_overlap[resolved], atol=0.06
     )
@@ -156,7 +156,7 @@ def test_thresholds_and_crossings_are_consistent_with_the_law():
         if np.isfinite(n):
             assert law.spikes(0.99 * n).sharp_squared_overlap[k] == 0
             assert law.spikes(1.01 * n).sharp_squared_overlap[k] > 0
-    # The background raises the noise: nothing leaves the bulk before its own threshold.
+    # The background adds noise, so no feature is outside below the closed-form threshold.
     assert (law.thresholds >= 0.9 * law.n_features * law.noise / law.heights**2).all()
     overlap = law.spikes(crossing_samples(law)).squared_overlap.mean()
     assert overlap == pytest.approx(0.5, abs=0.01)
@@ -180,7 +180,7 @@ def test_the_share_of_degree_two_is_that_of_a_known_mixture(share):
     y = np.sqrt(share) * low + np.sqrt(1 - share) * high
     moment = (x * y[:, None]).T @ x / draws - y.mean() * np.eye(d)
     found = degree_two_share(moment, draws=draws, label_variance=float(y.var()))
-    # The error of a moment of order sqrt(1 / draws), amplified by the heavy tail of the quartic.
+    # The error is sqrt(1 / draws) times a factor for the heavy tail of the quartic.
     assert found == pytest.approx(share, abs=0.02)
 
 
@@ -195,7 +195,7 @@ def test_the_dual_of_the_exact_share_is_the_targets_own_energy():
 
 
 def test_a_feature_at_the_shorter_end_of_the_bulk_is_ranked_behind_the_longer_one():
-    """Whole learners at a size between the one where it is hidden and the one where it is not."""
+    """Learners against the prediction at a size where ranking matters."""
     values = {"dimension": 33, "epsilon": 0.5, "teacher": 6, "test_samples": 100}
     for ratio, found in ((30, False), (110, True)):
         parameters = CompositionalParameters(**values, samples=ratio * 561)

@@ -1,4 +1,4 @@
-"""Every claim of `sequential-recovery` can hold, can fail, and says when it cannot be tested."""
+"""Claims of `sequential-recovery`: each can hold, fail, and be not testable with a reason."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ GAUSSIAN = {
 
 
 def perfect(setting, **changes):
-    """A point whose replicates are what is predicted, but for the changes."""
+    """Point whose replicates equal the prediction except for the given changes."""
     parameters = SequentialParameters(**setting)
     prediction = system.predict(parameters)
     metrics = dict(prediction)
@@ -85,12 +85,12 @@ CASES = {
 }
 
 
-# Predictions of plain operators are drawn and take seconds each; one of each kind is tried always.
+# Predictions of plain operators are drawn and take seconds; only one of each kind is a quick test.
 DEAR = {"neighbour-mixing", "shrinkage-error", "in-sample-error"}
 
 
 def often(names):
-    """The names, those whose predictions are dear marked as slow."""
+    """Names of the settings; those with slow predictions are marked as slow tests."""
     return [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in names]
 
 
@@ -137,7 +137,7 @@ def test_overlaps_around_the_threshold(factor, status):
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_every_claim_says_when_it_cannot_be_tested(claim):
-    # One small point with every feature in its transition: nothing is asymptotic here.
+    # One small point with every feature near its threshold: no claim of large n/D applies.
     setting = {"dimension": 20, "features": 2, "samples": 2000, "second_layer": "shrinkage"}
     verdict = claim.verdict([perfect(setting)])
     if verdict.status == "not testable":
@@ -176,12 +176,12 @@ def shrunk():
     ],
 )
 def test_every_row_of_agreement_notices_a_wrong_prediction(make):
-    """Without scatter a prediction that is wrong by the stated power fails in some direction."""
+    """Without scatter, a prediction wrong by the stated power fails in at least one direction."""
     rows = {row.claim: row for row in system.power(make())}
     for name, row in rows.items():
         if row.status == "not testable":
             continue
         assert row.status == "holds", name
-        # The slope of the thresholds has no chance learner, whose features never cross one half.
+        # The slope of the thresholds has no value for chance, since chance overlaps never pass 0.5.
         assert row.noticed, name
         assert row.chance != "holds", name

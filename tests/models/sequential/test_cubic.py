@@ -1,4 +1,4 @@
-"""What is predicted of a cubic first layer, and what is refused."""
+"""Predictions for cubic first layers, and the settings without a prediction."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from solvable.models.sequential.predict import predict
 
 
 def compare(**setting: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Predicted overlaps, NaN where unknown, and means and errors of the measured ones."""
+    """Predicted overlaps (NaN without a prediction), and means and standard errors of measured ones."""
     parameters = SequentialParameters(degree=3, test_samples=50, **setting)  # type: ignore[arg-type]
     runs = [measure(parameters, random_stream("cubic", k)) for k in range(6)]
     measured = np.array([run["squared_overlap"] for run in runs], dtype=float)
@@ -34,7 +34,7 @@ def test_features_far_above_all_thresholds_are_predicted() -> None:
 
 
 def test_a_population_larger_than_its_only_feature_leaves_it_unknown() -> None:
-    # One tensor of twelve inputs has crossings as large as its spike.
+    # For one tensor of twelve inputs the population operator is as large as the spike.
     prediction = predict(SequentialParameters(dimension=12, degree=3, features=1, samples=150_000))
     assert prediction["squared_overlap"] == [None]
 
@@ -50,8 +50,8 @@ def test_one_feature_between_leaves_the_others_unknown() -> None:
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ({"dimension": 50, "features": 4}, "up to dimension 40"),
-        ({"dimension": 11, "features": 2}, "from dimension 12"),
+        ({"dimension": 50, "features": 4}, "dimension 12 to 40"),
+        ({"dimension": 11, "features": 2}, "dimension is 11 .*dimension 12 to 40"),
         ({"dimension": 14, "features": 2, "correction": "none"}, "correction=wick"),
     ],
 )

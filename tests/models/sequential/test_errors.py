@@ -1,4 +1,4 @@
-"""Predicted errors against simulation, with the measured overlaps put in, and without."""
+"""Predicted errors against simulation, at measured and at predicted overlaps."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def measured(parameters, seeds):
 
 
 def error_at(parameters, overlap):
-    """Predicted error of least squares for a learner with these overlaps, chance included."""
+    """Predicted error of least squares at given overlaps, which include chance."""
     moments = replace(_moments_of(parameters), label_second_moment=1.0)
     nothing = np.zeros((1, parameters.features))
     spectrum = Spectrum(
@@ -36,8 +36,8 @@ def error_at(parameters, overlap):
     return float(errors["least-squares"][0])
 
 
-# Squares of features share the norm of x; a readout sees more than a Gaussian index; many features
-# in few dimensions lie in the learned directions by chance.
+# Cases: squares of features that share the norm of x, readouts of an index that is not Gaussian, and
+# many features in few dimensions, which overlap with learned directions by chance.
 SETTINGS = {
     "positive": {
         "dimension": 21,
@@ -84,14 +84,14 @@ def test_errors_of_measured_overlaps_are_measured(name):
     errors = np.array([run["normalised_mse"] for run in runs])
     differences = errors - [error_at(parameters, run["squared_overlap"]) for run in runs]
     error = np.std(differences, ddof=1) / np.sqrt(len(runs))
-    # 3 %: terms of O(1/d) between learned and random directions, and the draws.
+    # 3 %: learned differ from random directions by O(1/d), and draws fluctuate.
     assert abs(differences.mean()) < 3 * error + 0.03 * errors.mean()
 
 
-# Directions of drawn operators lean to their largest samples: see test_operator_draws.
+# Settings without drawn operators, which are tested in test_operator_draws.
 @pytest.mark.parametrize("name", [name for name in SETTINGS if "plain" not in name])
 def test_the_prediction_is_that_of_its_own_overlaps(name):
-    # Of directions that are not orthogonal the error is that of an orthonormal basis.
+    # For directions that are not orthogonal the error is that of an orthonormal basis.
     parameters = system.parameters(**{**SETTINGS[name], "first_layer": "orthonormal"})
     predicted = system.predict(parameters)
     assert predicted["normalised_mse"] == pytest.approx(
@@ -99,7 +99,7 @@ def test_the_prediction_is_that_of_its_own_overlaps(name):
     )
 
 
-# Second layers off the spectrum: in the units of the label, behind a map, behind a readout.
+# Second layers made of eigenvalues: for unmapped labels, for mapped labels, with a readout.
 PLUG_INS = {
     "in sample": {"second_layer": "in-sample", "label_map": "identity", "samples": 13_000},
     "in sample, mapped": {"second_layer": "in-sample", "label_map": "clip", "samples": 8_000},
@@ -115,13 +115,13 @@ def test_errors_of_second_layers_off_the_spectrum(name):
     parameters = system.parameters(**setting | PLUG_INS[name], test_samples=10_000)
     errors = np.array([run["normalised_mse"] for run in measured(parameters, 8)])
     error = errors.std(ddof=1) / np.sqrt(errors.size)
-    # 5 %: what a prediction of the overlaps to 0.01 allows, where a tenth of each is lost.
+    # 5 %: overlaps of 0.9 are predicted to 0.01.
     expected = system.predict(parameters)["normalised_mse"]
     assert abs(errors.mean() - expected) < 3 * error + 0.05 * expected
 
 
 def test_noise_of_a_direction_leans_to_where_its_feature_is_large():
-    """E[u² zeta²] along explicit sums of samples, sum_mu T_mu h_mu F_mu less the contraction."""
+    """E[u² zeta²] equals its mean along explicit sums of samples, sum_mu T_mu h_mu F_mu, corrected."""
     parameters = SequentialParameters(
         dimension=24, features=2, decay=0.5, signs="alternating", samples=1_000
     )
@@ -139,11 +139,11 @@ def test_noise_of_a_direction_leans_to_where_its_feature_is_large():
         for direction, values in ((Z, found), (R, random)):
             rest = direction - A @ (A.T @ direction)
             N = features.to_symmetric(rest[:, None] / np.linalg.norm(rest))[0]
-            # Joint cumulant of two squares of quadratic forms
+            # Joint cumulant of the squares of two quadratic forms
             values.append(1 + 8 * np.sum((M @ N) ** 2) + 4 * np.trace(M @ N @ M @ N))
     draws = _moments_of(parameters).latent[0]
     u2, zeta2 = draws.signal[:, 0] ** 2, draws.noise[:, 0] ** 2
-    # Tails of eighth powers over 80,000 rows, and four first layers: 0.02
+    # Standard error 0.02: eighth powers over 80,000 rows, and four first layers.
     assert np.mean(u2 * zeta2) == pytest.approx(np.mean(random), abs=0.04)
     assert np.mean(u2 * zeta2 * draws.lean[:, 0]) == pytest.approx(np.mean(found), abs=0.04)
     assert np.mean(found) > np.mean(random) + 0.04
@@ -155,7 +155,7 @@ def test_noise_of_a_direction_leans_to_where_its_feature_is_large():
     ids=str,
 )
 def test_noise_that_a_learner_subtracts(setting):
-    """At degree 2 that of the corrected operator, whatever the correction."""
+    """At degree 2 the learner subtracts the noise of the corrected operator in all cases."""
     fixed = {"features": 3, "label_map": "tanh", "samples": 4_000}
     if setting.get("degree") == 1:
         fixed["correction"] = "none"
@@ -170,7 +170,7 @@ def test_noise_that_a_learner_subtracts(setting):
         )  # fmt: skip
         scales.append(learner.fit(X, y).noise_scale_)
     expected = np.sqrt(_moments_of(parameters).learner_noise * parameters.n_features_total / 4_000)
-    # Tails of |F|⁴ at 14 inputs
+    # |F|⁴ has heavy tails for 14 inputs.
     assert np.mean(scales) == pytest.approx(expected, rel=0.03)
 
 

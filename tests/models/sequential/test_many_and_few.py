@@ -1,4 +1,4 @@
-"""Many features at once, few samples, few directions: predicted against measured replicates."""
+"""Many features, few samples and few directions: predictions against measured replicates."""
 
 import re
 from dataclasses import replace
@@ -15,7 +15,7 @@ from solvable.models.sequential.system import system
 
 
 def compare(setting, replicates):
-    """Predicted metrics, and means and standard errors of the overlaps and of the error."""
+    """Predicted metrics, and measured means and standard errors of overlaps and error."""
     parameters = system.parameters(**setting, test_samples=4_000)
     rows = [
         system.measure(parameters, random_stream("many and few", seed))
@@ -31,7 +31,7 @@ def compare(setting, replicates):
     )
 
 
-# Features from a tenth to a third of all directions; the next to last are too many to be drawn.
+# Features that fill a tenth to a third of all directions; the last but one is too large to draw.
 MANY = {
     "a tenth": {"dimension": 260, "features": 26, "samples": 5_000, "decay": 0.5},
     "a third": {"dimension": 150, "features": 50, "samples": 2_400, "decay": 0.2},
@@ -54,7 +54,7 @@ def test_many_features(name):
     fixed = {"degree": 1, "label_map": "clip", "signs": "alternating"}
     predicted, (overlap, spread), (error, scatter) = compare({**fixed, **setting}, 3)
     found = np.array(predicted["squared_overlap"])
-    # Three replicates: groups of ten neighbours, whose spreads are averaged
+    # With three replicates the spread is averaged over groups of ten neighbours.
     groups = np.array_split(np.arange(found.size), max(found.size // 10, 2))
     for group in groups:
         allowed = 3.5 * np.sqrt(np.mean(spread[group] ** 2) / group.size) + 0.03
@@ -63,7 +63,7 @@ def test_many_features(name):
     assert predicted["normalised_mse"] == pytest.approx(error, rel=0.06, abs=3 * scatter)
 
 
-# Fewer samples than directions, and an unbounded label: single samples are directions.
+# Fewer samples than directions, or unmapped labels: single samples make outliers.
 FEW = {
     "one in a hundred": {"dimension": 110, "features": 1, "samples": 18, "label_map": "tanh"},
     "two": {"dimension": 70, "features": 2, "samples": 45, "label_map": "clip"},
@@ -91,7 +91,7 @@ def test_layers_of_eigenvalues_of_unbounded_labels(kind):
 
 
 def test_predicted_overlaps_grow_smoothly_with_samples():
-    # Four draws of a matrix at each size went up and down by 0.1 here.
+    # Regression test: with four drawn matrices per size the curve fluctuated by 0.1.
     sizes = np.geomspace(3_000, 16_000, 9).astype(int)
     curve = np.array(
         [predict(SequentialParameters(samples=int(n)))["squared_overlap"] for n in sizes]
@@ -100,7 +100,7 @@ def test_predicted_overlaps_grow_smoothly_with_samples():
 
 
 def test_more_first_layers_than_drawn_matrices():
-    # 32 first layers that are not orthogonal, and matrices of 378 directions, of which time allows fewer
+    # 32 first layers that are not orthogonal, and fewer drawn matrices of 378 directions
     setting = {
         "dimension": 27, "features": 1, "inputs": "gaussian", "first_layer": "random",
         "label_map": "clip", "correction": "none", "samples": 310,
@@ -111,7 +111,7 @@ def test_more_first_layers_than_drawn_matrices():
 
 
 def test_a_feature_at_the_shorter_end_of_the_bulk_is_lost_to_the_longer_one():
-    """It is out, by less than the learner knows its edges to."""
+    """The eigenvalue is outside the bulk by less than the uncertainty of the edges."""
     parameters = SequentialParameters(
         dimension=24, features=5, decay=0.8, samples=36 * 300, test_samples=100
     )
@@ -130,8 +130,8 @@ def test_a_feature_at_the_shorter_end_of_the_bulk_is_lost_to_the_longer_one():
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ({"dimension": 7, "features": 2}, "dimension is 7.*Predicted from dimension 10 on"),
-        ({"dimension": 30, "degree": 1, "features": 16}, "16 of 30 directions.*up to half"),
+        ({"dimension": 7, "features": 2}, "dimension is 7.*dimension of at least 10"),
+        ({"dimension": 30, "degree": 1, "features": 16}, "16 among 30 directions.*up to half"),
     ],
 )
 def test_sizes_without_a_law_are_measured_and_not_predicted(name, setting, reason):

@@ -1,4 +1,4 @@
-"""Theory of a thousand features: small, and without the second that SciPy's imports take."""
+"""Theory of a thousand features: little memory, and no slow import of SciPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.cli.app import main
 
 sys.argv = ["solvable", "theory", "sequential-recovery", "--set", "dimension=170", "features=950"]
 assert not main()
-# The peak of this program alone: ru_maxrss begins with that of the process that started it.
+# VmHWM is the peak of this program alone; ru_maxrss includes the parent process.
 peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(peak, used.ru_utime, *(name for name in sys.modules if name.startswith("scipy")))
@@ -31,5 +31,5 @@ def test_a_thousand_features_take_300_megabytes_and_no_scipy() -> None:
     assert done.returncode == 0, done.stderr
     memory, seconds, *modules = done.stdout.splitlines()[-1].split()
     assert int(memory) * 1024 < 300e6
-    assert float(seconds) < 8  # 1.5 s where nothing else runs
+    assert float(seconds) < 8  # 1.5 s on an idle machine
     assert not modules

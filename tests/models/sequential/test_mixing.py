@@ -1,4 +1,4 @@
-"""Mixing of neighbouring features against random matrices, whole moments and known limits."""
+"""Mixing of neighbouring features against random matrices, simulated moments and limits."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_mixing_at_several_sizes_falls_as_one_over_n() -> None:
 
 @pytest.mark.parametrize("gap", [0.0, 0.05, 0.2, 0.5])
 def test_two_levels_are_a_spiked_random_matrix(gap):
-    """Two spikes on a semicircle, each with a neighbour as close as the noise or not."""
+    """Two spikes on a semicircle with gaps from zero to above the noise."""
     size, scale, repeats = 160, 0.5, 300
     heights = np.array([1.4 + gap, 1.4])
     stream = random_stream("two levels", round(100 * gap))
@@ -78,11 +78,11 @@ def test_mixing_never_exceeds_that_of_equal_features():
     assert found[-1] == pytest.approx(1 / (2_000 * 10**2), rel=1e-3)
 
 
-def test_no_mixing_is_told_of_three_equal_features_or_of_lost_ones():
+def test_no_mixing_is_predicted_for_three_equal_or_for_lost_features():
     products, n = np.ones(2), 10_000.0
     close = neighbour_mixing(heights=np.array([0.5, 0.495, 0.49]), products=products, samples=n)
     assert np.isnan(close).all()
-    # The third one on the other side of the spectrum leaves two levels.
+    # A third feature on the other side of the spectrum does not matter.
     apart = neighbour_mixing(heights=np.array([0.5, 0.495, -0.49]), products=products, samples=n)
     assert 0.1 < apart[0] < 0.182
     assert apart[1] < 2e-4

@@ -1,4 +1,4 @@
-"""One theory by every road: Python, the system, the command."""
+"""Python, the system and the command line give the same predictions."""
 
 import json
 
@@ -60,5 +60,5 @@ def test_the_public_function_is_the_system_with_gaussian_features():
         parameters = system.parameters(
             **setting, samples=ratio * 465, label_map="identity", signs="positive"
         )
-        # Draws of heavy-tailed labels: 1.2 % from one seed to another.
+        # Heavy-tailed labels: 1.2 % between seeds.
         assert error == pytest.approx(system.predict(parameters)["normalised_mse"], rel=0.05)

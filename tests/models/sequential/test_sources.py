@@ -1,4 +1,4 @@
-"""Every kind of source gives the same fit, in bounded memory."""
+"""All kinds of sources give the same fit, in bounded memory."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ learner = LayerwiseSpectralRegressor(
 ).fit(source, y)
 assert learner.readout_ is not None
 assert learner.directions_[0, 0] ** 2 > 0.99
-# The peak of this program alone: ru_maxrss begins with that of the process that started it.
+# VmHWM is the peak of this program alone; ru_maxrss includes the parent process.
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 

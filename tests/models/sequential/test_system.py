@@ -119,7 +119,7 @@ def test_regenerated_samples_give_a_like_result(monkeypatch):
     stored = system.measure(parameters, random_stream(3))
     monkeypatch.setattr(sequential_experiment, "MEMORY_BYTES", 0)
     streamed = system.measure(parameters, random_stream(3))
-    # Other samples of the same target: both recover it nearly wholly.
+    # Different samples of the same target: both fits recover it almost completely.
     np.testing.assert_allclose(streamed["squared_overlap"], stored["squared_overlap"], atol=0.1)
 
 
@@ -140,12 +140,12 @@ def test_signs_are_fixed_by_the_parameters(signs, count):
 def test_predictions_improve_with_samples(samples):
     less = system.predict(SequentialParameters(dimension=20, features=3, samples=samples))
     more = system.predict(SequentialParameters(dimension=20, features=3, samples=2 * samples))
-    # The random spectra behind the mean are the same, not their order: a hundredth at threshold. Where
-    # single samples count matrices are drawn, some fifty: an overlap of 0.05 scatters by 0.07 in one.
+    # Random spectra are shared between sizes, with fluctuations of 0.01 at the threshold. For few samples
+    # about fifty matrices are drawn, in each of which an overlap of 0.05 scatters by 0.07.
     noise = 0.04 if samples < 2_000 else 0.01
     gain = np.asarray(more["squared_overlap"]) - np.asarray(less["squared_overlap"])
     assert np.all(gain >= -noise)
-    # So does the error of 24,000 rows along directions of twelve such matrices: by 0.004.
+    # The error of 24,000 rows along directions of twelve matrices scatters by 0.004.
     assert more["normalised_mse"] <= less["normalised_mse"] + (0.01 if samples < 2_000 else 0.0)
     assert more["threshold_samples"] == less["threshold_samples"]
 

@@ -29,8 +29,8 @@ def test_latent_features_are_centred_uncorrelated_and_of_unit_variance(case):
     h = target.latent(X)
     products = h[:, :, None] * h[:, None, :]
     error = products.std(axis=0) / np.sqrt(n)
-    # 5 standard errors over at most 25 entries; the error is measured, as cubic features have
-    # heavy tails.
+    # 5 standard errors over at most 25 entries, with measured errors, as cubic features have heavy
+    # tails.
     assert (abs(products.mean(axis=0) - np.eye(target.features)) < 5 * error).all()
     assert (abs(h.mean(axis=0)) < 5 * h.std(axis=0) / np.sqrt(n)).all()
 
@@ -112,7 +112,7 @@ def test_label_is_centred_and_its_variance_is_the_formula(case):
     y = target.label(target._index_of(latent))
     error = (y**2).std() / np.sqrt(n)
     assert abs(y.mean()) < 4 * y.std() / np.sqrt(n)
-    # 4 standard errors, and 2 % where the variance itself is a Monte-Carlo estimate (degree 3).
+    # 4 standard errors, plus 2 % at degree 3, where the variance is a Monte Carlo estimate.
     slack = 0.03 * target.index_variance if target.degree == 3 else 0.0
     assert abs(y.var() - target.label_variance) < 4 * error + slack
 
@@ -144,9 +144,9 @@ def test_index_variance_is_the_committed_number_for_alternating_signs(dimension,
         )
 
     alternating = variances("alternating")
-    # The committed number is of one teacher: 3 standard deviations between teachers.
+    # The published number is of one teacher: 3 standard deviations between teachers.
     assert abs(alternating.mean() - committed) < 3 * alternating.std(ddof=1)
-    # The signs matter: the sum of the weights enters 4 ||S||^2.
+    # The sum of the weights, which depends on the signs, enters 4 ||S||².
     assert variances("positive").min() > committed + 0.3
 
 

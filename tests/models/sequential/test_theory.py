@@ -1,4 +1,4 @@
-"""The public prediction: reference tables, limits, simulations, shapes and refusals."""
+"""`predict_sequential`: reference tables, limits, simulations, shapes and invalid arguments."""
 
 import numpy as np
 import pytest
@@ -15,12 +15,12 @@ HARMONIC = np.arange(1, 17) ** -1.0
 
 @pytest.fixture(scope="module")
 def reference():
-    """16 Gaussian features, decay 1: the reference experiment of the limit object."""
+    """Prediction for 16 Gaussian features with decay 1."""
     return predict_sequential(weights=HARMONIC, n_features_total=D30, samples=RATIOS * D30)
 
 
 def test_overlaps_far_above_threshold_are_those_of_the_closed_form(reference):
-    """c² = (nu - 1) / (nu + 4 lambda²), to the order D / n."""
+    """c² = (nu - 1) / (nu + 4 lambda²) to order D / n (sequential 8) (sequential 9)."""
     squares = HARMONIC**2 / np.sum(HARMONIC**2)
     nu = 2 * squares * RATIOS[:, None]
     closed = (nu - 1) / (nu + 4 * squares)
@@ -31,11 +31,11 @@ def test_overlaps_far_above_threshold_are_those_of_the_closed_form(reference):
 
 
 def test_reference_errors(reference):
-    # Measured: 1.23, 0.556, 0.257, 0.108, 0.044 of plain eigenvalues from n/D = 32 on.
+    # Measured errors of in-sample layers for n/D = 32 to 512 (sequential 14).
     np.testing.assert_allclose(
         reference.normalised_mse_in_sample[1:], [1.23, 0.556, 0.257, 0.108, 0.044], rtol=0.15
     )
-    # The closed form 1 - sum lambda² c⁴: to the order D / n
+    # The closed form 1 - sum lambda² c⁴, to order D / n (sequential 11)
     np.testing.assert_allclose(
         reference.normalised_mse[2:], [0.193, 0.1180, 0.0681, 0.0365], rtol=0.12
     )
@@ -44,7 +44,7 @@ def test_reference_errors(reference):
 
 
 def test_thresholds_grow_as_the_closed_form(reference):
-    """n_i = D / (2 lambda_i²): the resolvent adds the skewness of unbounded labels."""
+    """n_i = D / (2 lambda_i²) (sequential 7), up to the skewness of unmapped labels."""
     closed = D30 * np.sum(HARMONIC**2) / (2 * HARMONIC**2)
     np.testing.assert_allclose(reference.threshold_samples[-3:], closed[-3:], rtol=0.35)
     assert np.all(np.diff(reference.threshold_samples) > 0)
@@ -53,7 +53,7 @@ def test_thresholds_grow_as_the_closed_form(reference):
 
 
 def simulate(weights, D, ratio, seeds):
-    """In-sample, shrunk and fresh errors of Gaussian features with T = y."""
+    """Simulated errors of fitted, in-sample and shrunk second layers, T = y."""
     p, rows = weights.size, []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""A compositional target of three layers as one of sequential recovery, in its rotated features."""
+"""A compositional target of three layers as a hierarchical target in rotated features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.teachers.base import LatentTarget
 
 @dataclass(frozen=True)
 class DiagonalForm(HierarchicalTarget):
-    """Target with weights and a label of its own."""
+    """Hierarchical target with given weights and the label of a compositional target."""
 
     strengths: tuple[float, ...] = ()
     scale: float = 1.0  # |B|_F
@@ -23,18 +23,18 @@ class DiagonalForm(HierarchicalTarget):
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """lambda_k, eigenvalues of B over its norm."""
+        """Weights lambda_k: the eigenvalues of B over its norm."""
         return np.array(self.strengths)
 
     def label(self, index: np.ndarray) -> np.ndarray:
         """Standardised label of sum_k lambda_k (u_k² - 1) / sqrt(2)."""
         assert self.original is not None
-        # s = h^T B h - tr B = |B|_F sum_k lambda_k (u_k² - 1)
+        # s = h^T B h - tr B = |B|_F sum_k lambda_k (u_k² - 1)   (compositional 3)
         return np.asarray(self.original.label(np.sqrt(2) * self.scale * index))
 
 
 def diagonal_forms(parameters: CompositionalParameters, count: int) -> list[DiagonalForm]:
-    """Targets of several first layers."""
+    """Diagonal forms of targets with several first layers."""
     basis = rotated_basis(parameters)
     return [
         DiagonalForm(

@@ -1,4 +1,4 @@
-"""Figures of compositional targets: recovery over all dimensions, the rest at the largest."""
+"""Figures of compositional targets: recovery in all dimensions, others in the largest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def dimension(curve: Curve) -> int:
 
 
 def at_the_largest(panel: Panel) -> PanelFunction:
-    """The panel of the largest dimension among curves that differ in nothing else."""
+    """Return a panel function that draws only the largest dimension among otherwise equal curves."""
 
     def draw(curves: Sequence[Curve]) -> list[Figure]:
         figures = []
@@ -39,11 +39,11 @@ def at_the_largest(panel: Panel) -> PanelFunction:
 
 RECOVERY = Panel(
     "recovery",
-    "The first representation is found",
+    "The first representation is recovered",
     "subspace overlap",
     [Trace("subspace_overlap")],
-    "Mean squared overlap of the learned with the true first representation; it does not depend on a "
-    "rotation of either. Vertical lines: half of it found, as predicted.",
+    "Mean squared overlap of the learned with the true first representation, which does not depend on "
+    "a rotation of either. Vertical lines: predicted crossing of 0.5.",
     markers={"crossing_samples": ""},
     overlay=("dimension",),
     y_range=(-0.02, 1.02),
@@ -51,8 +51,8 @@ RECOVERY = Panel(
 
 
 def recovery(curves: Sequence[Curve]) -> list[Figure]:
-    """Overlaps of all dimensions, from the law of the first step alone."""
-    # Later layers, which take far longer, are not in this figure.
+    """Draw overlaps in all dimensions, predicted by the law of the first step."""
+    # Predictions of later layers are slow and not needed here.
     along = predict_each(predict_first_layer, AXIS)
     return RECOVERY([replace(curve, predict=along) for curve in sorted(curves, key=dimension)])
 
@@ -67,8 +67,8 @@ SCALING = Panel(
             "kernel_threshold_samples", "kernel learns the top degree", measured=False, dashed=True,
         ),
     ],
-    "Samples at which half of the first representation is found, of order d^(q + epsilon), and at "
-    "which a rotation-invariant kernel can learn the highest degree of the label.",
+    "Samples at which half of the first representation is recovered, of order d^(q + epsilon). Dashed: "
+    "samples at which a rotation-invariant kernel can learn the highest degree of the label.",
     along=Axis("dimension", "dimension d", resolution=9),
     y_scale="log",
 )  # fmt: skip
@@ -78,7 +78,7 @@ FEATURES = Panel(
     "Rotated features appear one after another",
     "squared overlap with the true rotated feature",
     [Trace("squared_overlap", "feature")],
-    "Features rotated to the eigenbasis of the layers above, strongest eigenvalue first. Vertical lines: "
+    "Features in the eigenbasis of the layers above, largest eigenvalue first. Vertical lines: "
     "predicted thresholds.",
     markers={"threshold_samples": ""},
     y_range=(-0.02, 1.02),
@@ -88,7 +88,7 @@ FLOOR = "polynomial_kernel_normalised_mse"
 
 ERROR = Panel(
     "error",
-    "The error falls as features are found",
+    "The error falls as features are recovered",
     "mean squared error / variance of the label",
     [
         Trace("normalised_mse", "layered learner"),
@@ -96,8 +96,8 @@ ERROR = Panel(
         Trace("rbf_kernel_normalised_mse", "RBF kernel", theory=None),
         Trace(FLOOR, "least error of any kernel", measured=False, dashed=True, colour=1),
     ],
-    "A kernel learns the part of the label of degree 2, and one direction of degree 4 per sample at "
-    "best: it needs all D_4 of them.",
+    "A kernel learns the degree-2 part of the label and at most one of the D_4 directions of degree 4 "
+    "per sample.",
     y_scale="log",
 )
 
@@ -105,14 +105,14 @@ TRUE = "last_layer_eigenvalues_of_target"
 
 LAST_LAYER = Panel(
     "last-layer",
-    "The last layer is read off the recovered features",
+    "The last layer is fitted on the recovered features",
     "eigenvalue of the last layer",
     [
         Trace("last_layer_eigenvalues", "eigenvalue"),
         Trace(TRUE, "true", measured=False, dashed=True),
     ],
-    "Eigenvalues of the fitted last quadratic layer, in order. Each is that of B (dashed) times the "
-    "squared overlap of its feature.",
+    "Eigenvalues of the fitted last quadratic layer, in descending order. Each is an eigenvalue of B "
+    "(dashed) times the squared overlap of its feature.",
     when=lambda curve: curve.setting.layers == 3,
 )
 
@@ -127,9 +127,9 @@ LAYERS = Panel(
         Trace("inner_squared_overlap", "second representation", mean=True),
         Trace(CEILING, "ceiling of the second", measured=False, dashed=True, mean=True, colour=1),
     ],
-    "The first representation lets through no more than the dashed curve. At these widths the second "
-    "step loses part of it to terms of order 1/width of its population matrix; the line follows its "
-    "leading eigenvectors, from which a learner may depart.",
+    "Dashed: largest overlap of the second representation that the first one allows. At these widths "
+    "the second step loses part of this overlap to terms of order 1/width of its population matrix, "
+    "which the solid line includes.",
     when=lambda curve: curve.setting.layers == 4,
     y_range=(-0.02, 1.02),
 )

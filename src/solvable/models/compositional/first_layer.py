@@ -1,4 +1,4 @@
-"""Law of the first spectral step of a compositional target, and draws for its later layers."""
+"""Law of the first spectral step of a compositional target, and draws for later layers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from solvable.spectra.structured_spikes import compress_sample
 
 @dataclass(frozen=True)
 class Model:
-    """All that a prediction needs and that does not depend on the sample size."""
+    """Parts of a prediction that do not depend on the sample size."""
 
     law: SpikeLaw
     draws: tuple[LatentDraws, ...]  # of each first layer
@@ -42,7 +42,7 @@ class Model:
 
 
 def model_of(parameters: CompositionalParameters) -> Model:
-    """Model of the same parameters with everything reset that it does not depend on."""
+    """Model of the parameters; fields that do not affect it are reset so that the cache is hit."""
     check_dimension(parameters.dimension)
     check_range(parameters.samples, parameters.widths[0], parameters.n_features_total)
     same = {"samples": 4, "test_samples": 2, "kernel_samples": 0}
@@ -55,7 +55,7 @@ def _model(parameters: CompositionalParameters) -> Model:
         check_cubic(parameters.dimension, parameters.widths[0], parameters.correction)
     targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
     parts = [draw_latent(target, parameters) for target in targets]
-    # Every first layer has labels of its own scale, which its learner divides out.
+    # The scale of the labels differs between first layers; the learner standardises it away.
     labels, _, scales = zip(*(standardise(part.labels) for part in parts), strict=True)
     mapped = [apply_label_map(own, parameters.label_map) for own in labels]
     law = _law(parameters, parts, mapped)
@@ -65,7 +65,7 @@ def _model(parameters: CompositionalParameters) -> Model:
         )
         for part in parts
     ]
-    true_last_layer = None  # in the units of the labels; none of a nonlinear readout
+    true_last_layer = None  # in the units of the labels; None for a nonlinear readout
     if parameters.readout == "identity":
         values = np.linalg.eigvalsh(targets[0].matrix)[::-1] / float(np.mean(scales))
         true_last_layer = list(values.tolist())
@@ -75,7 +75,7 @@ def _model(parameters: CompositionalParameters) -> Model:
             _latent_draws(parameters, part, y, T, place)
             for place, (y, part, T) in enumerate(zip(labels, parts, mapped, strict=True))
         ),
-        # Overlaps of cubic layers are not known around one half.
+        # Overlaps of cubic layers are not predicted around one half.
         crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
         true_last_layer=true_last_layer,
@@ -89,7 +89,7 @@ def _latent_draws(
     T: np.ndarray,
     place: int,
 ) -> LatentDraws:
-    """Draws of one first layer that its last layer is fitted to."""
+    """Draws of one first layer for the fit of the last layer."""
     rng = random_stream("compositional-target", "noise", place)
     noise = random_features(part.squared_norm, part.signal, parameters.n_features_total, rng)
     lean = None
@@ -103,6 +103,7 @@ def _law(
     parameters: CompositionalParameters, parts: list[LatentMoments], mapped: Sequence[np.ndarray]
 ) -> SpikeLaw:
     """Law of the first step from the draws of all first layers."""
+    # Heights theta_k = E[T (u_k² - 1)]   (compositional 4) and spike law   (sequential 5) (sequential 6)
     cubic = [part.cubic for part in parts if part.cubic is not None]
     if cubic:
         return cubic_law(cubic, mapped)
@@ -117,13 +118,13 @@ def _law(
     index = (signal**2 - 1) @ strengths
 
     def heights(diagonal: np.ndarray, wick: bool) -> np.ndarray:
-        """E[T <A_k, K A_k>], with the index of a diagonal layer as control variate."""
+        """Heights E[T <A_k, K A_k>], with the index of a diagonal layer as control variate."""
         exact = exact_heights(strengths, corrected=wick, dimension=d if quadratic else None)
         return controlled_mean(T, diagonal, index, exact)
 
     background = None
     if quadratic:
-        # The contraction 2 tr((x x^T - I) M_k²), which the correction takes out of the operator.
+        # The contraction 2 tr((x x^T - I) M_k²), which the correction subtracts.
         moved = plain.diagonal - kernel.diagonal
         background = quadratic_background(
             heights(kernel.diagonal, True),

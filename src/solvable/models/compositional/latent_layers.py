@@ -1,7 +1,7 @@
-"""Later layers of a compositional target, computed on draws of a few latent numbers per sample.
+"""Later layers of a compositional target, computed on draws of latent numbers.
 
-Given the squared overlaps of the first spectral step, the learned representation is the true one
-plus noise along random directions. What later layers make of it needs no d inputs.
+The learned representation has p numbers per sample, so the second step is computed without further
+draws of the d inputs.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from solvable.operators import HermiteFeatures
 
 @dataclass(frozen=True)
 class InnerLayer:
-    """What the second spectral step finds on a learned representation."""
+    """Overlaps and features of the second spectral step on a learned representation."""
 
-    squared_overlap: np.ndarray  # share of each true feature that lies in the learned ones, (k,)
+    squared_overlap: np.ndarray  # share of each true feature in the span of learned ones, (k,)
     features: np.ndarray  # learned features of the second representation, shape (m, k)
 
 
 def transported(layers: np.ndarray, alignment: np.ndarray) -> np.ndarray:
-    """True forms N_j, (k, p, p), in the coordinates of a learned representation of alignment C.
+    """Transform true forms N_j, (k, p, p), to a learned representation with alignment C, (r, p).
 
-    Columns in those of ``HermiteFeatures(2, r)`` for C of shape (r, p), of squared norm at most 1.
+    Columns are coordinates of ``HermiteFeatures(2, r)``, with squared norm at most 1.
     """
     C = np.asarray(alignment, dtype=float)
-    # E[w_j(h) F(hat h)] = vec(C N_j C^T), C = E[hat h h^T], for Gaussian h
+    # E[w_j(h) F(hat h)] = vec(C N_j C^T), C = E[hat h h^T], for Gaussian h   (compositional 11)
     moved = np.einsum("ra,jab,sb->jrs", C, layers, C)
     return np.asarray(HermiteFeatures(2, C.shape[0]).from_symmetric(moved))
 
@@ -45,13 +45,13 @@ def inner_layer(
     alignment: np.ndarray,
     correction: str = "wick",
 ) -> InnerLayer:
-    """Second spectral step on draws of the learned first representation, the first of weights T."""
+    """Second spectral step on draws of the learned representation; `weights` belong to the first m."""
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)
-    # As the learner does: directions are sought at equal norms |F|² of the input, without correction
-    # where the width is small, ranked by their distance beyond the edges, and applied to the features
-    # themselves.
+    # The steps are those of the learner: inputs are divided by the norm |F|, the correction is used for
+    # widths of at least 20, directions are ranked by the distance beyond the edges, and they are applied
+    # to the original features.
     equal = _standardised(features[:m] / np.sqrt(norms[:m] / norms[:m].mean())[:, None])
     settings = LayerSettings(
         n_directions=layers.shape[0],
@@ -62,11 +62,12 @@ def inner_layer(
         tolerance=1e-3,
         max_products=None,
     )
-    # The width is small, so that the terms of order 1/p of the population matrix, not noise, set the
-    # overlap: they are kept whole here, and so is the noise of order sqrt(p² / 2m) of m weights.
+    # At small widths the overlap is set by the terms of order 1/p of the population matrix, which these
+    # draws contain in full, with the noise of order sqrt(p² / 2m) of m weights.
     rng = random_stream("compositional-target", "second solver")
     layer = fit_spectral_layer(Part(ArraySource(equal), weights), 2, settings, rng)
     truth = transported(layers, alignment)
+    # |hat N^T vec(C N_j C^T)|²   (compositional 12)
     overlap = np.sum((truth.T @ layer.directions) ** 2, axis=1)
     moved = (features - features[:m].mean(axis=0)) / features[:m].std(axis=0)
     return InnerLayer(overlap, np.asarray(HermiteFeatures(2, p).project(moved, layer.directions)))

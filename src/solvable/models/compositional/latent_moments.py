@@ -1,4 +1,4 @@
-"""Draws of a compositional target and of its latent features, in the eigenbasis of the layer above."""
+"""Draws of a compositional target and of its rotated latent features."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from solvable.moment_spectrum.cubic_forms import CubicSample, cubic_sample
 from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel
 
 TEACHERS = 4
-"""First layers over which a prediction is averaged, as the replicates of a study are."""
+"""Number of first layers over which a prediction is averaged."""
 
 
 @dataclass(frozen=True)
 class LatentMoments:
-    """What one first layer contributes, of m draws."""
+    """Latent numbers of one first layer, for m draws."""
 
     labels: np.ndarray  # g(s), (m,)
     signal: np.ndarray  # rotated latent features u_k, (m, p)
@@ -32,9 +32,9 @@ class LatentMoments:
 
 
 def draw_latent(target: CompositionalTarget, parameters: CompositionalParameters) -> LatentMoments:
-    """Labels, latent features and noise of fresh samples of one target."""
+    """Draw labels, latent features and kernel numbers of fresh samples of one target."""
     d, p, q = parameters.dimension, parameters.widths[0], parameters.degree
-    # 80,000 draws over all first layers, fewer where they would cost more than 1e11 operations.
+    # 80,000 draws over all first layers; fewer above 1e11 operations.
     most = 80_000
     count = int(np.clip(1e11 / (4 * p * d**q), most / 10, most)) // TEACHERS
     rng = random_stream("compositional-target", "moments", target.seed)

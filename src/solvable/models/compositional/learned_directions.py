@@ -1,9 +1,9 @@
 """Directions that the first spectral step returns, drawn as eigenvectors of a random matrix.
 
-A feature that is lost is not replaced by a random direction. One takes its place that the population
-matrix holds beside the spikes, products of features above all; or an extreme one of the noise. That
-of true features of degree 2 is a symmetric tensor of order 4 and a few heavy samples, whose largest
-values belong to forms of low rank.
+The direction in the place of a lost feature is not random. It is an eigenvector of the population
+background, mainly a product of features, or an extreme eigenvector of the noise. For features of
+degree 2 the noise is a symmetric tensor of order 4 plus a few heavy samples, and its largest values
+belong to forms of low rank.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from solvable.operators import HermiteFeatures, MomentOperator
 Operator = Callable[[np.ndarray], np.ndarray]
 
 SINGLE = 1_000
-"""Samples that are drawn one by one, at most."""
+"""Largest number of samples drawn singly."""
 
 
 def population_background(
@@ -33,14 +33,15 @@ def population_background(
     dimension: int,
     moment: Operator | None = None,
 ) -> Operator:
-    """What the corrected population matrix of degree 2 is beside its spikes, on columns (D, k).
+    """Corrected population operator of degree 2 without its spikes, on columns (D, k).
 
-    `moment` is an estimate of the whole matrix, used on the few directions of products of features.
+    `moment` is an estimate of the whole operator, used for directions of products of features.
     """
     features = HermiteFeatures(2, dimension)
     matrices = np.asarray(features.to_symmetric(truth))
 
-    # P[U] = 2 sum_k theta_k M_k U M_k on the complement of the M_k; heights are theta_k (1 + 4 / d)
+    # P[U] = 2 sum_k theta_k / (1 + 4 / d) M_k U M_k on the complement of the M_k, with heights theta_k
+    # (compositional 13)
     def apply(columns: np.ndarray) -> np.ndarray:
         U = np.asarray(features.to_symmetric(columns))
         image = np.zeros_like(U)
@@ -51,8 +52,8 @@ def population_background(
 
     if moment is None:
         return apply
-    # A label of higher degree in the features has chaoses (M_a M_b) x (M_c M_d) too, of the same size
-    # but low rank.
+    # A label of degree 4 in the features adds chaoses (M_a M_b) x (M_c M_d) of the same size and low
+    # rank.
     rows, columns = np.triu_indices(len(matrices))
     products = matrices[rows] @ matrices[columns]
     few = np.asarray(features.from_symmetric(products + products.transpose(0, 2, 1)))
@@ -66,7 +67,7 @@ def population_background(
 
 @lru_cache(maxsize=4)
 def _tensor_entries(dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which independent entry of a symmetric tensor each entry of a matrix (D, D) is, and its size."""
+    """Index of the independent tensor entry of each matrix entry (D, D), and its scale."""
     features = HermiteFeatures(2, dimension)
     units = np.abs(features.to_symmetric(np.eye(features.n_features)))
     first, second = np.divmod(units.reshape(len(units), -1).argmax(axis=1), dimension)
@@ -77,7 +78,8 @@ def _tensor_entries(dimension: int) -> tuple[np.ndarray, np.ndarray]:
     places = np.sort(places, axis=-1)
     keys = places @ dimension ** np.arange(3, -1, -1)
     _, entry = np.unique(keys, return_inverse=True)
-    # <F_ab, F_cd> to the highest chaos is s_ab s_cd H_abcd / 2, and E H² = alpha! of the multi-index
+    # To the highest chaos <F_ab, F_cd> is s_ab s_cd H_abcd / 2   (compositional 14); E H² = alpha! for
+    # the multi-index alpha
     run, factorial = np.ones(keys.shape), np.ones(keys.shape)
     for k in range(3):
         run = np.where(places[..., k] == places[..., k + 1], run + 1, 1)
@@ -86,13 +88,14 @@ def _tensor_entries(dimension: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def quartic_noise(dimension: int, rng: np.random.Generator) -> np.ndarray:
-    """Matrix (D, D) of a symmetric Gaussian tensor of order 4, of variance one off the diagonal."""
+    """Draw the matrix (D, D) of a symmetric Gaussian tensor of order 4 with unit variance."""
     entry, size = _tensor_entries(dimension)
     return np.asarray(rng.standard_normal(int(entry.max()) + 1)[entry] * size)
 
 
 def contraction(matrix: np.ndarray) -> np.ndarray:
-    """Matrix (D, D) of the map U -> B U + U B, which the correction takes out of the operator."""
+    """Matrix (D, D) of the map U -> B U + U B, which the correction subtracts."""
+    # (compositional 15)
     features = HermiteFeatures(2, len(matrix))
     moved = np.asarray(features.to_symmetric(np.eye(features.n_features))) @ matrix
     return np.asarray(features.from_symmetric(moved + moved.swapaxes(1, 2)))
@@ -100,7 +103,7 @@ def contraction(matrix: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class FirstStep:
-    """The operator of the first step on one target: its mean, and draws of its noise."""
+    """Operator of the first step on one target: its mean, and draws of its noise."""
 
     parameters: CompositionalParameters
     heights: np.ndarray  # of the spikes, (p,)
@@ -108,11 +111,11 @@ class FirstStep:
     truth: np.ndarray  # orthonormal directions of the rotated features, (D, p)
     X: np.ndarray  # sets of rows, (sets, m, d)
     labels: np.ndarray  # (sets, m)
-    T: np.ndarray  # labels, mapped
+    T: np.ndarray  # mapped labels, (sets, m)
 
     @property
     def _plain(self) -> bool:
-        """Whether the operator holds its contractions."""
+        """Return True if the operator contains its contractions."""
         return self.parameters.degree == 2 and self.parameters.correction == "none"
 
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -121,7 +124,7 @@ class FirstStep:
 
     @cached_property
     def population(self) -> np.ndarray:
-        """Mean of the operator, (D, D): its spikes and what it holds beside them."""
+        """Mean of the operator, (D, D): spikes and background."""
         A, heights = self.truth, self.heights
         spikes = (A * heights) @ A.T
         if self.parameters.degree != 2:
@@ -135,7 +138,7 @@ class FirstStep:
         if self._plain:
             plain = contraction(_second_moment(X, T))
             image += plain - A @ (A.T @ plain)
-        # P on the complement of the features, and what takes them there
+        # P on the complement of the features, and the couplings of the features to it
         links = image @ A
         return np.asarray(spikes + image + A @ links.T)
 
@@ -147,7 +150,7 @@ class FirstStep:
         return np.asarray((np.abs(T) * norms).reshape(self.T.shape))
 
     def _sum(self, X: np.ndarray, T: np.ndarray) -> np.ndarray:
-        """Sum over rows of T (F F^T - I), less its contraction where that is corrected, (D, D)."""
+        """Sum over rows of T (F F^T - I), without contraction if corrected, (D, D)."""
         F = np.asarray(self.target.feature_map.transform(X))
         T = T.astype(F.dtype)
         total = (F * T[:, None]).T @ F - T.sum() * np.eye(F.shape[1])
@@ -158,7 +161,7 @@ class FirstStep:
     def noise(
         self, law: SpikeLaw, samples: int
     ) -> Callable[[list[int], np.random.Generator], np.ndarray]:
-        """Draws (D, D) of the noise of so many samples; rows of the named sets are among them."""
+        """Return a function that draws the noise (D, D); it includes rows of the given sets."""
         (sets, rows), n = self.T.shape, samples
         used = min(max(n // rows, 1), 2)
         size = self._weights
@@ -175,13 +178,13 @@ class FirstStep:
 
         def draw(places: list[int], rng: np.random.Generator) -> np.ndarray:
             matrix = self._gaussian(law, n, left, rng)
-            # Their mean is part of the population.
+            # The mean of the single samples is part of the population.
             return np.asarray(matrix + (sums[places[:used]].sum(axis=0) - used * mean) / n)
 
         return draw
 
     def _smoothed(self, matrix: np.ndarray) -> np.ndarray:
-        """The part of a matrix that is like the population, without its noise."""
+        """Project a matrix on spikes, background and identity, which removes its noise."""
         A = self.truth
         spikes = np.sum(A * (matrix @ A), axis=0)
         background = self.population - (A * self.heights) @ A.T
@@ -201,22 +204,22 @@ class FirstStep:
         else:
             matrix = rng.standard_normal((D, D)) / np.sqrt(2)
             matrix = matrix + matrix.T
-        # A share of 0 may be -1e-16.
+        # Rounding may give a share of -1e-16.
         matrix *= np.sqrt(law.noise * max(share, 0.0) / samples)
-        # Rows of the features are larger: E[T² |P K A_i|² / D] instead of tau_2.
+        # Rows of the features have the power E[T² |P K A_i|² / D] in place of tau_2.
         ratio = law.sample.probabilities @ law.sample.couplings / law.noise
         stretch = self.truth * (np.sqrt(ratio) - 1)
         matrix += stretch @ (self.truth.T @ matrix)
         matrix += (matrix @ self.truth) @ stretch.T
         if self._plain:
-            # The noise of E[T (x x^T - I)], entries of variance E[T²] / n off the diagonal
+            # Noise of E[T (x x^T - I)], with entries of variance E[T²] / n off the diagonal
             B = rng.standard_normal((d, d)) * np.sqrt(np.mean(self.T**2) * share / (2 * samples))
             matrix += contraction(B + B.T)
         return np.asarray(matrix)
 
 
 def _second_moment(X: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """E[T (x x^T - I)] of some rows, (d, d)."""
+    """Mean of T (x x^T - I) over rows, (d, d)."""
     return np.asarray((X * T[:, None]).T.astype(float) @ X / T.size - T.mean() * np.eye(X.shape[1]))
 
 
@@ -227,7 +230,7 @@ def learned_directions(
     noise: Callable[[int], np.ndarray],
     draws: int,
 ) -> np.ndarray:
-    """Orthonormal directions of several learners, (draws, D, p)."""
+    """Orthonormal directions of several drawn learners, (draws, D, p)."""
     from scipy.sparse.linalg import eigsh
 
     D, p = truth.shape
@@ -235,8 +238,8 @@ def learned_directions(
     centred = population - np.trace(population) / D * np.eye(D)
     for k in range(draws):
         matrix = centred + noise(k)
-        # Largest by modulus about the centre, which is how the learner ranks what is not clearly out;
-        # a fixed start gives the same vectors every time.
+        # Largest modulus about the centre, the ranking of the learner for directions not clearly outside.
+        # A fixed start makes the result reproducible.
         if 4 * p < D:
             found[k] = eigsh(matrix, p, v0=np.ones(D), tol=1e-4)[1]
         else:
@@ -248,7 +251,7 @@ def learned_directions(
 def random_directions(
     truth: np.ndarray, *, squared_overlap: np.ndarray, draws: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Directions of given overlaps with features, of which the rest is random, (draws, D, p)."""
+    """Directions with given overlaps with the features, random otherwise, (draws, D, p)."""
     rest = rng.standard_normal((draws, *truth.shape))
     rest -= np.einsum("da,nak->ndk", truth, np.einsum("da,ndk->nak", truth, rest))
     rest /= np.linalg.norm(rest, axis=1, keepdims=True)

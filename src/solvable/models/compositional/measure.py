@@ -1,4 +1,4 @@
-"""One replicate of a compositional target: draw, fit layer by layer, score every layer."""
+"""Measure one replicate of a compositional target: draw, fit, score each layer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from solvable.models.compositional.upper_layers import (
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 
 MEMORY_BYTES = 1.5e9
-"""Samples beyond this size are drawn again from their seed at each pass instead of being stored."""
+"""Size in bytes above which samples are regenerated from their seed at each pass, not stored."""
 
 
 def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Metrics:
@@ -85,6 +85,7 @@ def _score_layers(
     outside = (learner.eigenvalues_ > upper) | (learner.eigenvalues_ < lower)
     return {
         "squared_overlap": squared.sum(axis=1).tolist(),
+        # q_h = |A^T hat A|_F² / p   (compositional 6; arXiv:2605.14567, Equation A.2)
         "subspace_overlap": float(squared.sum() / target.widths[0]),
         "inner_squared_overlap": _score_inner_layer(target, learner, alignment @ basis.rotation.T),
         "eigenvalues": eigenvalues.tolist(),
@@ -95,7 +96,7 @@ def _score_layers(
 def _score_inner_layer(
     target: CompositionalTarget, learner: LayerwiseSpectralRegressor, alignment: np.ndarray
 ) -> list[float | None] | None:
-    """Share of each true feature of the second representation that lies in the learned ones."""
+    """Share of each true feature of the second representation in the span of learned ones."""
     if not target.hidden_layers:
         return None
     truth = transported(target.hidden_layers[0], alignment)

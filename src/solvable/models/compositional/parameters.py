@@ -19,11 +19,11 @@ class CompositionalParameters(Parameters):
     degree: int = Field(2, ge=1, le=3)
     """Degree q of the first representation in the input."""
     layers: int = Field(3, ge=3, le=4)
-    """Layers of the target: one or two representations, the last quadratic layer, the readout."""
+    """Number of layers: one or two representations, the last quadratic layer, the readout."""
     features: int = Field(0, ge=0, le=10_000)
-    """Width p of the first representation; 0 for the rounded power d^epsilon."""
+    """Width p of the first representation; 0 for d^epsilon, rounded."""
     epsilon: float = Field(0.5, ge=0, le=3)
-    """Exponent of the width where features is 0."""
+    """Exponent epsilon of the width if features is 0."""
     inner_features: int = Field(1, ge=1, le=1_000)
     """Width of the second representation of a target of four layers."""
     second_layer: Literal["dense", "diagonal"] = "dense"
@@ -31,27 +31,27 @@ class CompositionalParameters(Parameters):
     decay: float = Field(0.4, ge=0, le=10)
     """Exponent gamma of a diagonal last layer, b_i ~ i^-gamma with random signs."""
     beta: float = Field(1.0, ge=1e-100, le=100)
-    """Scale of the last layer: how far a nonlinear readout saturates."""
+    """Scale of the last layer, which sets the saturation of a nonlinear readout."""
     readout: Literal["identity", "tanh"] = "identity"
     """Readout g of the label y = g(s), standardised."""
     first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
-    """Directions of the first layer: orthonormal, Gaussian, or made of random ReLU features."""
+    """Directions of the first layer: orthonormal, Gaussian, or from random ReLU features."""
     width: int = Field(4096, ge=1, le=100_000)
     """Number of random ReLU features."""
     teacher: int = Field(0, ge=0, le=10**9)
-    """Seed of the layers above the first, which all replicates share."""
+    """Seed of the layers above the first; all replicates share these layers."""
     samples: int = Field(26_240, ge=4, le=10**9)
-    """Number n of samples behind the first spectral step; later steps have rows of their own."""
+    """Number n of samples of the first spectral step; later steps use further rows."""
     label_map: Literal["identity", "tanh", "clip"] = "tanh"
     """Map of the standardised label inside the moment operator."""
     correction: Literal["none", "wick"] = "wick"
-    """Whether the moment operators keep the part of highest degree alone."""
+    """`wick` keeps only the highest-degree part of the moment operators; `none` keeps all."""
     test_samples: int = Field(5_000, ge=2, le=10**7)
-    """Number of fresh samples behind the test error."""
+    """Number of fresh samples for the test error."""
     kernel_samples: int = Field(0, ge=0, le=30_000)
     """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
     kernel_dimension: int = Field(40, ge=2, le=10**9)
-    """Smallest d at which kernels are fitted: below, degree 4 is within reach of few samples."""
+    """Smallest d at which kernels are fitted; below it few samples suffice for degree 4."""
 
     @model_validator(mode="after")
     def _check(self) -> CompositionalParameters:
@@ -60,14 +60,14 @@ class CompositionalParameters(Parameters):
             if self.degree != 2:
                 raise ValueError(
                     f"degree is {self.degree} and first_layer is 'random-features'; allowed: 2, as "
-                    "a ReLU less its linear part starts at degree 2 and has no degree 3"
+                    "a ReLU without its linear part starts at degree 2 and has no degree 3"
                 )
             available = min(available, self.width)
         for width in self.widths:
             if not 1 <= width <= available:
                 raise ValueError(
-                    f"{name} is {width}, more than the {available} coordinates that this layer is "
-                    f"made of; allowed: 1 to {available}"
+                    f"{name} is {width}, more than the {available} coordinates of the layer below; "
+                    f"allowed: 1 to {available}"
                 )
             available, name = comb(width + 1, 2), "inner_features"
         return self
@@ -95,7 +95,7 @@ class CompositionalParameters(Parameters):
 
     @property
     def place(self) -> str:
-        """Words for a place in a study."""
+        """Description of a point in a study."""
         text = f"d = {self.dimension}, {self.second_layer} last layer, {self.layers} layers"
         return f"{text}, n/D = {self.ratio:.3g}"
 

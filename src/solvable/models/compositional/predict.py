@@ -1,4 +1,4 @@
-"""Prediction of compositional targets: the spike law first, latent draws for the later layers."""
+"""Predicted metrics of compositional targets, from the spike law and latent draws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from solvable.spectra.structured_spikes import SpikePrediction
 
 
 def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
-    """Predicted metrics of the first spectral step alone: a hundredth of a second a size."""
+    """Predicted metrics of the first spectral step alone; about 10 ms per sample size."""
     model = model_of(parameters)
     return _first_layer(parameters, model, _spikes(parameters, model.law))
 
@@ -33,7 +33,7 @@ def _first_layer(
     overlap = spikes.squared_overlap
     return {
         "squared_overlap": overlap.tolist(),
-        "subspace_overlap": float(overlap.mean()),
+        "subspace_overlap": float(overlap.mean()),  # (compositional 6)
         "eigenvalues": spikes.eigenvalues.tolist(),
         "detected_features": float(np.sum(model.law.thresholds < parameters.samples)),
         "bulk_edges": [float(edge) for edge in spikes.bulk_edges],
@@ -41,19 +41,19 @@ def _first_layer(
 
 
 def predict(parameters: CompositionalParameters) -> Metrics:
-    """Predicted metrics of a parameter set, under the names of the measured ones and more."""
+    """Predicted metrics of a parameter set, with the names of the measured metrics, and others."""
     model = model_of(parameters)
     spikes = _spikes(parameters, model.law)
     four = parameters.layers == 4
     step: SecondStep | None = None
-    # What stands in the place of a lost feature is drawn with whole matrices.
+    # The directions in the place of lost features are drawn with whole matrices.
     many = parameters.n_features_total > LARGEST
     if four and not (many and (spikes.squared_overlap < 0.5).any()):
-        # The matrices drawn for the second step are nearer than the law, which knows no degree eight.
+        # Matrices drawn for the second step include degree eight, which the law neglects.
         step = second_step(parameters, model.law, spikes)
         spikes = replace(spikes, squared_overlap=step.first_overlap)
     share = model.degree_two_share
-    # What is beyond degree 2 is of degree 4 at least, where a sample is worth most.
+    # The part above degree 2 is counted as degree 4, which gives the lowest bound.
     kernel = float(
         best_kernel_error(
             samples=parameters.samples,
@@ -73,7 +73,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
         "weights": rotated_basis(parameters).weights.tolist(),
         "threshold_samples": listed(model.law.thresholds),
         "crossing_samples": model.crossing if np.isfinite(model.crossing) else None,
-        # about d^r / r!
+        # D_r, about d^r / r!, of the degree r of the label
         "kernel_threshold_samples": float(
             degree_dimension(parameters.dimension, parameters.label_degree)
         ),
@@ -85,15 +85,15 @@ def predict(parameters: CompositionalParameters) -> Metrics:
     }
     if four and step is None:
         metrics[NO_PREDICTION] = (
-            f"a feature of the first layer is lost among D = {parameters.n_features_total} directions; "
-            "what the second layer sees in its place is drawn with whole matrices. Allowed: D of at most "
-            f"{LARGEST}, or samples with which all features of the first layer are found"
+            f"a feature of the first layer is lost among D = {parameters.n_features_total} directions, "
+            "and the direction in its place is predicted by drawing whole matrices. Allowed: D of at "
+            f"most {LARGEST}, or samples with which all features of the first layer are recovered"
         )
     return only_known(metrics, parameters.samples) if parameters.degree == 3 else metrics
 
 
 def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random directions, and of a readout that predicts the mean."""
+    """Metrics of random directions and of a constant prediction."""
     p = parameters.widths[0]
     share = p / parameters.n_features_total
     inner = None if parameters.layers == 3 else [0.0] * parameters.widths[-1]
@@ -107,7 +107,7 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
 
 
 def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePrediction:
-    """Spikes of the first step, as the learner ranks them."""
+    """Spikes of the first step, with the ranking of the learner."""
     n, D = parameters.samples, parameters.n_features_total
     spikes, drawn = law.spikes(n), law.drawn(n, D)
     overlap = law.crowded(n, D, drawn)
@@ -130,8 +130,8 @@ def _second_layer(parameters: CompositionalParameters, step: SecondStep | None) 
 def _last_layer(
     parameters: CompositionalParameters, model: Model, spikes: SpikePrediction
 ) -> Metrics:
-    """The same of three layers, which have no second representation."""
-    # Norms and angles of the directions, and with them the last layer, are each first layer's own.
+    """Eigenvalues of the last layer and error of three layers."""
+    # Norms and angles of the directions, and so the fitted last layers, differ between first layers.
     readout, rows = parameters.readout != "identity", fresh_rows(parameters)
     guess = model.law.heights * spikes.squared_overlap
     fits = [
@@ -155,6 +155,7 @@ def _last_layer(
 def _ceiling(
     parameters: CompositionalParameters, squared_overlap: np.ndarray
 ) -> list[float | None]:
-    """Squared norm of the true quadratic forms in terms of the learned first representation."""
+    """Largest possible squared overlap of each feature of the second representation."""
+    # |C N_j C^T|_F²   (compositional 12)
     moved = transported(rotated_hidden(parameters), np.diag(np.sqrt(squared_overlap)))
     return list(np.sum(moved**2, axis=0).tolist())

@@ -1,7 +1,7 @@
-"""The second spectral step of a target of four layers, on draws of what the first one returns.
+"""Second spectral step of a target of four layers, on draws of the output of the first step.
 
-Everything the step depends on is small but for the inputs: the p learned features of as many fresh rows
-as the learner has, along directions drawn from the law of the first step.
+The step uses the p learned features of as many fresh rows as the learner has, along directions drawn
+from the law of the first step.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from solvable.operators import apply_label_map
 from solvable.spectra.structured_spikes import SpikePrediction
 
 TEACHERS, BLOCKS = 4, 4
-"""First layers over which the second step is averaged, and sets of fresh rows for each."""
+"""Number of first layers to average over, and number of sets of fresh rows for each."""
 
 LARGEST = 1_000
-"""Most features D of which whole matrices are drawn; beyond, lost features are not predicted."""
+"""Largest D for which whole matrices are drawn; above, lost features are not predicted."""
 
 
 @dataclass(frozen=True)
 class SecondStep:
-    """Means over replicates."""
+    """Mean overlaps, last layer and error over first layers and sets of rows."""
 
     first_overlap: np.ndarray  # squared, of each feature of the first representation
     squared_overlap: np.ndarray  # of each feature of the second representation
@@ -48,10 +48,10 @@ class SecondStep:
 
 
 def fresh_rows(parameters: CompositionalParameters) -> int:
-    """Rows kept for each later step, so that the first spectral step has ``samples`` of its own."""
+    """Rows for each later step, in addition to the ``samples`` of the first spectral step."""
     fewest, most = 4_000, 20_000
     if len(parameters.widths) > 1:
-        # The learner gives a deeper layer no more rows than the first one has.
+        # The learner gives a deeper layer at most as many rows as the first layer.
         return min(parameters.samples, most)
     return int(np.clip(parameters.samples, fewest, most))
 
@@ -59,9 +59,9 @@ def fresh_rows(parameters: CompositionalParameters) -> int:
 def second_step(
     parameters: CompositionalParameters, law: SpikeLaw, spikes: SpikePrediction
 ) -> SecondStep:
-    """Second representation, last layer and error of a target of four layers."""
+    """Predict second representation, last layer and error of a target of four layers."""
     p, d, q = parameters.widths[0], parameters.dimension, parameters.degree
-    # At most 4e10 operations: fewer rows than the learner's only where features are very many.
+    # At most 4e10 operations, so with very many features fewer rows than the learner has.
     most = 4e10 / (16 * p * d**q * TEACHERS * BLOCKS)
     rows = int(np.clip(most, 200, fresh_rows(parameters)))
     same = parameters.model_copy(update={"samples": 2, "test_samples": 2, "kernel_samples": 0})
@@ -83,7 +83,7 @@ def second_step(
 def _first_step(
     parameters: CompositionalParameters, heights: tuple[float, ...], seed: int, rows: int
 ) -> FirstStep:
-    """Sets of rows of a target: the same numbers at every sample size, so that curves are smooth."""
+    """Sets of rows of a target, the same at every sample size so that curves are smooth."""
     target = make_target(parameters, seed)
     truth = rotated_directions(target, rotated_basis(parameters))
     rng = random_stream("compositional-target", "second step", seed)
@@ -97,7 +97,7 @@ def _first_step(
 def _steps(
     parameters: CompositionalParameters, law: SpikeLaw, spikes: SpikePrediction, first: FirstStep
 ) -> Iterator[SecondStep]:
-    """The second step on several sets of rows of one target, each with directions of its own."""
+    """Yield the second step on several sets of rows of one target, with separate directions."""
     target, truth, rows = first.target, first.truth, first.T.shape[1]
     rng = random_stream("compositional-target", "directions", target.seed)
     c2, rotation = spikes.squared_overlap, rotated_basis(parameters).rotation
@@ -106,14 +106,14 @@ def _steps(
         directions = learned_directions(
             truth,
             population=first.population,
-            # Not the sets of the second step and of the last layer.
+            # Sets of rows that the second step and the last layer do not use.
             noise=lambda k: noise([(k + 2) % BLOCKS, (k + 3) % BLOCKS], rng),
             draws=BLOCKS,
         )
     else:
         directions = random_directions(truth, squared_overlap=c2, draws=BLOCKS, rng=rng)
     for k, own in enumerate(directions):
-        # Rows of the last layer are those of another set.
+        # The last layer uses the rows of another set.
         other = (k + 1) % BLOCKS
         features = [
             np.asarray(target.feature_map.project(first.X[j], own), float) for j in (k, other)

@@ -56,7 +56,7 @@ PRESETS = {
 
 system = System(
     name="compositional-target",
-    title="A chain of quadratic layers is learned at the price of its first one",
+    title="The first layer sets the sample size of a chain of quadratic layers",
     version="1",
     parameters=CompositionalParameters,
     measure="measure:measure",

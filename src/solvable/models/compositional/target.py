@@ -21,14 +21,14 @@ from solvable.teachers.readouts import ReadoutFunction
 
 
 def quadratic_forms(H: np.ndarray, matrices: np.ndarray) -> np.ndarray:
-    """Centred quadratic forms of every row, shape (n, k), in O(n p) memory beside the result."""
+    """Centred quadratic forms of each row, shape (n, k), with O(n p) further memory."""
     # h^T M_j h - tr M_j
     forms = [np.sum((H @ matrix) * H, axis=1) - np.trace(matrix) for matrix in matrices]
     return np.stack(forms, axis=1)
 
 
 def _draw_quadratic_layer(width: int, following: int, *key: int | str) -> np.ndarray:
-    """Frobenius-orthonormal symmetric matrices, uniform over such sets."""
+    """Draw Frobenius-orthonormal symmetric matrices, uniformly distributed."""
     flat = draw_directions(comb(width + 1, 2), following, "orthonormal", *key)
     return freeze(np.asarray(HermiteFeatures(2, width).to_symmetric(flat)))
 
@@ -36,12 +36,12 @@ def _draw_quadratic_layer(width: int, following: int, *key: int | str) -> np.nda
 def _draw_dense_layer(width: int, beta: float, *key: int | str) -> np.ndarray:
     gaussian = random_stream(*key).standard_normal((width, width))
     symmetric = (gaussian + gaussian.T) / 2
-    # B = (G + G^T) / 2 scaled to |B|_F = beta / sqrt(p)
+    # B = (G + G^T) / 2 scaled to |B|_F = beta / sqrt(p)   (compositional 2)
     return freeze(symmetric * (beta / np.sqrt(width) / np.linalg.norm(symmetric)))
 
 
 def _draw_diagonal_layer(width: int, beta: float, decay: float, *key: int | str) -> np.ndarray:
-    # The scale of the authors' code: for 0 < gamma <= 1/2 it does not depend on beta.
+    # Scale of the code of the authors   (compositional 2); without beta for 0 < gamma <= 1/2
     if decay == 0:
         scale = beta / width
     elif decay <= 0.5:
@@ -76,19 +76,19 @@ class CompositionalTarget(LatentTarget):
     degree : {1, 2, 3}
         :math:`q`, degree of the first layer.
     features : int or tuple of int, optional
-        Width of each representation; a single number is three layers.
+        Width of each representation; a single number gives three layers.
     epsilon : float or tuple of float, optional
-        Instead of ``features``: widths :math:`\mathrm{round}(d^{\varepsilon})`.
+        Alternative to ``features``: widths :math:`\mathrm{round}(d^{\varepsilon})`.
     second_layer : {"dense", "diagonal"}
         Shape of the last layer B.
     decay : float
-        :math:`\gamma \ge 0`, of a diagonal B.
+        :math:`\gamma \ge 0`, exponent of a diagonal B.
     beta : float
-        :math:`\beta > 0`, scale of the index: the saturation of a nonlinear readout.
+        :math:`\beta > 0`, scale of the index, which sets the saturation of a nonlinear readout.
     readout : {"identity", "tanh"} or callable
-        :math:`g`, applied to s as it is (of standard deviation :math:`\sqrt2\|B\|_F`).
+        :math:`g`, applied to s, whose standard deviation is :math:`\sqrt2\|B\|_F`.
     first_layer : {"orthonormal", "random", "random-features"}
-        Hermite features, or random ReLU features less their constant and linear parts, mixed so
+        Hermite features, or random ReLU features without constant and linear parts, mixed so
         that :math:`\mathrm{Cov}(h^{(1)})=I` (degree 2 only).
     width : int
         Number of random features.
@@ -97,10 +97,10 @@ class CompositionalTarget(LatentTarget):
 
     Notes
     -----
-    arXiv:2602.10867. Two normalisations differ from :class:`HierarchicalTarget` (arXiv:2605.14567):
-    s has no factor :math:`1/\sqrt2` and no unit variance; and labels are standardised, here by the
-    mean and deviation of the population (Monte Carlo, from the teacher's seed), so that training
-    and test samples share them, where the paper takes those of the training set. Tested in
+    arXiv:2602.10867; Equations 1 and 2 of docs/derivations/compositional.md. Two normalisations differ
+    from :class:`HierarchicalTarget` (arXiv:2605.14567). First, s has no factor :math:`1/\sqrt2` and no
+    unit variance. Second, labels are standardised, by mean and deviation of the population (a Monte
+    Carlo estimate from the seed of the teacher); the paper uses those of the training set. Tested in
     ``tests/models/compositional/test_target.py``.
     """
 
@@ -139,7 +139,7 @@ class CompositionalTarget(LatentTarget):
         if self.first_layer == "random-features" and self.degree != 2:
             raise InvalidParameter(
                 f"degree is {self.degree} with first_layer='random-features'; allowed: 2, as a "
-                "ReLU less its linear part starts at degree 2 and has no degree 3."
+                "ReLU without its linear part starts at degree 2 and has no degree 3."
             )
         self._check_widths()
         _ = self.readout_function
@@ -152,8 +152,8 @@ class CompositionalTarget(LatentTarget):
             check_integer(f"features of layer {layer}", width, 1)
             if width > available:
                 raise InvalidParameter(
-                    f"layer {layer} has {width} features, more than the {available} coordinates "
-                    f"it is made of; allowed: 1 to {available}. Lower features or epsilon."
+                    f"layer {layer} has {width} features, more than the {available} coordinates of the "
+                    f"layer below; allowed: 1 to {available}. Lower features or epsilon."
                 )
             available = comb(width + 1, 2)
 
@@ -190,7 +190,7 @@ class CompositionalTarget(LatentTarget):
 
     @cached_property
     def feature_map(self) -> HermiteFeatures:
-        """Hermite features of the input, in whose coordinates :attr:`directions` are given."""
+        """Hermite features of the input, which define the coordinates of :attr:`directions`."""
         return HermiteFeatures(self.degree, self.dimension)
 
     @cached_property
@@ -200,7 +200,7 @@ class CompositionalTarget(LatentTarget):
 
     @cached_property
     def first_layer_columns(self) -> np.ndarray:
-        """Columns :math:`A_i`, shape (D or width, p), in coordinates of what they act on."""
+        """Columns :math:`A_i`, shape (D or width, p), in coordinates of the features of the input."""
         key = (self.seed, "teacher", "first layer")
         if self.first_layer == "random-features":
             drawn = draw_directions(self.width, self.widths[0], "orthonormal", *key)
@@ -211,8 +211,8 @@ class CompositionalTarget(LatentTarget):
     def directions(self) -> np.ndarray:
         """Columns :math:`A_i`, shape (D, p), in coordinates of the Hermite features."""
         if self.first_layer == "random-features":
-            # The degree-2 part, of squared norm below 1: the share of the latent feature's variance
-            # that Hermite features of degree 2 can express.
+            # The degree-2 part; its squared norm is the share of the variance of the latent feature that
+            # Hermite features of degree 2 express.
             return freeze(self.random_features.hermite_directions(self.first_layer_columns))
         return self.first_layer_columns
 
@@ -240,18 +240,19 @@ class CompositionalTarget(LatentTarget):
 
     @cached_property
     def label_standardisation(self) -> tuple[float, float]:
-        r"""Mean :math:`\mu` and deviation :math:`\sigma` of :math:`g(s)`, by 100,000 draws."""
+        r"""Mean :math:`\mu` and standard deviation :math:`\sigma` of :math:`g(s)`, by 100,000 draws."""
         latent = self.draw_latent(100_000, random_stream(self.seed, "standardise"))
         values = self.readout_function(self._index_of(latent))
         return float(values.mean()), float(values.std())
 
     def label(self, index: np.ndarray) -> np.ndarray:
-        """Standardised label of an index, elementwise, float64."""
+        """Return the standardised label of an index, elementwise, float64."""
+        # y = (g(s) - mu) / sigma   (compositional 1)
         mean, scale = self.label_standardisation
         return (self.readout_function(index) - mean) / scale
 
     def latent(self, X: Array | Source, layer: int | None = None) -> np.ndarray:
-        """Representation of samples at a layer (from 1; the last if left out), in chunks."""
+        """Return the representation of samples at a layer (from 1; the last by default), in chunks."""
         depth = len(self.widths) if layer is None else layer
         check_integer("layer", depth, 1, len(self.widths))
         source = self._checked(X)
@@ -278,7 +279,7 @@ class CompositionalTarget(LatentTarget):
         return quadratic_forms(latent, self.matrix[None])[:, 0]
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the teacher, its standardisation included, to a ``.npz`` file without pickle."""
+        """Write the teacher with its standardisation to a ``.npz`` file without pickle."""
         arrays: dict[str, np.ndarray] = {
             "first_layer_columns": self.first_layer_columns,
             "matrix": self.matrix,
@@ -291,7 +292,7 @@ class CompositionalTarget(LatentTarget):
 
     @classmethod
     def load(cls, path: str | Path) -> CompositionalTarget:
-        """Read a teacher as :meth:`save` wrote it, its arrays included: nothing is drawn again."""
+        """Read a saved teacher with its arrays; nothing is drawn again."""
         parameters, arrays = load_teacher(path, cls.__name__)
         for name in ("features", "epsilon"):
             if isinstance(parameters.get(name), list):

@@ -1,8 +1,8 @@
-"""The layers above the first, which replicates share, and the eigenbasis of the features below them.
+"""Layers above the first, which replicates share, and the rotated features that they define.
 
-A dense last layer is a diagonal one in rotated features: h^T B h - tr B = |B|_F sum_k lambda_k (u_k²
-- 1) with u = V^T h. For Gaussian h the u are Gaussian too, so that sequential feature recovery solves
-it; with four layers the same holds to leading order of E[T h h^T], T the mapped label.
+A dense last layer is a diagonal one in rotated features u = V^T h (compositional 3). For Gaussian h
+the u are Gaussian too, so the law of sequential feature recovery applies. With four layers V is the
+eigenbasis of E[T h h^T], T the mapped label (compositional 9).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from solvable.operators import apply_label_map
 
 @dataclass(frozen=True)
 class SharedUpperLayers(CompositionalTarget):
-    """A target whose layers above the first belong to ``upper_seed``, not to ``seed``.
+    """Target with the seed ``upper_seed`` for the layers above the first.
 
-    Replicates then differ in their first layer alone, and each rotated feature can be averaged.
+    Replicates then differ in the first layer alone, so each rotated feature can be averaged.
     """
 
     upper_seed: int = 0
@@ -46,7 +46,7 @@ class SharedUpperLayers(CompositionalTarget):
 
 
 def make_target(parameters: CompositionalParameters, seed: int) -> SharedUpperLayers:
-    """Target of a seed: first layers differ between replicates, the others do not."""
+    """Target of a seed, which sets the first layer; other layers do not depend on the seed."""
     return SharedUpperLayers(
         dimension=parameters.dimension,
         degree=parameters.degree,
@@ -63,7 +63,7 @@ def make_target(parameters: CompositionalParameters, seed: int) -> SharedUpperLa
 
 
 def draw_target(parameters: CompositionalParameters, rng: np.random.Generator) -> SharedUpperLayers:
-    """Target of one replicate, the first thing that is drawn."""
+    """Target of one replicate; it is the first draw from the stream."""
     return make_target(parameters, int(rng.integers(2**31)))
 
 
@@ -78,7 +78,7 @@ def draw_teacher(
 
 @dataclass(frozen=True)
 class RotatedLayer:
-    """A symmetric layer B in its eigenbasis, in descending modulus of its eigenvalues."""
+    """Symmetric layer B in its eigenbasis, with eigenvalues in descending modulus."""
 
     weights: np.ndarray  # lambda_k = eigenvalues / |B|_F, shape (p,); sum_k lambda_k² = 1
     rotation: np.ndarray  # columns v_k, shape (p, p): rotated features u_k = v_k^T h
@@ -86,7 +86,7 @@ class RotatedLayer:
 
 
 def rotate_layer(matrix: np.ndarray) -> RotatedLayer:
-    """Write a dense quadratic layer as a diagonal one."""
+    """Diagonalise a symmetric quadratic layer."""
     B = np.asarray(matrix, dtype=float)
     if B.ndim != 2 or B.shape[0] != B.shape[1] or not np.isfinite(B).all():
         raise InvalidData(f"matrix has shape {B.shape}; allowed: a finite square matrix (p, p).")
@@ -94,7 +94,7 @@ def rotate_layer(matrix: np.ndarray) -> RotatedLayer:
     if scale == 0 or not np.allclose(B, B.T, rtol=0, atol=1e-10 * scale):
         raise InvalidData("matrix is zero or not symmetric; allowed: a symmetric matrix, not zero.")
     values, vectors = np.linalg.eigh(B)
-    # Stable, so that a diagonal layer of equal moduli keeps one order on every machine.
+    # A stable sort of rounded moduli gives the same order on every machine.
     order = np.argsort(-np.abs(values).round(12), kind="stable")
     return RotatedLayer(values[order] / scale, vectors[:, order], scale)
 
@@ -109,7 +109,7 @@ def _upper_basis(
     label_map: str,
     teacher: int,
 ) -> RotatedLayer:
-    # Any dimension that holds the widths has the same layers above the first.
+    # The layers above the first do not depend on the dimension.
     target = CompositionalTarget(
         dimension=2 * max(widths) + 2,
         features=widths,
@@ -129,13 +129,13 @@ def _upper_basis(
     index = np.einsum("na,ab,nb->n", inner, target.matrix, inner, optimize=True)
     labels = target.readout_function(index - np.trace(target.matrix))
     T = apply_label_map(labels, cast("Any", label_map))
-    # E[T h h^T], what the first spectral step sees
+    # E[T h h^T]   (compositional 9)
     moment = (latent * T[:, None]).T @ latent / draws
     return rotate_layer((moment + moment.T) / 2)
 
 
 def rotated_basis(parameters: CompositionalParameters) -> RotatedLayer:
-    """Combinations of the latent features that the label tells apart, strongest first."""
+    """Rotated latent features that the label identifies, strongest first."""
     return _upper_basis(
         parameters.widths,
         parameters.second_layer,
@@ -149,7 +149,7 @@ def rotated_basis(parameters: CompositionalParameters) -> RotatedLayer:
 
 def rotated_directions(target: CompositionalTarget, basis: RotatedLayer) -> np.ndarray:
     """Orthonormal directions of the rotated features, shape (D, p)."""
-    # The orthonormal ones closest to those of the target.
+    # Replace the directions of the target by the closest orthonormal directions.
     left, _, right = np.linalg.svd(target.directions, full_matrices=False)
     return np.asarray(left @ (right @ basis.rotation))
 

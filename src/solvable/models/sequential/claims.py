@@ -1,4 +1,4 @@
-"""What sequential feature recovery claims: a row per statement, with its tolerance's reason."""
+"""Claims of sequential feature recovery, each with its tolerance and the reason for it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ASYMPTOTIC = 30
 
 
 def asymptotic(cell: Cell) -> bool:
-    """Whether corrections beyond the formula are small; later where the bulk is skewed."""
+    """Return True if n/D is large enough for the formulas; a skewed bulk needs twice as much."""
     return cell.setting.samples_per_feature >= ASYMPTOTIC * (2 if cell.setting.skewed else 1)
 
 
 def recovered(cell: Cell) -> bool:
-    """Whether the feature of the cell is predicted to be recovered, far from heavy tails."""
+    """Return True if n/D is large and the predicted squared overlap of the feature exceeds 0.5."""
     return asymptotic(cell) and cell.predicted("squared_overlap") > RESOLVED
 
 
 def fitted(kind: str, low: float) -> Callable[[Cell | Point], bool]:
-    """Whether n/D is enough, the bulk not skewed, and the second layer of this kind."""
+    """Return a test for points of one kind of second layer with n/D large and no skewed bulk."""
 
     def judged(cell: Cell | Point) -> bool:
-        # Eigenvalues of unbounded labels, squared in this error, have heavy tails four times as long.
+        # Eigenvalues of unbounded labels enter this error squared; their tails need four times n/D.
         unbounded = kind != "least-squares" and cell.setting.label_map == "identity"
         enough = cell.setting.samples_per_feature >= low * (4 if unbounded else 1)
         return cell.setting.second_layer == kind and enough and not cell.setting.skewed
@@ -43,12 +43,12 @@ def fitted(kind: str, low: float) -> Callable[[Cell | Point], bool]:
 
 
 def bulk_edges(point: Point) -> np.ndarray:
-    """Edges of the bulk, where the whole spectrum was computed."""
+    """Measured edges of the bulk; NaN where the whole spectrum was not computed."""
     return np.array([metrics["bulk_edges"] or (np.nan, np.nan) for metrics in point.metrics])
 
 
 def around_threshold(point: Point, *, predicted: bool = False) -> np.ndarray:
-    """Mean overlap of features between half and four times their threshold; NaN without any."""
+    """Mean overlap of features with n between half and four times their threshold; NaN for none."""
     overlaps = point.predicted("squared_overlap") if predicted else point.values("squared_overlap")
     ratio = point.setting.samples / point.predicted("threshold_samples")
     near = (ratio > 0.5) & (ratio < 4)
@@ -58,13 +58,13 @@ def around_threshold(point: Point, *, predicted: bool = False) -> np.ndarray:
 
 
 def kernels(point: Point) -> np.ndarray:
-    """Errors of both kernels, where they were fitted."""
+    """Measured errors of both kernels, shape (replicates, 2); NaN where none was fitted."""
     names = ("polynomial_kernel_normalised_mse", "rbf_kernel_normalised_mse")
     return np.stack([point.values(name) for name in names], axis=1)
 
 
 def crossings(samples: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
-    """Sample size at which each column of overlaps first passes one half; NaN where it does not."""
+    """Sample size at which each column of overlaps first exceeds 0.5; NaN if it never does."""
     sizes, logs = np.full(overlaps.shape[1], np.nan), np.log(samples)
     for i, column in enumerate(overlaps.T):
         k = int(np.argmax(column >= RESOLVED))
@@ -79,7 +79,7 @@ ALONG = (AXIS.parameter, *AXIS.ignore)
 
 
 def rank_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Slopes of log(crossing) against log(rank), measured and predicted."""
+    """Measured and predicted slope of log(crossing sample size) against log(rank of feature)."""
     curve = sorted(points, key=AXIS.coordinate)
     overlaps = [
         np.array([np.atleast_1d(number(point)) for point in curve])
@@ -93,8 +93,8 @@ def rank_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
     x = np.array([AXIS.coordinate(point) for point in curve])
     sizes = [crossings(x, table) for table in overlaps]
     rank = np.arange(1.0, sizes[0].size + 1)
-    # The first feature is close to the whole label: it is left out, as in the paper's law; and so is
-    # what crosses among heavy tails.
+    # The first feature, which is most of the label, is left out, as in the law of the paper. Features
+    # that cross where heavy tails matter are left out too.
     setting = curve[0].setting
     rank[: 1 if setting.decay > 0 else None] = np.nan
     rank[sizes[1] < ASYMPTOTIC * setting.n_features_total] = np.nan
@@ -107,16 +107,16 @@ def rank_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
 
 
 def mixing_pairs(point: Point) -> np.ndarray:
-    """Pairs of neighbours that mix measurably far from the bulk."""
+    """Mask of the neighbouring features whose mixing can be measured, both far from the bulk."""
     mixing, overlap = point.predicted("neighbour_mixing"), point.predicted("squared_overlap")
     if not (np.isfinite(mixing).any() and np.isfinite(overlap).any()):
         return np.zeros(0, dtype=bool)
-    # Below 0.003 noise directions count as much.
+    # Mixing below 0.003 is no larger than the overlap with directions of the noise.
     return np.asarray((mixing > 0.003) & (overlap[1:] > 0.8) & (overlap[:-1] > 0.8))
 
 
 def mean_mixing(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Mean ratio of the mixing of neighbours far from the bulk, over all points, to its prediction."""
+    """Mean ratio of measured to predicted mixing over pairs and points, and its expected value 1."""
     ratios = []
     for point in points:
         pairs, mixing = mixing_pairs(point), point.predicted("neighbour_mixing")
@@ -128,93 +128,101 @@ def mean_mixing(points: Sequence[Point]) -> tuple[float, float] | None:
 # fmt: off
 CLAIMS = (
     Agreement("overlap-of-each-feature",
-        "The squared overlap of every recovered feature is on its predicted curve.",
-        "squared_overlap", f"{PAPER} eq. 2.10 with the constant derived here", within=0.04,
-        because="0.04 covers corrections of relative order (D/n)^(1/2) beyond the formula.",
+        "The squared overlap of every recovered feature equals its prediction.",
+        "squared_overlap", "derivations/sequential (6), (8)", within=0.04,
+        because="0.04 allows for corrections of relative order (D/n)^(1/2) to the formula.",
         where=recovered, entry="feature", scatter=overlap_scatter,
-        missing="no feature is found at n/D >= 30; raise samples"),
+        missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
     Agreement("mean-overlap",
-        "The mean squared overlap is on its predicted curve once all features are recovered.",
-        "mean_squared_overlap", "derived", within=0.03,
+        "The mean squared overlap equals its prediction where all features are recovered.",
+        "mean_squared_overlap", "derivations/sequential (6)", within=0.03,
         because="0.03: finite-size corrections average out over features.",
         where=lambda c: asymptotic(c) and min(c.point.predicted("squared_overlap")) > RESOLVED,
-        missing="no point has every feature above one half at n/D >= 30; raise samples"),
+        missing="no point has predicted squared overlaps above 0.5 of all features at n/D >= 30; "
+        "raise samples"),
     Agreement("loss-far-above-threshold",
-        "Far above threshold the lost overlap falls as D/n with the predicted constant "
-        "(1/(2 lambda^2) + 2 for an unbounded label).",
+        "Far above its threshold a feature loses an overlap proportional to D/n, with the predicted "
+        "constant (1/(2 lambda²) + 2 for an unmapped label).",
         lambda point: 1 - point.values("squared_overlap"),
-        f"{PAPER} Theorem 3.1 (1) with its constant derived here", within=0.15,
-        because="15 % of the loss for higher orders in D/n.", relative=True, entry="feature",
+        f"{PAPER}, Theorem 3.1; derivations/sequential (9)", within=0.15,
+        because="15 % of the loss allows for higher orders in D/n.", relative=True, entry="feature",
         expected=lambda point: 1 - point.predicted("squared_overlap"),
         where=lambda cell: asymptotic(cell)
         and cell.setting.samples > 8 * cell.predicted("threshold_samples"),
-        missing="no feature is eight times above its threshold; raise samples"),
+        missing="no feature has n above eight times its threshold; raise samples"),
     Agreement("least-squares-error",
-        "The normalised error is that of least squares on features of the predicted overlaps.",
-        "normalised_mse", "derived", within=0.05, relative=True, power=0.15,
-        because="5 % for what the overlaps miss: an error is twice as sensitive.",
+        "The normalised error of a least-squares second layer equals its prediction.",
+        "normalised_mse", "derivations/sequential (11), (12)", within=0.05, relative=True, power=0.15,
+        because="5 %: errors are twice as sensitive as overlaps to finite-size corrections.",
         where=fitted("least-squares", ASYMPTOTIC),
-        missing="no point has n/D >= 30, least squares and no skewed bulk; raise samples"),
-    Agreement("outlier-positions", "The eigenvalue of every recovered feature is where predicted.",
-        "eigenvalues", "derived", within=0.05, relative=True, entry="feature",
-        because="5 % for terms of order (D/n)^(3/2).",
-        where=recovered, missing="no point has a recovered feature at n/D >= 30"),
-    Agreement("bulk-edges", "The rest of the spectrum ends at the predicted edges.",
-        bulk_edges, f"{PAPER} eq. 2.9 with its constant derived here", expected="bulk_edges",
+        missing="no point has n/D >= 30, second_layer=least-squares and a bulk without skew; raise "
+        "samples"),
+    Agreement("outlier-positions", "The eigenvalue of every recovered feature equals its prediction.",
+        "eigenvalues", "derivations/sequential (5), (10)", within=0.05, relative=True, entry="feature",
+        because="5 % allows for terms of order (D/n)^(3/2).",
+        where=recovered,
+        missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
+    Agreement("bulk-edges", "The bulk of the spectrum ends at the predicted edges.",
+        bulk_edges, f"{PAPER}, Equation 2.9; derivations/sequential (4), (5)", expected="bulk_edges",
         within=lambda cell: 0.04 * float(np.ptp(cell.point.predicted("bulk_edges"))),
-        because="4 % of the width: fluctuations of order D^(-2/3) and the population bulk.",
+        because="4 % of the width: edges fluctuate by D^(-2/3), and the population bulk is approximate.",
         entry=lambda _: ("lower edge", "upper edge"),
         where=lambda cell: cell.setting.samples_per_feature >= ASYMPTOTIC,
-        missing="no point has a stored spectrum at n/D >= 30; set spectrum_samples"),
+        missing="no point stores a spectrum at n/D >= 30; set spectrum_samples"),
     Agreement("kernel-sees-nothing",
-        "At the sample size at which the layered learner has an error below 0.8, a kernel has "
-        "above 0.9.",
-        kernels, f"{PAPER} section 3", within=0.05, expected=0.9, kind="at least", power=0.3,
-        because="A one-sided statement; 0.05 for one sample of the label.",
+        "Where the layered learner has an error below 0.8, kernels on the same samples have errors "
+        "of at least 0.9.",
+        kernels, f"{PAPER}, Section 3; derivations/sequential (27)", within=0.05,
+        expected=0.9, kind="at least", power=0.3,
+        because="0.05: the label varies between test samples.",
         where=lambda cell: cell.setting.dimension >= 40
         and float(cell.point.mean("normalised_mse")) <= 0.8,
         entry=lambda _: ("polynomial kernel", "rbf kernel"),
-        missing="no kernel (kernel_samples >= samples) at dimension >= 40 and layered error < 0.8"),
+        missing="no point has a kernel, dimension >= 40 and an error of the learner below 0.8; set "
+        "kernel_samples to at least samples"),
     Agreement("kernel-ceiling",
-        "No kernel beats the part of the label that lies in degree 2 of the input.",
-        kernels, "derived", within=0.02, expected="polynomial_kernel_normalised_mse",
-        because="0.02 for the first samples of degree four.", kind="at least", power=0.2,
+        "No kernel has an error below the bound from counting the directions of degree 2 and 4.",
+        kernels, "derivations/sequential (27)", within=0.02, expected="polynomial_kernel_normalised_mse",
+        because="0.02: the measured errors fluctuate.", kind="at least", power=0.2,
         entry=lambda _: ("polynomial kernel", "rbf kernel"),
-        missing="no point has a kernel baseline below d^4/24 samples; set kernel_samples"),
+        missing="no point has a kernel and fewer than d⁴/24 samples; set kernel_samples"),
     Estimate("threshold-exponent",
-        "The sample size at which feature i crosses one half grows as a power of i: i^(2 gamma) "
-        "in the limit, with the predicted effective exponent here.",
-        f"{PAPER} eq. 2.10 at finite size",
+        "The sample size at which the squared overlap of feature i passes 0.5 grows as a power of i, "
+        "with the exponent predicted at this size (2 gamma in the limit).",
+        f"{PAPER}, Equation 2.10; derivations/sequential (7)",
         estimate=rank_exponent, apart=ALONG, within=0.15, power=0.15,
-        because="0.15: interpolation between sizes.",
-        missing="no five features cross one half; run with --preset exponents"),
-    Slope("error-exponent", "The error falls with the slope of the predicted sum at these sizes.",
-        f"{PAPER} Theorem 3.2 at finite size",
+        because="0.15: crossings are interpolated between sample sizes.",
+        missing="fewer than five features pass a squared overlap of 0.5; run with --preset exponents"),
+    Slope("error-exponent",
+        "The slope of log(error) against log(samples) equals that of the predicted error.",
+        f"{PAPER}, Theorem 3.2; derivations/sequential (11)",
         metric="normalised_mse", along="samples", ignore=AXIS.ignore, fewest=4, within=0.05,
-        because="0.05: terms of order D/n.", where=fitted("least-squares", ASYMPTOTIC),
-        missing="no curve has four sizes n/D >= 30; run with --preset exponents"),
+        because="0.05 allows for terms of order D/n.", where=fitted("least-squares", ASYMPTOTIC),
+        missing="no curve has four sample sizes with n/D >= 30; run with --preset exponents"),
     Agreement("in-sample-error",
-        "A second layer made of the eigenvalues has the predicted, larger error.",
-        "normalised_mse", "derived", within=0.06, relative=True, power=0.15,
-        because="6 %: overlaps and eigenvalues.", where=fitted("in-sample", ASYMPTOTIC),
-        missing="no such layer at n/D >= 30 (120 for unmapped labels); run with --preset gaussian"),
+        "The error of a second layer made of the eigenvalues equals its prediction.",
+        "normalised_mse", "derivations/sequential (14), (16)", within=0.06, relative=True, power=0.15,
+        because="6 %: both overlaps and eigenvalues enter.", where=fitted("in-sample", ASYMPTOTIC),
+        missing="no point has second_layer=in-sample and n/D >= 30 (120 for unmapped labels); run with "
+        "--preset gaussian"),
     Agreement("shrinkage-error",
-        "Shrunk eigenvalues make a second layer of the predicted error.",
-        "normalised_mse", "derived", within=0.06, relative=True,
-        because="6 %: overlaps and eigenvalues.", where=fitted("shrinkage", ASYMPTOTIC),
-        missing="no such layer at n/D >= 30 (120 for unmapped labels); run with --preset gaussian"),
+        "The error of a second layer made of shrunk eigenvalues equals its prediction.",
+        "normalised_mse", "derivations/sequential (15), (16)", within=0.06, relative=True,
+        because="6 %: both overlaps and eigenvalues enter.", where=fitted("shrinkage", ASYMPTOTIC),
+        missing="no point has second_layer=shrinkage and n/D >= 30 (120 for unmapped labels); run with "
+        "--preset gaussian"),
     Estimate("neighbour-mixing",
-        "Neighbours on the same side of the spectrum mix as two levels in noise do.",
-        f"derived from {PAPER} eq. 3.2",
+        "The mixing of neighbouring features with weights of one sign equals its prediction.",
+        f"{PAPER}, Equation 3.2; derivations/sequential (17)",
         estimate=mean_mixing, where=lambda point: bool(mixing_pairs(point).any()), within=0.25,
-        because="A quarter of the mean over pairs: a third feature close by.", power=0.5,
+        because="A quarter of the mean over pairs: third features close by are ignored.", power=0.5,
         missing="no neighbours are predicted to mix by more than 0.003; run with --preset gaussian"),
     Agreement("overlap-around-threshold",
-        "Between half and four times their threshold features have the predicted mean overlap: the "
-        "transition is rounded, and features and noise compete for the directions.",
-        around_threshold, "derived (spiked random matrices)", within=0.05,
+        "The mean overlap of features between half and four times their threshold equals its "
+        "prediction.",
+        around_threshold, "derivations/sequential (26)", within=0.05,
         expected=lambda point: around_threshold(point, predicted=True),
-        because="0.05: heavy tails of the label, targets whose background differs.", power=0.15,
+        because="0.05: labels have heavy tails, and targets differ in their population bulk.", power=0.15,
         scatter=overlap_scatter,
-        missing="no feature is between half and four times its threshold; choose samples there"),
+        missing="no feature has n between half and four times its threshold; choose samples there"),
 )

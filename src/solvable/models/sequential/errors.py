@@ -1,4 +1,4 @@
-"""Normalised errors of sequential recovery, for every kind of second layer."""
+"""Normalised errors of sequential recovery for each kind of second layer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvable.spectra.sampled_spikes import DrawnSpikes
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Predicted spectrum; arrays with a leading axis of sample sizes."""
+    """Predicted spectrum; arrays have a leading axis of sample sizes."""
 
     overlap: np.ndarray  # with the span of all directions, chance included
     recovered: np.ndarray
@@ -26,12 +26,12 @@ class Spectrum:
     edges: np.ndarray
     noise_scale: np.ndarray
     floor: np.ndarray
-    drawn: tuple[DrawnSpikes | None, ...] = ()  # at each sample size, where there are some
-    own: np.ndarray | None = None  # overlap with a direction of its own, of many features
-    operators: Sequence[OperatorSpikes] = ()  # where these were drawn, one for each size
+    drawn: tuple[DrawnSpikes | None, ...] = ()  # drawn matrices at each sample size, or None
+    own: np.ndarray | None = None  # overlap of each of many features with its own eigenvector
+    operators: Sequence[OperatorSpikes] = ()  # drawn operators, one for each sample size
 
     def only(self, place: int, values: np.ndarray | None = None) -> Spectrum:
-        """The spectrum at one of the sizes, or there with the eigenvalues of a learner."""
+        """Spectrum at one sample size, with the eigenvalues of a learner if they are given."""
         here = slice(place, place + 1)
         rows = ("overlap", "recovered", "places", "edges", "noise_scale")
         own = replace(
@@ -41,23 +41,23 @@ class Spectrum:
             return own
         lower, upper = own.edges[0]
         out = (values > upper) | (values < lower)
-        # A learner does not know its overlaps.
+        # The learner has no estimate of its overlaps.
         nothing = np.zeros_like(own.overlap)
         return replace(own, places=values[None], recovered=out[None], overlap=nothing)
 
 
 def fresh_rows(samples: float) -> int:
-    """Rows for the second layer and the readout: enough for a spline, no more than they can use."""
+    """Number of fresh rows for the second layer and the readout: n, between 4,000 and 20,000."""
     return int(np.clip(samples, 4_000, 20_000))
 
 
 def layer_errors(
     moments: FiniteSizeMoments, spectrum: Spectrum, samples: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Normalised error for every kind of second layer, and that of the unrecovered tail alone."""
+    """Normalised error for each kind of second layer, and of the unrecovered features alone."""
     errors = _drawn_errors(moments, moments.latent, spectrum, samples)
-    # What a learned direction of a drawn operator holds beside its feature leans to the largest
-    # samples and, in the plain operator, to the top of {B, .}: the label depends on both.
+    # The error of a learned direction of a drawn operator is correlated with the largest samples and, in
+    # the plain operator, with the top of {B, .}. The label depends on both, so the error changes.
     for k, drawn in enumerate(spectrum.operators):
         size, sums = samples[k : k + 1], dict.fromkeys(errors, np.zeros(2))
         for pair in drawn.learned:
@@ -78,9 +78,9 @@ def layer_errors(
 def _layers(
     moments: FiniteSizeMoments, spectrum: Spectrum, samples: np.ndarray, k: int
 ) -> dict[str, np.ndarray]:
-    """Second-layer weights of standardised labels at size k: eigenvalues, as they are or shrunk.
+    """Second-layer weights of standardised labels at size k: eigenvalues, unchanged or shrunk.
 
-    A row for each matrix drawn, if some are.
+    One row for each drawn matrix, or a single row if none is drawn.
     """
     D, drawn = moments.n_features, spectrum.drawn[k] if spectrum.drawn else None
     noise_scale = np.sqrt(moments.learner_noise * D / samples[k])
@@ -89,30 +89,31 @@ def _layers(
         values, overlap = values[None], spectrum.overlap[k]
     else:
         values, overlap = drawn.eigenvalues, np.zeros(1)
-    # The learner's centre of the bulk: the mean of the eigenvalues that are no features.
+    # The learner takes the mean of the eigenvalues that are no features as the centre of the bulk.
     centre = 0.0
     if moments.shift:
         rest = D - values.shape[1]
         centre = (D * moments.shift - values.sum(axis=1, keepdims=True)) / rest
     size, edge = np.abs(values - centre), 2 * noise_scale
     root = np.sqrt(np.maximum(size**2 - edge**2, 0.0))
-    # sqrt((v² - 4 s²)_+), of a spike theta = (v + sqrt(v² - 4 s²)) / 2 the same as theta c²,
-    # which is smooth through the threshold as the overlap is.
+    # sqrt((v² - 4 s²)_+)   (sequential 15). For a spike theta = (v + sqrt(v² - 4 s²)) / 2 this equals
+    # theta c², which is smooth through the threshold.
     shrunk = np.sign(values - centre) * np.maximum(root, (size + root) / 2 * overlap)
     return {"in-sample": values, "shrinkage": shrunk}
 
 
 def _places_of_noise(spectrum: Spectrum, n_features: int) -> np.ndarray:
-    """Eigenvalues of noise in the place of features that are not found, (m, p)."""
-    # At a distance l, l^(3/2) = R^(3/2) / (2^(3/2) D) of a semicircle of half-width R, the k-th one is
-    # about (3 pi / 2 (k - 0.7))^(2/3) l inside its edge; the learner ranks those of both ends by modulus.
+    """Eigenvalues of the noise that replace those of unrecovered features, (m, p)."""
+    # Near the edge of a semicircle of half-width R the k-th eigenvalue lies about
+    # (3 pi / 2 (k - 0.7))^(2/3) l inside, with l^(3/2) = R^(3/2) / (2^(3/2) D). The learner ranks the
+    # eigenvalues of both ends by modulus.
     p = spectrum.recovered.shape[1]
     depth = (1.5 * np.pi * (np.arange(p) + 0.3)) ** (2 / 3)
     lower, upper = spectrum.edges.T[:, :, None]
     inside = depth * (upper - lower) / 4 * n_features ** (-2 / 3)
     ends = np.concatenate([np.maximum(upper - inside, 0), np.minimum(lower + inside, 0)], axis=1)
     ranked = np.take_along_axis(ends, np.argsort(-np.abs(ends), axis=1, kind="stable"), axis=1)
-    # The strongest of them are numbered first.
+    # The strongest unrecovered features get the largest eigenvalues of the noise.
     order = np.cumsum(~spectrum.recovered, axis=1) - 1
     return np.take_along_axis(ranked, np.maximum(order, 0), axis=1)
 
@@ -123,7 +124,7 @@ def _drawn_errors(
     spectrum: Spectrum,
     samples: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Errors on draws of latent features."""
+    """Errors on draws of latent features: 1 - sum_i lambda_i² c_i⁴ for Gaussian ones (sequential 11)."""
     readout = not moments.linear
     names = ("least-squares", "tail-only", "in-sample", "shrinkage")
     errors = {name: np.zeros(samples.size) for name in names}
@@ -138,18 +139,18 @@ def _drawn_errors(
             share = 1 / len(draws)
             features = draw.learned(spectrum.overlap[k])
             alone = features
-            if squares and spectrum.own is not None:  # what is spread over many directions is lost
+            if squares and spectrum.own is not None:  # overlap spread over many directions is lost
                 alone = draw.learned(np.minimum(spectrum.own[k], spectrum.overlap[k]))
-            if not squares:  # products of more than a dozen are not fitted one by one here
+            if not squares:  # products of more than 12 features are not fitted here
                 alone = draw.spanning(alone)
             fits: list[tuple[np.ndarray, np.ndarray, float]] = [(alone, guess, 1.0)]
-            # Features, and the row of the weights that belongs to them
+            # Features, and the row of the second-layer weights for each
             plugged = [(features, 0)]
             if drawn is not None:
                 matrices = len(drawn.eigenvalues)
                 chosen = list(range(place % matrices, matrices, len(draws))[:3])
                 plugged = [(draw.along(drawn.components[j]), j) for j in chosen]
-                if squares:  # of which features each direction is made matters to squares alone
+                if squares:  # the mixing of features in a direction matters for squares alone
                     fits = [(h, drawn.eigenvalues[j], 1 / len(chosen)) for h, j in plugged]
             errors["tail-only"][k] += share * draw.tail_error(found, guess, readout=readout)
             for learned, weights, part in fits:
@@ -172,8 +173,9 @@ def _plug_in(
     inside: np.ndarray | float,
     labels: np.ndarray,
 ) -> dict[str, float]:
-    """Errors of second layers that are read off the eigenvalues."""
-    # Eigenvalues are weights in the units of the label, unless a map or a readout stands between.
+    """Errors of second layers made of the eigenvalues."""
+    # s(h) = (sigma / 2) sum_i lambda_i (h_i² - 1)   (sequential 14; arXiv:2605.14567, Equations 2.12 and
+    # 2.13). A label map or a readout changes its units, and a readout is then fitted.
     scaled = not moments.linear or moments.label_map != "identity"
     half = labels.std() / 2
     return {
@@ -185,9 +187,9 @@ def _plug_in(
 
 
 def _noise_inside(features: np.ndarray, variance: float, stream: np.random.Generator) -> np.ndarray:
-    """What the noise of the moment between the features adds to the index of each draw."""
+    """Noise that the entries of the moment between features add to the index of each draw."""
     # s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij), Var(E_ij) = (1 + delta_ij)
-    # E[T²] / n
+    # E[T²] / n   (sequential 16)
     norm = np.sum(features**2, axis=1)
     power = 2 * (norm**2 - 2 * norm + features.shape[1]) * variance
     return np.asarray(np.sqrt(power) * stream.standard_normal(norm.size))

@@ -17,32 +17,32 @@ from solvable.plots.figure import Marker, Series
 
 
 def _ceiling(curve: Curve, _: str, line: np.ndarray) -> np.ndarray:
-    """A bound from counting samples, beside kernels: little worth with a quarter of them used up."""
+    """Bound on kernels, where a kernel was fitted and the bound is above 3/4 of its first value."""
     names = ("polynomial_kernel_normalised_mse", "rbf_kernel_normalised_mse")
     drawn = any(np.isfinite(curve.measured(name)[0]).any() for name in names)
     return np.where(drawn & (line > 0.75 * line[0]), line, np.nan)
 
 
 def _around_the_learner(series: Sequence[Series]) -> tuple[float, float] | None:
-    """Twice the range of the learner's errors."""
+    """Range of the axis: half the least to twice the largest error of the learner."""
     y = next((drawn.y for drawn in series if drawn.label == "layered learner"), None)
     return None if y is None else (0.5 * float(np.nanmin(y)), 2 * float(np.nanmax(y)))
 
 
 def stored_spectra(point: Point) -> list[Any]:
-    """Spectra of the replicates that stored one."""
+    """Spectra of the replicates that stored a spectrum."""
     return [metrics["spectrum"] for metrics in point.metrics if metrics["spectrum"]]
 
 
 def shown_spectrum(curve: Curve) -> list[Point]:
-    """The point with a spectrum at which three quarters of the features have left the bulk."""
+    """Point with a spectrum at which the recovered share of features is closest to 3/4."""
     points = [point for point in curve.points if stored_spectra(point)]
     shares = [np.mean(point.predicted("squared_overlap") > 0.5) for point in points]
     return [points[int(np.argmin(np.abs(np.array(shares) - 0.75)))]] if points else []
 
 
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
-    """Predicted bulk with its edges, and places of the features outside it."""
+    """Predicted bulk density, its edges, and the eigenvalues of the features outside it."""
     density = bulk_density(point.setting)
     ends = np.atleast_1d(point.predicted("bulk_edges"))
     markers = [Marker(float(edge), "bulk edge") for edge in ends]
@@ -60,7 +60,7 @@ PANELS = (
     Panel(
         "overlap", "Features appear one after another", "squared overlap with the true feature",
         [Trace("squared_overlap", "feature")],
-        "Each feature is found at its own sample size. Lines: theory at this finite size. "
+        "Each feature is recovered at its own sample size. Lines: predicted at this finite size. "
         "Points: measured, with standard errors. Vertical lines: predicted thresholds.",
         markers={"threshold_samples": "threshold"}, y_range=(-0.02, 1.02),
     ),
@@ -76,21 +76,21 @@ PANELS = (
             Trace("polynomial_kernel_normalised_mse", "best any kernel can do", measured=False,
                   dashed=True, shown=_ceiling, colour=2),
         ],
-        "The predicted error counts what is missing of every feature. The dashed curve counts the "
-        "unrecovered ones alone and is too low. Kernels see no sequential recovery.",
+        "The predicted error sums the loss of all features. The dashed curve sums the features that are "
+        "not recovered alone and is too low. Kernels do not recover features one by one.",
         y_scale="log", y_range=_around_the_learner,
     ),
     Spectrum(
         "spectrum", "Features leave the bulk of the spectrum at n = {:,.0f}",
         "eigenvalue of the moment operator", stored_spectra, law, shown_spectrum,
-        "Histogram: measured eigenvalues; curve: predicted bulk. Grey lines: predicted edges. Coloured "
-        "lines: predicted places of the features.",
+        "Histogram: measured eigenvalues. Curve: predicted bulk. Grey lines: predicted edges. Coloured "
+        "lines: predicted eigenvalues of the features.",
         y_scale="log",
     ),
     Panel(
         "overlap-by-dimension", "Larger dimensions need more samples", "mean squared overlap",
         [Trace("squared_overlap", "", mean=True)],
-        "Mean over features of the squared overlap with the true one, at the same samples.",
+        "Squared overlap with the true feature, averaged over features.",
         along=Axis("dimension", "dimension d"), y_range=(-0.02, 1.02),
     ),
 )

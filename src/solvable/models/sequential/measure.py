@@ -1,4 +1,4 @@
-"""One replicate of sequential feature recovery: draw, fit, score."""
+"""Measure one replicate of sequential feature recovery: draw, fit, score."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from solvable.models.sequential.target import HierarchicalTarget, make_target
 from solvable.operators import MomentOperator, apply_label_map, standardise
 
 MEMORY_BYTES = 1.5e9
-"""Samples beyond this size are drawn again from their seed at each pass instead of being stored."""
+"""Size in bytes above which samples are regenerated from their seed at each pass, not stored."""
 
 
 def draw_target(parameters: SequentialParameters, rng: np.random.Generator) -> HierarchicalTarget:
-    """Target of one replicate, the first thing that is drawn."""
+    """Target of one replicate; it is the first draw from the stream."""
     return make_target(parameters, int(rng.integers(2**31)))
 
 
 def teacher(parameters: SequentialParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Weights and directions of the target that :func:`measure` draws first."""
+    """Weights and directions of the target that :func:`measure` draws from the same stream."""
     target = draw_target(parameters, rng)
     return {"weights": target.weights, "directions": target.directions}
 
@@ -60,7 +60,8 @@ def _samples(
 def _fit(
     parameters: SequentialParameters, X: Any, y: np.ndarray, fresh: int, seed: int
 ) -> LayerwiseSpectralRegressor:
-    # The index is the label itself, unless the label is mapped and the eigenvalues with it.
+    # No readout is needed where the index is in the units of the label: least squares, or eigenvalues
+    # of unmapped labels.
     fitted = parameters.second_layer == "least-squares" or parameters.label_map == "identity"
     in_units = parameters.readout == "identity" and fitted
     learner = LayerwiseSpectralRegressor(
@@ -80,7 +81,7 @@ def _fit(
 
 
 def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegressor) -> Metrics:
-    """Overlaps of the learned with the true directions, and the eigenvalue behind each feature."""
+    """Overlaps of learned with true directions, and the eigenvalue matched to each feature."""
     from scipy.optimize import linear_sum_assignment
 
     truth = target.directions / np.linalg.norm(target.directions, axis=0)
@@ -108,7 +109,7 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
 def _spectrum(
     parameters: SequentialParameters, target: HierarchicalTarget, X: Any, y: np.ndarray
 ) -> Metrics:
-    """All eigenvalues of the moment operator, and where those of its noise end."""
+    """Eigenvalues of the moment operator, and the edges of its bulk without the true directions."""
     wanted = parameters.samples <= parameters.spectrum_samples
     if not wanted or target.n_features_total > 2_000:  # seconds and 32 MB a matrix
         return {"spectrum": None, "bulk_edges": None}
@@ -122,7 +123,7 @@ def _spectrum(
     ).dense()
     features = np.linalg.qr(target.directions)[0]
     images = matrix @ features
-    # (1 - A A^T) C (1 - A A^T): what is left of the spectrum without the true directions.
+    # The bulk is the spectrum of (1 - A A^T) C (1 - A A^T), without the true directions.
     rest = matrix - images @ features.T - features @ images.T
     rest += features @ (features.T @ images) @ features.T
     bulk = np.linalg.eigvalsh(rest)
@@ -133,7 +134,7 @@ def _spectrum(
 
 
 def _head(X: Any, rows: int) -> Source:
-    """First rows of the samples: a view of an array, a shorter regenerated source."""
+    """First rows of the samples, as a view of an array or as a shorter regenerated source."""
     if isinstance(X, np.ndarray):
         return ArraySource(X[:rows])
     return cast("Source", replace(X, n_samples=rows))

@@ -25,7 +25,7 @@ class SequentialParameters(Parameters):
     decay: float = Field(0.4, ge=0, le=10)
     """Exponent gamma of the weights, lambda_i ~ i^-gamma."""
     samples: int = Field(26_240, ge=2, le=10**9)
-    """Number n of samples behind the spectral step."""
+    """Number n of samples of the spectral step."""
     inputs: Literal["hermite", "gaussian"] = "hermite"
     """True Hermite features of x, or Gaussian features of the same covariance (the limit)."""
     readout: Literal["identity", "tanh"] = "identity"
@@ -37,24 +37,24 @@ class SequentialParameters(Parameters):
     label_map: Literal["identity", "tanh", "clip"] = "tanh"
     """Map of the standardised label inside the moment operator."""
     correction: Literal["none", "wick"] = "wick"
-    """Whether the moment operator keeps the degree-2q part alone; none if there is none."""
+    """`wick` keeps only the degree-2q part of the moment operator; `none` keeps all of it."""
     selection: Literal["edges", "modulus"] = "edges"
-    """Directions taken: farthest beyond the edges of the bulk, or as published of largest modulus."""
+    """Directions returned: farthest beyond the edges of the bulk, or (published) largest modulus."""
     solver: Literal["lanczos", "power-iteration"] = "lanczos"
-    """Converged eigenvectors, or as published 15 passes of block power iteration."""
+    """Converged eigenvectors, or (published) 15 passes of block power iteration."""
     second_layer: Literal["least-squares", "in-sample", "shrinkage"] = "least-squares"
-    """How the second layer is fitted: on fresh rows, from the eigenvalues, or from them shrunk."""
+    """Second layer: fitted on fresh rows, made of the eigenvalues, or of shrunk eigenvalues."""
     test_samples: int = Field(5_000, ge=2, le=10**7)
-    """Number of fresh samples behind the test error."""
+    """Number of fresh samples for the test error."""
     kernel_samples: int = Field(0, ge=0, le=50_000)
-    """Largest n with a polynomial kernel beside the learner (RBF: half of it); 0 for never."""
+    """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
     spectrum_samples: int = Field(0, ge=0, le=10**9)
-    """Largest n at which the whole spectrum is stored too (at most 2,000 features); 0 for never."""
+    """Largest n at which the whole spectrum is stored (if D is at most 2,000); 0 for never."""
 
     @model_validator(mode="before")
     @classmethod
     def _default_correction(cls, values: Any) -> Any:
-        """Correct by default exactly where there is something to correct."""
+        """Set correction to wick by default, to none for Gaussian inputs or degree 1."""
         if isinstance(values, Mapping) and "correction" not in values:
             plain = values.get("inputs", "hermite") == "gaussian" or values.get("degree", 2) == 1
             return {**values, "correction": "none" if plain else "wick"}
@@ -92,11 +92,11 @@ class SequentialParameters(Parameters):
 
     @property
     def skewed(self) -> bool:
-        """Whether the operator holds the skewed population bulk that the Wick correction removes."""
+        """Return True if the operator contains the skewed population bulk (Hermite, uncorrected)."""
         return self.inputs == "hermite" and self.degree > 1 and self.correction == "none"
 
     def sign_pattern(self) -> tuple[int, ...]:
-        """Signs of the weights: one pattern for all replicates, so that features can be averaged."""
+        """Signs of the weights, the same in all replicates so that features can be averaged."""
         if self.signs == "positive":
             return (1,) * self.features
         if self.signs == "alternating":
@@ -112,4 +112,4 @@ AXIS = Axis(
     told=lambda setting: f"n/D = {setting.samples_per_feature:.3g}",
     margin=1.5,
 )
-"""Curves of this system run along the number of samples."""
+"""Axis of the curves: the number of samples."""

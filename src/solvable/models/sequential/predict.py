@@ -22,16 +22,16 @@ from solvable.moment_spectrum.spike_law import check_dimension, check_range
 from solvable.spectra.density import SpectralDensity, weighted_density
 
 TARGETS = 32
-"""Targets that the moments are averaged over: norms of random directions scatter by root 2/D."""
+"""Targets averaged over in the moments: squared norms of random directions scatter by sqrt(2/D)."""
 
 
 def predict(parameters: SequentialParameters) -> Metrics:
-    """Predicted metrics of a parameter set, and quantities that only theory knows."""
+    """Predicted metrics of a parameter set, and further predicted quantities."""
     if parameters.selection == "modulus" or parameters.solver == "power-iteration":
         raise InvalidParameter(
-            f"selection is {parameters.selection!r} and solver is {parameters.solver!r}: theory is of "
-            "converged directions beyond the edges of the bulk, of which the published choices lose "
-            "some; predicted for selection=edges solver=lanczos."
+            f"selection is {parameters.selection!r} and solver is {parameters.solver!r}; the theory "
+            "holds for converged eigenvectors beyond the edges of the bulk. Allowed for predictions: "
+            "selection=edges solver=lanczos."
         )
     check_dimension(parameters.dimension)
     check_range(parameters.samples, parameters.features, parameters.n_features_total)
@@ -39,7 +39,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
     n = parameters.samples
     theory = predict_from(moments, n)
     overlap, eigenvalues = theory.squared_overlap, theory.eigenvalues
-    if moments.mixing is not None:  # some directions are no single eigenvector's
+    if moments.mixing is not None:  # directions that are not orthogonal mix
         eigenvalues = np.where(np.diag(moments.mixing) > 0.5, eigenvalues, np.nan)
     mixing = neighbour_mixing(
         heights=moments.law.heights,
@@ -79,7 +79,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
 
 
 def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
-    """Metrics of random directions and of the mean label."""
+    """Metrics of random directions and of a constant prediction."""
     share = parameters.features / parameters.n_features_total
     return {
         "squared_overlap": [share] * parameters.features,
@@ -90,14 +90,14 @@ def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
 
 
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
-    """Predicted density of the bulk; None where the background has more than a semicircle."""
+    """Predicted density of the bulk; None for plain operators and for degree 3."""
     law = _moments_of(parameters).law
     known = law.background
     corrected = isinstance(known, QuadraticBackground | OperatorDraws) and not known.plain
     if known is not None and not corrected:
         return None
     background = known.at(parameters.samples) if known else None
-    # 2,000 quantiles stand for the law of the weights.
+    # The law of the weights is reduced to 2,000 quantiles.
     places = (np.arange(2_000) + 0.5) / 2_000
     chances = np.cumsum(law.sample.probabilities)
     return weighted_density(
@@ -110,7 +110,7 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
 
 
 def _moments_of(parameters: SequentialParameters) -> FiniteSizeMoments:
-    """Moments of the same parameters with everything reset that they do not depend on."""
+    """Moments of the parameters; fields that do not affect them are reset so that the cache is hit."""
     same = {"samples": 2, "test_samples": 2, "kernel_samples": 0, "spectrum_samples": 0}
     return _moments(parameters.model_copy(update={**same, "second_layer": "least-squares"}))
 
@@ -119,7 +119,7 @@ def _moments_of(parameters: SequentialParameters) -> FiniteSizeMoments:
 def _moments(parameters: SequentialParameters) -> FiniteSizeMoments:
     d, p = parameters.dimension, parameters.features
     targets = [make_target(parameters, seed) for seed in range(TARGETS)]
-    # Some millions of numbers each; fewer draws of many features, whose heights lie on a smooth curve.
+    # About two million numbers: many features need fewer draws, as their heights lie on a smooth curve.
     draws = int(np.clip(2e6 / p, 2_000, DRAWS))
     if is_cubic(targets[0]):
         check_cubic(d, p, parameters.correction)
@@ -131,7 +131,7 @@ def _moments(parameters: SequentialParameters) -> FiniteSizeMoments:
 
 
 def _kernel_floor(parameters: SequentialParameters) -> float | None:
-    """Least error of a rotation-invariant kernel, where the degrees of the label are known."""
+    """Least error of a rotation-invariant kernel; None unless degree 2 and the identity readout."""
     count = TARGETS if parameters.first_layer == "random" else 1
     targets = [make_target(parameters, seed) for seed in range(count)]
     if not is_quadratic(targets[0]) or parameters.readout != "identity":

@@ -1,9 +1,9 @@
 """Sequential feature recovery (arXiv:2605.14567), at any size, with finite-size theory.
 
-The label is a quadratic form of a few hidden features, themselves quadratic in the input. A
-layer-wise spectral learner finds the features as outliers in the spectrum of one label-weighted
-moment of the data, the strongest first, each at its own sample size. Every curve below is
-predicted from the parameters alone, for this very dimension; nothing is fitted.
+The label is a quadratic form of a few hidden features, which are quadratic in the input. A
+layer-wise spectral learner finds the features as outliers in the spectrum of a label-weighted
+moment of the data, each feature at its own sample size. Every curve is predicted from the
+parameters alone, at the dimension of the study; nothing is fitted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PAPER_SAMPLES = (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 
 
 PRESETS = {
     "quick": Preset(
-        "d = 40, six features with true Hermite inputs, kernels beside them; under a minute.",
+        "d = 40, six features of true Hermite inputs, with kernels; under a minute.",
         {
             "dimension": (40,),
             "features": (6,),
@@ -30,7 +30,7 @@ PRESETS = {
         replicates=3,
     ),
     "gaussian": Preset(
-        "The limit object: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
+        "Limit of many inputs: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
         {
             "dimension": (30,),
             "features": (16,),
@@ -57,7 +57,7 @@ PRESETS = {
         replicates=4,
     ),
     "corrections": Preset(
-        "What the Wick correction buys: d = 40, plain and corrected operator; under a minute.",
+        "Effect of the Wick correction: d = 40, plain and corrected operator; under a minute.",
         {
             "dimension": (40,),
             "samples": tuple(ratio * QUICK_TOTAL for ratio in (16, 32, 64, 128)),

@@ -24,11 +24,11 @@ INPUTS = ("hermite", "gaussian")
 """True Hermite features of Gaussian inputs, or their Gaussian equivalent."""
 
 SIGNS = ("random", "alternating", "positive")
-"""How the signs of the second-layer weights are chosen."""
+"""Choices for the signs of the second-layer weights."""
 
 
 def random_signs(features: int, seed: int) -> tuple[int, ...]:
-    """Rademacher signs of a seed, of which the first do not depend on the number of features."""
+    """Rademacher signs of a seed; the first k are the same for every number of features."""
     check_integer("features", features, 1)
     check_integer("seed", seed, 0)
     drawn = random_stream(seed, "teacher", "signs").choice([-1.0, 1.0], features)
@@ -59,15 +59,15 @@ class HierarchicalTarget(LatentTarget):
         :math:`\gamma \ge 0`, exponent of the weights.
     inputs : {"hermite", "gaussian"}
         ``"gaussian"`` replaces F(x) by :math:`Z\sim N(0,I_D)`: X then has D columns and the learner
-        has degree 1. It is the limit object of the theory.
+        has degree 1. This is the limit of large d.
     readout : {"identity", "tanh"} or callable
         :math:`g`; its mean under N(0, 1) is removed. Must have :math:`E[g'(z)]\ne0`.
     signs : {"random", "alternating", "positive"} or tuple of int
-        :math:`z_i`: Rademacher of the seed (:func:`random_signs`), +-+-..., all one, or +1 and -1
-        feature by feature.
+        :math:`z_i`: Rademacher signs of the seed (:func:`random_signs`), +-+-..., all +1, or a tuple
+        with +1 or -1 for each feature.
     first_layer : {"orthonormal", "random"}
-        Orthonormal :math:`A_i` (the authors' code) or independent Gaussian entries of variance 1/D
-        (their text).
+        Orthonormal :math:`A_i` (code of the authors) or independent Gaussian entries of variance
+        1/D (text of the paper).
     seed : int
         Seed of the teacher; the stream is ``random_stream(seed, "teacher", ...)``.
 
@@ -80,8 +80,8 @@ class HierarchicalTarget(LatentTarget):
 
     Notes
     -----
-    arXiv:2605.14567, eqs. 2.1 to 2.5; Var(h^(2)) is 1 only up to O(1/d), see
-    :attr:`index_variance`. Tested in ``tests/models/sequential/test_target.py``.
+    arXiv:2605.14567, Equations 2.1 to 2.5 (sequential 1 in docs/derivations). Var(h^(2)) is 1 only
+    up to O(1/d), see :attr:`index_variance`. Tested in ``tests/models/sequential/test_target.py``.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class HierarchicalTarget(LatentTarget):
                 f"{self.n_features_total}. Lower features or raise the dimension."
             )
         self._check_signs()
-        # Evaluated here so that a degenerate readout is refused on construction.
+        # Evaluated here so that a degenerate readout raises an error on construction.
         _ = self.readout_function
 
     def _check_signs(self) -> None:
@@ -136,7 +136,7 @@ class HierarchicalTarget(LatentTarget):
                 f"signs is {self.signs}; allowed: {', '.join(SIGNS)}, or one +1 or -1 for each of "
                 f"the {self.features} features."
             )
-        # A list read back from a file is as good as the tuple that was saved.
+        # A file stores the signs as a list.
         object.__setattr__(self, "signs", tuple(int(sign) for sign in pattern))
 
     @property
@@ -185,8 +185,8 @@ class HierarchicalTarget(LatentTarget):
         r"""Matrices :math:`M_i`, shape (p, d, d), of true Hermite features of degree 2."""
         if self.inputs != "hermite" or self.degree != 2:
             raise InvalidParameter(
-                f"inputs is {self.inputs!r} and degree is {self.degree}; symmetric matrices stand "
-                "for the directions of inputs='hermite' and degree=2 only."
+                f"inputs is {self.inputs!r} and degree is {self.degree}; symmetric matrices "
+                "exist for inputs='hermite' and degree=2 only."
             )
         # h_i = (x^T M_i x - tr M_i) / sqrt(2)
         return np.asarray(self.feature_map.to_symmetric(self.directions))
@@ -196,6 +196,7 @@ class HierarchicalTarget(LatentTarget):
         return np.asarray(self.feature_map.project(block, directions), dtype=np.float64)
 
     def _index_of(self, latent: np.ndarray) -> np.ndarray:
+        # h2 = (1 / sqrt(2)) sum_i lambda_i (h_i² - 1)   (sequential 1; Equations 2.1 to 2.5)
         return np.asarray((latent**2 - 1) @ self.weights / np.sqrt(2))
 
     @property
@@ -204,9 +205,9 @@ class HierarchicalTarget(LatentTarget):
 
     @cached_property
     def index_variance(self) -> float:
-        r"""Exact :math:`\mathrm{Var}(h^{(2)})`, but for degree 3, where it is Monte Carlo."""
+        r""":math:`\mathrm{Var}(h^{(2)})`: exact for degrees 1 and 2, Monte Carlo for degree 3."""
         if self._features_are_gaussian:
-            # Var h2 = sum_ij lambda_i lambda_j <A_i, A_j>^2, 1 for orthonormal directions
+            # Var h2 = sum_ij lambda_i lambda_j <A_i, A_j>², 1 for orthonormal directions
             return float(self.weights @ self.gram**2 @ self.weights)
         if self.degree == 2:
             return quadratic_index_variance(self.symmetric_matrices(), self.weights)
@@ -216,7 +217,7 @@ class HierarchicalTarget(LatentTarget):
 
     @cached_property
     def label_variance(self) -> float:
-        """Variance of the label at this finite size; Monte Carlo behind a readout."""
+        """Variance of the label at finite d; a Monte Carlo estimate for a nonlinear readout."""
         if self.readout == "identity":
             return self.index_variance
         return self.label_moments()[1]
@@ -239,7 +240,7 @@ class HierarchicalTarget(LatentTarget):
 
     @classmethod
     def load(cls, path: str | Path) -> HierarchicalTarget:
-        """Read a teacher as it was saved, its arrays included (nothing is drawn again)."""
+        """Read a saved teacher with its arrays; nothing is drawn again."""
         parameters, arrays = load_teacher(path, cls.__name__)
         target = construct(path, cls, parameters)
         shape = (target.n_features_total, target.features)
@@ -249,7 +250,7 @@ class HierarchicalTarget(LatentTarget):
 
 
 def make_target(parameters: SequentialParameters, seed: int) -> HierarchicalTarget:
-    """Target of a seed: the directions differ between replicates, the weights do not."""
+    """Target of a seed, which sets the directions; the weights do not depend on the seed."""
     return HierarchicalTarget(
         dimension=parameters.dimension,
         degree=parameters.degree,

@@ -1,4 +1,4 @@
-"""The theory of sequential feature recovery: every predicted quantity of a point."""
+"""Predicted overlaps, thresholds, spectrum and errors of sequential feature recovery."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ class SequentialPrediction:
     squared_overlap : ndarray of shape (p,) or (m, p)
         :math:`c_i^2` with the span of the p directions that stand out most, chance included.
     recovered : ndarray of bool, shape (p,) or (m, p)
-        Whether the feature is out of the bulk in the limit of many features.
+        True for a feature whose eigenvalue is outside the bulk in the limit of many features.
     threshold_samples : ndarray of shape (p,)
-        :math:`n_i`; infinite for a feature that never leaves the bulk.
+        :math:`n_i`; infinite for a feature that stays inside the bulk at every n.
     eigenvalues : ndarray of shape (p,) or (m, p)
-        Place of the eigenvalue of each feature; the edge of the bulk for one inside.
+        Eigenvalue of each feature; the edge of the bulk for a feature inside it.
     bulk_edges : ndarray of shape (2,) or (m, 2)
         Lower and upper edge.
     noise_scale : ndarray of shape () or (m,)
         :math:`s=\sqrt{D\tau_2/n}`, half of the half-width.
     normalised_mse : ndarray of shape () or (m,)
-        Second layer by least squares on :math:`\min(\max(n,4000),20000)` fresh samples, as the
-        system fits it, then a readout if the label has one.
+        Error of a second layer fitted by least squares on :math:`\min(\max(n,4000),20000)` fresh
+        samples, and of a readout if the label has one.
     normalised_mse_tail_only : ndarray of shape () or (m,)
-        If recovered features were known exactly. Not the error: a lower bound that is quoted for it.
+        Error if recovered features were known exactly: a lower bound on the error.
     normalised_mse_in_sample : ndarray of shape () or (m,)
-        Second layer from the eigenvalues themselves, biased upwards.
+        Error of a second layer made of the eigenvalues, which are biased upwards.
     normalised_mse_shrinkage : ndarray of shape () or (m,)
-        Second layer from the eigenvalues shrunk by :math:`\sqrt{(\hat\lambda^2-4s^2)_+}`.
+        Error of a second layer made of eigenvalues shrunk to :math:`\sqrt{(\hat\lambda^2-4s^2)_+}`.
     population_floor : ndarray of shape (p,)
-        Overlap lost to the bias of true features, whatever n.
+        Overlap lost to the population bulk of true features at infinite n.
     """
 
     samples: np.ndarray
@@ -67,7 +67,7 @@ class SequentialPrediction:
 
 @dataclass(frozen=True)
 class _GivenWeights(HierarchicalTarget):
-    """Gaussian features of any weights."""
+    """Target of Gaussian features with given weights."""
 
     given: tuple[float, ...] = ()
 
@@ -79,7 +79,7 @@ class _GivenWeights(HierarchicalTarget):
 def predict_sequential(
     *, weights: np.ndarray, n_features_total: int, samples: float | np.ndarray
 ) -> SequentialPrediction:
-    r"""Overlaps, thresholds, spectrum and errors of sequential feature recovery.
+    r"""Predict overlaps, thresholds, spectrum and errors of sequential feature recovery.
 
     For the target :math:`y=\frac1{\sqrt2}\sum_i\lambda_i(h_i^2-1)` of Gaussian features and the moment
     matrix :math:`\frac1n\sum_\mu y_\mu(F_\mu F_\mu^\top-I)`, by the resolvent formula of
@@ -89,9 +89,9 @@ def predict_sequential(
         c_i^2=\frac{(\nu_i-1)_+}{\nu_i+4\lambda_i^2},\quad \nu_i=2\lambda_i^2\frac nD,
         \qquad \mathrm{NMSE}=1-\sum_i\lambda_i^2c_i^4.
 
-    Errors are those of a second layer on draws of learned features
-    :math:`\hat h_i=c_ih_i+\sqrt{1-c_i^2}\,\zeta_i`, :math:`\zeta_i` along random directions that share
-    the norm of x. True Hermite features, label maps and readouts: the system `sequential-recovery`.
+    Errors are computed on draws of learned features
+    :math:`\hat h_i=c_ih_i+\sqrt{1-c_i^2}\,\zeta_i`, with :math:`\zeta_i` the feature along a random
+    direction. The system `sequential-recovery` adds true Hermite features, label maps and readouts.
 
     Parameters
     ----------
@@ -117,10 +117,10 @@ def predict_sequential(
     Notes
     -----
     About 10 ms per sample size, 0.1 s for the errors; 0.6 s for thresholds, floor and draws.
-    arXiv:2605.14567 with constants and finite-size terms derived; backed by
-    ``tests/models/sequential/test_theory.py`` (simulations and reference tables) and
-    ``tests/models/sequential/test_one_theory.py`` (Python, system and command agree), errors by
-    ``tests/models/sequential/test_errors.py`` (simulations).
+    Equations 5 to 16 of docs/derivations/sequential.md; arXiv:2605.14567, Equation 2.10 and Theorem
+    3.1, with constants. Backed by ``tests/models/sequential/test_theory.py`` and
+    ``tests/models/sequential/test_errors.py`` (simulations) and by
+    ``tests/models/sequential/test_one_theory.py`` (Python, system and command agree).
 
     Examples
     --------
@@ -149,7 +149,7 @@ def predict_sequential(
 
 
 def predict_from(moments: FiniteSizeMoments, samples: float | np.ndarray) -> SequentialPrediction:
-    """Everything that is predicted of a target with given moments."""
+    """Predict all quantities of a target with given moments."""
     sizes = np.atleast_1d(np.asarray(samples, dtype=np.float64))
     if sizes.ndim != 1 or not (np.isfinite(sizes).all() and (sizes > 0).all()):
         raise InvalidParameter(f"samples is {samples}; allowed: numbers above 0, () or (m,).")
@@ -160,7 +160,7 @@ def predict_from(moments: FiniteSizeMoments, samples: float | np.ndarray) -> Seq
         spectrum, errors = _next_order(moments, spectrum, errors, sizes)
     overlap, floor = spectrum.overlap, spectrum.floor
     if moments.mixing is not None:
-        # |P a_j|² = sum_k <a_j, b_k>^2 c_k² for directions a_j in a basis b_k
+        # |P a_j|² = sum_k <a_j, b_k>² c_k² for directions a_j in a basis b_k   (sequential 18)
         overlap, floor = overlap @ moments.mixing, floor @ moments.mixing
     first = 0 if np.ndim(samples) == 0 else slice(None)
     return SequentialPrediction(
@@ -185,9 +185,9 @@ def _next_order(
     errors: dict[str, np.ndarray],
     sizes: np.ndarray,
 ) -> tuple[Spectrum, dict[str, np.ndarray]]:
-    """Add what drawn operators of fewer dimensions have and the law there has not."""
-    # The law takes the contraction {B, .} for free from the noise. Noise is a tensor symmetric in four
-    # indices, which is larger where B is: of relative order 1/d.
+    """Correct the law by its difference from drawn operators in fewer dimensions."""
+    # The law treats the contraction {B, .} as free of the noise. The noise is a tensor symmetric in four
+    # indices and larger where B is larger, an effect of relative order 1/d.
     assert moments.smaller is not None
     small, reach = moments.smaller.moments, moments.smaller.reach
     background = small.law.background
@@ -208,15 +208,18 @@ def _next_order(
 def _spectrum(
     moments: FiniteSizeMoments, samples: np.ndarray, background: QuadraticBackground | None = None
 ) -> Spectrum:
-    """Spectrum by the resolvent formula, with its own background or another."""
+    """Spectrum by the resolvent formula, with the background of the law or a given background."""
     law = moments.law if background is None else replace(moments.law, background=background)
     D = moments.n_features
     spikes = [law.spikes(float(n)) for n in samples]
     drawn = [law.drawn(float(n), D) for n in samples]
     operators = [at for at in spikes if isinstance(at, OperatorSpikes)]
-    # So many that the learner fits their squares alone, and too many directions to draw
+    # With this many features the learner fits squares alone; the directions are too many to draw.
     undrawn = any(draws is None for draws in drawn) and not operators
     many = law.heights.size > MOST and undrawn
+    # c_i² = -L' / (-L' + R_i'), (nu - tau_2)_+ / ((nu - tau_2)_+ + tau_2h) for n >> D and
+    # 1 - c_i² = (D/n) (1 / (2 lambda_i²) + 2) far above threshold   (sequential 6) (sequential 8)
+    # (sequential 9; arXiv:2605.14567, Theorem 3.1); places theta + s² / theta   (sequential 10)
     overlap, places = [], []
     for n, at, draws in zip(samples, spikes, drawn, strict=True):
         crowded = law.crowded(float(n), D, draws)
@@ -228,6 +231,7 @@ def _spectrum(
         thresholds=law.thresholds,
         places=np.array(places),
         edges=np.array([at.bulk_edges for at in spikes]),
+        # s² = D tau_2 / n   (sequential 4; arXiv:2605.14567, Equation 2.9)
         noise_scale=np.sqrt(law.noise * law.n_features / samples),
         floor=law.floor,
         drawn=tuple(drawn),

@@ -1,4 +1,4 @@
-"""The layer-wise learner: scikit-learn's contract, invariances, recovery, depth, reasons."""
+"""Layer-wise learner: scikit-learn interface, invariances, recovery, depth, rejections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solvable.errors import NoFeatureFound
 from solvable.learners import LayerwiseSpectralRegressor
 
 RECOVERED = 0.8
-"""Squared overlap that says a direction was found."""
+"""Squared overlap above which a direction counts as recovered."""
 
 
 def gaussian_problem(n=3000, d=40, heights=(0.8, -0.6), seed=0):
@@ -97,7 +97,7 @@ def test_finds_a_quadratic_feature():
 
 
 def test_finds_a_cubic_feature():
-    """x1 x2 x3 among 56 cubic features; so small a dimension is for the uncorrected operator."""
+    """x1 x2 x3 among 56 cubic features; in so small a dimension without correction."""
     from solvable.operators import HermiteFeatures
 
     features = HermiteFeatures(3, 6)
@@ -107,9 +107,9 @@ def test_finds_a_cubic_feature():
     np.testing.assert_allclose(
         fitted.transform(X[:50]), features.transform(X[:50]) @ fitted.directions_, atol=1e-8
     )
-    # Chance is 1/56; x1 x2 x3 mixes with its neighbours x1 x2 x4 at so small a dimension.
+    # Chance is 1/56. In this dimension x1 x2 x3 mixes with features such as x1 x2 x4.
     assert np.corrcoef(fitted.transform(X)[:, 0], h)[0, 1] ** 2 > 0.3
-    # The lower chaoses, which are known at degree 3 too, reach beyond the noise.
+    # The edges include the lower chaoses, which are wider than the noise.
     assert fitted.bulk_edges_[1] > fitted.noise_edges_[1] + 0.1
 
 
@@ -143,7 +143,7 @@ def test_at_most_the_number_asked_for():
 
 
 def test_more_features_than_the_first_candidates():
-    """Candidates are doubled while all of one side are features."""
+    """The number of candidates doubles while all on one side are features."""
     heights = np.full(20, 1 / np.sqrt(20))
     X, y = gaussian_problem(n=40_000, d=60, heights=heights)
     fitted = learner().fit(X, y)
@@ -165,7 +165,7 @@ def test_solver_that_did_not_converge_is_a_reason():
 
 
 def test_weak_feature_inside_the_population_bulk():
-    """d = 20, one strong feature, one of an eighth: below 8 theta / d even with the correction."""
+    """d = 20, a strong feature and one of 1/8 its height, inside the bulk even if corrected."""
     from solvable.operators import HermiteFeatures
 
     features = HermiteFeatures(2, 20)
@@ -191,7 +191,7 @@ def test_rotated_inputs_give_rotated_features(seed, degree):
     options = {"degree": degree, "n_directions": 3, "selection": "forced", "tolerance": 1e-8}
     one, two = learner(**options).fit(X, y), learner(**options).fit(X @ rotation, y)
     np.testing.assert_allclose(one.eigenvalues_, two.eigenvalues_, rtol=1e-8)
-    # The quadrature of the population bulk starts from a vector that does not rotate.
+    # The starting vector of the quadrature is not rotated.
     np.testing.assert_allclose(one.noise_edges_, two.noise_edges_, rtol=1e-8)
     np.testing.assert_allclose(one.predict(X), two.predict(X @ rotation), rtol=1e-5, atol=1e-6)
 
@@ -282,7 +282,7 @@ def test_readout_undoes_a_saturating_label():
 def test_linear_and_cross_terms():
     rng = random_stream("terms")
     X = rng.standard_normal((6000, 20))
-    # The features that the spectrum shows are mixtures unless the matrix is diagonal.
+    # Recovered features are mixtures unless the matrix is diagonal.
     y = X[:, 0] ** 2 - X[:, 1] ** 2 + 0.8 * X[:, 0]
     plain = learner(readout="none", cross_terms=False).fit(X, y)
     with_slope = learner(readout="none", linear_terms=True).fit(X, y)
@@ -293,7 +293,7 @@ def test_linear_and_cross_terms():
 
 
 def deep_problem(n, seed, d=30, width=6):
-    """Two layers: quadratic forms of the inputs' first axes, then a square of one form of those.
+    """Draw a two-layer target: quadratic forms of the first inputs, then the square of one form.
 
     Degree 1 in the first layer, so that its features are Gaussian and the axes are the truth.
     """
@@ -315,7 +315,7 @@ def test_two_layers_learn_what_one_cannot():
     assert first.directions.shape == (30, 6)
     assert second.features.degree == 2
     assert second.directions.shape == (21, 1)
-    # Rows of the three roles: those of the deeper layer are as many as are held back.
+    # The deeper layer has as many rows as are held back.
     assert (first.n_samples, second.n_samples) == (48_000, 6000)
     assert np.sum(first.directions[:6] ** 2) > 6 * RECOVERED
     assert deep.transform(fresh).shape == (5000, 1)
@@ -338,7 +338,7 @@ def test_deeper_layer_that_finds_nothing():
 def test_too_few_rows_for_a_layer_of_its_own():
     X, y = gaussian_problem(n=9, d=4)
     fitted = learner(n_directions=(2, 1), selection="forced").fit(X, y)
-    # Seven spectral rows: three would do for the second layer, two are held back.
+    # Seven spectral rows are too few to give the second layer separate rows.
     assert [layer.n_samples for layer in fitted.layers_] == [5, 2]
     assert np.isfinite(fitted.predict(X)).all()
     small, labels = gaussian_problem(n=4, d=3)
@@ -397,7 +397,7 @@ def test_features_of_one_sign_without_correction(dimension, features, decay, lab
 
 
 def test_deeper_layer_is_not_led_by_the_norm_that_its_inputs_share():
-    """d = 26, four quadratic features, one form of them: the identity has the largest moment."""
+    """d = 26, four quadratic features and one form of them, where the norm dominates the moment."""
     from solvable.models.compositional.target import CompositionalTarget
 
     found, known = [], []
@@ -409,14 +409,14 @@ def test_deeper_layer_is_not_led_by_the_norm_that_its_inputs_share():
         found.append(np.corrcoef(h, target.latent(X)[:, 0])[0, 1] ** 2)
         mixing = fitted.layers_[0].directions.T @ target.directions
         known.append(np.sum((mixing @ target.hidden_layers[0][0] @ mixing.T) ** 2))
-    # What the learned features hold of the inner form is the best that one more layer can find.
+    # The overlap is at most the share of the inner form in the learned features.
     assert np.mean(known) > 0.5
     assert np.mean(found) > 0.7 * np.mean(known)
 
 
 @pytest.mark.parametrize(("degree", "dimension", "slope"), [(2, 40, 7), (3, 20, 10)])
 def test_correction_costs_a_share_of_the_height(degree, dimension, slope):
-    """What the docstring says of the correction: it removes about slope / d of a feature."""
+    """The correction removes about slope / d of the height of a feature."""
     from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map
 
     rng = random_stream("share", degree)

@@ -1,4 +1,4 @@
-"""Block power iteration against dense eigenvectors and against the authors' figures."""
+"""Block power iteration against dense eigenvectors and published numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_rotation_inside_the_block_gives_eigenvectors_one_by_one():
 
 @pytest.mark.slow
 def test_first_vectors_of_the_block_are_not_the_leading_ones():
-    """At D = 820 and n = 16 D the note (6.6) has 0.598 exact, 0.553 after 15 passes, 0.593 rotated."""
+    """D = 820, n = 16 D (arXiv:2605.14567, Algorithm 1): 15 passes lose overlap without rotation."""
     found = []
     for seed in range(3):
         target = HierarchicalTarget(
@@ -66,14 +66,14 @@ def test_first_vectors_of_the_block_are_not_the_leading_ones():
         ]
         found.append([np.sum((target.directions.T @ basis) ** 2) / 6 for basis in bases])
     exact, first, rotated = np.mean(found, axis=0)
-    # 0.703, 0.675 and 0.696; the same matrices for all three, so that the seeds cancel.
+    # 0.703, 0.675 and 0.696 on the same matrices.
     assert first < exact - 0.015
     assert rotated == pytest.approx(exact, abs=0.015)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
 def test_stays_orthonormal_when_the_block_is_dependent(rank):
-    # An operator of rank one or two on blocks of five vectors.
+    # Operators of rank one or two with blocks of five vectors.
     X = np.eye(30)[:rank] * np.sqrt([[3.0], [2.0]])[:rank]
     operator = MomentOperator(X, np.ones(rank) - np.arange(rank) * 2, HermiteFeatures(1, 30))
     found = block_power_iteration(operator, 5, extra=0, rng=random_stream(0))
@@ -99,7 +99,7 @@ def test_labels_in_any_unit_give_the_same_vectors():
 @pytest.mark.parametrize("setting", [{"n_vectors": 25}, {"n_vectors": 0}, {"passes": 0}])
 def test_block_that_does_not_fit(setting):
     operator = operator_with_spikes(50)
-    with pytest.raises(InvalidParameter, match="at most 30 vectors"):
+    with pytest.raises(InvalidParameter, match="at most 30"):
         block_power_iteration(operator, **{"n_vectors": 3, **setting}, rng=random_stream(0))
 
 
@@ -123,7 +123,7 @@ def overlaps_of_choices(seed, **setting):
 
 
 def test_published_choices_of_the_system_lose_features():
-    """d = 34, plain operator: the modulus drops negative features, 15 passes have not converged."""
+    """d = 34, plain operator: modulus loses negative features, 15 passes do not converge."""
     setting = {
         "dimension": 34,
         "features": 5,
@@ -139,20 +139,20 @@ def test_published_choices_of_the_system_lose_features():
 
 @pytest.mark.slow
 def test_a_published_row():
-    """d = 120, 11 features, n = 157,744: 0.297 and 0.281 in the committed rows of two seeds."""
+    """d = 120, 11 features, n = 157,744: published overlaps 0.297 and 0.281 (two seeds)."""
     default, modulus, published = overlaps_of_choices(
         0, dimension=120, features=11, decay=0.4, samples=157_744, correction="none"
     )
-    # 0.324 here: their index saturates the readout more, and their signs are random.
+    # 0.324 here: the published index saturates the readout more, and has random signs.
     assert published == pytest.approx(0.29, abs=0.05)
-    # Converged 0.408: three negative features are still lost, which the edges find.
+    # 0.408 converged: modulus still loses three negative features.
     assert modulus > published + 0.05
     assert default > modulus + 0.02
 
 
 @pytest.mark.parametrize("choice", [{"selection": "modulus"}, {"solver": "power-iteration"}])
 def test_published_choices_have_no_prediction(choice):
-    with pytest.raises(InvalidParameter, match="of which the published choices lose"):
+    with pytest.raises(InvalidParameter, match="selection=edges solver=lanczos"):
         predict(SequentialParameters(**choice))
 
 

@@ -1,4 +1,4 @@
-"""The bounded readout: accuracy, bounds, and restraint where there is nothing to fit."""
+"""Bounded readout: accuracy, bounds, and fits of pure noise."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_straight_line_costs_nothing():
     readout = fit_spline_readout(s, labels)
     slope, offset = np.polyfit(s, labels, 1)
     inside = np.linspace(*np.quantile(s, [0.001, 0.999]), 50)
-    # Cross-validation may keep a few degrees of freedom: the standard error at the ends is about
-    # sqrt(7 / 4000) = 0.04 in the middle and some times that far out.
+    # Cross-validation may keep a few degrees of freedom. The standard error is about
+    # sqrt(7 / 4000) = 0.04 in the middle and several times larger at the ends.
     assert readout.degrees_of_freedom < 6
     np.testing.assert_allclose(readout(inside), slope * inside + offset, atol=0.35)
     middle = np.linspace(-2, 2, 20)
@@ -71,7 +71,7 @@ def test_nothing_to_fit(index):
 
 
 def test_index_of_few_values():
-    """Ties put quantiles on top of each other."""
+    """Ties make quantiles coincide."""
     rng = random_stream("ties")
     s = rng.integers(0, 3, 600).astype(float)
     labels = np.array([1.0, -1.0, 4.0])[s.astype(int)] + 0.01 * rng.standard_normal(600)

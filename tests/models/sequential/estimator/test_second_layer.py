@@ -1,4 +1,4 @@
-"""The second layer: least squares on fresh rows, and the layers read off the spectrum."""
+"""Second layers: least squares on fresh rows, and layers made of eigenvalues."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_cross_terms_by_the_number_of_rows():
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Gaussian features with two of them in the label, everything in sample."""
+    """Spectral layer fitted to Gaussian features, two of them in the label."""
     rng = random_stream("in sample")
     X = rng.standard_normal((4000, 40))
     y = 5.0 + 2.0 * (0.8 * (X[:, 0] ** 2 - 1) - 0.6 * (X[:, 1] ** 2 - 1)) / np.sqrt(2)
@@ -122,7 +122,7 @@ def fitted():
 
 
 def test_in_sample_layer_is_the_moment_on_the_same_rows(fitted):
-    """arXiv:2605.14567 eqs. 2.12 and 2.13, computed the long way round."""
+    """arXiv:2605.14567, Equations 2.12 and 2.13, by explicit sums (sequential 2) (sequential 14)."""
     X, y, learner = fitted
     latent = learner.transform(X)
     labels = (y - y.mean()) / y.std()

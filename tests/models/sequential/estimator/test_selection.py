@@ -1,4 +1,4 @@
-"""Selection of outliers on both sides, and the reasons for what is not selected."""
+"""Selection of outliers on both sides, and reasons for rejected candidates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def noise_only(values, vectors):
 
 
 def growing_edges(values, vectors):
-    """A population bulk as wide as a third of the strongest feature."""
+    """Edges with a population bulk of a third of the strongest feature."""
     reach = np.abs(values).max(initial=0) / 3
     bulk = min(NOISE[0], -reach), max(NOISE[1], reach)
     return NullEdges(NOISE, bulk, 0.0, bulk, room=0.2)
@@ -45,7 +45,7 @@ def growing_edges(values, vectors):
 def test_both_sides_are_tested_against_their_own_edge():
     pairs = eigenpairs([1.5, 1.1, -0.9, -1.15, -1.9])
     selection = select_outliers(pairs, noise_only, wanted=None)
-    # -1.15 counts although 1.1 does not and is nearly as large: the edges differ.
+    # -1.15 is outside and 1.1 is not, because the two edges differ.
     assert pairs.values[selection.order].tolist() == [-1.9, 1.5, -1.15]
     assert selection.outliers.all()
     assert {one.reason for one in selection.rejected} == {"below threshold"}
@@ -72,7 +72,7 @@ def test_fewer_features_than_asked_for_gives_a_reason_each():
 def test_forced_returns_the_number_asked_for_and_still_says_why():
     pairs = eigenpairs([3.0, 1.1, 0.9, -0.7, -0.8, -0.95])
     selection = select_outliers(pairs, noise_only, wanted=3, forced=True)
-    # Inside, -0.95 is nearer to its edge and 1.1 farther from the centre.
+    # Both are inside: -0.95 is closer to its edge, 1.1 is farther from the centre.
     assert pairs.values[selection.order].tolist() == [3.0, 1.1, -0.95]
     assert selection.outliers.tolist() == [True, False, False]
     assert [one.returned for one in selection.rejected] == [True, True]
@@ -93,7 +93,7 @@ def test_features_widen_the_population_bulk():
 
 
 def test_weak_candidates_do_not_predict_the_bulk_that_would_reject_them():
-    """The strongest come first: 1.5 would pass the noise, but never gets to be a feature."""
+    """The strongest are selected first, so 1.5, outside the noise only, is rejected."""
     seen = []
 
     def record(values, vectors):
@@ -147,7 +147,7 @@ def test_what_is_selected_and_what_is_rejected_adds_up(values, wanted, forced):
     distance = beyond(pairs.values, selection.edges.bulk)
     np.testing.assert_array_equal(selection.distance, distance)
     assert ((distance[selection.order] > 0) == selection.outliers).all()
-    # Far outside by distance, then by the modulus about the centre.
+    # Clearly outside: by distance. Others: by the modulus about the centre.
     far = np.maximum(distance - selection.edges.room, 0)[selection.order]
     assert (np.diff(far) <= 0).all()
     inside = np.abs(pairs.values[selection.order][far == 0] - selection.edges.centre)
@@ -173,12 +173,12 @@ def test_what_is_enough():
         return is_enough(pairs, selection, wanted, forced=forced)
 
     good, rough, bad = 1e-6, 4e-2, 0.4
-    # All that were asked for are there, whatever the others do.
+    # All requested features have converged; others do not matter.
     assert enough([3.0, 1.0, -0.5, -2.0], np.array([good, bad, bad, good]), 2)
     assert enough([3.0, 1.0, -0.5, -2.0], np.array([good, bad, bad, good]), 2, forced=True)
-    # Fewer: those nearest to the edges must be known well enough to stay inside.
+    # Fewer features than requested: residuals nearest to the edges must be small.
     assert not enough([3.0, 1.0, -0.5, -2.0], np.array([good, bad, bad, good]), None)
     assert enough([3.0, 1.0, -0.5, -2.0], np.array([good, rough, rough, good]), None)
     assert not enough([3.0, 1.0, -0.5, -2.0], np.array([rough, rough, rough, good]), None)
-    # Forced ones must have converged inside too.
+    # Forced directions must have converged, also inside the bulk.
     assert not enough([3.0, 1.0, -0.5, -2.0], np.array([good, rough, good, good]), 3, forced=True)

@@ -1,4 +1,4 @@
-"""Layer-wise spectral regression, after scikit-learn's conventions."""
+"""Layer-wise spectral regression with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -50,88 +50,91 @@ class LayerwiseSpectralRegressor(
 
     .. math:: \hat C = \frac1n\sum_\mu T_\mu\,(F_\mu F_\mu^\top - I_D)
 
-    (less its Wick contractions) whose eigenvalues stand out of the predicted bulk on either side.
+    (without its Wick contractions if corrected) with eigenvalues outside the predicted bulk.
     The latent features :math:`\hat h_i = \langle\hat A_i, F(x)\rangle` are the inputs of the next
-    layer, of degree 2, or enter
+    layer, of degree 2, or of the output
 
     .. math:: \hat y = \hat g\Big(b + \sum_{ij} Q_{ij}\hat h_i\hat h_j\Big),
 
-    fitted on rows that the directions have not seen.
+    which is fitted on rows that the spectral steps do not use.
 
     Parameters
     ----------
     degree : {1, 2, 3}
-        :math:`q` of the first layer; deeper layers are of degree 2. Degree 1 takes the inputs as
-        they are (Gaussian-equivalent model).
+        :math:`q` of the first layer; deeper layers have degree 2. With degree 1 the features are
+        the inputs themselves (Gaussian-equivalent model).
     n_directions : "auto", int, or tuple of these, one per spectral layer
-        "auto": every outlier. A number: at most so many (exactly, if forced).
+        "auto" returns every outlier. A number is the largest number returned, or the exact number
+        unless ``selection="outliers"``.
     label_map : {"tanh", "clip", "identity"} or callable
         T as a function of the standardised labels. A bounded map lowers the threshold.
     correction : {"auto", "wick", "none"}
-        Keep only the chaos of degree 2q, which removes the O(1/d) bias of the moment and a share of
-        the features: about 7/d of their height for degree 2, 12/d for degree 3. "auto" corrects
-        degree 2 only, which gains for d of 20 or more. It supposes Gaussian inputs; for degree 1
-        there is nothing to correct.
+        "wick" keeps only the chaos of degree 2q. This removes the O(1/d) bias of the moment and a
+        share of the height of the features: about 7/d for degree 2, 12/d for degree 3. "auto"
+        corrects degree 2 only, an advantage for d of 20 or more. The correction assumes Gaussian
+        inputs; it has no effect at degree 1.
     second_layer : {"least-squares", "in-sample", "shrinkage"}
-        Fit on held-back rows, or read off the eigenvalues: as they are (biased away from zero) or
-        shrunk. The last two are in the units of the labels for ``label_map="identity"`` only; with
-        another map a readout restores the units.
+        "least-squares" fits the held-back rows; "in-sample" uses the eigenvalues, which are biased
+        away from zero; "shrinkage" shrinks them. The last two have the units of the labels for
+        ``label_map="identity"`` only; with another map a readout restores the units.
     cross_terms : bool or "auto"
-        Whether least squares fits :math:`\hat h_i\hat h_j` for :math:`i\ne j` too; "auto" does with
-        at least ten held-back rows per coefficient.
+        True adds the columns :math:`\hat h_i\hat h_j`, :math:`i\ne j`, to the least squares; "auto"
+        adds them with at least ten held-back rows per coefficient.
     linear_terms : bool
-        Whether least squares fits :math:`\hat h_i` too. Not part of the model of the papers; of use
-        on real data.
+        True adds the columns :math:`\hat h_i` to the least squares. The models of the papers have no
+        such terms; real data may.
     regularisation : float
         Ridge of the least squares, relative to the variance of each column.
     held_back : float or int
         Rows kept for the second layer and the readout: a fraction in [0, 1), or a number. 0 is
-        allowed if neither needs them.
+        allowed if both are fitted without them.
     shuffle : bool
-        Draw the held-back rows at random; else they are the last ones. Without shuffling arrays
-        are read as views.
+        True draws the held-back rows at random; False takes the last rows, and reads arrays as
+        views.
     readout : {"spline", "none"}
-        Penalised spline of the index, constant outside its training range; or the index itself.
+        "spline" fits a penalised spline of the index, constant outside its training range; "none"
+        predicts the index itself.
     selection : {"outliers", "forced", "modulus"}
-        Directions whose eigenvalue stands out of the bulk; or exactly ``n_directions``, significant
-        or not: those farthest beyond their own edge, or as published those of largest modulus,
-        which loses features where the bulk is shifted or skewed.
+        "outliers" returns directions with eigenvalues outside the bulk. "forced" returns exactly
+        ``n_directions``, farthest beyond their edge first. "modulus" (published) returns those of
+        largest modulus, which loses features if the bulk is shifted or skewed.
     solver : {"auto", "lanczos", "dense", "gram", "power-iteration"}
-        Route to the eigenpairs; the cheapest that fits into memory by default. "power-iteration" is
-        the published one: 15 passes with ten more vectors than ``n_directions``, no Ritz step.
+        Solver for the eigenpairs; "auto" takes the cheapest that fits into memory.
+        "power-iteration" (published) makes 15 passes with ten more vectors than ``n_directions``
+        and no Ritz step.
     tolerance : float
-        Residual of an eigenpair relative to the largest eigenvalue.
+        Largest residual of a converged eigenpair, relative to the largest eigenvalue.
     max_products : int, optional
-        Products per layer after which Lanczos stops.
+        Number of products per layer after which Lanczos stops.
     random_state : int, RandomState, Generator or None
-        For the split and for the starting vectors of the solver.
+        Source of randomness for the split and for the starting vectors of the solver.
 
     Attributes
     ----------
     directions_ : ndarray of shape (D, k)
         Orthonormal :math:`\hat A_i` of the first layer, farthest beyond their edge first.
     eigenvalues_ : ndarray of shape (k,)
-        Their eigenvalues.
+        Eigenvalues of the directions.
     bulk_edges_ : tuple of float
-        Edges they were tested against: noise, with the population bulk that the features found
-        predict, and a margin that noise exceeds in one of a hundred fits per side.
+        Edges against which eigenvalues are tested: noise, the population bulk implied by the
+        selected features, and a margin that noise exceeds in one of a hundred fits per side.
     noise_edges_ : tuple of float
-        The same for the noise alone.
+        Edges of the noise alone, with the same margin.
     noise_scale_ : float
         :math:`s`, with :math:`s^2 = E_n[T^2\|F\|^4]/(nD)`.
     rejected_ : tuple of Rejection
-        Directions asked for that are no features, each with its reason and numbers. For
-        ``n_directions="auto"`` those outside the noise, and at least the next three.
+        Candidate directions that do not count as features, each with its reason and numbers. For
+        ``n_directions="auto"`` at most three for each reason.
     layers_ : list of SpectralLayer
-        All layers, each with all of the above.
+        All layers, each with the attributes above.
     second_layer_ : SecondLayer
         Intercept and matrix Q, in the units of the labels.
     readout_ : SplineReadout or None
-        None if not asked for, or if there are fewer than 20 held-back rows.
+        None for ``readout="none"`` and for fewer than 20 held-back rows.
     n_products_ : int
-        Products with moment operators.
+        Number of products with moment operators.
     route_ : str
-        How the eigenpairs of the first layer were found.
+        Solver used for the eigenpairs of the first layer.
     n_features_in_ : int
         Columns of X.
 
@@ -146,27 +149,27 @@ class LayerwiseSpectralRegressor(
     Warns
     -----
     NoFeatureFound
-        If no eigenvalue stands out; predictions are then the mean of the labels.
+        If no eigenvalue is outside the bulk; predictions are then the mean of the labels.
 
     Notes
     -----
-    Inputs should have mean 0 and covariance I (put a ``StandardScaler`` or whitening in front).
-    Each product costs about :math:`4nd^2` flops (q = 2), a fit 50 to 120 of them; memory beyond X
-    is a chunk plus :math:`O(n + kD)`. float32 inputs are multiplied in float32. X may also be a
-    path to a ``.npy`` file, a :class:`solvable.arrays.Source` regenerated chunk by chunk, or a
+    Inputs should have mean 0 and covariance I: standardise or whiten them first. Each product costs
+    about :math:`4nd^2` flops (q = 2), and a fit takes 50 to 120 products; memory beyond X is a chunk
+    plus :math:`O(n + kD)`. float32 inputs are multiplied in float32. X may also be a path to a
+    ``.npy`` file, a :class:`solvable.arrays.Source` regenerated chunk by chunk, or a
     torch tensor, which stays on its device.
 
-    Each deeper layer gets rows of its own where there are enough: as many as are held back, all
-    together at most half of the spectral rows. Its inputs are centred and scaled on them.
+    Each deeper layer gets separate rows where there are enough: as many as are held back, and for
+    all layers at most half of the spectral rows. Its inputs are centred and scaled on these rows.
 
-    The error with fresh rows is :math:`1-\sum_i\lambda_i^2c_i^4` for the identity readout. Even
-    structure only: the estimator is blind to a linear function of x.
+    The error of least squares is :math:`1-\sum_i\lambda_i^2c_i^4` for the identity readout and
+    Gaussian features. The estimator finds even structure only and misses a linear function of x.
 
     References
     ----------
-    arXiv:2605.14567 Algorithm 1, arXiv:2602.10867; label map, correction, two-sided selection and
-    fresh rows are derived (note 2.4, 3.2, 3.6); backed by
-    ``tests/models/sequential/test_note_true_features.py``.
+    arXiv:2605.14567, Algorithm 1; arXiv:2602.10867. The label map, the correction, the selection and
+    the fresh rows are additions: Equations 2, 20, 24 and 11 of docs/derivations/sequential.md. Backed
+    by ``tests/models/sequential/test_paper_true_features.py``.
 
     Examples
     --------
@@ -218,14 +221,14 @@ class LayerwiseSpectralRegressor(
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Tags of scikit-learn: even structure only, hence poor on its linear test problem."""
+        """Return scikit-learn tags; `poor_score`, as the estimator misses linear functions."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         tags.target_tags.required = True
         return tags
 
     def fit(self, X: Array | Source, y: Array) -> LayerwiseSpectralRegressor:
-        """Find the directions in X of shape (n, d) and y of shape (n,), and fit what follows."""
+        """Fit directions, second layer and readout to X of shape (n, d) and y of shape (n,)."""
         check_settings(self)
         wanted = directions_per_layer(self.n_directions, self.selection, self.solver)
         source, labels = validated_fit_input(self, X, y)
@@ -233,8 +236,8 @@ class LayerwiseSpectralRegressor(
         held_back = count_held_back(self.held_back, labels.size)
         if needs_rows and held_back == 0:
             raise InvalidParameter(
-                f"held_back is {self.held_back} with n = {labels.size} samples, so that no row is "
-                "left for the second layer or the readout. Raise it, or use second_layer="
+                f"held_back is {self.held_back} with n = {labels.size} samples, which keeps no row for "
+                "the second layer or the readout. Raise held_back, or use second_layer="
                 "'in-sample' or 'shrinkage' with readout='none'."
             )
         seed = seed_from(self.random_state)
@@ -243,7 +246,7 @@ class LayerwiseSpectralRegressor(
         *spectral, fresh = split_rows(source, labels, sizes, rng)
         self.layers_ = self._fit_layers(spectral, wanted, seed)
         self._publish()
-        # Rows of the layers that had too few of their own are those of the first.
+        # A layer with too few rows uses those of the first layer.
         last = spectral[-1] if spectral[-1].labels.size else spectral[0]
         self._fit_output(last, fresh)
         return self
@@ -251,7 +254,7 @@ class LayerwiseSpectralRegressor(
     def _fit_layers(
         self, parts: list[Part], wanted: list[int | Literal["auto"]], seed: int
     ) -> list[SpectralLayer]:
-        """Fit the spectral layers one after the other, until one finds nothing."""
+        """Fit the spectral layers in order; stop after a layer without features."""
         layers: list[SpectralLayer] = []
         for depth, count in enumerate(wanted):
             degree = self.degree if depth == 0 else 2
@@ -278,16 +281,16 @@ class LayerwiseSpectralRegressor(
         return layers
 
     def _warn_of_nothing(self, depth: int, layer: SpectralLayer) -> None:
-        nearest = layer.rejected[0].message if layer.rejected else "there was no candidate"
+        nearest = layer.rejected[0].message if layer.rejected else "there is no candidate"
         warnings.warn(
-            f"layer {depth + 1} found no feature among {layer.features.n_features} directions of "
-            f"{layer.n_samples} samples, so that predictions are the mean label: {nearest}",
+            f"layer {depth + 1} has no feature among {layer.features.n_features} directions with "
+            f"{layer.n_samples} samples; predictions are the mean label. Nearest candidate: {nearest}",
             NoFeatureFound,
             stacklevel=4,
         )
 
     def _publish(self) -> None:
-        """Fitted attributes of the first layer, and the total work."""
+        """Set the fitted attributes of the first layer and the total number of products."""
         first = self.layers_[0]
         self.directions_ = first.directions
         self.eigenvalues_ = first.eigenvalues
@@ -300,7 +303,7 @@ class LayerwiseSpectralRegressor(
         self._n_features_out = int(self.layers_[-1].eigenvalues.size)
 
     def _fit_output(self, spectral: Part, fresh: Part) -> None:
-        """Second layer and readout."""
+        """Fit the second layer and the readout."""
         self.readout_ = None
         if not self._n_features_out:
             both = np.concatenate([spectral.labels, fresh.labels])
@@ -329,7 +332,7 @@ class LayerwiseSpectralRegressor(
         )
 
     def transform(self, X: Array | Source) -> np.ndarray:
-        r"""Latent features :math:`\hat h` of the last spectral layer, float64, shape (n, k)."""
+        r"""Return latent features :math:`\hat h` of the last spectral layer, float64, shape (n, k)."""
         check_is_fitted(self)
         source = validated_input(self, X)
         latent = np.empty((source.n_samples, self._n_features_out))
@@ -349,7 +352,7 @@ class LayerwiseSpectralRegressor(
 
 
 def check_settings(estimator: Any) -> None:
-    """Raise unless every hyper-parameter is in its documented range."""
+    """Raise an error if a hyper-parameter is outside its documented range."""
     choices: dict[str, tuple[str, ...]] = {
         "correction": ("auto", "wick", "none"),
         "second_layer": ("least-squares", "in-sample", "shrinkage"),
@@ -383,7 +386,7 @@ def check_settings(estimator: Any) -> None:
 def directions_per_layer(
     n_directions: Any, selection: str, solver: str = "auto"
 ) -> list[int | Literal["auto"]]:
-    """Number of directions asked for in each spectral layer."""
+    """Number of directions, or "auto", for each spectral layer."""
     entries = list(n_directions) if isinstance(n_directions, (tuple, list)) else [n_directions]
     if not entries:
         raise InvalidParameter("n_directions is empty; allowed: one entry per spectral layer.")
@@ -400,7 +403,7 @@ def directions_per_layer(
         elif selection != "outliers" or solver == "power-iteration":
             raise InvalidParameter(
                 f"n_directions is 'auto' with selection={selection!r} and solver={solver!r}; allowed "
-                "there: integers of at least 1. Say how many directions to take, or use "
+                "there: integers of at least 1. Give the number of directions, or use "
                 "selection='outliers' and another solver."
             )
         else:
@@ -409,9 +412,9 @@ def directions_per_layer(
 
 
 def correction_for(correction: str, degree: int, below: Sequence[SpectralLayer]) -> Correction:
-    """Correction of a layer above others: there is none at degree 1, and it may cost too much."""
-    # It takes about 7/d of the height of a feature of degree 2, 12/d at degree 3, and deeper layers
-    # have few inputs.
+    """Correction of a layer: none at degree 1 and for deeper layers of fewer than 20 inputs."""
+    # The correction removes about 7/d of the height of a feature of degree 2 and 12/d at degree 3, too
+    # much for a deeper layer of few inputs.
     if below and below[-1].eigenvalues.size < 20:
         return "none"
     if correction == "auto":

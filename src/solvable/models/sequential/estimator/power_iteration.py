@@ -1,4 +1,4 @@
-"""Plain block power iteration, as published, which the solver of the library is measured against."""
+"""Block power iteration, the published solver, for comparison with the solver of the library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from solvable.operators.base import SymmetricOperator
 from solvable.operators.eigen import Eigenpairs
 
 SAFE_PIVOT = 1e-5
-"""Smallest ratio of Cholesky pivots that keeps the vectors orthonormal to about 1e-6."""
+"""Smallest ratio of Cholesky pivots at which vectors are orthonormal to about 1e-6."""
 
 
 def block_power_iteration(
@@ -21,7 +21,7 @@ def block_power_iteration(
     rayleigh_ritz: bool = False,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    r"""Plain subspace iteration, as a rule without a Rayleigh-Ritz step: the published solver.
+    r"""Return vectors of plain subspace iteration, the published solver.
 
     Each pass multiplies a block of ``n_vectors + extra`` vectors by the operator and makes it
     orthonormal by the Cholesky factor of its Gram matrix (QR where it is nearly dependent); the
@@ -32,21 +32,22 @@ def block_power_iteration(
     operator : SymmetricOperator
         The moment operator.
     n_vectors : int
-        Directions wanted.
+        Number of vectors returned.
     passes : int
-        Passes over the data.
+        Number of passes over the data.
     extra : int
-        Further vectors of the block.
+        Number of further vectors in the block.
     rayleigh_ritz : bool
-        Rotate the block to the eigenvectors of the operator inside it, by one more product, and
-        return those of largest modulus.
+        True rotates the block to the eigenvectors of the operator inside it, with one more product,
+        and returns those of largest modulus.
     rng : numpy.random.Generator
-        For the start.
+        Generator of the starting block.
 
     Returns
     -------
     ndarray of shape (D, n_vectors)
-        Orthonormal, in general not converged: use :func:`solvable.operators.leading_eigenpairs`.
+        Orthonormal vectors, in general not converged. For converged eigenpairs use
+        :func:`solvable.operators.leading_eigenpairs`.
 
     Raises
     ------
@@ -57,9 +58,9 @@ def block_power_iteration(
 
     Notes
     -----
-    What the authors of arXiv:2605.14567 run, without the last step. The first vectors of the block
-    are no closer to the leading eigenvectors than the others until a gap to the rest has been
-    amplified, and eigenvalues of both signs with nearly equal modulus hardly have one. Costs
+    The code of the authors of arXiv:2605.14567 (Algorithm 1) has no Rayleigh-Ritz step. The first
+    vectors of the block approach the leading eigenvectors only as gaps between moduli are amplified,
+    and eigenvalues of both signs with nearly equal modulus converge slowly. The cost is
     ``passes (n_vectors + extra)`` products with single vectors. Backed by
     ``tests/models/sequential/test_power_iteration.py``.
 
@@ -75,8 +76,8 @@ def block_power_iteration(
     block = n_vectors + extra
     if not 1 <= n_vectors <= block <= operator.shape[0] or passes < 1:
         raise InvalidParameter(
-            f"n_vectors is {n_vectors}, extra is {extra} and passes is {passes}; allowed: at least "
-            f"1 vector and pass, and at most {operator.shape[0]} vectors together."
+            f"n_vectors is {n_vectors}, extra is {extra} and passes is {passes}; allowed: n_vectors and "
+            f"passes of at least 1, and n_vectors + extra of at most {operator.shape[0]}."
         )
     Q = np.linalg.qr(rng.standard_normal((operator.shape[0], block)))[0]
     for step in range(1, passes + 1):
@@ -91,7 +92,7 @@ def block_power_iteration(
 def iterated_pairs(
     operator: SymmetricOperator, n_vectors: int, tolerance: float, rng: np.random.Generator
 ) -> Eigenpairs:
-    """First vectors of the block after 15 passes, with their Rayleigh quotients, descending."""
+    """First vectors of the block after 15 passes, with Rayleigh quotients in descending order."""
     start = operator.products
     extra = min(10, operator.shape[0] - n_vectors)
     vectors = block_power_iteration(operator, n_vectors, extra=extra, rng=rng)
@@ -119,7 +120,7 @@ def _orthonormalised(block: np.ndarray, step: int) -> np.ndarray:
     if not 0 < norm < np.inf:
         raise NotConverged(
             f"the block of power iteration has norm {norm:g} after pass {step}: the operator is "
-            "zero on it, or its weights overflow. Scale the labels, or check that they vary.",
+            "zero on the block, or its weights overflow. Scale the labels, or check that they vary.",
             {"norm": norm, "passes": step},
         )
     block = block / norm
@@ -128,7 +129,7 @@ def _orthonormalised(block: np.ndarray, step: int) -> np.ndarray:
     except np.linalg.LinAlgError:
         return np.linalg.qr(block)[0]
     pivots = np.diag(factor)
-    # The Gram matrix squares the condition: below, the result would be off by more than 1e-6.
+    # The Gram matrix squares the condition number: smaller pivots give errors above 1e-6.
     if pivots.min() < SAFE_PIVOT * pivots.max():
         return np.linalg.qr(block)[0]
     return solve_triangular(factor, block.T, lower=True).T

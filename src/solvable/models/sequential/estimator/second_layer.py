@@ -1,4 +1,4 @@
-r"""The second layer: a quadratic function of latent features, fitted or read off the spectrum."""
+"""Second layer: a quadratic function of latent features, fitted or made of the eigenvalues."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class SecondLayer:
     """The index s(h) = b + a^T h + h^T Q h, in the units of the labels."""
 
     intercept: float  # b
-    linear: np.ndarray  # a, zero unless linear terms were asked for, (k,)
+    linear: np.ndarray  # a, zero without linear terms, (k,)
     quadratic: np.ndarray  # Q, symmetric, (k, k)
     kind: str  # "least-squares", "in-sample", "shrinkage" or "constant"
 
     def __call__(self, latent: np.ndarray) -> np.ndarray:
-        """Index of latent features, shape (n, k) to (n,)."""
+        """Return the index of latent features, shape (n, k) to (n,)."""
         forms = np.einsum("ni,ni->n", latent @ self.quadratic, latent)
         return np.asarray(forms + latent @ self.linear + self.intercept)
 
 
 def constant_layer(mean: float) -> SecondLayer:
-    """The mean of the labels, for want of latent features."""
+    """Second layer that predicts the mean of the labels, used without latent features."""
     return SecondLayer(mean, np.zeros(0), np.zeros((0, 0)), "constant")
 
 
@@ -39,10 +39,11 @@ def layer_from_spectrum(
     mean: float,
     scale: float,
 ) -> SecondLayer:
-    """Second layer read off the eigenvalues, as they are or shrunk, without further data."""
+    """Second layer made of the eigenvalues, unchanged or shrunk, without further data."""
     # s(h) = y_mean + (sigma / 2) sum_i lambda_i (h_i² - 1), in the units of the labels if their map is
-    # the identity (2605.14567 eqs. 2.12, 2.13). In sample the moment (1/n) sum_mu T_mu (h h^T - I) is the
-    # diagonal of the eigenvalues; shrunk: lambda -> sign(lambda) sqrt((lambda² - 4 s²)_+) (note 3.4).
+    # the identity   (sequential 14; arXiv:2605.14567, Equations 2.12 and 2.13). In sample the moment
+    # (1/n) sum_mu T_mu (h h^T - I) is the diagonal matrix of the eigenvalues. Shrinkage maps lambda to
+    # sign(lambda) sqrt((lambda² - 4 s²)_+)   (sequential 15).
     values = layer.eigenvalues
     if kind == "shrinkage":
         moved = values - layer.noise_centre
@@ -59,7 +60,7 @@ def fit_least_squares(
     linear_terms: bool,
     regularisation: float,
 ) -> SecondLayer:
-    """Ridge regression of labels on 1 and products of latent features, on fresh rows."""
+    """Fit labels by ridge regression on 1 and products of latent features of fresh rows."""
     rows_i, rows_j = np.triu_indices(n_latent) if cross_terms else (np.arange(n_latent),) * 2
 
     def design(latent: np.ndarray) -> np.ndarray:
@@ -69,7 +70,7 @@ def fit_least_squares(
     mean, moment, count = None, None, 0
     for latent, labels in chunks:
         table = np.concatenate([design(latent), labels[:, None]], axis=1)
-        # Moments about the mean so far (Chan's update), so that large offsets do not cancel.
+        # Moments about the running mean (Chan's update) avoid cancellation for large offsets.
         here = table.mean(axis=0)
         centred = table - here
         if mean is None or moment is None:
@@ -81,7 +82,9 @@ def fit_least_squares(
         mean = mean + step * (len(table) / total)
         count = total
     if mean is None or moment is None:
-        raise InvalidData("there are no held-back rows; at least one is needed.")
+        raise InvalidData(
+            "there are no held-back rows; the second layer needs at least one. Raise held_back."
+        )
     coefficients = _ridge(moment / count, regularisation)
     k = rows_i.size
     quadratic = np.zeros((n_latent, n_latent))
@@ -93,13 +96,13 @@ def fit_least_squares(
 
 
 def _ridge(covariance: np.ndarray, regularisation: float) -> np.ndarray:
-    """Coefficients of the last variable on the others, whose columns are standardised first."""
+    """Ridge coefficients of the last variable on the others, with standardised columns."""
     scale = np.sqrt(np.diag(covariance)[:-1])
     safe = np.where(scale > 0, scale, 1.0)
     matrix = covariance[:-1, :-1] / np.outer(safe, safe)
     target = covariance[:-1, -1] / safe
     values, vectors = np.linalg.eigh(matrix)
-    # Directions that the rows do not determine get no weight, whatever the ridge.
+    # Directions that the rows do not determine get weight zero for every ridge.
     determined = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
     inverse = np.where(determined, 1 / np.where(determined, values + regularisation, 1.0), 0.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ target)) / safe)

@@ -1,4 +1,4 @@
-"""Which eigenvalues are features: two-sided, against predicted edges, with a reason for each no."""
+"""Select the eigenvalues that are features by predicted edges; give reasons for the others."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver
 
 @dataclass(frozen=True)
 class Rejection:
-    """A direction that does not count as a feature, and why."""
+    """A candidate direction that does not count as a feature, with the reason."""
 
-    rank: int  # among all candidates by the distance of their eigenvalue beyond an edge, from 1
+    rank: int  # among all candidates, from 1, by the distance of the eigenvalue beyond an edge
     eigenvalue: float
-    # Inside the noise, of which more samples may lift it out; or inside the bulk of the population,
-    # which no number of samples shrinks; or the solver stopped too early.
+    # The eigenvalue is inside the noise, which shrinks with more samples; or inside the population bulk,
+    # which does not; or the solver did not converge.
     reason: Reason
     message: str  # the reason with its numbers
-    returned: bool = False  # whether it is returned all the same (selection="forced")
+    returned: bool = False  # True if the direction is returned nevertheless (selection="forced")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidates that are returned, most significant first, and what they were tested against."""
+    """Candidates returned, most significant first, and the edges used for the test."""
 
-    distance: np.ndarray  # of every candidate beyond the nearer edge, negative inside
-    order: np.ndarray  # of the candidates returned
-    outliers: np.ndarray  # whether each of them counts as a feature
+    distance: np.ndarray  # of every candidate beyond the nearer edge; negative inside
+    order: np.ndarray  # indices of the candidates returned
+    outliers: np.ndarray  # True for each returned candidate that counts as a feature
     edges: NullEdges
-    rejected: tuple[Rejection, ...]  # candidates asked for that do not count
+    rejected: tuple[Rejection, ...]  # requested candidates that do not count as features
 
 
 def is_enough(pairs: Eigenpairs, selection: Selection, wanted: int | None, *, forced: bool) -> bool:
-    """Whether more products could change what is selected."""
+    """Return True if further products cannot change the selection."""
     good = pairs.converged
     if wanted is not None and (forced or selection.outliers.sum() == wanted):
         return bool(good[selection.order].all())
-    # As many as there are: all that are outside must have converged, and on each side the one nearest
-    # to the edge from inside must be known well enough to stay there, as Ritz values move outwards.
+    # All candidates outside must have converged. Ritz values move outwards, so on each side the candidate
+    # nearest to the edge from inside must have a residual too small to leave the bulk.
     outside = selection.distance > 0
     near = pairs.residuals <= np.maximum(5e-3 * pairs.scale, -selection.distance / 4)
     ends = np.arange(good.size) < pairs.n_upper
@@ -56,7 +56,7 @@ def is_enough(pairs: Eigenpairs, selection: Selection, wanted: int | None, *, fo
 
 
 def beyond(values: np.ndarray, edges: Edges) -> np.ndarray:
-    """Distance of values beyond the nearer edge, negative inside."""
+    """Distance of values beyond the nearer edge; negative inside."""
     return np.maximum(values - edges[1], edges[0] - values)
 
 
@@ -69,12 +69,12 @@ def select_outliers(
     forced: bool = False,
     by_modulus: bool = False,
 ) -> Selection:
-    """Test every candidate against the edges that the features themselves predict."""
-    # `edges_with(values, vectors)` are the edges given features. The strongest candidates outside are
-    # features; they widen the population bulk, against which the weaker ones are tested, until none is
-    # left outside. `corrected` is what the eigenvectors have of the operator without its lower
-    # chaoses: a feature may stand out of the corrected bulk while the plain one, which it has widened
-    # itself, still holds its eigenvalue.
+    """Select candidates outside the bulk that the selected features imply."""
+    # `edges_with(values, vectors)` returns the edges for selected features. The strongest candidates
+    # outside are selected first. They widen the population bulk, and weaker candidates are tested against
+    # the wider bulk, until none is outside. `corrected` are the values <u, W u> of the operator without
+    # its lower chaoses: a feature may be outside the corrected bulk but inside the plain bulk, which it
+    # widens itself.
     values = pairs.values
     corrected = values if corrected is None else corrected
     chosen = np.zeros(values.size, dtype=bool)
@@ -84,13 +84,12 @@ def select_outliers(
         open_ones = ~chosen & pairs.converged & (distance > 0)
         if not open_ones.any():
             break
-        # The strongest first: eigenvectors at the edge of a population bulk are no features, and
-        # would predict a bulk of their own if they were taken for some.
+        # The strongest come first: eigenvectors at the edge of a population bulk are no features and
+        # would imply a wrong bulk if they were selected.
         chosen |= open_ones & (distance >= distance[open_ones].max() / 2)
     outside = chosen & (distance > 0)
-    # Published: the largest moduli (2605.14567, Algorithm 1). Else clearly beyond the edges the distance
-    # counts; inside, where an edge is no more than the end of
-    # the noise, the modulus about the centre.
+    # Published ranking: by modulus (arXiv:2605.14567, Algorithm 1). Otherwise candidates clearly beyond
+    # an edge are ranked by the distance from it, all others by the distance from the centre.
     far = np.abs(values) if by_modulus else np.maximum(distance - edges.room, 0.0)
     ranking = np.lexsort((-np.abs(values - edges.centre), -far))
     if forced:
@@ -109,7 +108,7 @@ def _reasons(
     outside: np.ndarray,
     wanted: int | None,
 ) -> tuple[Rejection, ...]:
-    """Say why the candidates asked for that are not features are none."""
+    """Give the reason for each requested candidate that is not a feature."""
     missing = [(place, int(k)) for place, k in enumerate(ranking, start=1) if not outside[k]]
     if wanted is not None:
         missing = missing[: max(0, wanted - int(np.count_nonzero(outside)))]
@@ -117,7 +116,7 @@ def _reasons(
     rejections = [_reason(pairs, edges, place, k, k in returned) for place, k in missing]
     if wanted is not None:
         return tuple(rejections)
-    # Where no number was asked for, three of each reason are enough.
+    # For n_directions="auto" at most three candidates are listed for each reason.
     seen: Counter[str] = Counter()
     shown = []
     for rejection in rejections:
@@ -136,15 +135,15 @@ def _reason(pairs: Eigenpairs, edges: NullEdges, rank: int, k: int, returned: bo
     if beyond(pairs.values[k : k + 1], edges.noise)[0] <= 0:
         reason = "below threshold"
         message = (
-            f"{name} lies inside the noise, {noise}: it cannot be told from chance. The noise "
-            "shrinks as 1/sqrt(n); more samples or a bounded label map may lift the feature out."
+            f"{name} lies inside the noise, {noise}, and is not significant. The noise shrinks as "
+            "1/sqrt(n): use more samples or a bounded label map."
         )
     elif beyond(pairs.values[k : k + 1], edges.bulk)[0] <= 0:
         reason = "inside population bulk"
         message = (
-            f"{name} lies outside the noise, {noise}, but inside the bulk that the features found "
-            f"predict at this dimension, {bulk}. More samples do not help; correction='wick' or a "
-            "larger dimension does."
+            f"{name} lies outside the noise, {noise}, but inside the population bulk that the selected "
+            f"features imply in this dimension, {bulk}. More samples do not help; use "
+            "correction='wick' or a larger dimension."
         )
     else:
         reason = "solver not converged"

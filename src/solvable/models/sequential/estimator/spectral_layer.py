@@ -1,4 +1,4 @@
-"""One spectral layer: directions of a moment operator that stand out of its bulk."""
+"""One spectral layer: directions of a moment operator with eigenvalues outside its bulk."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from solvable.operators.labels import LabelMap
 from solvable.operators.routes import RouteName
 
 STORED_LATENT_BYTES = 64_000_000
-"""Latent features of the held-back rows that are kept; more are computed again when needed."""
+"""Largest size in bytes of stored latent features of held-back rows; larger are recomputed."""
 
 
 @dataclass(frozen=True)
 class LayerSettings:
-    """What one spectral layer is asked for, as in `LayerwiseSpectralRegressor`."""
+    """Settings of one spectral layer, as in `LayerwiseSpectralRegressor`."""
 
     n_directions: int | Literal["auto"]
     selection: Literal["outliers", "forced", "modulus"]
@@ -46,26 +46,26 @@ class LayerSettings:
 
 @dataclass(frozen=True)
 class SpectralLayer:
-    """Directions found in one layer, with what they were tested against."""
+    """Directions of one layer, with their eigenvalues and the edges used for the selection."""
 
     features: HermiteFeatures  # F, of the inputs of this layer
     centre: np.ndarray | None  # the inputs are (x - centre) / scale; None for the first layer
     scale: np.ndarray | None
     directions: np.ndarray  # orthonormal columns, most significant first, (D, k)
     eigenvalues: np.ndarray  # (k,)
-    outliers: np.ndarray  # whether each lies beyond the bulk; all do unless the number was forced
-    converged: np.ndarray  # whether the solver reached its tolerance, (k,)
+    outliers: np.ndarray  # True for each eigenvalue beyond the bulk; all True unless forced
+    converged: np.ndarray  # True where the solver reached its tolerance, (k,)
     noise_edges: Edges  # with a margin that noise exceeds in one of a hundred cases per side
-    bulk_edges: Edges  # the same with the population bulk that the features predict
+    bulk_edges: Edges  # noise and the population bulk that the features imply
     noise_scale: float  # s, the standard deviation of the noise spectrum
-    noise_centre: float  # mean of it: zero up to O(1/d), and exactly for the corrected operator
-    rejected: tuple[Rejection, ...]  # directions asked for that are no features, and why
-    products: int  # with the operator
+    noise_centre: float  # mean of the noise spectrum, O(1/d); zero for the corrected operator
+    rejected: tuple[Rejection, ...]  # requested directions that are no features, with reasons
+    products: int  # number of products with the operator
     route: RouteName | Literal["power-iteration"]
-    n_samples: int  # rows that the layer was fitted to
+    n_samples: int  # number of rows used for the fit
 
     def transform(self, X: Array) -> np.ndarray:
-        """Latent features <A_i, F(x)>, shape (n, k)."""
+        """Return latent features <A_i, F(x)>, shape (n, k)."""
         if not self.directions.shape[1]:
             return np.empty((int(X.shape[0]), 0))
         inputs = X if self.centre is None else (X - self.centre) / self.scale
@@ -81,7 +81,7 @@ def fit_spectral_layer(
     centre: np.ndarray | None = None,
     scale: np.ndarray | None = None,
 ) -> SpectralLayer:
-    """Directions of one layer, whose inputs are centred and scaled already."""
+    """Fit the directions of one layer; the inputs are already centred and scaled."""
     features = HermiteFeatures(degree, part.source.n_columns)
     wanted = None if settings.n_directions == "auto" else settings.n_directions
     if wanted is not None and wanted > features.n_features:
@@ -90,6 +90,8 @@ def fit_spectral_layer(
             f"{degree} of the inputs (n_features={features.dimension}); allowed: 1 to "
             f"{features.n_features}."
         )
+    # C = (1/n) sum_mu T_mu (F F^T - I)   (sequential 2; arXiv:2605.14567, Equation 2.6), for
+    # correction="wick" less its lower chaoses   (sequential 20)
     operator = MomentOperator(
         part.source,
         apply_label_map(part.labels, settings.label_map),
@@ -124,7 +126,7 @@ def _search(
     wanted: int | None,
     rng: np.random.Generator,
 ) -> tuple[Eigenpairs, Selection]:
-    """Eigenpairs of both ends, enough of them, and the selection among them."""
+    """Eigenpairs of both ends of the spectrum and the selection among them."""
     size = operator.shape[0]
     forced, solver = settings.selection != "outliers", settings.solver
 
@@ -143,7 +145,8 @@ def _search(
         pairs = iterated_pairs(operator, wanted, settings.tolerance, rng)
         return pairs, select(pairs)
 
-    # Edges are not free: they are looked at when one more pair has converged, and now and then.
+    # Edges are expensive: they are computed when a further pair has converged, or after 25 % more
+    # products.
     looked_at = 0, 0
 
     def enough(pairs: Eigenpairs) -> bool:
@@ -154,7 +157,7 @@ def _search(
         looked_at = converged, pairs.products
         return is_enough(pairs, select(pairs), wanted, forced=forced)
 
-    # Where any number is allowed, 16 candidates per side, doubled while all of them are features.
+    # For n_directions="auto" start with 16 candidates per side; double while all are features.
     upper = lower = 16 if wanted is None else wanted
     while True:
         n_upper, n_lower = min(upper, size - size // 2), min(lower, size // 2)
@@ -186,7 +189,7 @@ def _latent_blocks(
         latent: Any = block
         for layer in layers:
             latent = layer.transform(latent)
-        # Which samples are finite is not known of a source before it is read.
+        # A source is checked for finite samples only when it is read.
         if not np.isfinite(latent).all():
             raise InvalidData(
                 f"some of the samples {part.start} to {part.stop - 1} are NaN, infinite, or too "
@@ -198,13 +201,13 @@ def _latent_blocks(
 def latent_chunks(
     source: Source, layers: list[SpectralLayer]
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Rows and latent features of the last of some layers, shape (rows, k), chunk by chunk."""
+    """Yield rows and latent features of the last layer, shape (rows, k), chunk by chunk."""
     for part, _, latent in _latent_blocks(source, layers):
         yield part, latent
 
 
 class StoredLatent:
-    """Latent features and labels of some rows, kept if small, computed again if not."""
+    """Latent features and labels of some rows, stored if small and recomputed otherwise."""
 
     def __init__(self, part: Part, layers: list[SpectralLayer], n_latent: int) -> None:
         self.part = part
@@ -226,10 +229,10 @@ class StoredLatent:
 def inputs_of_next_layer(
     part: Part, layers: list[SpectralLayer]
 ) -> tuple[Part, np.ndarray, np.ndarray]:
-    """Latent features of the rows of a deeper layer, each of unit variance; centre and scale."""
-    # All latent features share the norm of x, the label's too: T (h h^T - I) would have its largest
-    # mean along the identity, however random the features. What is left of them at equal norms is
-    # nearly Gaussian. Directions are found there and applied to the features themselves.
+    """Inputs of a deeper layer with unit variance, and the centre and scale of its latent features."""
+    # All latent features and the label depend on the norm of x, so the mean of T (h h^T - I) would be
+    # largest along the identity. Features divided by the power of the norm are nearly Gaussian.
+    # Directions are computed from those and applied to the original features.
     width = layers[-1].eigenvalues.size
     kind = np.float32 if "float32" in str(part.source.dtype) else np.float64
     latent = np.empty((part.labels.size, width), dtype=kind)
@@ -240,7 +243,7 @@ def inputs_of_next_layer(
     centre = latent.mean(axis=0, dtype=np.float64)
     scale = latent.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1.0
-    # Of degree 2^(l - 1) in the features of the first layer after l of them; rows of x = 0 stay.
+    # After l layers features have degree 2^(l - 1) in those of the first layer. Rows with x = 0 stay.
     powers = 2.0 ** (len(layers) - 2)
     shared = np.where(norms > 0, (norms / norms.mean()) ** powers, 1.0) if norms.any() else 1.0
     latent /= np.asarray(shared)[..., None]

@@ -1,4 +1,4 @@
-"""Acceptance checks 5, 8, 14 and 18 of the note: theory against the simplest simulation."""
+"""Formulas of docs/derivations/sequential.md against simulations without library code."""
 
 from math import comb
 
@@ -33,7 +33,7 @@ def index_of(X, matrices, weights):
 
 
 def monte_carlo_moment(matrices, weights, draws, seed):
-    """(1/n) sum y (F F^T - I) by direct summation, with no use of the library's operator."""
+    """(1/n) sum y (F F^T - I) by direct summation, without the operator of the library."""
     d = matrices.shape[1]
     rows, columns = np.triu_indices(d)
     scale = np.where(rows == columns, np.sqrt(0.5), 1.0)
@@ -58,6 +58,7 @@ def check_population_matrix(dimension, features, draws, with_bias, without):
     )
     spikes = np.sqrt(2) * (A * weights) @ A.T
     # sqrt(2) sum_i lambda_i A_i A_i^T + (4 / sqrt(2)) [S U + U S + sum_i lambda_i M_i U M_i]
+    # (sequential 19)
     S = np.einsum("i,iab,ibc->ac", weights, matrices, matrices)
     image = S @ U + U @ S + sum(w * M @ U @ M for w, M in zip(weights, matrices, strict=True))
     exact = spikes + 4 / np.sqrt(2) * features_map.from_symmetric(image)
@@ -68,13 +69,13 @@ def check_population_matrix(dimension, features, draws, with_bias, without):
 
 
 def test_check_5_population_matrix():
-    """Smaller: d = 10, where the bias is larger and its noise, D² entries, much smaller."""
+    """Population operator (sequential 19) at d = 10: a large bias with little noise."""
     check_population_matrix(10, 3, draws=300_000, with_bias=0.2, without=0.9)
 
 
 @pytest.mark.slow
 def test_check_5_population_matrix_at_full_size():
-    """d = 20, 1.2 million samples: residual 0.117 of the bias, noise alone 0.08 to 0.12."""
+    """Population operator (sequential 19) at d = 20: residual 0.117, of which noise 0.08 to 0.12."""
     check_population_matrix(20, 6, draws=1_200_000, with_bias=0.2, without=0.9)
 
 
@@ -83,7 +84,7 @@ REFERENCE = {8: (0.745, 0.574), 16: (0.868, 0.755, 0.512), 32: (0.933, 0.869, 0.
 
 @pytest.mark.parametrize("ratio", REFERENCE)
 def test_check_8_resolvent_with_a_clipped_label(ratio):
-    """Theory half: six Gaussian features, decay 1, alternating signs, clip at 2 deviations."""
+    """Tabulated overlaps (sequential 6): six Gaussian features, decay 1, labels clipped at 2."""
     weights = power_weights(6, 1.0)
     weights[1::2] *= -1
     h = np.random.default_rng(2).standard_normal((300_000, 6))
@@ -92,13 +93,13 @@ def test_check_8_resolvent_with_a_clipped_label(ratio):
         labels=T - T.mean(), squared_features=h**2, aspect_ratio=float(ratio)
     )
     expected = REFERENCE[ratio]
-    # Monte-Carlo errors of two sets of 3e5 draws on c² near one half: 0.01; the tolerance of the
-    # check is 0.03.
+    # Two sets of 3e5 draws have a Monte Carlo error of 0.01 for c² near 0.5.
     np.testing.assert_allclose(found.sharp_squared_overlap[: len(expected)], expected, atol=0.03)
 
 
 @pytest.mark.parametrize(("size", "repeats"), [(100, 256), (200, 128), (400, 48)])
 def test_check_14_overlap_at_threshold(size, repeats):
+    """Overlap 0.85 D^(-1/3) at the threshold (sequential 26)."""
     rng = np.random.default_rng(size)
     overlaps = np.empty(repeats)
     for k in range(repeats):
@@ -109,15 +110,15 @@ def test_check_14_overlap_at_threshold(size, repeats):
     unit = size ** (-1 / 3)
     error = overlaps.std() / np.sqrt(repeats) / unit
     mean = overlaps.mean() / unit
-    # The check's 0.1 and three standard errors: single overlaps fluctuate by their own mean.
+    # 0.1 plus three standard errors: single overlaps scatter by as much as their mean.
     assert mean == pytest.approx(0.85, abs=0.1 + 3 * error)
-    # The same with the known finite-size factor 1/(1 + 0.85 D^(-1/3)), without slack.
+    # With the finite-size factor 1/(1 + 0.85 D^(-1/3)) standard errors suffice.
     assert mean == pytest.approx(overlap_at_threshold(size) / unit, abs=3.5 * error)
 
 
 @pytest.mark.slow
 def test_check_14_profile_of_the_transition():
-    """Through the whole transition at D = 300, to a few per cent of its height."""
+    """Rounded overlaps (sequential 26) from half to twice the threshold at D = 300."""
     size, repeats, rng = 300, 150, np.random.default_rng(14)
     for strength in (0.5, 0.75, 1.0, 1.25, 1.5, 2.0):
         overlaps = np.empty(repeats)
@@ -134,11 +135,12 @@ def test_check_14_profile_of_the_transition():
 
 
 @pytest.mark.parametrize(
-    # Positive and alternating signs: with a large and a small sum of the weights.
+    # Alternating and positive signs: a small and a large sum of the weights.
     ("alternating", "expected"),
     [(True, 0.2), pytest.param(False, 0.5, marks=pytest.mark.slow)],
 )
 def test_check_18_energy_of_degree_two(alternating, expected):
+    """Variance and degree-2 energy of the index (sequential 21)."""
     d, draws = 20, 150_000
     weights = power_weights(6, 1.0)
     if alternating:
@@ -158,7 +160,7 @@ def test_check_18_energy_of_degree_two(alternating, expected):
     leading = 4 / d * (1 + np.sum(weights) ** 2)
     assert leading == pytest.approx(low, rel=0.15)
     assert y.var() == pytest.approx(whole, rel=0.05)
-    # What a kernel is left with between d² and d^4/24 samples.
+    # Bound on kernels between d² and d⁴/24 samples (sequential 27).
     energies = {2: low, 4: whole - low}
     floor = best_kernel_error(samples=2 * rows.size, dimension=d, energies=energies)
     assert floor < 1 - 0.9 * energy / y.var()

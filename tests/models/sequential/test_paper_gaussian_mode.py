@@ -1,9 +1,8 @@
-"""Acceptance checks 6 to 12 of the note: Gaussian features, where the theory is exact.
+"""Learners on Gaussian features against the closed forms of docs/derivations/sequential.md.
 
-Closed forms with T = y: c_i² = (nu - 1)_+/(nu + 4 lambda_i²), nu = 2 lambda_i² n/D, and
-NMSE = 1 - sum lambda_i² c_i^4. The reference experiment has D = 465, 16 features, decay 1 and
-signs that are drawn again for every seed: at these sizes the heavy tail of y on one side of the
-spectrum moves the features of one sign a little.
+With T = y, c_i² = (nu - 1)_+/(nu + 4 lambda_i²), nu = 2 lambda_i² n/D (sequential 8), and
+NMSE = 1 - sum lambda_i² c_i⁴ (sequential 11). The setting has D = 465, 16 features and decay 1. Signs
+differ between seeds, because the heavy tail of y shifts features of one sign.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def draw(ratio, seed, features, decay):
 
 @cache
 def records(ratio, seeds, features=16, decay=1.0, label_map="identity"):
-    """Squared overlaps and normalised error of the layer-wise learner, T = y unless mapped."""
+    """Squared overlaps and normalised error of the layer-wise learner; T = y by default."""
     found = []
     for seed in range(seeds):
         target, X, y, fresh, Z, truth = draw(ratio, seed, features, decay)
@@ -57,7 +56,7 @@ def records(ratio, seeds, features=16, decay=1.0, label_map="identity"):
 
 @cache
 def in_sample_error(ratio, seeds):
-    """Error of the published algorithm: eigenvalues ranked by modulus as the second layer."""
+    """Error of arXiv:2605.14567, Algorithm 1: a second layer of the largest eigenvalues by modulus."""
     errors = []
     for seed in range(seeds):
         target, X, y, fresh, Z, truth = draw(ratio, seed, 16, 1.0)
@@ -93,15 +92,17 @@ def error_sum(ratio, features=16, decay=1.0):
 @pytest.mark.parametrize("seeds", [5])
 @pytest.mark.slow
 def test_check_6_overlaps_at_128(seeds):
+    """Overlaps of (sequential 8) at n/D = 128."""
     measured = mean(records(128, seeds), "squared_overlap")
     np.testing.assert_allclose(measured[:6], closed_form(128)[:6], atol=0.03)
 
 
 @pytest.mark.slow
 def test_check_7_all_overlaps_at_512():
+    """Overlaps of (sequential 8) at n/D = 512; arXiv:2605.14567, Theorem 3.1."""
     found = np.array([one["squared_overlap"] for one in records(512, 5)])
     error = found.std(axis=0, ddof=1) / np.sqrt(5)
-    # The note's 0.02, with the standard error of the weakest features on top.
+    # A tolerance of 0.02 plus two standard errors.
     assert np.all(np.abs(found.mean(axis=0) - closed_form(512)) < 0.02 + 2 * error)
     assert found.mean(axis=0).sum() == pytest.approx(closed_form(512).sum(), abs=0.15)
 
@@ -110,6 +111,7 @@ def test_check_7_all_overlaps_at_512():
     ("ratio", "seeds"), [(8, 3), (16, 3), pytest.param(32, 6, marks=pytest.mark.slow)]
 )
 def test_check_8_resolvent_with_a_clipped_label(ratio, seeds):
+    """Overlaps of the resolvent formula (sequential 6)."""
     parameters = SequentialParameters(
         dimension=30, inputs="gaussian", features=6, decay=1.0, label_map="clip",
         samples=ratio * TOTAL,
@@ -118,7 +120,7 @@ def test_check_8_resolvent_with_a_clipped_label(ratio, seeds):
     predicted = np.asarray(system.predict(parameters)["squared_overlap"])
     strong = predicted > 0.5
     measured = np.array([one["squared_overlap"] for one in found])[:, strong]
-    # The note's 0.03 for six seeds; a seed has a standard deviation of 0.02 to 0.06 here.
+    # A tolerance of 0.03 with six seeds; the standard deviation of a seed is 0.02 to 0.06.
     slack = 0.03 + 2 * measured.std(axis=0, ddof=1) / np.sqrt(seeds) * (seeds < 6)
     assert np.all(np.abs(measured.mean(axis=0) - predicted[strong]) < slack)
 
@@ -134,11 +136,12 @@ def test_check_8_resolvent_with_a_clipped_label(ratio, seeds):
     ],
 )
 def test_check_9_error_is_the_sum_over_features(ratio, seeds, tolerance):
+    """The error of (sequential 11)."""
     found = records(ratio, seeds)
     error = np.std([one["normalised_mse"] for one in found], ddof=1) / np.sqrt(seeds)
     expected = error_sum(ratio)
-    # The note's tolerance. At n/D = 32 the excess itself is 8.2 % (30 seeds, standard error 1.4 %),
-    # the note's 7 % being five seeds of it: there, and with few seeds, the error of the mean counts.
+    # At n/D = 32 heavy tails raise the error by 8.2 % (30 seeds, standard error 1.4 %). There, and with
+    # few seeds, two standard errors are added to the tolerance.
     slack = 2 * error if ratio == 32 or seeds < 5 else 0.0
     assert mean(found, "normalised_mse") == pytest.approx(
         expected, abs=tolerance * expected + slack
@@ -147,7 +150,7 @@ def test_check_9_error_is_the_sum_over_features(ratio, seeds, tolerance):
 
 @pytest.mark.slow
 def test_check_9_at_few_samples_needs_the_finite_size_theory():
-    """At n/D = 32 heavy tails raise the error by a tenth above the closed form; theory knows."""
+    """At n/D = 32 the predicted error, like the measured one, exceeds the closed form."""
     predicted = [
         system.predict(
             SequentialParameters(
@@ -159,7 +162,7 @@ def test_check_9_at_few_samples_needs_the_finite_size_theory():
     ]  # fmt: skip
     found = np.array([one["normalised_mse"] for one in records(32, 16)])
     measured, error = found.mean(), found.std(ddof=1) / 4
-    # 0.323 +- 0.005 measured, 0.290 predicted: eight per cent for the heavy tails of T = y.
+    # 0.323 +- 0.005 measured, 0.290 predicted: 8 % allows for the heavy tails of T = y.
     assert abs(measured - np.mean(predicted)) < 0.08 * measured + 3 * error
     assert measured > error_sum(32)
 
@@ -167,6 +170,7 @@ def test_check_9_at_few_samples_needs_the_finite_size_theory():
 @pytest.mark.slow
 @pytest.mark.parametrize("ratio", [64, 128, 256, 512])
 def test_check_10_in_sample_error(ratio):
+    """Eigenvalues (sequential 10) and error of the in-sample layer (sequential 14)."""
     measured = in_sample_error(ratio, 5)
     squared, overlap = squared_weights(), closed_form(ratio)
     height = np.sqrt(2 * squared)
@@ -178,13 +182,14 @@ def test_check_10_in_sample_error(ratio):
 
 @pytest.mark.parametrize("ratio", [16, pytest.param(32, marks=pytest.mark.slow)])
 def test_check_10_in_sample_is_worse_than_the_mean_label(ratio):
+    """For n below p D the in-sample error (sequential 14) exceeds one."""
     assert in_sample_error(ratio, 3) > 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("decay", [1.0, 0.75])
 def test_check_11_thresholds_grow_as_twice_the_decay(decay):
-    """With a bounded label map: with T = y the heavy tail delays the strongest features."""
+    """arXiv:2605.14567, Equation 2.10. Labels are mapped, as heavy tails delay strong features."""
     ratios = 16 * 2 ** (np.arange(10) / 2)
     measured = np.array(
         [mean(records(float(r), 3, 64, decay, "tanh"), "squared_overlap") for r in ratios]
@@ -200,7 +205,7 @@ def test_check_11_thresholds_grow_as_twice_the_decay(decay):
 @pytest.mark.slow
 @pytest.mark.parametrize("decay", [1.0, 0.75])
 def test_check_12_slope_of_the_error_is_that_of_the_sum(decay):
-    """Seeds spread by 8 % at n/D = 32 and by 1 % at 512: most are spent where they are cheap."""
+    """arXiv:2605.14567, Theorem 3.2, at finite size. Errors scatter by 8 % at n/D = 32, 1 % at 512."""
     seeds = {32: 12, 64: 8, 128: 4, 256: 3, 512: 3}
     ratios = np.array(list(seeds))
     measured = [

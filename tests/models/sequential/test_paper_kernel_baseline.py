@@ -1,4 +1,4 @@
-"""Acceptance check 17 of the note: kernels see no sequential recovery where the layers do."""
+"""Kernels on the samples of a layer-wise learner; arXiv:2605.14567, Section 3 (sequential 27)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_polynomial_kernel_at_16_samples_per_feature(ridge):
 
 
 def test_layered_learner_at_16_samples_per_feature():
-    """The same 13,120 samples for the directions, fresh ones for the second layer."""
+    """The same 13,120 samples for the directions and fresh samples for the second layer."""
     errors = []
     for seed in range(3):
         X, y, Z, truth = samples(13_120 + 20_000, 0.4, seed)
@@ -51,5 +51,5 @@ def test_layered_learner_at_16_samples_per_feature():
             random_state=seed,
         )
         errors.append(error(learner, X, y, Z, truth))
-    # 0.695 in the note; seeds differ by 0.05.
+    # About 0.695; seeds differ by 0.05.
     assert np.mean(errors) < 0.8
