@@ -16,6 +16,7 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.frame.drawn import Fault
+from solvable.pages import derivations
 from solvable.plots.recording_backend import record
 from solvable.study.content import ParameterRow, ReportContent
 from solvable.study.html import is_report, render_report
@@ -75,8 +76,10 @@ def test_nothing_is_fetched(page: Page) -> None:
             value = attributes.get(name)
             if value is None:
                 continue
-            # Links beside the report and pictures inside it; no address of a network.
-            assert value.startswith(("data:image/svg+xml", "#", "figures/")), (tag, name, value)
+            # Links to papers may be followed; everything that a browser loads is in the file.
+            papers = ("https://arxiv.org/abs/", "https://doi.org/") if tag == "a" else ()
+            inside = ("data:image/svg+xml", "#", "figures/")
+            assert value.startswith((*inside, *papers)), (tag, name, value)
     assert not page.named("link")
     assert not page.named("iframe")
     policy = next(one for one in page.named("meta") if "http-equiv" in one)
@@ -105,6 +108,36 @@ def test_verdicts_are_complete(page: Page) -> None:
     assert "add --set dimension=30" in said
     statuses = [one["data-status"] for one in page.named("tr") if "data-status" in one]
     assert statuses == ["holds", "fails", "not testable"]
+
+
+def test_sources_lead_to_papers_and_derivations(
+    content: ReportContent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "# Sensing\n\n## The error\n\n$$\nE = t\n$$ (sensing-1)\n"
+    monkeypatch.setattr(derivations, "derivation_pages", lambda: {"sensing": text})
+    parts = (
+        "arXiv:2503.14121, Theorem 2",
+        "doi:10.1214/1, Theorem 1",
+        "someone2026, Lemma 3",
+        "derivations/sensing (1)",
+        "derivations/sensing (7)",
+        "own notes",
+    )
+    verdict = replace(content.verdicts[0], source="; ".join(parts))
+    page = read(replace(content, verdicts=[verdict]), tmp_path)
+    links = [attributes["href"] for attributes in page.named("a")]
+    for address in (
+        "https://arxiv.org/abs/2503.14121",
+        "https://doi.org/10.1214/1",
+        "#reference-someone2026",
+        "#derivation-sensing-1",
+    ):
+        assert address in links
+    assert "#derivation-sensing-7" not in links
+    targets = [attributes.get("id") for _, attributes in page.elements]
+    assert {link[1:] for link in links if link.startswith("#")} <= set(targets)
+    assert all(part in page.words() for part in parts)
+    assert "derivations" in [attributes["id"] for attributes in page.named("h2")]
 
 
 def test_what_was_run_can_be_repeated(page: Page) -> None:

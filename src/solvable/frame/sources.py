@@ -13,7 +13,7 @@ PLACE = re.compile(
 """Beginning of a place in a paper, such as "Theorem 2"."""
 
 DERIVATION = re.compile(r"derivations/([a-z]+(?:-[a-z]+)*) ((?:\(\d+\))(?:, \(\d+\))*)")
-WORK = re.compile(r"(arXiv:\d{4}\.\d{4,5}|doi:10\.[^\s,;]+|[a-z]+\d{4}[a-z]+)(?:, (.+))?")
+WORK = re.compile(r"(arXiv:\d{4}\.\d{4,5}|doi:10\.[^\s,;]+|[a-z]+\d{4}[a-z]*)(?:, (.+))?")
 ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 
