@@ -80,6 +80,20 @@ def test_ratios_are_those_of_dense_spectra():
     assert result.null_counts[0] == 0
 
 
+def test_the_ratio_of_a_planted_direction_grows_as_the_root_of_the_samples():
+    # Derivation page of lofi, equation 30.
+    means = []
+    for n in (2_000, 8_000):
+        ratios = []
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            Z = rng.standard_normal((n, 40))
+            y = np.where(Z[:, 0] ** 2 > 0.455, 1.0, -1.0)
+            ratios.append(found(Z, y, rng, linear=np.empty((40, 0)), most=2).null_ratios[0, 0])
+        means.append(np.mean(ratios))
+    assert means[1] / means[0] == pytest.approx(2.0, rel=0.08)
+
+
 def test_mean_of_the_labels_does_not_count_as_signal():
     # Trap 12 of the note: unbalanced raw labels add a multiple of the covariance.
     rng = np.random.default_rng(3)

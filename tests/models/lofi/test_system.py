@@ -14,6 +14,8 @@ from solvable.frame.parameters import check_limits
 from solvable.frame.points import NO_PREDICTION, predicted_or_refused
 from solvable.models.lofi.claims import CLAIMS
 from solvable.models.lofi.parameters import NeuralLoFiParameters
+from solvable.models.lofi.predict import _error_floor
+from solvable.models.lofi.subspace_channel import SADDLES
 from solvable.models.lofi.system import system
 from solvable.models.lofi.target import draw_target, make_target
 
@@ -159,6 +161,23 @@ def test_the_upper_end_holds_its_own_part_of_a_subspace(ratio):
         assert float(point.mean(name)) == pytest.approx(
             float(point.predicted(name)), abs=0.04 + 3 * error
         )
+
+
+@pytest.mark.parametrize(
+    "overlap", [(0.9, 0.9, 0.8, 0.8), (0.5, 0.5, 0.3, 0.3), (0.95, 0.9, 0.1, 0.7)]
+)
+def test_the_error_floor_agrees_with_the_characteristic_function(overlap):
+    # Derivation page of lofi, equation 26. P(Q > 0 | u) by the inversion formula of Gil-Pelaez:
+    # 1/2 + (1/pi) int_0^inf Im E[exp(i t Q) | u] dt/t.
+    a, c2 = np.array(SADDLES), np.array(overlap)
+    u = np.random.default_rng(5).standard_normal((3_000, 1, 4))
+    log_t = np.linspace(-12.0, 12.0, 481)
+    denominator = 1 - 2j * np.exp(log_t)[:, None] * a * (1 - c2)
+    exponent = 1j * np.exp(log_t)[:, None] * a * c2 * u**2 / denominator
+    characteristic = np.exp(exponent.sum(axis=-1)) / np.prod(np.sqrt(denominator), axis=-1)
+    chance = 0.5 + characteristic.imag.sum(axis=1) * (log_t[1] - log_t[0]) / np.pi
+    expected = np.minimum(chance, 1 - chance).mean()
+    assert _error_floor(overlap) == pytest.approx(expected, abs=0.01)
 
 
 def test_weak_recovery_does_not_depend_on_a_one_to_one_map():
