@@ -104,7 +104,7 @@ def test_more_directions_than_the_rank_are_capped_and_told(blocks):
     X, y = sample(40, 5)
     X = X[np.repeat(np.arange(10), 4)]
     y = np.sign(y[np.repeat(np.arange(10), 4)])
-    with pytest.warns(UserWarning, match="directions were asked for and the features have rank"):
+    with pytest.warns(UserWarning, match="reduce is .* and the features have rank"):
         model = NeuralLoFiTransformer(blocks, random_state=0).fit(X, y)
     assert model.transform(X).shape[1] == (10 if blocks[0].width else 3)
 

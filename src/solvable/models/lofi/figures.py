@@ -140,7 +140,9 @@ PANELS = (
             Trace("error", "filter, then one layer", theory=None),
             Trace("kernel_error", "NNGP, one layer", theory=None),
             Trace("deep_kernel_error", "NNGP, three layers", theory=None),
-            Trace("error_floor", "Bayes error after the filter", measured=False, dashed=True, colour=0),
+            Trace(
+                "error_floor", "Bayes error after the filter", measured=False, dashed=True, colour=0
+            ),
         ],
         "Infinitely wide networks with and without a filter of the inputs (NNGP: network without "
         "filter). Dashed: Bayes error given the learned coordinates.",
