@@ -6,7 +6,8 @@ Labels :math:`y=\sigma(\langle w,x\rangle)+\sqrt\Delta\,\xi` of an even activati
 w only through :math:`G(y)=E[z^2-1\mid y]`, :math:`z=\langle w,x\rangle`. At large noise G is a Hermite
 polynomial of the label. Its degree :math:`\beta_*` is the noise sensitivity exponent:
 
-.. math:: G(y)\simeq\frac{c_{\beta_*}}{\beta_*!}\Delta^{-\beta_*/2}He_{\beta_*}(y/s),\qquad
+.. math::
+    G(y)\simeq\frac{c_{\beta_*}}{\beta_*!}\Delta^{-\beta_*/2}He_{\beta_*}(y/s),\qquad
     c_\beta=E[\sigma(z)^\beta(z^2-1)].
 """
 

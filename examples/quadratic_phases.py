@@ -157,8 +157,8 @@ plt.show()
 # ----------------------
 #
 # Points: exact solution at d = 1,000. Lines: leading law of the phase of each point, including its
-# constant; the line jumps at boundaries between laws. Near the right end of VIa the error is twice the
-# law, as every direction is learned together with its noise.
+# constant; the line jumps at boundaries between laws. Near the right end of VIa the error
+# doubles, as every direction is learned together with its noise.
 
 phases = PowerLawPhases(dimension=1_000, exponent=1.0, label_noise=0.5)
 spectrum = power_law(dimension=1_000, exponent=1.0, heads=40, ratio=1.25)

@@ -249,7 +249,8 @@ def hermite_coefficients(
 ) -> np.ndarray:
     r"""Compute the coefficients of a function in the orthonormal Hermite basis.
 
-    .. math:: g_k = E[g(z) h_k(z)], \qquad g = \sum_k g_k h_k, \qquad \sum_k g_k^2 = E[g^2].
+    .. math::
+        g_k = E[g(z) h_k(z)], \qquad g = \sum_k g_k h_k, \qquad \sum_k g_k^2 = E[g^2].
 
     In particular :math:`g_0` is the mean and :math:`g_1 = E[g'(z)] = \nu_1`.
 

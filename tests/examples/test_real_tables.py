@@ -1,4 +1,4 @@
-"""The example on real tables runs, says what its numbers say, and its numbers are right."""
+"""The example on real tables runs, and its statements agree with correct numbers."""
 
 import importlib.util
 from pathlib import Path
@@ -20,7 +20,7 @@ def example():
 
 @pytest.fixture(scope="module")
 def run(example):
-    """Results and what was printed, on fewer folds than the script has."""
+    """Results and printed text, on fewer folds than in the script."""
     import contextlib
     import io
 
@@ -41,7 +41,7 @@ def test_every_model_beats_the_mean_label(run, table):
 @pytest.mark.parametrize("table", ["diabetes", "breast cancer"])
 def test_layers_do_not_spoil_a_linear_model(run, table):
     loss = run[0][table]["ridge + layers"] - run[0][table]["ridge"]
-    # A false feature comes once in fifty fits or so, and is fitted on rows it has not seen.
+    # A false feature occurs about once in fifty fits.
     assert loss.mean() < 0.03
 
 

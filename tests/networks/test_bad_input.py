@@ -1,4 +1,4 @@
-"""What the filtered estimators refuse, and what they do with what they accept."""
+"""Invalid and extreme input of the filtered estimators."""
 
 import math
 
@@ -100,7 +100,7 @@ def test_too_few_rows_and_other_columns():
 
 
 @pytest.mark.parametrize("blocks", [[Block(), Block(50, None)], [Block(3, None), Block(9, None)]])
-def test_more_directions_than_the_rank_are_capped_and_told(blocks):
+def test_more_directions_than_the_rank_are_capped_with_a_warning(blocks):
     X, y = sample(40, 5)
     X = X[np.repeat(np.arange(10), 4)]
     y = np.sign(y[np.repeat(np.arange(10), 4)])

@@ -1,4 +1,4 @@
-"""What blocks and label codes allow, and what labels become."""
+"""Validation of blocks and label codes, and encoded labels."""
 
 import math
 
@@ -80,7 +80,7 @@ def test_class_codes(counts, centre):
     np.testing.assert_array_equal(code.encode(encoded), encoded)
     assert code.power == pytest.approx(np.sum(weights**2) / len(encoded))
     if len(counts) > 2:
-        # One-hot columns without their mean; the readout has them as they are.
+        # Filters use centred one-hot columns, the readout the plain ones.
         np.testing.assert_allclose(weights, outputs - outputs.mean(axis=0), atol=1e-12)
         assert outputs.shape == (len(encoded), code.n_outputs) == (sum(counts), len(counts))
         return

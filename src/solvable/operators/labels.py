@@ -96,8 +96,8 @@ def standardise(y: Array) -> tuple[np.ndarray, float, float]:
     scale = float(np.sqrt(np.mean(centred**2)))
     if scale <= 4 * np.finfo(np.float64).eps:
         raise InvalidData(
-            f"all {labels.size} labels equal {labels[0]:.6g} to rounding; labels must vary to say "
-            "anything about features."
+            f"all {labels.size} labels equal {labels[0]:.6g} to rounding; labels must vary to carry "
+            "information on features."
         )
     return centred / scale, mean * magnitude, scale * magnitude
 

@@ -154,7 +154,7 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     n, d = parameters.samples, parameters.n_inputs
     if n > 2 * d**2:
         raise InvalidParameter(
-            f"n is {n} in {d} dimensions; allowed with a lift: up to 2 d² = {2 * d**2} samples, as the "
+            f"n is {n} in {d} dimensions with a lift; allowed: up to 2 d² = {2 * d**2} samples, as the "
             "theory covers the linear part of the activation only. Lower ratio or set lift=none."
         )
     published = parameters.features == "as-published"
