@@ -133,7 +133,7 @@ def test_kernels_that_cannot_fit_are_refused(monkeypatch):
     infinite=st.booleans(),
     seed=st.integers(0, 1000),
 )
-@pytest.mark.filterwarnings("ignore:.*directions were asked for:UserWarning")
+@pytest.mark.filterwarnings("ignore:reduce is .* and the features have rank:UserWarning")
 def test_tiny_tables_give_finite_predictions_or_a_clear_error(n, d, k, infinite, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((n, d)), rng.standard_normal(n)

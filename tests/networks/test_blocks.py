@@ -28,7 +28,7 @@ from solvable.networks.blocks import LabelCode, check_blocks
         ({"patch": 4, "width": 5}, "patch is 4"),
         ({"patch": 0, "width": 5}, "patch is 0"),
         ({"pooling": 0}, "pooling is 0"),
-        ({"patch": 3, "width": math.inf}, "no kernel form"),
+        ({"patch": 3, "width": math.inf}, "kernel of a convolutional lift"),
         ({"patch": 3, "width": None}, "convolutional"),
         ({"first_moment": True}, "belong to a filter"),
         ({"whitening": "std"}, "belong to a filter"),

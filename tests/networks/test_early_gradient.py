@@ -151,7 +151,7 @@ def test_the_output_scale_acts_on_the_residual():
 
 def test_divergence_is_reported():
     X, y = gaussian_sample()
-    with pytest.raises(NotConverged, match=r"step_size = 1e\+06\. Lower it") as caught:
+    with pytest.raises(NotConverged, match=r"step_size = 1e\+06\. Lower step_size") as caught:
         list(early_updates(X, y, width=5, activation="square", steps=200, step_size=1e6))
     assert caught.value.diagnostics["step"] > 1
 
@@ -162,7 +162,7 @@ def test_divergence_is_reported():
         ({"width": 0}, "width is 0"),
         ({"width": 2.5}, "width is 2.5"),
         ({"activation": "rely"}, "Did you mean 'relu'"),
-        ({"activation": "step"}, "whose gradient vanishes"),
+        ({"activation": "step"}, "whose gradient is 0"),
         ({"steps": 0}, "steps is 0"),
         ({"steps": (2, 2)}, "increasing sequence"),
         ({"step_size": -1.0}, "step_size is -1"),

@@ -147,7 +147,7 @@ def test_first_moments_of_classes_come_in_front(features):
 
 def test_directions_are_capped_by_the_room(features):
     Z, y, _ = features
-    with pytest.warns(UserWarning, match="100 directions were asked for .* rank 30"):
+    with pytest.warns(UserWarning, match="reduce is 100 and .* rank 30"):
         V, _ = fit(signed(Z, y), FilterSettings(100, first_moment=True))
     assert V.shape == (P, P)
     np.testing.assert_allclose(V.T @ V, np.eye(P), atol=1e-8)

@@ -35,7 +35,7 @@ SMALL = [Block(None, 30), Block(3, 20, whitening="std")]
     ]
 )
 @pytest.mark.filterwarnings("ignore::solvable.errors.NoFeatureFound")
-@pytest.mark.filterwarnings("ignore:.*directions were asked for:UserWarning")
+@pytest.mark.filterwarnings("ignore:reduce is .* and the features have rank:UserWarning")
 def test_conventions_of_scikit_learn(estimator, check):
     check(estimator)
 
