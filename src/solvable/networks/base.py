@@ -153,10 +153,10 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if report.n_significant == 0 and not report.n_told:
                 kept = len(report.eigenvalues)
                 warnings.warn(
-                    f"filter {number}: no direction is {FIRST_RATIO} times as strong as with "
-                    f"meaningless labels and stronger than with {DRAWS} permutations of them; "
-                    f"{'the strongest one' if kept == 1 else kept} is kept all the same. More samples "
-                    "or another lift may help; a number for reduce keeps that many.",
+                    f"filter {number}: no direction is {FIRST_RATIO} times as strong as with random "
+                    f"labels and stronger than with {DRAWS} permutations of the labels; the strongest "
+                    f"{'one is' if kept == 1 else f'{kept} are'} kept. Use more samples or another "
+                    "lift, or set reduce to a number to keep that many without a test.",
                     NoFeatureFound,
                     stacklevel=4,
                 )

@@ -63,8 +63,8 @@ class PassByPass:
     ) -> None:
         if not settings.is_finite:
             raise InvalidParameter(
-                "a stream needs finite widths: the kernel of an infinite one compares all samples "
-                "with each other. Give blocks with a number as width."
+                "a block has width infinity, whose kernel needs all samples in memory; allowed in a "
+                "stream: finite widths. Set width to a number in every block."
             )
         if any(chosen is not None and chosen.residual for chosen in settings.filters):
             raise InvalidParameter(
@@ -175,8 +175,8 @@ class PassByPass:
         unseen = np.asarray(self.classes[codes] != y)
         if unseen.any():
             raise InvalidData(
-                f"label {np.asarray(y)[unseen][0]} was not there in the first pass; the samples "
-                "must be the same in every pass."
+                f"label {np.asarray(y)[unseen][0]} did not occur in the first pass; allowed: the same "
+                "samples in every pass."
             )
         return codes
 
@@ -201,7 +201,7 @@ class PassByPass:
     def _finish_survey(self, survey: Survey) -> None:
         self.rows = survey.rows
         if survey.rows < 2:
-            raise InvalidData(f"there is {survey.rows} row; allowed: at least 2.")
+            raise InvalidData(f"the stream has {survey.rows} row; allowed: at least 2.")
         if self.kind.real:
             deviation = math.sqrt(float(survey.label_deviation[0]) / survey.rows)
             none, centre = np.empty(0, dtype=int), float(survey.label_mean[0])
@@ -210,7 +210,9 @@ class PassByPass:
             self.classes = survey.classes
             if np.any(survey.counts == 0):
                 absent = survey.classes[survey.counts == 0]
-                raise InvalidData(f"class {absent[0]} was announced and has no sample.")
+                raise InvalidData(
+                    f"class {absent[0]} is in classes and has no sample; allowed: one at least."
+                )
             self.code = LabelCode(survey.counts, centre=self.kind.centre)
         shared = share_bounds(survey.lowest, survey.highest)
         first = scaling_from(survey.mean, survey.variance, self.scaling, shared=shared)
@@ -232,7 +234,7 @@ class PassByPass:
         return chosen
 
     def _begin_block(self) -> None:
-        """Decide what the next pass is for, at the start of a block or after the last."""
+        """Set the purpose of the next pass, at the start of a block or after the last block."""
         if self.block == len(self.settings.blocks):
             if self.settings.final is not None:
                 self.stage = "filter"

@@ -115,7 +115,7 @@ class StreamingMixin(NeuralLoFiBase):
         if self.scaling == "whitened":
             raise InvalidParameter(
                 "scaling is 'whitened'; allowed for a stream: 'auto', 'columns', 'global' or 'none'. "
-                "Columns are whitened by fit, of samples in memory."
+                "Only fit, with samples in memory, whitens columns."
             )
         readout = hasattr(self, "predict")
         # The default for few samples is a kernel, which is not available in a stream.
@@ -170,8 +170,8 @@ class _Keeper:
         seen = content.get("identity")
         if seen != self.identity:
             raise InvalidData(
-                f"{self.path} is the checkpoint of another fit: it was of {seen}, this is of "
-                f"{self.identity}. Remove it, or name another file."
+                f"{self.path} is the checkpoint of another fit, of {seen}; this fit is of "
+                f"{self.identity}. Remove the file, or name another one."
             )
         return _restore(passes, arrays, content)
 

@@ -33,7 +33,7 @@ def mean_hidden_overlap(points: Sequence[Point]) -> tuple[float, float] | None:
 
 
 STANDS_OUT = 1.5
-"""A direction stands out where its eigenvalue is at least this multiple of the mean null."""
+"""A direction stands out if its eigenvalue is at least this multiple of the mean null."""
 
 
 def standing_out(group: Sequence[Point]) -> tuple[float, float] | None:
