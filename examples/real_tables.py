@@ -134,7 +134,7 @@ def conclusion(errors, splits):
 
 
 def features_of(X, y):
-    """Print the number of significant features on all rows, and the reason against the next one."""
+    """State the number of significant features on all rows, and the reason against the next one."""
     learner = spectral_pipeline(degree=1).fit(X, y)[-1]
     reason = learner.rejected_[0].message.split(". ")[0] if learner.rejected_ else "none"
     return f"outliers on all rows, 8 components: {learner.eigenvalues_.size}; next: {reason}"

@@ -79,7 +79,7 @@ def test_conclusion_names_the_winner_or_none(example):
     assert lines[2].endswith("RBF kernel ridge wins")
     assert lines[3].endswith("ridge + layers wins")
     tie = dict.fromkeys(errors, np.linspace(0.4, 0.6, 10))
-    assert all("no difference" in line for line in example.conclusion(tie, 5)[1:])
+    assert all("no significant difference" in line for line in example.conclusion(tie, 5)[1:])
 
 
 def test_standard_error_allows_for_shared_training_rows(example):

@@ -210,9 +210,7 @@ class PassByPass:
             self.classes = survey.classes
             if np.any(survey.counts == 0):
                 absent = survey.classes[survey.counts == 0]
-                raise InvalidData(
-                    f"class {absent[0]} is in classes and has no sample; allowed: one at least."
-                )
+                raise InvalidData(f"class {absent[0]} has no sample; allowed: at least one.")
             self.code = LabelCode(survey.counts, centre=self.kind.centre)
         shared = share_bounds(survey.lowest, survey.highest)
         first = scaling_from(survey.mean, survey.variance, self.scaling, shared=shared)
