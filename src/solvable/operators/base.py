@@ -54,7 +54,7 @@ def statistics_of(
         weight_second_moment=float(np.mean(weights**2)),
         weighted_norm_mean=float(weighted.mean()),
         weighted_norm_second=float(np.mean(weights * weighted)),
-        # tau_2 = E_n[T² |F|⁴] / D^2.
+        # tau_2 = E_n[T² |F|⁴] / D².
         weighted_norm_fourth=float(np.mean(weighted**2)),
         largest_weighted_norm=float(np.max(np.abs(weighted))),
     )
