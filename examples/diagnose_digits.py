@@ -2,9 +2,9 @@
 Does the diagnosis track the test error?
 ========================================
 
-Networks of scikit-learn on the digits, at several sample sizes and weight decays. Their weights are
-saved, diagnosed without any data, and compared with their test errors. The answer is yes along one
-axis and no along the other.
+Networks of scikit-learn are trained on the digits at several sample sizes and weight decays. Their
+weights are saved and diagnosed without data, and the results are compared with the test errors. The
+diagnosis tracks the test error as the sample size changes, but not as the weight decay changes.
 """
 
 import tempfile
@@ -29,7 +29,7 @@ WIDTH = 96
 # %%
 # Train
 # -----
-# Columns that never change are left out: their weights would keep the values they started with.
+# Constant columns are removed, as their weights would keep their initial values.
 
 X, y = load_digits(return_X_y=True)
 X = X[:, X.std(axis=0) > 0.5] / 16
@@ -37,7 +37,7 @@ X = X - X.mean(axis=0)
 
 
 def train(samples, decay, seed):
-    """A network of two hidden layers after so many steps, and its test error."""
+    """Train a network of two hidden layers for a number of steps; return it and its test error."""
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = order[:samples], order[800:]
     model = MLPClassifier(
@@ -60,7 +60,7 @@ networks = [(n, decay, seed) for n in SIZES for decay in DECAYS for seed in SEED
 arrays, errors = {}, []
 for number, settings in enumerate(networks):
     weights, error = train(*settings)
-    # One row per unit, as other libraries store it. Single precision is what files have.
+    # One row per unit and single precision, as in the files of other libraries.
     arrays[f"{number}"] = weights[1].T.astype(np.float32)
     errors.append(error)
 errors = np.array(errors)
@@ -68,8 +68,8 @@ errors = np.array(errors)
 # %%
 # Diagnose
 # --------
-# The matrix between the two hidden layers of every network, from a file, as
-# ``solvable diagnose networks.npz`` does.
+# The matrix between the two hidden layers of every network is diagnosed from a file, as by the command
+# ``solvable diagnose networks.npz``.
 
 with tempfile.TemporaryDirectory() as directory:
     np.savez(Path(directory) / "networks.npz", **arrays)
@@ -85,12 +85,12 @@ for (n, decay, seed), error, row in zip(networks, errors, rows, strict=True):
 # %%
 # Compare
 # -------
-# What the diagnosis reads off each matrix, beside the exponent of a power law fitted to every
-# spectrum without asking whether it is one, as is often done.
+# The results of the diagnosis are compared with the exponent of a power law that is fitted to every
+# spectrum, whether or not it is a power law, as is often done.
 
 
 def exponent(row):
-    """Exponent of the tail of the squared singular values, where its distance is smallest."""
+    """Exponent of the tail of the squared singular values, fitted where the distance is smallest."""
     logs = np.log(np.sort(row.values[row.values > 0] ** 2))
     best = (np.inf, np.nan)
     for start in range(len(logs) - 20):
@@ -102,7 +102,7 @@ def exponent(row):
 
 
 def overlap(row):
-    """Mean squared overlap of ten directions with those of the signal; what is missing has none."""
+    """Mean squared overlap of ten directions with those of the signal; 0 for missing directions."""
     return row.bulk.spikes.short_overlap[:10].sum() / 10 if row.bulk else np.nan
 
 
@@ -130,7 +130,7 @@ def rank_correlation(values, groups):
     if size == 0:
         return np.nan, np.nan, np.nan
     rho = (centred[0] * centred[1]).sum() / size
-    # Fisher's transform; each group costs a degree of freedom, and ranks 6 % of width.
+    # Fisher's transform; each group removes one degree of freedom, and ranks widen the interval by 6 %.
     free = known.sum() - len(np.unique(groups[known])) - 2
     width = 1.03 * norm.ppf(0.975) / np.sqrt(free)
     centre = np.arctanh(np.clip(rho, -0.999, 0.999))
@@ -153,17 +153,17 @@ for name, values in found.items():
     print(f"{name:24}", *(f"{cell:24}" for cell in cells))
 
 # %%
-# There are ten outliers for ten classes from 200 samples on, so that their number tells little. How
-# well their directions are learned does tell: along more data at the same weight decay, the overlap
-# of the ten features follows the test error, and so does the customary exponent. (With 150 and 300
-# steps instead of 200 the overlap has a rank correlation of -0.78 and -0.90, the exponent one of
-# 0.72 and 0.62.) Along weight decay at the same data nothing does: the noise in these matrices is
-# that of their initial weights, which the penalty shrinks whether or not the network gets better,
-# and every measure changes with it. So a spectrum tells how much was learned from the data. It does
-# not tell which of two networks with different penalties is the better one; held-out data do.
+# From 200 samples on there are ten outliers for ten classes, so their number carries little
+# information. With more data at the same weight decay, the overlap of the ten features follows the test
+# error, and so does the customary exponent. (With 150 and 300 steps instead of 200 the overlap has a
+# rank correlation of -0.78 and -0.90, the exponent of 0.72 and 0.62.) With different weight decay at
+# the same data, no measure follows the test error: the noise in these matrices comes from their initial
+# weights, which the penalty shrinks whether or not the network improves, and every measure changes with
+# the noise. So a spectrum shows how much was learned from the data. It does not show which of two
+# networks with different penalties has the lower error; this requires held-out data.
 #
-# The intervals take networks for independent. Those of one seed share their test rows and a part of
-# their training rows, so they are somewhat too narrow.
+# The intervals assume independent networks. Networks of one seed share their test rows and a part of
+# their training rows, so the intervals are slightly too narrow.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), constrained_layout=True, sharey=True)
 shown = ("number of outliers", "overlap of ten features", "exponent of the tail")

@@ -2,9 +2,9 @@
 Six phases of a weight matrix
 =============================
 
-What ``solvable diagnose`` tells apart, on matrices whose content is known: noise, noise with
-signals at and beyond the threshold of detection, signals of all strengths with and without a law,
-and a product of thin factors. Each spectrum is drawn under the law fitted to it.
+``solvable diagnose`` distinguishes these matrices of known content: noise, noise with signals at and
+above the threshold of detection, signals of all strengths with and without a power law, and a product
+of thin factors. Each figure shows a spectrum and the law fitted to it.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ SHAPE = (200, 300)
 
 
 def planted(strengths, noise=1.0):
-    """Noise of standard deviation noise / sqrt(columns), and signals of given strengths."""
+    """Make a matrix of noise with standard deviation noise / sqrt(columns) and of given signals."""
     left = np.linalg.qr(rng.standard_normal((SHAPE[0], len(strengths))))[0]
     right = np.linalg.qr(rng.standard_normal((SHAPE[1], len(strengths))))[0]
     entries = noise * rng.standard_normal(SHAPE) / SHAPE[1] ** 0.5
@@ -27,8 +27,8 @@ def planted(strengths, noise=1.0):
 
 # %%
 # A signal leaves the bulk when its strength exceeds :math:`\delta c^{1/4}`, with :math:`\delta` the
-# noise and c the ratio of the sides: here 0.90. At a strength of 1.25 thresholds it is seen in about
-# half of the draws, and as one that may be noise; this seed is one of those.
+# noise and c the ratio of the sides: here 0.90. At 1.25 times this threshold the signal is detected in
+# about half of the draws, as one that may be noise. This seed is one of these draws.
 
 threshold = (SHAPE[0] / SHAPE[1]) ** 0.25
 ranks = np.arange(1, SHAPE[0] + 1)
@@ -46,8 +46,8 @@ for name, row in found.items():
     print(f"{name}: {row.phase}. {row.reason}")
 
 # %%
-# Bars: singular values. Line: fitted law. Points: learned features. Without a bulk the axes are
-# logarithmic, so that a power law is a straight line.
+# Bars: singular values. Line: fitted law. Points: learned features. For spectra without a bulk the axes
+# are logarithmic, where a power law is a straight line.
 
 figure, axes = plt.subplots(2, 3, figsize=(10, 5.4), constrained_layout=True)
 for place, (name, row) in zip(axes.flat, found.items(), strict=True):

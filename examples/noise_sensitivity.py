@@ -2,11 +2,12 @@ r"""
 When an activation is noise-sensitive
 =====================================
 
-Labels :math:`y=\sigma(\langle w,x\rangle)+\sqrt\Delta\,\xi` of an even activation show the direction w
-through :math:`G(y)=E[z^2-1\mid y]` alone, :math:`z=\langle w,x\rangle`. In much noise G is a Hermite
-polynomial of the label, of the degree :math:`\beta_*` that is the noise sensitivity exponent:
+Labels :math:`y=\sigma(\langle w,x\rangle)+\sqrt\Delta\,\xi` of an even activation depend on the direction
+w only through :math:`G(y)=E[z^2-1\mid y]`, :math:`z=\langle w,x\rangle`. At large noise G is a Hermite
+polynomial of the label. Its degree :math:`\beta_*` is the noise sensitivity exponent:
 
-.. math:: G(y)\simeq\frac{c_{\beta_*}}{\beta_*!}\Delta^{-\beta_*/2}He_{\beta_*}(y/s),\qquad
+.. math::
+    G(y)\simeq\frac{c_{\beta_*}}{\beta_*!}\Delta^{-\beta_*/2}He_{\beta_*}(y/s),\qquad
     c_\beta=E[\sigma(z)^\beta(z^2-1)].
 """
 
@@ -19,12 +20,13 @@ from solvable.message_passing.channels import AdditiveChannel
 from solvable.plots.palette import COLOURS
 
 # %%
-# What a label tells
-# ------------------
+# Information in a label
+# ----------------------
 #
-# Of he2 a large label means a large :math:`z^2`, and a small one a small :math:`z^2`: noise blurs that in
-# proportion. cosmix, :math:`\cos z-\frac{e^{3/2}}4\cos2z`, is made so that these cancel: labels of both
-# ends mean the same, and what is left is of second order. Dashed: the Hermite polynomial.
+# For he2 a large label means a large square of z and a small label a small square, which noise blurs in
+# proportion. cosmix, :math:`\cos z-\frac{e^{3/2}}4\cos2z`, is constructed so that these effects cancel:
+# labels of both ends have the same G, and the remaining effect is of second order. Dashed: the Hermite
+# polynomial.
 
 NOISE = 100.0
 
@@ -43,15 +45,15 @@ for panel, name in zip(panels, ("he2", "cosmix"), strict=True):
     panel.set_title(f"{name}: exponent {beta}, c = {c:.3g}")
     panel.set_xlabel("label / its deviation")
     panel.legend(frameon=False)
-panels[0].set_ylabel(f"what the label tells (noise {NOISE:g})")
+panels[0].set_ylabel(f"information in the label, G (noise {NOISE:g})")
 plt.show()
 
 # %%
-# What it costs
-# -------------
+# Thresholds
+# ----------
 #
-# Samples per dimension of the best first-order method (lines) and of any method (dashed) against the
-# variance of the noise. The distance between the two grows like the noise for an exponent of two.
+# Samples per dimension that the best first-order method needs (lines), and that any method needs
+# (dashed), against the variance of the noise. For an exponent of 2 their ratio grows like the noise.
 
 found = solvable.activations_of("he2", "abs", "cosmix", "he4")
 found.figure("samples")

@@ -2,12 +2,12 @@
 A head that predicts its own test error
 =======================================
 
-A quadratic head on twenty principal components of digits, odd against even. Its spectral
-cross-validation predicts the error on fresh images from the training images alone, and so chooses
-the regularisation with no image held back.
+A quadratic head is fitted to twenty principal components of digits, odd against even. Its spectral
+cross-validation predicts the error on fresh images from the training images, and chooses the
+regularisation without held-back images.
 
-Left: predicted and real error over the number of images. Right: over the regularisation at 500
-images, with the one that the prediction chooses and the one that the test images would.
+Left: predicted and real error against the number of images. Right: error against the regularisation at
+500 images, with the regularisation that the prediction chooses and the best one for the test images.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ STRENGTHS = np.geomspace(0.02, 5, 8)
 
 
 def errors(n, seed, strengths):
-    """Predicted and real squared error at each regularisation, and the chosen one's."""
+    """Predicted and real squared error at each regularisation, and at the chosen one."""
     X, y = load_digits(return_X_y=True)
     y = 2.0 * (y % 2) - 1
     rows = np.random.default_rng(seed).permutation(len(X))
@@ -39,12 +39,12 @@ def errors(n, seed, strengths):
 
 
 def mean_and_error(values):
-    """Over splits; their training sets overlap, so that the error is a lower bound."""
+    """Mean and standard error over splits; a lower bound of the error, as training sets overlap."""
     return np.mean(values, axis=0), np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
 
 
 def over_sizes(axis, splits):
-    """Predicted and real error of the chosen head; returns the ratio of the two by size."""
+    """Draw predicted and real error of the chosen head; return their ratio by size."""
     found = np.array(
         [[errors(n, seed, [])[1][:2] for n in SIZES] for seed in range(splits)]
     )  # split, size, (predicted, real)
@@ -59,7 +59,7 @@ def over_sizes(axis, splits):
 
 
 def over_regularisation(axis, splits, n=500):
-    """The same over regularisations; returns the chosen head's error over the best one's."""
+    """Draw the errors against regularisation; return the chosen error over the lowest one."""
     runs = [errors(n, seed, STRENGTHS) for seed in range(splits)]
     curves = np.array([curve for curve, _ in runs])
     for column, name in enumerate(("predicted", "real")):

@@ -2,9 +2,9 @@ r"""
 Phases of a quadratic network
 =============================
 
-An over-parametrised quadratic network learns :math:`(S^\star+\delta Z-b)_+`: the target in a
-semicircle of noise, cut at a threshold. Where the cut b, the edge :math:`2\delta` of the noise and
-the features stand to each other decides how the learned spectrum looks and how fast the error falls.
+An over-parametrised quadratic network learns :math:`(S^\star+\delta Z-b)_+`: the target plus a
+semicircle of noise, cut at a threshold b. The order of b, the edge :math:`2\delta` of the noise and the
+strengths of the features decides the shape of the learned spectrum and the decay of the error.
 """
 
 import matplotlib.pyplot as plt
@@ -21,10 +21,10 @@ from solvable.theory import PowerLawPhases, solve_quadratic, spectral_phase
 # Six spectra
 # -----------
 #
-# Networks trained to their global minimum on a target with strengths :math:`s_i\propto1/i` in
-# d = 100 dimensions. Bars: eigenvalues of the trained network, in blue those it keeps, in grey those
-# that its threshold hides and that its residuals reveal. Ticks: kept ones beyond the bulk. Where the
-# spectrum has a tail, the fraction of eigenvalues above a value is drawn instead. Line: theory.
+# Networks are trained to their global minimum on a target with strengths :math:`s_i\propto1/i` in
+# d = 100 dimensions. Bars: eigenvalues of the trained network; blue: above the threshold; grey: below the
+# threshold, computed from the residuals. Ticks: eigenvalues above the threshold and beyond the bulk. For
+# spectra with a tail the figure shows the fraction of eigenvalues above a value. Line: theory.
 
 D = 100
 target = power_law(dimension=D, exponent=1.0)
@@ -41,7 +41,7 @@ settings = {  # samples, label noise, regularisation
 
 
 def trained(n, noise, penalty, seed=0):
-    """Spectrum of a network of full width, trained on n samples."""
+    """Compute the spectrum of a network of full width, trained on n samples."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, D))
     y = (X**2 @ strengths - strengths.sum()) / np.sqrt(D) + np.sqrt(noise) * rng.standard_normal(n)
@@ -50,11 +50,11 @@ def trained(n, noise, penalty, seed=0):
 
 
 def draw_density(place, state, seen, edge):
-    """Histogram of one network under the law; the cut is at 0."""
+    """Draw the histogram of one network and the law; the cut is at 0."""
     delta, b = state.effective_noise, state.threshold
     low, high = -2.2 * delta - b, max(edge, 0.0) + 1.2 * delta
     step = (high - low) / 30
-    bins = step * np.arange(np.floor(low / step), np.ceil(high / step) + 1)  # 0 is an end
+    bins = step * np.arange(np.floor(low / step), np.ceil(high / step) + 1)  # make 0 a bin edge
     for part, colour in ((seen[seen <= 0], "0.6"), (seen[seen > 0], COLOURS[0])):
         weights = np.full(part.size, 1 / (D * (bins[1] - bins[0])))
         place.hist(part, bins, weights=weights, color=colour, alpha=0.5)
@@ -69,11 +69,11 @@ def draw_density(place, state, seen, edge):
 
 
 def draw_tail(place, state, seen):
-    """Fraction of eigenvalues above x, on logarithmic axes."""
+    """Draw the fraction of eigenvalues above x, on logarithmic axes."""
     kept = np.sort(seen[seen > 0])[::-1]
     x = np.geomspace(0.5 * kept[kept.size // 2], 1.15 * kept[0], 300)
     mass = truncated_moments(state.law, x + state.threshold).mass
-    # The law gives each feature a bump of mass 1 / d: half of the last one is above its middle.
+    # In the law each feature is a bump of mass 1 / d, half of it above its middle.
     place.loglog(kept, (np.arange(kept.size) + 0.5) / D, "o", color=COLOURS[0], markersize=3.5)
     place.loglog(x, mass, color=COLOURS[1], linewidth=1.5)
     place.set(xlim=(x[0], x[-1]), ylim=(0.3 / D, 1))
@@ -112,11 +112,11 @@ for place in axes[1]:
 plt.show()
 
 # %%
-# Where each phase lies
-# ---------------------
+# Phase diagram
+# -------------
 #
-# Nine phases in samples and regularisation, at d = 10,000, with their boundaries: a feature crosses
-# the noise or the threshold, the bulk disappears, or two laws cross. Dashed: best regularisation.
+# Nine phases in samples and regularisation at d = 10,000. At a boundary a feature crosses the noise or
+# the threshold, the bulk disappears, or two laws are equal. Dashed: best regularisation.
 
 phases = PowerLawPhases(dimension=10_000, exponent=1.0, label_noise=0.5)
 samples, penalties = np.geomspace(0.3, 3e8, 60), np.geomspace(1e-4, 1e4, 56)
@@ -156,9 +156,9 @@ plt.show()
 # Error along the phases
 # ----------------------
 #
-# Points: exact solution at d = 1,000. Lines: leading law of the phase that each point lies in,
-# constants included; it jumps where one law takes over from another. Towards the right end of VIa
-# the error doubles, as every direction is learned together with its noise.
+# Points: exact solution at d = 1,000. Lines: leading law of the phase of each point, including its
+# constant; the line jumps at boundaries between laws. Near the right end of VIa the error
+# doubles, as every direction is learned together with its noise.
 
 phases = PowerLawPhases(dimension=1_000, exponent=1.0, label_noise=0.5)
 spectrum = power_law(dimension=1_000, exponent=1.0, heads=40, ratio=1.25)

@@ -2,13 +2,12 @@
 Two real tables
 ===============
 
-The layer-wise spectral regressor in a scikit-learn pipeline, on tables that ship with scikit-learn,
-beside ridge and RBF kernel ridge regression: the same outer folds, each model tuned by a grid
-search on the same inner folds.
+This page compares the layer-wise spectral regressor with ridge and RBF kernel ridge regression on
+tables of scikit-learn. All models use the same outer folds, and a grid search on the same inner folds.
 
-These tables are small and close to linear, which is not what the regressor is made for: it looks
-for quadratic features that stand out of the noise, and on a few hundred rows there is room for few.
-So it runs twice, by itself and on what ridge regression leaves over.
+These tables are small and close to linear. The regressor looks for quadratic features above the noise,
+and a few hundred rows allow few of them. Therefore it is fitted twice: to the labels, and to the
+residual of ridge regression.
 """
 
 import warnings
@@ -32,7 +31,7 @@ RIDGES = np.logspace(-2, 4, 13)
 
 
 def spectral_pipeline(n_components=8, **settings):
-    """Columns made Gaussian and uncorrelated, as the theory supposes, then the regressor."""
+    """Pipeline of Gaussian, uncorrelated columns, as the theory assumes, and the regressor."""
     return make_pipeline(
         QuantileTransformer(n_quantiles=100, output_distribution="normal"),
         PCA(n_components=n_components, whiten=True),
@@ -41,7 +40,7 @@ def spectral_pipeline(n_components=8, **settings):
 
 
 class RidgePlusLayers(RegressorMixin, BaseEstimator):
-    """Ridge regression, and layer-wise spectral features of what it leaves over."""
+    """Ridge regression plus the layer-wise regressor on its residual."""
 
     def __init__(self, degree=2, n_components=8):
         self.degree = degree
@@ -58,7 +57,7 @@ class RidgePlusLayers(RegressorMixin, BaseEstimator):
 
 
 def models(inner):
-    """Each model with its grid, tuned on the same inner folds."""
+    """Models with their grids, tuned on the same inner folds."""
     components, degrees = [4, 8], [1, 2]
     spectral = {
         "pca__n_components": components,
@@ -82,14 +81,14 @@ def models(inner):
         "ridge + layers": (RidgePlusLayers(), {"degree": degrees, "n_components": components}),
     }
     return {
-        # Tuned and judged by the same measure, the squared error.
+        # The squared error is used for tuning and for the comparison.
         name: GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error")
         for name, (model, grid) in candidates.items()
     }
 
 
 def errors_by_fold(X, y, *, splits, repeats, inner):
-    """Squared error over the variance of y by model and fold; how often each setting was chosen."""
+    """Squared error over the variance of y by model and fold, and counts of the chosen settings."""
     found = {name: [] for name in models(inner)}
     chosen = Counter()
     for train, test in RepeatedKFold(n_splits=splits, n_repeats=repeats, random_state=0).split(X):
@@ -102,7 +101,7 @@ def errors_by_fold(X, y, *, splits, repeats, inner):
 
 
 def describe(pipeline):
-    """What the spectral step kept of its coordinates."""
+    """Describe the selection of coordinates by the spectral step."""
     learner = pipeline[-1]
     kept, coordinates = learner.eigenvalues_.size, learner.directions_.shape[0]
     if kept == coordinates:
@@ -112,22 +111,22 @@ def describe(pipeline):
 
 
 def mean_and_error(values, splits):
-    """Mean over folds; the standard error allows for folds that share training rows.
+    """Mean and standard error over folds, which share training rows.
 
-    Nadeau and Bengio (2003): test rows over training rows are added to one over the folds.
+    Nadeau and Bengio (2003): the variance factor is one over the folds plus test over training rows.
     """
     return values.mean(), values.std(ddof=1) * np.sqrt(1 / values.size + 1 / (splits - 1))
 
 
 def conclusion(errors, splits):
-    """What the numbers say, and no more."""
+    """State the model with the lowest error, and significant gains."""
     best = min(errors, key=lambda name: errors[name].mean())
     lines = [f"lowest error: {best}"]
     for name in ("layers", "ridge + layers"):
         for other in ("ridge", "RBF kernel ridge"):
             gain, error = mean_and_error(errors[other] - errors[name], splits)
             if abs(gain) <= 2 * error:
-                verdict = "no difference that these folds can tell"
+                verdict = "no significant difference on these folds"
             else:
                 verdict = f"{name if gain > 0 else other} wins"
             lines.append(f"{name} against {other}: gain {gain:+.3f} +- {error:.3f}, {verdict}")
@@ -135,7 +134,7 @@ def conclusion(errors, splits):
 
 
 def features_of(X, y):
-    """How many features stand out on all rows, and why the next one does not."""
+    """State the number of significant features on all rows, and the reason against the next one."""
     learner = spectral_pipeline(degree=1).fit(X, y)[-1]
     reason = learner.rejected_[0].message.split(". ")[0] if learner.rejected_ else "none"
     return f"outliers on all rows, 8 components: {learner.eigenvalues_.size}; next: {reason}"
@@ -144,7 +143,7 @@ def features_of(X, y):
 def main(splits=5, repeats=1, inner=3):
     results = {}
     with warnings.catch_warnings():
-        # No feature is a result here, and is counted below.
+        # NoFeatureFound is a result here and is counted below.
         warnings.simplefilter("ignore", NoFeatureFound)
         for table, load in TABLES.items():
             X, y = load(return_X_y=True)

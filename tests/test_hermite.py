@@ -1,4 +1,4 @@
-"""Hermite polynomials, quadrature, coefficients and kernels against other libraries."""
+"""Hermite polynomials, quadrature, coefficients and kernels, against other libraries."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ Array: TypeAlias = Any
 """An array of any library that follows the array API (NumPy array, torch tensor)."""
 
 GENERATION_ROWS = 4096
-"""Rows per block of a regenerated source: part of what defines the samples."""
+"""Rows per block of a regenerated source; the samples depend on this number."""
 
 
 def namespace(*arrays: Array) -> Any:
-    """Array-API namespace shared by the arrays.
+    """Return the array-API namespace that the arrays share.
 
     Parameters
     ----------
@@ -33,14 +33,14 @@ def namespace(*arrays: Array) -> Any:
     Returns
     -------
     module
-        The array-API-compatible namespace.
+        Array-API-compatible namespace.
 
     Examples
     --------
     >>> namespace(np.zeros(2)).sum(np.ones(3))
     np.float64(3.0)
     """
-    # The common case costs a tenth of what looking every array up does.
+    # Fast path for NumPy: ten times faster than a look-up of every array
     if all(type(array) is np.ndarray for array in arrays):
         return _numpy_namespace()
     from array_api_compat import array_namespace
@@ -67,7 +67,7 @@ def to_numpy(array: Array) -> np.ndarray:
     Returns
     -------
     ndarray
-        The same values.
+        Array with the same values.
 
     Examples
     --------
@@ -84,17 +84,17 @@ def to_numpy(array: Array) -> np.ndarray:
 
 
 def is_tensor(array: Any) -> bool:
-    """Whether an array is of another library than NumPy, and may be on a device.
+    """Return True for an array of a library other than NumPy, which may be on a device.
 
     Parameters
     ----------
     array : object
-        What was given.
+        Any object.
 
     Returns
     -------
     bool
-        False for anything else, lists and sources included.
+        False for NumPy arrays and all other objects, such as lists and sources.
     """
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return False
@@ -104,19 +104,19 @@ def is_tensor(array: Any) -> bool:
 
 
 def as_on(array: np.ndarray, like: Array) -> Array:
-    """Host array on the device of another; floating numbers in its type.
+    """Copy a host array to the library and device of another array; floats take its float type.
 
     Parameters
     ----------
     array : ndarray
         Values.
     like : array
-        Whose library, device and floating type to take.
+        Array that defines library, device and float type.
 
     Returns
     -------
     array
-        The same values.
+        Array with the same values.
     """
     if isinstance(like, np.ndarray):
         return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
@@ -128,19 +128,19 @@ def as_on(array: np.ndarray, like: Array) -> Array:
 
 
 def clipped(array: Array, low: float, high: float | None = None) -> Array:
-    """Entries between two bounds, by the one call of each library that makes no other copies.
+    """Clip entries to two bounds, without intermediate copies in any library.
 
     Parameters
     ----------
     array : array
         Values.
     low, high : float
-        Bounds; no upper one if None.
+        Bounds; ``high=None`` for no upper bound.
 
     Returns
     -------
     array
-        A new array.
+        New array.
     """
     if isinstance(array, np.ndarray):
         return np.clip(array, low, high)
@@ -150,20 +150,20 @@ def clipped(array: Array, low: float, high: float | None = None) -> Array:
 
 
 def random_stream(*key: int | str) -> np.random.Generator:
-    """Counter-based random generator that depends on the key alone.
+    """Make a counter-based random generator that depends on the key only.
 
-    Streams with different keys are independent, so that a task, a replicate or a block of samples
-    draws the same numbers whatever was drawn before it and wherever it runs.
+    Streams with different keys are independent. A task, a replicate or a block of samples therefore
+    draws the same numbers in any order of execution and on any machine.
 
     Parameters
     ----------
     *key : int or str
-        What the stream is for, for example ``(seed, "teacher")``.
+        Name of the stream, for example ``(seed, "teacher")``.
 
     Returns
     -------
     numpy.random.Generator
-        A Philox generator.
+        Philox generator.
 
     Examples
     --------
@@ -181,12 +181,12 @@ def random_stream(*key: int | str) -> np.random.Generator:
 
 @runtime_checkable
 class Source(Protocol):
-    """Samples that can be read again and again in chunks of rows.
+    """Samples that can be read repeatedly in chunks of rows.
 
     Attributes
     ----------
     n_samples, n_columns : int
-        Shape of the whole.
+        Shape of the samples.
     dtype : numpy dtype or dtype of the array library
         Type of the entries.
     """
@@ -213,12 +213,12 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class ArraySource:
-    """Samples held in an array: in memory, memory-mapped, or on a GPU.
+    """Samples in an array: in memory, memory-mapped, or on a GPU.
 
     Parameters
     ----------
     array : array of shape (n, d)
-        The samples. Nothing is copied; a memory-mapped array is read chunk by chunk.
+        Samples. They are not copied; a memory-mapped array is read chunk by chunk.
 
     Examples
     --------
@@ -259,17 +259,17 @@ class ArraySource:
 
 @dataclass(frozen=True)
 class GeneratedSource:
-    """Samples drawn again from their seed at each reading: memory of one block, whatever ``n``.
+    """Samples drawn again from their seed at each reading, with the memory of one block.
 
-    Rows are drawn in fixed blocks of :data:`GENERATION_ROWS`, each from its own stream, so that the
-    samples do not depend on the chunk size they are read with.
+    Rows are drawn in fixed blocks of :data:`GENERATION_ROWS`, each from its own stream, so the samples
+    do not depend on the chunk size of the reader.
 
     Parameters
     ----------
     draw : callable
-        ``draw(rows, rng) -> array of shape (rows, d)``.
+        Function ``draw(rows, rng)`` that returns an array of shape (rows, d).
     n_samples, n_columns : int
-        Shape of the whole.
+        Shape of the samples.
     seed : int
         Seed of the samples.
     dtype : numpy dtype
@@ -295,7 +295,7 @@ class GeneratedSource:
         """
         for block in range(start // GENERATION_ROWS, -(-self.n_samples // GENERATION_ROWS)):
             first = block * GENERATION_ROWS
-            # The whole block is always drawn, so that n_samples does not change earlier rows.
+            # Always draw whole blocks, so earlier rows do not depend on n_samples.
             values = self.draw(GENERATION_ROWS, random_stream(self.seed, "samples", block))
             stop = min(first + GENERATION_ROWS, self.n_samples)
             for low in range(first, stop, rows):
@@ -304,17 +304,17 @@ class GeneratedSource:
 
 
 def as_source(samples: Array | Source | str | Path) -> Source:
-    """Make a chunked source of an array, of a ``.npy`` file, or of a source.
+    """Make a chunked source from an array, a ``.npy`` file, or a source.
 
     Parameters
     ----------
     samples : array of shape (n, d), path to a ``.npy`` file, or Source
-        A file is memory-mapped and never unpickled.
+        Samples. A file is memory-mapped and never unpickled.
 
     Returns
     -------
     Source
-        The same samples.
+        Source of the same samples.
 
     Raises
     ------
@@ -334,12 +334,12 @@ def as_source(samples: Array | Source | str | Path) -> Source:
 
 
 def check_positive(**values: float) -> None:
-    """Raise :class:`InvalidParameter` unless every value is a finite number above zero.
+    """Raise :class:`InvalidParameter` unless every value is a finite number above 0.
 
     Parameters
     ----------
     **values : float
-        Values by the name they have for the user.
+        Values by the name of the parameter for the user.
 
     Examples
     --------
@@ -355,14 +355,14 @@ def check_positive(**values: float) -> None:
 
 
 def is_integer(value: Any, minimum: int = 1, maximum: int | None = None) -> bool:
-    """Whether a value is an integer in a range; truth values are none.
+    """Return True if a value is an integer in a range; False for booleans.
 
     Parameters
     ----------
     value : object
-        What was given.
+        Any object.
     minimum, maximum : int
-        Range, both ends included; no maximum if None.
+        Range, both ends included; ``maximum=None`` for no upper end.
 
     Returns
     -------
@@ -379,12 +379,12 @@ def is_integer(value: Any, minimum: int = 1, maximum: int | None = None) -> bool
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is a real number, finite or not; truth values are none.
+    """Return True if a value is a real number, finite or not; False for booleans.
 
     Parameters
     ----------
     value : object
-        What was given.
+        Any object.
 
     Returns
     -------
@@ -407,9 +407,9 @@ def check_integer(name: str, value: Any, minimum: int, maximum: int | None = Non
     name : str
         Name of the parameter for the user.
     value : object
-        What was given; truth values are refused.
+        Any object; booleans are refused.
     minimum, maximum : int
-        Range, both ends included; no maximum if None.
+        Range, both ends included; ``maximum=None`` for no upper end.
 
     Examples
     --------
@@ -431,11 +431,11 @@ def check_real(name: str, value: Any, minimum: float, *, also: str = "") -> None
     name : str
         Name of the parameter for the user.
     value : object
-        What was given; truth values are refused.
+        Any object; booleans are refused.
     minimum : float
-        Smallest value allowed.
+        Smallest allowed value.
     also : str
-        What else is allowed, for the end of the message.
+        Other allowed values, for the end of the message.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Orthonormal Hermite polynomials, Hermite coefficients of functions, and the dual kernels."""
+r"""Orthonormal Hermite polynomials, Hermite coefficients of functions, and dual kernels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Function = Callable[[np.ndarray], Any]
 """A function of one real variable that acts entry by entry on a float64 array."""
 
 GAUSSIAN_RANGE = 14.0
-"""Standard deviations kept by the panels: the mass beyond is below 1e-43."""
+"""Half-width of the quadrature range in standard deviations: the mass beyond is below 1e-43."""
 
 
 def hermite_polynomials(z: Array, max_degree: int) -> np.ndarray:
-    r"""Orthonormal Hermite polynomials of degree 0 to ``max_degree``.
+    r"""Compute the orthonormal Hermite polynomials of degree 0 to ``max_degree``.
 
     .. math:: h_k(z) = \mathrm{He}_k(z) / \sqrt{k!}, \qquad E[h_j(z) h_k(z)] = \delta_{jk},
         \quad z \sim \mathcal N(0, 1).
@@ -35,7 +35,7 @@ def hermite_polynomials(z: Array, max_degree: int) -> np.ndarray:
     Returns
     -------
     ndarray of float64, shape (max_degree + 1, \*z.shape)
-        One row per degree.
+        Values, one row per degree.
 
     Raises
     ------
@@ -44,8 +44,8 @@ def hermite_polynomials(z: Array, max_degree: int) -> np.ndarray:
 
     Notes
     -----
-    Three-term recurrence, stable at every degree; derived; ``tests/test_hermite.py`` checks it
-    against NumPy's unnormalised polynomials.
+    Three-term recurrence, stable at every degree; ``tests/test_hermite.py`` compares with NumPy's
+    unnormalised polynomials.
 
     Examples
     --------
@@ -74,16 +74,16 @@ def panel_nodes(edges: Sequence[float] | np.ndarray, order: int) -> tuple[np.nda
     edges : array_like of shape (m + 1,)
         Ends of the panels, ascending.
     order : int
-        Nodes of a panel, at least 1.
+        Number of nodes per panel, at least 1.
 
     Returns
     -------
     nodes, weights : ndarray of shape (m * order,)
-        Ascending nodes, and their weights.
+        Nodes in ascending order, and their weights.
 
     Notes
     -----
-    Exact for polynomials of degree 2 ``order`` - 1 on each panel; ``tests/test_hermite.py``.
+    Exact for polynomials of degree 2 ``order`` - 1 on each panel; tested in ``tests/test_hermite.py``.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def gaussian_quadrature(
 
     Notes
     -----
-    Derived; ``tests/test_hermite.py`` checks moments.
+    Gauss-Legendre rules on panels between the breakpoints; ``tests/test_hermite.py`` checks moments.
     """
     if n_nodes < 1:
         raise InvalidParameter(f"n_nodes is {n_nodes}; allowed: an integer of at least 1.")
@@ -145,7 +145,7 @@ def _evaluate(function: Function, nodes: np.ndarray) -> np.ndarray:
 def _converged(
     compute: Callable[[int], np.ndarray], scale: Callable[[int], float], what: str, tolerance: float
 ) -> np.ndarray:
-    """Double the nodes until two rules agree; at most 512 nodes."""
+    """Double the number of nodes until two rules agree; at most 512 nodes."""
     n_nodes, difference = 32, np.inf
     previous = compute(n_nodes)
     while n_nodes < 512:
@@ -166,7 +166,7 @@ def _converged(
 def gaussian_moment(
     function: Function, *, breakpoints: Sequence[float] = (), tolerance: float = 1e-9
 ) -> float:
-    r"""Gaussian expectation :math:`E[g(z)]`, :math:`z \sim \mathcal N(0,1)`.
+    r"""Compute the Gaussian expectation :math:`E[g(z)]`, :math:`z \sim \mathcal N(0,1)`.
 
     Parameters
     ----------
@@ -175,13 +175,12 @@ def gaussian_moment(
     breakpoints : sequence of float
         Points where :math:`g` or a derivative jumps.
     tolerance : float
-        Allowed difference between a rule and the rule with twice the nodes, relative to
-        :math:`E|g|`.
+        Allowed difference between the rules with N and 2 N nodes, relative to :math:`E|g|`.
 
     Returns
     -------
     float
-        The expectation.
+        Expectation.
 
     Raises
     ------
@@ -192,7 +191,7 @@ def gaussian_moment(
 
     Notes
     -----
-    Derived; ``tests/test_hermite.py`` compares with closed forms.
+    ``tests/test_hermite.py`` compares with closed forms.
 
     Examples
     --------
@@ -215,7 +214,7 @@ def gaussian_moment(
 def second_moment(
     function: Function, *, breakpoints: Sequence[float] = (), tolerance: float = 1e-9
 ) -> float:
-    r"""Second moment :math:`E[g(z)^2]`, :math:`z \sim \mathcal N(0,1)`.
+    r"""Compute the second moment :math:`E[g(z)^2]`, :math:`z \sim \mathcal N(0,1)`.
 
     Parameters
     ----------
@@ -227,7 +226,7 @@ def second_moment(
     Returns
     -------
     float
-        The moment.
+        Second moment.
 
     Examples
     --------
@@ -248,9 +247,10 @@ def hermite_coefficients(
     breakpoints: Sequence[float] = (),
     tolerance: float = 1e-8,
 ) -> np.ndarray:
-    r"""Coefficients in the orthonormal Hermite basis.
+    r"""Compute the coefficients of a function in the orthonormal Hermite basis.
 
-    .. math:: g_k = E[g(z) h_k(z)], \qquad g = \sum_k g_k h_k, \qquad \sum_k g_k^2 = E[g^2].
+    .. math::
+        g_k = E[g(z) h_k(z)], \qquad g = \sum_k g_k h_k, \qquad \sum_k g_k^2 = E[g^2].
 
     In particular :math:`g_0` is the mean and :math:`g_1 = E[g'(z)] = \nu_1`.
 
@@ -259,17 +259,17 @@ def hermite_coefficients(
     function : callable
         :math:`g`, entry by entry on a float64 array.
     max_degree : int
-        Largest :math:`k`.
+        Largest degree :math:`k`.
     breakpoints : sequence of float
         Points where :math:`g` or a derivative jumps.
     tolerance : float
-        Allowed difference of any coefficient when the nodes are doubled, relative to
+        Allowed change of any coefficient when the number of nodes is doubled, relative to
         :math:`\sqrt{E[g^2]}`.
 
     Returns
     -------
     ndarray of float64, shape (max_degree + 1,)
-        :math:`g_0, \dots, g_{k_{\max}}`.
+        Coefficients :math:`g_0, \dots, g_{k_{\max}}`.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def hermite_coefficients(
 
     Notes
     -----
-    Derived; ``tests/test_hermite.py`` compares with closed forms (ReLU, exponential, sine).
+    ``tests/test_hermite.py`` compares with closed forms (ReLU, exponential, sine).
 
     Examples
     --------
@@ -307,7 +307,7 @@ def hermite_coefficients(
 def hermite_kernel(
     inner: Array, squared_norm_x: Array, squared_norm_y: Array, dimension: int, degree: int
 ) -> Array:
-    r"""Dual kernel of the orthonormal degree-q Hermite features.
+    r"""Compute the dual kernel of the orthonormal degree-q Hermite features.
 
     .. math::
         \langle F(x), F(x')\rangle = \begin{cases} x\cdot x' & q = 1\\
@@ -318,18 +318,18 @@ def hermite_kernel(
     Parameters
     ----------
     inner : array
-        :math:`x \cdot x'`, any shape.
+        Inner products :math:`x \cdot x'`, any shape.
     squared_norm_x, squared_norm_y : array
-        :math:`\|x\|^2` and :math:`\|x'\|^2`, broadcast against ``inner``.
+        Squared norms :math:`\|x\|^2` and :math:`\|x'\|^2`, broadcast against ``inner``.
     dimension : int
-        :math:`d`.
+        Dimension :math:`d`.
     degree : int
-        :math:`q \in \{1, 2, 3\}`.
+        Degree :math:`q \in \{1, 2, 3\}`.
 
     Returns
     -------
     array
-        The kernel, shape of ``inner``.
+        Kernel, in the shape of ``inner``.
 
     Raises
     ------
@@ -338,8 +338,8 @@ def hermite_kernel(
 
     Notes
     -----
-    arXiv:2605.14567, the features of eq. 2.1; the kernels derived;
-    ``tests/operators/test_features.py`` compares with explicit features.
+    Features of arXiv:2605.14567, Equation 2.1; ``tests/operators/test_features.py`` compares the
+    kernels with explicit features.
 
     Examples
     --------

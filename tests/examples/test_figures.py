@@ -1,4 +1,4 @@
-"""The table of figures of README and docs: every picture has the command that draws it."""
+"""Table of figures of README and docs: every picture has the command that draws it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_picture_of_a_page_has_its_command():
 def test_the_picture_has_the_title_of_its_figure(name):
     asked = TABLE["DRAWN"][name]
     assert asked.preset in registry.load(asked.system).presets
-    # matplotlib writes each text as a comment before its outlines.
+    # matplotlib writes each text as a comment before its glyphs.
     text = (ROOT / "docs" / "figures" / name).read_text("utf-8")
     titles = [line.strip() for line in re.findall(r"<!-- (.*?) -->", text)]
     assert any(title.startswith(asked.title) for title in titles), titles

@@ -1,4 +1,4 @@
-"""The example of the quadratic head runs, prints its numbers and draws both curves of each picture."""
+"""The example of the quadratic head runs, prints its numbers and draws the curves of each picture."""
 
 import importlib.util
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_prints_and_draws_what_it_found(example, capsys):
     printed = capsys.readouterr().out
     for n, ratio in zip((400, 800), ratios, strict=True):
         assert f"{n:5d} images: predicted over real error {ratio:.3f}" in printed
-    # Two splits scatter by a tenth each; the claim itself is tested over twelve.
+    # Each of two splits varies by 10 %; another test checks the claim on twelve splits.
     assert np.abs(ratios - 1).max() < 0.3
     assert excess < 1.2
     for axis in example.plt.gcf().axes:

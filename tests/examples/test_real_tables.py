@@ -1,4 +1,4 @@
-"""The example on real tables runs, says what its numbers say, and its numbers are right."""
+"""The example on real tables runs, and its statements agree with correct numbers."""
 
 import importlib.util
 from pathlib import Path
@@ -20,7 +20,7 @@ def example():
 
 @pytest.fixture(scope="module")
 def run(example):
-    """Results and what was printed, on fewer folds than the script has."""
+    """Results and printed text, on fewer folds than in the script."""
     import contextlib
     import io
 
@@ -41,7 +41,7 @@ def test_every_model_beats_the_mean_label(run, table):
 @pytest.mark.parametrize("table", ["diabetes", "breast cancer"])
 def test_layers_do_not_spoil_a_linear_model(run, table):
     loss = run[0][table]["ridge + layers"] - run[0][table]["ridge"]
-    # A false feature comes once in fifty fits or so, and is fitted on rows it has not seen.
+    # A false feature occurs about once in fifty fits.
     assert loss.mean() < 0.03
 
 
@@ -79,7 +79,7 @@ def test_conclusion_names_the_winner_or_none(example):
     assert lines[2].endswith("RBF kernel ridge wins")
     assert lines[3].endswith("ridge + layers wins")
     tie = dict.fromkeys(errors, np.linspace(0.4, 0.6, 10))
-    assert all("no difference" in line for line in example.conclusion(tie, 5)[1:])
+    assert all("no significant difference" in line for line in example.conclusion(tie, 5)[1:])
 
 
 def test_standard_error_allows_for_shared_training_rows(example):

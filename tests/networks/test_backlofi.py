@@ -1,4 +1,4 @@
-"""Estimators coupled backwards: limits, symmetries, a target that needs it, and the guard."""
+"""Estimators coupled backwards: limits, symmetries, a target that needs coupling, held-back rows."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ SMALL = {"depth": 2, "reduce": 4, "width": 60, "scaling": "none"}
 
 
 def sample(n=400, d=8, seed=0):
-    """A linear feature, and a cubic one whose direction e_2 is silent below degree three."""
+    """Target with a linear feature and a cubic one, whose direction e_2 has no lower moment."""
     X = random_stream(seed, "backlofi test").standard_normal((n, d))
     return X, X[:, 0] + (X[:, 0] ** 2 - 1) * X[:, 2]
 
@@ -62,8 +62,8 @@ def test_without_coupling_it_is_the_forward_fit(nothing):
 
 
 def test_coupling_finds_what_forward_filters_cannot_see():
-    # E[y x_2] = E[y x_i x_j] = 0 for the silent direction, so that a filter keeps it by chance and
-    # noise only; the gates of the second layer know x_0² - 1, which makes y s linear in x_2.
+    # E[y x_2] = E[y x_i x_j] = 0 for e_2, so a forward filter keeps it by chance only. The gates of the
+    # second layer depend on x_0² - 1, which makes y s linear in x_2.
     gains, overlaps = [], []
     for seed in range(4):
         X, y = sample(4000, 30, seed)
@@ -92,7 +92,7 @@ def test_coupling_finds_what_forward_filters_cannot_see():
 
 
 def silent_overlap(model):
-    """Part of the direction e_2 inside the span of the first filter."""
+    """Squared length of the projection of e_2 on the span of the first filter."""
     return float(np.sum(np.linalg.qr(model.layers_[0].columns)[0][2] ** 2))
 
 
@@ -125,7 +125,7 @@ def test_every_drop_rule_keeps_the_number_of_columns(drop, damping):
         assert np.count_nonzero(made.kinds == Column.WRITTEN) == 2
 
 
-# Overfitted amplitudes on few noisy samples: passes do harm soon.
+# Large amplitudes overfit few noisy samples, so early passes increase the error.
 HARMFUL = {
     "fraction": 0.5,
     "n_passes": 12,
@@ -145,7 +145,7 @@ def test_the_guard_ends_harmful_passes_and_keeps_the_best():
     losses = [record.held_back_loss for record in model.history_]
     assert losses[-1] > 1.25 * min(losses)
     assert model.best_pass_ == int(np.argmin(losses))
-    # What is returned is the kept pass, not the last.
+    # The fit returns the kept pass and not the last one.
     apart = rows[model.held_back_rows_]
     errors = np.mean(model.predict(X[apart]) != y[apart] % 2)
     assert errors == pytest.approx(model.history_[model.best_pass_].held_back_error)
@@ -223,7 +223,7 @@ def test_the_seed_decides():
     assert np.abs(fits[0] - fits[2]).max() > 1e-3
 
 
-def test_rows_are_held_back_from_every_class_alike():
+def test_the_same_fraction_of_every_class_is_held_back():
     groups = np.repeat([0, 1, 2], [100, 50, 4])
     kept, apart = split_rows(groups, 0.2, seed=0)
     np.testing.assert_array_equal(np.bincount(groups[apart], minlength=3), [20, 10, 0])
@@ -237,9 +237,9 @@ def test_rows_are_held_back_from_every_class_alike():
         ({"drop": "rayleight"}, "Did you mean 'rayleigh'"),
         ({"scaling": "row"}, "scaling is 'row'"),
         ({"activation": "rely"}, "Did you mean 'relu'"),
-        ({"activation": "step"}, "no backward signal passes"),
+        ({"activation": "step"}, "there is no backward signal"),
         ({"depth": 1}, "depth is 1; allowed: an integer of at least 2"),
-        ({"reduce": (3, 3)}, "reduce has 2 entries.*3 layers"),
+        ({"reduce": (3, 3)}, "reduce has 2 entries for depth 3"),
         ({"reduce": 0}, "reduce is 0"),
         ({"width": 2.5}, "width is 2.5"),
         ({"n_passes": -1}, "n_passes is -1"),
@@ -261,12 +261,12 @@ def test_bad_settings(setting, words):
         BackLoFiClassifier(**{"reduce": 3, "width": 20, **setting}).fit(X, y > 0)
 
 
-def test_classes_that_cannot_be_learned_are_told():
+def test_classes_that_cannot_be_learned_are_refused():
     X, _ = sample()
     with pytest.raises(InvalidData, match="at least two classes"):
         BackLoFiClassifier(**SMALL).fit(X, np.ones(400))
     last = np.repeat([0, 1], [300, 100])
-    with pytest.raises(InvalidData, match="1 of 2 classes have all their rows"):
+    with pytest.raises(InvalidData, match="1 of 2 classes have held-back rows only"):
         BackLoFiClassifier(held_back=100, **SMALL).fit(X, last)
     with pytest.raises(InvalidData, match="constant"):
         BackLoFiRegressor(**SMALL).fit(X, np.full(400, 0.1))

@@ -25,7 +25,7 @@ SETTINGS = PassSettings("exact", (2, 2), 0.25, "rayleigh", 1.0, seed=0)
 
 
 def network(n=200, d=10, activation="tanh", seed=0, outputs=1, widths=(40, 50, 30)):
-    """Forward layers on a target with linear, quadratic and cubic parts."""
+    """Fit forward layers to a target with linear, quadratic and cubic parts."""
     X = random_stream(seed, "signals").standard_normal((n, d))
     y = np.stack([X[:, 0] + X[:, 1] * X[:, 2], X[:, 3] ** 2 - 1, X[:, 1]], axis=1)[:, :outputs]
     layers = forward_layers(
@@ -88,8 +88,8 @@ def test_a_mean_over_one_row_is_that_row(level):
 
 def test_first_order_keeps_the_written_rows_of_the_layer_above():
     after, layers, X, y, a, _ = coupled()
-    # At one row, with the network before coupling taken as the present one without its written
-    # columns, the mean-field gain is exact below the top, and what is left is the written part.
+    # With one row, and the network without its written columns as the network before coupling, the
+    # mean-field gain is exact below the top; the remaining part is that of the written rows.
     one = X[:1]
     states = states_of(after, one)
     bare = [
@@ -109,7 +109,7 @@ def test_first_order_keeps_the_written_rows_of_the_layer_above():
 
 
 def test_the_mean_field_forgets_only_what_varies_with_the_sample():
-    # With the identity the gates are constant and there is nothing to average.
+    # With the identity the gates are constant, so the mean equals every value.
     after, _, X, y, a, forward = coupled(activation="identity")
     for level in (0, 1):
         exact = signal("exact", after, X, y, a, level, forward)
@@ -127,7 +127,7 @@ def test_the_local_signal_is_the_gate():
 
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_new_columns_have_the_amplitudes_that_were_asked_for(kind):
-    # At one boundary; a boundary below would move the features after the column was scaled.
+    # Use one boundary: a lower boundary would change the features after the column was scaled.
     settings = replace(SETTINGS, signal=kind, amplitude=0.4, n_replaced=(0, 2))
     after, layers, X, *_ = coupled(settings=settings)
     features = states_of(after, X).features
@@ -152,7 +152,7 @@ def test_a_pass_changes_both_sides_of_every_boundary_and_no_number_of_columns():
 
 
 def test_amplitudes_do_not_inflate_from_pass_to_pass():
-    # Trap: were written columns counted in tau, each pass would multiply them.
+    # If written columns entered tau, each pass would multiply their amplitude.
     settings = replace(SETTINGS, amplitude=1.0)
     sizes = []
     for passes in (1, 4):
@@ -182,7 +182,7 @@ def test_read_directions_and_written_columns_are_the_ones_of_the_formula():
     cosines = np.sum(expected * written, axis=0) / (
         np.linalg.norm(expected, axis=0) * np.linalg.norm(written, axis=0)
     )
-    # Signs of a singular pair are arbitrary; of column and row they go together.
+    # The sign of a singular pair is arbitrary, but common to column and row.
     np.testing.assert_allclose(np.abs(cosines), 1.0, atol=1e-9)
     rows = after[2].lift[after[2].kinds == Column.WRITTEN]
     np.testing.assert_allclose(np.sum(rows * write[:, :2].T, axis=1), cosines, atol=1e-9)
@@ -229,13 +229,13 @@ def test_importance_does_not_depend_on_how_column_and_row_share_a_factor(drop):
 def test_preactivations_have_variance_one():
     layers, X, _, _ = network(n=500, widths=(4000, 4000, 4000))
     for fields in states_of(layers, X).fields:
-        # Over 4000 neurons that share 7 coordinates: sqrt(2 / 4000) at most.
+        # Standard error over 4000 neurons that share 7 coordinates: at most sqrt(2 / 4000)
         assert np.mean(fields**2) == pytest.approx(1.0, abs=4 * np.sqrt(2 / 4000))
 
 
 def test_the_variance_is_one_again_after_a_pass_over_all_boundaries():
-    # A written column has p times the power of its part in one neuron, over unit rows of length one:
-    # the sum is exact for it, and that of the Gaussian rows fluctuates as above.
+    # For written columns with unit rows the sum over neurons is exact; the contribution of Gaussian rows
+    # fluctuates as above.
     after, _, X, *_ = coupled(n=500, widths=(2000, 2000, 2000))
     for fields in states_of(after, X).fields:
         assert np.mean(fields**2) == pytest.approx(1.0, abs=6 * np.sqrt(2 / 2000))

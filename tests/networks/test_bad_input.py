@@ -1,4 +1,4 @@
-"""What the filtered estimators refuse, and what they do with what they accept."""
+"""Invalid and extreme input of the filtered estimators."""
 
 import math
 
@@ -100,11 +100,11 @@ def test_too_few_rows_and_other_columns():
 
 
 @pytest.mark.parametrize("blocks", [[Block(), Block(50, None)], [Block(3, None), Block(9, None)]])
-def test_more_directions_than_the_rank_are_capped_and_told(blocks):
+def test_more_directions_than_the_rank_are_capped_with_a_warning(blocks):
     X, y = sample(40, 5)
     X = X[np.repeat(np.arange(10), 4)]
     y = np.sign(y[np.repeat(np.arange(10), 4)])
-    with pytest.warns(UserWarning, match="directions were asked for and the features have rank"):
+    with pytest.warns(UserWarning, match="reduce is .* and the features have rank"):
         model = NeuralLoFiTransformer(blocks, random_state=0).fit(X, y)
     assert model.transform(X).shape[1] == (10 if blocks[0].width else 3)
 
@@ -133,7 +133,7 @@ def test_kernels_that_cannot_fit_are_refused(monkeypatch):
     infinite=st.booleans(),
     seed=st.integers(0, 1000),
 )
-@pytest.mark.filterwarnings("ignore:.*directions were asked for:UserWarning")
+@pytest.mark.filterwarnings("ignore:reduce is .* and the features have rank:UserWarning")
 def test_tiny_tables_give_finite_predictions_or_a_clear_error(n, d, k, infinite, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((n, d)), rng.standard_normal(n)

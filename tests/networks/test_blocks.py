@@ -1,4 +1,4 @@
-"""What blocks and label codes allow, and what labels become."""
+"""Validation of blocks and label codes, and encoded labels."""
 
 import math
 
@@ -28,7 +28,7 @@ from solvable.networks.blocks import LabelCode, check_blocks
         ({"patch": 4, "width": 5}, "patch is 4"),
         ({"patch": 0, "width": 5}, "patch is 0"),
         ({"pooling": 0}, "pooling is 0"),
-        ({"patch": 3, "width": math.inf}, "no kernel form"),
+        ({"patch": 3, "width": math.inf}, "kernel of a convolutional lift"),
         ({"patch": 3, "width": None}, "convolutional"),
         ({"first_moment": True}, "belong to a filter"),
         ({"whitening": "std"}, "belong to a filter"),
@@ -80,7 +80,7 @@ def test_class_codes(counts, centre):
     np.testing.assert_array_equal(code.encode(encoded), encoded)
     assert code.power == pytest.approx(np.sum(weights**2) / len(encoded))
     if len(counts) > 2:
-        # One-hot columns without their mean; the readout has them as they are.
+        # Filters use centred one-hot columns, the readout the plain ones.
         np.testing.assert_allclose(weights, outputs - outputs.mean(axis=0), atol=1e-12)
         assert outputs.shape == (len(encoded), code.n_outputs) == (sum(counts), len(counts))
         return

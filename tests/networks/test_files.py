@@ -1,4 +1,4 @@
-"""Models in files: bit by bit the same, and nothing that was cut, changed or is hostile is read."""
+"""Models in files: the same bits, and refusal of truncated, changed and hostile files."""
 
 import json
 import math
@@ -74,7 +74,7 @@ def test_models_are_read_back_bit_by_bit(tmp_path, kind, blocks):
     for one, other in zip(again.filters_, model.filters_, strict=True):
         for key, value in vars(other).items():
             np.testing.assert_array_equal(getattr(one, key), value)
-    # What is written again holds the same, bit by bit: both carry one digest of all they hold.
+    # A model that is stored again has the same content: both files have the same digest.
     assert digest(save_model(again, tmp_path / "again")) == digest(path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["again", "model.safetensors"]
 
@@ -93,7 +93,7 @@ def test_classes_keep_their_type(tmp_path, classes):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_notes_and_names_travel_with_the_model(tmp_path):
+def test_notes_and_names_are_stored_with_the_model(tmp_path):
     pandas = pytest.importorskip("pandas")
     X, y = sample()
     table = pandas.DataFrame(X, columns=[f"column {i}" for i in range(32)])
@@ -251,7 +251,7 @@ def unknown_parameter(arrays, content):
     ],
 )
 def test_hostile_descriptions_with_a_digest_that_fits_are_refused(stored, tmp_path, change):
-    # Whoever can write a digest can write numbers, but neither code nor a traceback.
+    # A file with a valid digest may hold other numbers, but cannot run code or cause a traceback.
     arrays, content = parts(stored, tmp_path)
     assert content["format"] == FORMAT
     change(arrays, content)

@@ -114,10 +114,10 @@ def test_alternation_ends_at_a_stationary_direction(features):
     r = np.array([v @ C @ v for C in signals.products(np.eye(P))])
     a = r / np.linalg.norm(r)
     values, vectors = ranked(np.einsum("s,spq->pq", a, signals.products(np.eye(P))), 1)
-    # v is the leading eigenvector for the direction that v itself asks for.
+    # v is the leading eigenvector for the direction a that is best for v.
     assert abs(values[0]) == pytest.approx(abs(report.eigenvalues[0]), rel=1e-3)
     assert abs(vectors[:, 0] @ v) > 0.999
-    # No start among the classes alone does better.
+    # No single class gives a larger eigenvalue.
     alone = [abs(ranked(C, 1)[0][0]) for C in signals.products(np.eye(P))]
     assert abs(report.eigenvalues[0]) > max(alone)
 
@@ -147,7 +147,7 @@ def test_first_moments_of_classes_come_in_front(features):
 
 def test_directions_are_capped_by_the_room(features):
     Z, y, _ = features
-    with pytest.warns(UserWarning, match="100 directions were asked for .* rank 30"):
+    with pytest.warns(UserWarning, match="reduce is 100 and .* rank 30"):
         V, _ = fit(signed(Z, y), FilterSettings(100, first_moment=True))
     assert V.shape == (P, P)
     np.testing.assert_allclose(V.T @ V, np.eye(P), atol=1e-8)

@@ -1,4 +1,4 @@
-"""Networks trained by gradient against hand-made steps, closed forms and scikit-learn's rules."""
+"""Networks trained by gradient descent, against explicit steps, closed forms, scikit-learn's rules."""
 
 import pickle
 import sys
@@ -58,7 +58,7 @@ def test_scikit_learn_conventions(estimator, check):
 
 
 def initial(sizes, seed=0):
-    """The start of a network with saturating activations, drawn again."""
+    """Draw again the initial weights of a network with saturating activations."""
     rng = random_stream(seed, "initial weights")
     return [rng.standard_normal(shape) / np.sqrt(shape[0]) for shape in pairwise(sizes)]
 
@@ -105,7 +105,7 @@ def test_a_linear_network_tends_to_least_squares(torch):
     exact = np.linalg.lstsq(design, y, rcond=None)[0]
     np.testing.assert_allclose(found.weights[0][:, 0], exact[:3], atol=1e-4)
     assert found.biases[0][0] == pytest.approx(exact[3], abs=1e-4)
-    # The step is 1 / E |(x, 1)|², over the first rows.
+    # The step size is 1 / E |(x, 1)|² over the first rows.
     assert found.step_size == pytest.approx(1 / np.mean(np.sum(design[:32] ** 2, axis=1)), rel=1e-5)
 
 
@@ -125,7 +125,7 @@ def test_the_automatic_step_of_gradient_descent_never_overshoots(torch, widths):
 
 
 @pytest.mark.torch
-def test_rows_kept_apart_only_say_when_to_stop(torch):
+def test_validation_rows_decide_only_when_to_stop(torch):
     X, y = sample()
     spoiled = y.copy()
     spoiled[40:] = 50.0
@@ -142,7 +142,7 @@ def test_rows_kept_apart_only_say_when_to_stop(torch):
     assert "has not fallen for 5 epochs" in honest.stopped_reason
     best = min(honest.history, key=lambda one: one.validation_loss)
     assert honest.best_epoch == best.number == len(honest.history) - 5
-    # The weights kept are those of the best epoch, not of the last.
+    # The kept weights are those of the best epoch, not of the last.
     hidden = np.tanh(X[apart] @ honest.weights[0] + honest.biases[0])
     outputs = hidden @ honest.weights[1] + honest.biases[1]
     loss = np.mean((outputs[:, 0] - y[apart]) ** 2)
@@ -172,7 +172,7 @@ def test_labels_may_have_any_scale(torch):
     np.testing.assert_allclose(other, 1e4 * reference - 3e5, rtol=1e-3)
 
 
-def test_validation_rows_hold_every_class_alike():
+def test_validation_rows_hold_the_same_fraction_of_every_class():
     groups = np.repeat([0, 1, 2], [100, 50, 10])
     kept, apart = stratified_split(groups, 0.2, np.random.default_rng(0))
     np.testing.assert_array_equal(np.bincount(groups[apart]), [20, 10, 2])
@@ -188,7 +188,7 @@ def test_digits_are_learned(torch, loss, classes):
     y = y % 2 if classes == 2 else y
     model = GradientNetworkClassifier((200,), loss=loss, max_epochs=40, scaling="global")
     model.fit(X[rows[:1000]], y[rows[:1000]])
-    # 797 test digits: a standard error of at most 0.8 points at 5 %; ridge has 8.7 % of even / odd.
+    # 797 test digits: standard error at most 0.8 percentage points at 5 %; ridge has 8.7 % (even, odd).
     assert model.score(X[rows[1000:]], y[rows[1000:]]) > 0.95
 
 
@@ -204,7 +204,7 @@ def test_a_fitted_network_predicts_and_travels_without_torch(torch, monkeypatch)
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("widths", "step_size"), [((50, 50), 10.0), ((50, 50), 1e30)])
-def test_divergence_is_told(torch, widths, step_size):
+def test_divergence_is_reported(torch, widths, step_size):
     X, y = sample()
     model = GradientNetworkRegressor(
         widths, optimiser="sgd", step_size=step_size, batch_size=None, activation="square"

@@ -1,4 +1,4 @@
-"""Tensors that keep a gradient are samples like others."""
+"""Tensors with a gradient are accepted as samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_learner_takes_them_as_arrays(name):
     plain = getattr(learners, name)(**options).fit(X, y).predict(X)
     kept = torch.tensor(X, requires_grad=True)
     other = getattr(learners, name)(**options).fit(kept, torch.tensor(y, requires_grad=True))
-    # Layers of a network are fitted where the tensor is: the same to rounding.
+    # A network is fitted on the device of the tensor, with the same result to rounding.
     np.testing.assert_allclose(other.predict(kept), plain, rtol=1e-9, atol=1e-9)
 
 

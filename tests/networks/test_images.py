@@ -89,7 +89,7 @@ def test_patches_of_one_pixel_share_weights_among_pixels(images):
 
 
 def test_filters_do_not_see_where_a_pattern_is():
-    # A pattern anywhere in the image, moved by whole pixels inside a margin of zeros.
+    # A pattern at a random place in the image, shifted by whole pixels inside a margin of zeros
     rng = np.random.default_rng(1)
     X = np.zeros((60, 12, 12, 1))
     X[:, 3:7, 3:7] = rng.standard_normal((60, 4, 4, 1))

@@ -1,4 +1,4 @@
-"""Kernel chains, layers that are kept as parts, and networks row by row."""
+"""Kernel chains, stored layers, and networks applied row by row."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ RNG = np.random.default_rng(0)
 
 
 def arc_cosine(K):
-    """Recursion of the note, section 1.5, written again by angles."""
+    """Arc-cosine recursion of the deep kernel, computed from angles."""
     d = np.sqrt(np.diag(K))
     cosine = np.clip(K / np.outer(d, d), -1, 1)
     theta = np.arccos(cosine)
@@ -53,7 +53,7 @@ def test_chain_is_the_limit_of_a_deep_network():
         K = KernelChain(("tanh", "relu")[: layer + 1], tuple(squares), (0.0,) * (layer + 1))(X, X)
         scale = float(np.sqrt(np.mean(np.sum(h**2, axis=1))))
         h = RandomLift(h.shape[1], 6000, name, scale, seed=layer).transform(h)
-    # Check 2's constant, 5.5 / sqrt(P), for each of two layers.
+    # Bound 5.5 / sqrt(P) of one layer (tests/operators/test_lift.py), for each of two layers
     assert np.max(np.abs(h @ h.T - K)) < 2 * 5.5 / np.sqrt(6000)
 
 
@@ -135,7 +135,7 @@ def test_layers_are_their_formulas():
     readout = a_layer("linear-readout")
     np.testing.assert_allclose(readout.apply(X), X @ readout.coefficients + 1)
     kernel = a_layer("kernel-readout")
-    # cos features: E cos(u) cos(v) by the characteristic function; a bias is one more input.
+    # cos features: E cos(u) cos(v) by the characteristic function; a bias is an additional input.
     a, b = (np.column_stack([one, np.full(len(one), 0.5**0.5)]) for one in (X, kernel.samples))
     a, b = a / np.sqrt(2), b / np.sqrt(2)
     plus = np.sum((a[:, None] + b[None]) ** 2, axis=2)
@@ -171,7 +171,7 @@ def test_filters_of_images_act_on_every_pixel():
 
 @pytest.mark.parametrize("kind", ["kernel-filter", "linear-readout", "kernel-readout", "lift"])
 def test_a_row_is_mapped_as_in_a_table(kind):
-    # Stored statistics alone are used, never those of the rows to predict: trap 4 of the note.
+    # Predictions use stored statistics only, never those of the predicted rows.
     layer = Lift(3, 7, "erf", 1.5, 4) if kind == "lift" else a_layer(kind)
     X = RNG.standard_normal((6, 3))
     whole = layer.apply(X)

@@ -1,4 +1,4 @@
-"""Layer-wise filtered estimators: exact limits, routes that must agree, invariances, conventions."""
+"""Layer-wise filtered estimators: exact limits, equal routes, invariances, conventions."""
 
 import math
 
@@ -35,7 +35,7 @@ SMALL = [Block(None, 30), Block(3, 20, whitening="std")]
     ]
 )
 @pytest.mark.filterwarnings("ignore::solvable.errors.NoFeatureFound")
-@pytest.mark.filterwarnings("ignore:.*directions were asked for:UserWarning")
+@pytest.mark.filterwarnings("ignore:reduce is .* and the features have rank:UserWarning")
 def test_conventions_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -50,7 +50,7 @@ def table():
 
 
 def coordinates(features, blocks, X, y, **settings_):
-    """Filtered coordinates by the estimator, and those of the dense filter on given features."""
+    """Filtered coordinates of the estimator, and those of a dense filter of given features."""
     model = NeuralLoFiTransformer(blocks, scaling="none", random_state=0, **settings_).fit(X, y)
     signs = np.where(y == "up", 1.0, -1.0)
     values, vectors = np.linalg.eigh((features.T * signs) @ features / len(X))
@@ -83,13 +83,13 @@ def test_infinite_lift_of_the_square_filters_all_products(table):
     model, values, expected = coordinates(features, blocks, X, y)
     np.testing.assert_allclose(model.filters_[0].eigenvalues, values, atol=1e-9)
     assert_same_up_to_signs(model.transform(X), expected, 1e-6)
-    # New rows by the kernel with the landmarks alone.
+    # New rows use the kernel with the landmarks only.
     new = NeuralLoFiTransformer(blocks, scaling="none", random_state=0).fit(X[:200], y[:200])
     np.testing.assert_allclose(new.transform(X)[:200], new.transform(X[:200]), atol=1e-12)
 
 
 def test_fewer_samples_than_features_are_the_same_filter(table):
-    # The route by the Gram matrix (n < P) against the dense one, on the model's own features.
+    # Compare the Gram-matrix route (n < P) with the dense one on the features of the model.
     X, _, y = table
     for width in (100, 400):
         blocks = [Block(None, width, "tanh"), Block(4, None)]
@@ -165,7 +165,7 @@ def test_whitened_coordinates_have_unit_power(table, width, whitening):
         np.testing.assert_allclose(kept.std(axis=0), 1)
     means = np.abs(kept.mean(axis=0))
     assert (means < 1e-9).all() if whitening == "centred" else (means > 1e-3).any()
-    # New rows take the stored statistics, whatever else is in their table.
+    # New rows use the stored statistics, independent of other rows.
     np.testing.assert_allclose(model.transform(X[200:201]), model.transform(X[160:])[40:41])
 
 
@@ -201,7 +201,7 @@ def test_whitened_columns_have_the_shrunk_correlations_of_scikit_learn(table):
 
 
 def test_white_columns_are_hardly_turned():
-    # Their sample correlations alone would be stretched by up to a factor of six.
+    # Whitening by unshrunk sample correlations would stretch directions by up to a factor of six.
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((80, 40)), rng.integers(2, size=80)
     apply = NeuralLoFiTransformer([Block(6, None)], scaling="whitened").fit(X, y).network_.layers[0]
@@ -284,7 +284,7 @@ def test_units_of_the_columns_do_not_matter_when_they_are_standardised(table, se
 
 
 def test_exchanged_classes_exchange_signs_alone(table):
-    # Check 5 of the note, for the estimator.
+    # Sign symmetry of equation 1, lofi, for the estimator
     X, _, y = table
     blocks = [Block(None, math.inf), Block(4, math.inf, first_moment=True)]
     models = [
@@ -351,7 +351,7 @@ def test_many_classes(multiclass, width):
     model = NeuralLoFiClassifier(blocks, multiclass=multiclass, random_state=0)
     model.fit(X[:600], y[:600])
     assert model.decision_function(X).shape == (900, 3)
-    # Chance is a third; 300 rows have a standard error of 0.025.
+    # Chance is 1/3; the standard error of 300 rows is 0.025.
     assert model.score(X[600:], y[600:]) > 0.75
     assert (model.filters_[0].eigenvalues[0] > 0) or multiclass == "alternating"
 
@@ -377,7 +377,7 @@ def test_default_network_depends_on_the_number_of_samples():
     assert [block.reduce for block in default_blocks(10)] == [None, "auto"]
 
 
-def test_meaningless_labels_are_told():
+def test_meaningless_labels_give_a_warning():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 10)), rng.standard_normal(300)
     with pytest.warns(NoFeatureFound, match="filter 1: no direction"):

@@ -1,4 +1,4 @@
-"""Which columns are standardised together by default, and what that is worth."""
+"""Default choice of the columns that are standardised together, and its effect on the error."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_tables_are_standardised_column_by_column(name):
 
 
 def pixels(n=300, seed=0):
-    """Images of 7 x 7 with a dark margin, in which few of them have a speck."""
+    """Draw images of 7 x 7 pixels with a dark margin, in which few images have a speck."""
     rng = random_stream(seed, "pixels")
     X = np.zeros((n, 7, 7))
     X[:, 2:5, 1:6] = rng.integers(0, 256, (n, 3, 5))
@@ -93,8 +93,8 @@ def test_a_stream_chooses_as_a_fit_does(chunk, kind):
 
 @pytest.mark.slow
 def test_default_on_images_is_as_good_as_the_best_kernel():
-    # Another part of the images than that of the documentation, half as many to learn from; each
-    # kernel is given the parameters that are best on the very images it is judged by.
+    # Other images than in the documentation, half as many for training. Each kernel has the parameters
+    # that are best on its test images.
     data = load("mnist-5k")
     X, y = np.asarray(data.X, dtype=float), np.asarray(data.y).astype(int)
     order = random_stream(3, "default on images").permutation(len(X))

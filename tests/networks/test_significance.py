@@ -1,4 +1,4 @@
-"""The deflated null: planted directions are counted, meaningless labels count for nothing."""
+"""Deflated null: planted directions are counted, random labels give none."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def signals(Z, y):
 
 
 def planted(seed, n=1500, size=60):
-    """Four directions of signal, two of each sign, beside ten strong irrelevant ones."""
+    """Draw features with four signal directions, two of each sign, and ten strong irrelevant ones."""
     rng = np.random.default_rng(seed)
     Z = rng.standard_normal((n, size))
     index = Z[:, 20] ** 2 + Z[:, 21] ** 2 - Z[:, 22] ** 2 - Z[:, 23] ** 2
@@ -42,13 +42,13 @@ def test_planted_directions_are_counted():
     counts = [
         found(Z, y, rng, linear=np.eye(60)[:, :10]).number for Z, y, rng in map(planted, range(4))
     ]
-    # Without the irrelevant directions the four stand out clearly; a fifth may pass by chance.
+    # Without the irrelevant directions the four are significant; others may exceed by chance.
     assert all(4 <= count <= 7 for count in counts)
 
 
 def test_permuted_labels_have_a_ratio_of_one_and_hardly_a_direction():
-    # Ten directions hold most of the variance here, so that the null itself has a relative spread
-    # of 12 %: over 100 seeds the rule found one direction in 18, two in 2.
+    # Ten directions hold most of the variance, so the null has a relative standard deviation of 12 %:
+    # over 100 seeds the rule found one direction in 18, and two in 2.
     results = [found(Z, rng.permutation(y), rng) for Z, y, rng in map(planted, range(30))]
     ratios = np.array([one.null_ratios[0, 0] for one in results])
     assert ratios.mean() == pytest.approx(1, abs=3 * 0.13 / np.sqrt(30))
@@ -80,8 +80,22 @@ def test_ratios_are_those_of_dense_spectra():
     assert result.null_counts[0] == 0
 
 
+def test_the_ratio_of_a_planted_direction_grows_as_the_root_of_the_samples():
+    # Equation 30 of docs/derivations/lofi.md
+    means = []
+    for n in (2_000, 8_000):
+        ratios = []
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            Z = rng.standard_normal((n, 40))
+            y = np.where(Z[:, 0] ** 2 > 0.455, 1.0, -1.0)
+            ratios.append(found(Z, y, rng, linear=np.empty((40, 0)), most=2).null_ratios[0, 0])
+        means.append(np.mean(ratios))
+    assert means[1] / means[0] == pytest.approx(2.0, rel=0.08)
+
+
 def test_mean_of_the_labels_does_not_count_as_signal():
-    # Trap 12 of the note: unbalanced raw labels add a multiple of the covariance.
+    # Unbalanced raw labels add a multiple of the covariance.
     rng = np.random.default_rng(3)
     Z = rng.standard_normal((1500, 60)) * np.linspace(3, 1, 60)
     y = np.where(rng.random(1500) < 0.1, 1.0, -1.0)
@@ -96,7 +110,7 @@ def test_directions_of_classes_are_united():
     result = significant_directions(
         ClassSignals(Z, codes, 3), nulls, EMPTY, 60, np.random.default_rng(0)
     )
-    # The largest of three coordinates: every class has a direction, and together they have three.
+    # The class is the largest of three coordinates: one direction per class, three together.
     assert result.null_ratios.shape[0] == 3
     assert (result.null_ratios[:, 0] > 2).all()
     assert 3 <= result.number <= 6
@@ -127,7 +141,7 @@ def test_complement_of_directions():
     assert outside(np.copy, removed[:, :0]) is np.copy
 
 
-def test_labels_drawn_anew_do_not_depend_on_the_cuts():
+def test_drawn_labels_do_not_depend_on_the_chunks():
     code = LabelCode(np.array([1000, 3000, 6000]))
     labels = np.zeros(10_000, dtype=int)
     whole = relabelled(code, labels, 0, seed=1, replicate=2)
@@ -149,7 +163,7 @@ def test_real_labels_keep_their_moduli_and_draw_their_signs():
 
 
 def test_noise_has_no_first_direction_though_its_ratio_exceeds_the_limit_of_the_others():
-    # Few strong directions make a null that scatters: one draw in four is 1.1 times its mean.
+    # Few strong directions give a null that varies: one draw in four exceeds 1.1 times the mean.
     Z = np.random.default_rng(7).standard_normal((300, 40)) * np.r_[3.0, 2.0, np.full(38, 0.5)]
     numbers, ratios = [], []
     for seed in range(60):
@@ -158,12 +172,12 @@ def test_noise_has_no_first_direction_though_its_ratio_exceeds_the_limit_of_the_
         numbers.append(result.number)
         ratios.append(result.null_ratios[0, 0])
     assert np.mean(np.array(ratios) > SIGNIFICANT_RATIO) > 0.15
-    # The normal tail beyond 1.4 at a scatter of 0.3 is a tenth, and its error over 60 draws 0.04.
+    # At a standard deviation of 0.3 the normal tail above 1.4 is 0.1, with error 0.04 over 60 draws.
     assert np.mean(np.array(numbers) > 0) < 0.2
     assert np.array_equal(np.array(numbers) > 0, np.array(ratios) > FIRST_RATIO)
 
 
-def test_nothing_is_told_of_a_class_that_no_draw_of_the_labels_holds():
+def test_a_class_that_no_draw_of_the_labels_holds_has_no_ratio():
     rng = np.random.default_rng(3)
     Z = rng.standard_normal((400, 90))
     y = np.zeros(400)
@@ -200,7 +214,7 @@ def test_largest_of_nulls_in_step_are_those_of_dense_spectra():
 
 
 def test_counts_of_directions_need_few_landmarks(monkeypatch):
-    # Of 1,100 rows at most 1,000 landmarks serve where directions are counted, all where not.
+    # With 1,100 rows and reduce="auto" at most 1,000 landmarks are used, otherwise all.
     rng = np.random.default_rng(8)
     X = rng.standard_normal((1600, 12))
     y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2] ** 2 + 0.4 * rng.standard_normal(1600), [0.2, 1.4])

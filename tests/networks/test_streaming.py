@@ -1,4 +1,4 @@
-"""Fits by chunks, by processes, by a cluster and after a kill are the fit in memory."""
+"""Fits by chunks, processes, a cluster and from a checkpoint equal the fit in memory."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_stream_is_the_fit_in_memory(table, kind, scaling):
     stream = estimator(kind, scaling=scaling).fit_stream(X, y, chunk_rows=97)
     np.testing.assert_allclose(outputs(stream, X), outputs(whole, X), atol=1e-10)
     assert stream.filters_[1].n_significant == whole.filters_[1].n_significant
-    # Nulls are single precision, summed in another order. With samples in memory permutations may let a
-    # class be tested further.
+    # Nulls use single precision and another order of sums. With samples in memory, permutations can
+    # extend the test of a class.
     found, expected = (model.filters_[1].null_ratios for model in (stream, whole))
     known = np.isfinite(found)
     assert known[:, 0].all()
@@ -95,7 +95,7 @@ def test_partial_fit_does_not_depend_on_the_cuts(table, cuts):
         for low, high in pairwise(bounds):
             parts.partial_fit(X[low:high], index[low:high])
         stages.append(parts.advance())
-    # The second lift is followed by a third without a filter, whose scale needs a pass of its own.
+    # A third lift follows the second without a filter: its scale needs an additional pass.
     assert stages == ["filter", "filter", "scale", "readout", "done"]
     np.testing.assert_allclose(parts.predict(X), whole.predict(X), atol=1e-10)
 
@@ -132,7 +132,7 @@ def test_memory_mapped_file_is_read_as_an_array(table, tmp_path):
     np.save(tmp_path / "X.npy", X.astype(np.float32))
     mapped = estimator("real").fit_stream(str(tmp_path / "X.npy"), index)
     whole = estimator("real").fit(X.astype(np.float32), index)
-    # float32 products differ in rounding with the cut into chunks.
+    # Rounding of float32 products depends on the chunks.
     np.testing.assert_allclose(mapped.predict(X), whole.predict(X), atol=1e-4)
 
 
@@ -189,7 +189,7 @@ def test_killed_fit_goes_on_from_its_checkpoint(tmp_path):
     def script(pause):
         return SCRIPT.format(pause=pause, path=str(checkpoint), out=str(out))
 
-    # The same without an interruption, for comparison.
+    # Reference: the fit without interruption
     X = np.random.default_rng(0).standard_normal((2000, 6))
     plain = NeuralLoFiRegressor([Block(4, 20), Block("auto", 15)], random_state=0)
     expected = plain.fit_stream(X, X[:, 0] * X[:, 1] + X[:, 2], chunk_rows=100).predict(X)
@@ -198,7 +198,7 @@ def test_killed_fit_goes_on_from_its_checkpoint(tmp_path):
     )
     assert process.stdout is not None
     seen = 0
-    # Kill it in the middle of the second pass, which reads 20 chunks like the first and the digest.
+    # Kill the process in the middle of the second pass; each pass, and the digest, reads 20 chunks.
     for line in process.stdout:
         seen += line.startswith("read")
         if seen == 52:
@@ -213,7 +213,7 @@ def test_killed_fit_goes_on_from_its_checkpoint(tmp_path):
     again = subprocess.run(
         [sys.executable, "-c", script(0)], check=True, capture_output=True, text=True
     )
-    # The digest, and one look at the first rows to see what the labels are; then on from the stored row.
+    # The digest, one read of the first rows for the kind of labels, then the rest from the stored row
     reads = [int(line.split()[1]) for line in again.stdout.splitlines()]
     assert content["row"] in reads[20:45]
     assert len(reads) < seen + 40 + 22
@@ -256,7 +256,7 @@ def test_checkpoint_of_other_samples_of_the_same_shape_is_refused(table, tmp_pat
         labels[-1] += 1e-3
     with pytest.raises(InvalidData, match="checkpoint of another fit"):
         estimator("real").fit_stream(other, labels, **settings)
-    # In other chunks it goes on.
+    # The fit continues with other chunks.
     estimator("real").fit_stream(X, index, **(settings | {"chunk_rows": 70}))
     assert not path.exists()
 
@@ -313,7 +313,7 @@ def test_labels_that_change_between_passes_are_refused(table):
     model = estimator("two")
     model.partial_fit(X, labels_of(index, "two"))
     model.advance()
-    with pytest.raises(InvalidData, match="was not there in the first pass"):
+    with pytest.raises(InvalidData, match="did not occur in the first pass"):
         model.partial_fit(X, np.full(len(X), "sideways"))
 
 
@@ -321,13 +321,13 @@ def test_announced_class_without_samples_is_refused(table):
     X, index = table
     model = estimator("three")
     model.partial_fit(X, labels_of(index, "three"), classes=[0, 1, 2, 3])
-    with pytest.raises(InvalidData, match="class 3 was announced"):
+    with pytest.raises(InvalidData, match="class 3 has no sample"):
         model.advance()
 
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_samples():
-    # 110,000 rows of 50 columns are 44 MB more than 10,000; a chunk and the sums are a few.
+    # 110,000 rows of 50 columns take 44 MB more than 10,000; a chunk and the sums take a few MB.
     script = """
 import resource, numpy as np
 from solvable.arrays import GeneratedSource
@@ -348,11 +348,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         )
         for n in (10_000, 120_000)
     ]
-    # The labels themselves, in float64 and as read, are what grows: 0.9 MB each.
+    # Only the labels grow, in float64 and as read: 0.9 MB each.
     assert peaks[1] - peaks[0] < 20_000
 
 
-def test_time_of_progress_is_told(table):
+def test_progress_is_reported_with_its_time(table):
     X, index = table
     told = []
     start = time.monotonic()

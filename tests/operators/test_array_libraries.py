@@ -1,4 +1,4 @@
-"""The same source on arrays of other libraries: a strict array API, and torch tensors."""
+"""Arrays of other libraries: a strict array API, and torch tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CASES = [(1, 6), (2, 5), (3, 4)]
 
 
 def compare(xp: Any, degree: int, dimension: int, correction: Any) -> None:
-    """Every product on arrays of ``xp`` against the same on NumPy arrays."""
+    """Compare every product on arrays of ``xp`` with that on NumPy arrays."""
     rng = np.random.default_rng(0)
     host, T = rng.standard_normal((60, dimension)), rng.standard_normal(60)
     X = xp.asarray(host)

@@ -1,4 +1,4 @@
-"""Blocks of rows by the place of the samples, and what products copy between device and host."""
+"""Sizes of blocks of rows by device, and copies of products between device and host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Device:
 
 @dataclass(frozen=True)
 class _Array:
-    """What the block size looks at."""
+    """Stand-in for an array on an accelerator, with the attributes that set the block size."""
 
     device: _Device
     ndim: int = 2
@@ -30,7 +30,7 @@ class _Array:
 
 
 def test_blocks_fill_the_cache_of_the_host_and_a_share_of_a_device() -> None:
-    """An array, a source and a view of one are placed alike; memory per row sets the rows."""
+    """An array, its source and a view have the same block size, set by the memory per row."""
     host, device = np.zeros((4, 2)), _Array(_Device("xpu"))
     generated = GeneratedSource(lambda rows, rng: np.zeros((rows, 2)), 10, 2, seed=0)
     for samples in (host, ArraySource(host), RowSubset(ArraySource(host), np.arange(2)), generated):
@@ -44,7 +44,7 @@ def test_blocks_fill_the_cache_of_the_host_and_a_share_of_a_device() -> None:
 
 
 class Copies:
-    """Counts what leaves torch for the host, and what comes from there, with its size."""
+    """Count copies from torch to the host and back, with their sizes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
         self.out: list[int] = []
@@ -74,7 +74,7 @@ class Copies:
         monkeypatch.setattr(holder, name, counted)
 
     def taken(self) -> tuple[list[int], list[int]]:
-        """Sizes so far, out and in; forgets them."""
+        """Return the sizes of copies so far, to and from the host, and reset them."""
         result = self.out, self.sent
         self.out, self.sent = [], []
         return result
@@ -86,7 +86,7 @@ class Copies:
 def test_nothing_leaves_a_device_while_blocks_are_read(
     monkeypatch: pytest.MonkeyPatch, degree: int, dimension: int, correction: Any
 ) -> None:
-    """Copies do not grow with the number of blocks; a second product sends and takes no array."""
+    """Copies do not grow with the number of blocks; a second product copies no array."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(3)
     X, T = torch.asarray(rng.standard_normal((240, dimension))), rng.standard_normal(240)
@@ -113,7 +113,7 @@ def test_nothing_leaves_a_device_while_blocks_are_read(
 def test_a_product_runs_where_there_is_nothing_to_read(
     degree: int, dimension: int, correction: Any
 ) -> None:
-    """Tensors of the device "meta" hold no numbers: reading one of them raises."""
+    """Tensors on the device "meta" hold no numbers: reading a number raises an error."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(5)
     X, T = torch.asarray(rng.standard_normal((50, dimension))), rng.standard_normal(50)
@@ -133,7 +133,7 @@ def test_a_product_runs_where_there_is_nothing_to_read(
 def test_a_fit_on_a_device_copies_as_often_whatever_the_blocks(
     monkeypatch: pytest.MonkeyPatch, shuffle: bool
 ) -> None:
-    """Vectors go to and fro with each product; samples and positions of rows never do."""
+    """Each product copies vectors both ways, but never samples or row positions."""
     torch = pytest.importorskip("torch")
     from solvable.learners import LayerwiseSpectralRegressor
 
@@ -147,7 +147,7 @@ def test_a_fit_on_a_device_copies_as_often_whatever_the_blocks(
     )
     learner.fit(X, y)
     out, sent = copies.taken()
-    # Labels' worth of numbers leaves a few times (norms, latent features); a product moves D of them.
+    # Arrays of size n are copied a few times (norms, latent features); a product copies D numbers.
     large = [size for size in out + sent if size > 200]
     assert len(large) < 20
     assert max(out + sent) <= 3000 * 2

@@ -1,4 +1,4 @@
-"""Leading eigenpairs: every route against numpy's eigh, and honest marks of convergence."""
+"""Leading eigenpairs: every route against numpy's eigh, and correct marks of convergence."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_restarts_find_the_same_pairs_at_the_bulk_edge(capacity: int) -> None:
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.integers(0, 3), st.integers(0, 3), st.integers(8, 40))
 def test_true_values_lie_within_the_residual(seed: int, upper: int, lower: int, most: int) -> None:
-    """Whatever the number of products, each Ritz value has an eigenvalue within its residual."""
+    """For any number of products, an eigenvalue lies within the residual of each Ritz value."""
     if upper + lower == 0:
         upper = 1
     matrix = spiked(60, [2.5, -2.5], seed)
@@ -207,7 +207,7 @@ def test_unconverged_pairs_raise_when_asked() -> None:
 
 
 def test_default_limit_of_products_holds() -> None:
-    # Weights +-1 on Gaussian samples: nothing but a bulk, whose edges converge slowest.
+    # Weights +-1 on Gaussian samples give a bulk only, whose edges converge slowest.
     rng = np.random.default_rng(5)
     T = rng.choice([-1.0, 1.0], 4000)
     operator = MomentOperator(rng.standard_normal((4000, 600)), T, HermiteFeatures(1, 600))

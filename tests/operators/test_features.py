@@ -1,4 +1,4 @@
-"""Hermite features: orthonormality, dual kernels, and products that never form them."""
+"""Hermite features (arXiv:2605.14567, Equation 2.1): orthonormality, kernels, products."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CASES = [(1, 7), (2, 1), (2, 6), (3, 1), (3, 5)]
 
 
 def by_definition(X: np.ndarray, degree: int) -> np.ndarray:
-    """Product over coordinates of orthonormal polynomials, multi-indices in row-major order."""
+    """Compute features as products of orthonormal polynomials, multi-indices in row-major order."""
     from itertools import combinations_with_replacement
 
     table = hermite_polynomials(X, degree)
@@ -49,8 +49,8 @@ def test_explicit_features_follow_the_definition(degree: int, dimension: int) ->
 
 @pytest.mark.parametrize(("degree", "bound"), [(2, 0.03), (3, 0.06)])
 def test_covariance_is_the_identity(degree: int, bound: float) -> None:
-    # Check 1 of the note. The largest standard error of an entry is sqrt(E[F⁴] / n): F⁴ of
-    # (x³ - 3 x) / sqrt(6) has mean 93, hence 0.022, and 15, hence 0.009, for degree 2.
+    # E[F F^T] = I. The largest standard error of an entry is sqrt(E[F⁴] / n): E[F⁴] is 93 for
+    # (x³ - 3 x) / sqrt(6), hence 0.022, and 15 for degree 2, hence 0.009.
     X = np.random.default_rng(11).standard_normal((200_000, 5))
     explicit = HermiteFeatures(degree, 5).transform(X)
     covariance = explicit.T @ explicit / len(X)
@@ -60,7 +60,7 @@ def test_covariance_is_the_identity(degree: int, bound: float) -> None:
 
 @pytest.mark.parametrize(("degree", "dimension"), CASES)
 def test_dual_kernel_is_the_inner_product_of_features(degree: int, dimension: int) -> None:
-    # Check 2 of the note.
+    # Closed forms of the dual kernel for degrees 1, 2 and 3
     rng = np.random.default_rng(1)
     X, Y = rng.standard_normal((8, dimension)), rng.standard_normal((6, dimension))
     features = HermiteFeatures(degree, dimension)
@@ -203,7 +203,7 @@ def test_wrong_shapes_are_named() -> None:
 
 
 class Signs(FeatureMap):
-    """A user's feature map with the four products that must be written."""
+    """Feature map of a user with the four required products."""
 
     dimension = 3
 
@@ -243,7 +243,7 @@ def test_triangular_forms_and_rank_updates() -> None:
         V = V + V.transpose(0, 2, 1)
         forms = quadratic_forms(X, triangles(V, X.dtype)[0])
         np.testing.assert_allclose(forms, np.einsum("ni,ij,nj->n", X, V[0], X), rtol=1e-9)
-        # A zero weight must drop the row.
+        # A row with zero weight must not contribute.
         w = np.append(rng.standard_normal(10), 0.0)
         np.testing.assert_allclose(mirror(weighted_gram(X, w)), (X.T * w) @ X, atol=1e-10)
 
@@ -260,7 +260,7 @@ def test_rank_updates_add_to_what_is_there(order: Any, dtype: Any) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 1488, 1489, 1601, 4096, 9001])
 def test_thin_products_in_parts_are_the_products(n: int) -> None:
-    """Of up to a million multiplications each (84 by 8 by 1488), whatever is left over."""
+    """Parts of up to a million multiplications (84 by 8 by 1488), with any remainder."""
     rng = np.random.default_rng(n)
     table, pairs = rng.standard_normal((8, 84)), rng.standard_normal((105, n))[:84]
     np.testing.assert_allclose(thin_product(table, pairs), table @ pairs, rtol=0, atol=1e-12)
@@ -271,7 +271,7 @@ def test_thin_products_in_parts_are_the_products(n: int) -> None:
 
 @pytest.mark.parametrize("dimension", [13, 17])
 def test_weighted_products_of_degree_three_are_the_same_in_small_parts(dimension: int) -> None:
-    """One block of thousands of rows, where pairs are multiplied in parts, against many blocks."""
+    """Compare one block of thousands of rows, multiplied in parts, with many blocks."""
     rng = np.random.default_rng(dimension)
     X, weights = rng.standard_normal((4_001, dimension)), rng.standard_normal(4_001)
     features = HermiteFeatures(3, dimension)

@@ -1,4 +1,4 @@
-"""The filter on a kernel is the filter on its features: check 1 of the note and its limits."""
+"""The filter on a kernel equals the filter on its features: equation 3 of docs/derivations/lofi.md."""
 
 from itertools import pairwise
 
@@ -13,12 +13,12 @@ from solvable.operators.kernel_factor import factorise_kernel
 
 
 def test_filter_on_the_kernel_is_the_filter_on_the_features():
-    # Check 1 of the note: n = 120, P = 4000, six directions.
+    # n = 120, P = 4000, six directions
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((120, 20)), np.sign(rng.standard_normal(120))
     Z = RandomLift(20, 4000, "relu", np.sqrt(20), seed=1).transform(X)
     V = np.linalg.svd(Z, full_matrices=False)[2].T
-    # The signed operator acts in the span of the samples: its eigenpairs from there.
+    # The signed operator acts in the span of the samples: compute its eigenpairs there.
     inner = V.T @ (Z.T @ (y[:, None] * (Z @ V))) / 120
     explicit = dense_by_modulus((inner + inner.T) / 2, 6)
     G = Z @ Z.T
@@ -61,7 +61,7 @@ def test_greedy_landmarks_are_the_nystrom_approximation():
     assert factor.rows.shape == (60, 20)
     nystrom = G[:, p] @ np.linalg.solve(G[np.ix_(p, p)], G[p])
     np.testing.assert_allclose(factor.rows @ factor.rows.T, nystrom, atol=1e-8)
-    # What is left is positive and smaller than with fewer landmarks.
+    # The residual is positive and smaller than with fewer landmarks.
     errors = [
         np.trace(G) - np.sum(factorise_kernel(G, max_rank=m).rows ** 2) for m in (5, 10, 20, 60)
     ]
@@ -79,7 +79,7 @@ def test_the_first_landmarks_of_a_factor_are_the_factor_on_fewer():
 
 
 def test_noise_of_rounding_is_dropped_instead_of_inverted():
-    # Trap 6 of the note: duplicates, and noise of 1e-13, must not get directions of their own.
+    # Duplicates and noise of 1e-13 must not add directions.
     rng = np.random.default_rng(2)
     X = np.repeat(rng.standard_normal((10, 3)), 3, axis=0)
     noise = rng.standard_normal((30, 30)) * 1e-13

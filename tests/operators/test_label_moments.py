@@ -1,4 +1,4 @@
-"""Label-weighted moments against sums written out, in any chunks, and by every route."""
+"""Label-weighted moments against explicit sums, in any chunks, and by every route."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def samples():
 
 
 def operators(Z, weights):
-    """Written out, sample by sample."""
+    """Explicit sum, sample by sample."""
     return np.array([sum(w * np.outer(z, z) for w, z in zip(ws, Z, strict=True)) for ws in weights])
 
 
@@ -61,7 +61,7 @@ def test_all_routes_are_the_sums_written_out(samples, kind):
     for signals in found:
         assert (signals.n_features, signals.n_signals) == (P, n_signals)
         np.testing.assert_allclose(signals.products(Q), C @ Q, atol=1e-12)
-        # Blocks that differ are summed; with one signal that is the product itself.
+        # For different blocks the result is the sum; with one signal it is the product itself.
         np.testing.assert_allclose(
             signals.products(blocks)[0], np.einsum("spq,sqk->pk", C, blocks), atol=1e-12
         )
@@ -100,7 +100,7 @@ def test_a_class_without_samples_has_no_share(samples):
 @settings(max_examples=25, deadline=None)
 @given(cuts=st.lists(st.integers(1, N - 1), max_size=N), kind=st.sampled_from(["real", "classes"]))
 def test_chunks_do_not_matter(samples, cuts, kind):
-    # Check 6 of the note: 1e-10, in any chunks; singles are among the cuts.
+    # Equal to 1e-10 for any chunks, also of one row
     Z, codes, real = samples
     labels, groups = (real, 2) if kind == "real" else (codes, 3)
     classes = kind == "classes"
@@ -117,7 +117,7 @@ def test_chunks_do_not_matter(samples, cuts, kind):
 
 @pytest.mark.parametrize("chunks", [1, 7, N])
 def test_shards_summed_in_any_order_have_the_same_subspace(samples, chunks):
-    # Check 6 of the note: all-reduce over 4 shards, principal angles.
+    # Sums over 4 shards in any order, compared by principal angles
     Z, codes, _ = samples
     codes = (codes == 2).astype(int)
     whole = LabelMoments(P, 2)
@@ -174,7 +174,7 @@ def test_float32_features_are_added_up_in_float64(samples):
 @settings(max_examples=20, deadline=None)
 @given(scale=st.floats(0.01, 100.0), seed=st.integers(0, 1000))
 def test_sign_and_scale_of_the_label_move_eigenvalues_only(scale, seed):
-    # Check 5 of the note.
+    # Sign and scale symmetry of equation 1 of docs/derivations/lofi.md
     rng = np.random.default_rng(seed)
     Z, y = rng.standard_normal((40, 6)), rng.standard_normal(40)
 
@@ -235,7 +235,7 @@ def test_labels_side_by_side_have_the_operators_of_each(size):
     rng = np.random.default_rng(11)
     Z, weights = rng.standard_normal(size), rng.standard_normal((size[0], 3)) + 0.5
     Q = rng.standard_normal((size[1], 6))
-    found = side_by_side(Z, weights)(Q)  # two columns for each label in turn
+    found = side_by_side(Z, weights)(Q)  # two columns per label, label by label
     each = [SampleSignals(Z, weights).centred(signal) for signal in range(3)]
     expected = np.hstack([each[k](Q[:, 2 * k : 2 * k + 2]) for k in range(3)])
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())

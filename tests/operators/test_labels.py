@@ -47,7 +47,7 @@ def test_named_maps(name: Any, function: Any) -> None:
 
 
 def test_clip_and_tanh_are_bounded_where_identity_is_not() -> None:
-    # The centring moves the bound by the mean, which lies inside it.
+    # Centring shifts the bound by the mean of the mapped labels, which is within the bound.
     assert np.ptp(apply_label_map(LABELS, "clip")) <= 4 + 1e-12
     assert np.ptp(apply_label_map(LABELS, "tanh")) <= 2
     assert np.ptp(apply_label_map(LABELS, "identity")) > 8

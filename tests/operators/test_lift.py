@@ -23,7 +23,7 @@ def samples():
 
 @pytest.mark.parametrize("width", [1_000, 10_000, 30_000])
 def test_gram_of_relu_features_converges_at_the_root_of_the_width(samples, width):
-    # Check 2 of the note, its bounds.
+    # Equation 2 of docs/derivations/lofi.md: largest entry error times sqrt(P), with its bounds
     X, scale, gram = samples
     kernel = dual_kernel("relu", gram, np.diag(gram), np.diag(gram))
     assert np.mean(np.diag(kernel)) == pytest.approx(0.5, abs=1e-12)
@@ -41,9 +41,9 @@ def test_mean_gram_of_every_activation_is_its_kernel(samples, name):
         Z = RandomLift(20, 500, name, scale, seed=seed).transform(X)
         draws.append(Z @ Z.T)
     deviation = np.mean(draws, axis=0) - kernel
-    # Rounding of the angle, where nothing varies from draw to draw.
+    # Tolerance for rounding of the angle, for entries that do not vary between draws
     error = np.std(draws, axis=0, ddof=1) / np.sqrt(len(draws)) + 1e-7
-    # 36 distinct entries of correlated draws: no |t| of 40 draws beyond 4.5 is expected.
+    # 36 distinct entries of correlated draws: |t| above 4.5 with 40 draws is not expected.
     assert np.max(np.abs(deviation) / error) < 4.5
 
 
@@ -75,7 +75,7 @@ def test_rows_are_lifted_one_by_one_in_their_own_type(rows, name):
     whole = lift.transform(h)
     assert whole.dtype == np.float32
     parts = np.concatenate([lift.transform(row[None]) for row in h])
-    # The order of a single-precision sum may differ: some units of 1.2e-7 of the largest value.
+    # Sums in single precision may have another order: a few units of 1.2e-7 of the largest value.
     np.testing.assert_allclose(whole, parts, rtol=2e-6, atol=1e-5)
     np.testing.assert_array_equal(h, kept)
 

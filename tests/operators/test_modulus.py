@@ -105,7 +105,7 @@ def test_signs_are_fixed_without_changing_the_lines():
 
 @pytest.mark.slow
 def test_four_passes_find_the_subspace_on_mnist():
-    # Check 7 of the note: squared overlap 0.995 with the exact subspace; 0.9999 was measured.
+    # Required squared overlap with the exact subspace: 0.995; measured: 0.9999.
     from solvable.data import load
 
     data = load("mnist-5k")
@@ -126,7 +126,7 @@ def test_four_passes_find_the_subspace_on_mnist():
     krylov = block_krylov(lambda Q: C @ Q, 3000, 40, passes=4, tolerance=np.inf)
     assert krylov.passes == 4
     assert overlap(krylov.vectors) >= 0.995
-    # The same number of passes of plain subspace iteration is worse; six give 0.99.
+    # Plain subspace iteration with the same number of passes is worse; six passes give 0.99.
     Q = np.random.default_rng(0).standard_normal((3000, 60))
     found = []
     for _ in range(6):

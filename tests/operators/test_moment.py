@@ -1,4 +1,4 @@
-"""The moment operator against its explicit matrix, over every kind of source."""
+"""Moment operator (arXiv:2605.14567, Equation 2.6) against its matrix, for every source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def by_definition(X: np.ndarray, T: np.ndarray, features: HermiteFeatures) -> np
 
 @pytest.mark.parametrize(("degree", "dimension"), [(1, 12), (2, 12), (3, 12), (2, 1), (3, 1)])
 def test_products_and_matrix_equal_the_definition(degree: int, dimension: int) -> None:
-    # Check 3 of the note, uncorrected.
+    # arXiv:2605.14567, Equation 2.6, uncorrected
     X, T, features = problem(degree, dimension, 90)
     operator = MomentOperator(X, T, features)
     expected = by_definition(X, T, features)
@@ -42,7 +42,7 @@ def test_products_and_matrix_equal_the_definition(degree: int, dimension: int) -
 
 
 def test_in_sample_second_layer_is_diagonal() -> None:
-    # Check 4 of the note: the moment of the projections on eigenvectors holds the eigenvalues.
+    # The moment operator of the projections on the eigenvectors is diagonal, with the eigenvalues.
     X, T, features = problem(2, 8, 200)
     T = T - T.mean()
     values, vectors = np.linalg.eigh(MomentOperator(X, T, features).dense())
@@ -52,7 +52,7 @@ def test_in_sample_second_layer_is_diagonal() -> None:
     np.testing.assert_allclose(second, np.diag(values[[-1, -2, 0]]), atol=1e-10)
 
 
-def test_population_matrix_has_the_height_of_the_note() -> None:
+def test_population_matrix_has_the_predicted_eigenvalue() -> None:
     # E[C] = sqrt(2) lambda u u^T for y = lambda (h² - 1)/sqrt(2), features of degree 1, lambda=1.
     rng = np.random.default_rng(4)
     X = rng.standard_normal((200_000, 3))
@@ -141,7 +141,7 @@ def test_statistics_equal_explicit_averages() -> None:
     assert statistics.weighted_norm_fourth == pytest.approx(np.mean(T**2 * norms**2))
     assert statistics.largest_weighted_norm == pytest.approx(np.max(np.abs(T) * norms))
     np.testing.assert_allclose(operator.weighted_norms, T * norms)
-    # The mean eigenvalue is the shift, exactly.
+    # The mean eigenvalue equals the shift exactly.
     assert np.trace(operator.dense()) / features.n_features == pytest.approx(statistics.shift)
 
 

@@ -29,7 +29,7 @@ def test_products_are_those_of_explicit_matrices(chunk, monkeypatch):
     for sensors, matrices in kinds:
         forward = np.einsum("nij,ij->n", matrices, S) / (d * L) ** 0.25
         assert np.allclose(sensors.forward(S)[:, 0], forward)
-        # b is in the units of the precision: 1 / sqrt(dL) beside the transpose
+        # b is in units of the precision: the transpose times 1 / sqrt(dL)
         adjoint = np.einsum("n,nij->ij", g[:, 0], matrices) / (d * L) ** 0.75
         assert np.allclose(sensors.adjoint(g), adjoint)
         assert sensors.size == pytest.approx((d * L) ** 0.5)
@@ -58,7 +58,7 @@ def test_samples_vary_as_the_signal_does():
         BilinearSensors(rng.standard_normal((n, d)), rng.standard_normal((n, L))),
     )
     for sensors in kinds:
-        # the scatter of a variance over n samples is 1 % for Gaussians, more with the tails of rank one
+        # the error of a variance over n samples is 1 % for Gaussians, larger for the tails of rank one
         assert np.var(sensors.forward(S)) == pytest.approx(expected, rel=0.06)
 
 

@@ -1,4 +1,4 @@
-"""The cost model of the routes: clear cases, limits of memory, and the rank of measured times."""
+"""Cost model of the routes: clear cases, limits of memory, and the order of measured times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvable.operators.routes import basis_capacity, expected_products, possibl
 @pytest.mark.parametrize(
     ("n", "degree", "dimension", "correction", "expected"),
     [
-        # The sizes of the note's table in section 2.3.
+        # Sizes of large problems with few eigenpairs
         (410_950, 2, 120, "wick", "lanczos"),
         (157_744, 2, 400, "none", "lanczos"),
         (20_000, 1, 50, "none", "dense"),
@@ -27,7 +27,7 @@ from solvable.operators.routes import basis_capacity, expected_products, possibl
         (300, 1, 20_000, "none", "gram"),
         # No dual form of the corrected operator.
         (200, 2, 200, "wick", "lanczos"),
-        # For degree 1 there is nothing to correct.
+        # For degree 1 the correction is zero.
         (300, 1, 20_000, "wick", "gram"),
     ],
 )

@@ -46,7 +46,7 @@ def test_goe_is_adjoint_and_has_the_same_covariance():
     left = float(np.sum(sensors.forward(S) * g))
     assert left == pytest.approx(d / 2 * np.sum(sensors.adjoint(g) * S), rel=1e-4)
     tokens = TokenSensors(rng.standard_normal((n, d)))
-    # Var h = 2 Tr S² / d for both, to the scatter of a variance over n samples (rank one has tails)
+    # Var h = 2 Tr S² / d for both, within the error of a variance over n samples (tails for rank one)
     expected = 2 * np.sum(S**2) / d
     for one in (sensors, tokens):
         assert np.var(one.forward(S)) == pytest.approx(expected, rel=0.06)

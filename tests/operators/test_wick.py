@@ -1,4 +1,4 @@
-"""The correction keeps the highest chaos of a product of features, and nothing else."""
+"""The correction keeps only the highest chaos of a product of features."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def highest_chaos(X: np.ndarray, T: np.ndarray, degree: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("degree", "dimension"), [(1, 12), (2, 12), (2, 1), (3, 1), (3, 12)])
 def test_corrected_operator_is_the_highest_chaos(degree: int, dimension: int) -> None:
-    # Check 3 of the note, corrected; by another derivation.
+    # Corrected operator against the projection above, which uses no product formula
     rng = np.random.default_rng(0)
     X, T = rng.standard_normal((25, dimension)), rng.standard_normal(25)
     features = HermiteFeatures(degree, dimension)
@@ -53,7 +53,7 @@ def test_corrected_operator_is_the_highest_chaos(degree: int, dimension: int) ->
     expected = highest_chaos(X, T, degree)
     tolerance = 1e-12 * np.abs(expected).max()
     if degree == 1:
-        # x x^T - I is of the highest chaos already.
+        # For degree 1, x x^T - I is already of the highest chaos.
         np.testing.assert_allclose(
             operator.dense(), MomentOperator(X, T, features).dense(), atol=1e-15
         )
@@ -75,7 +75,7 @@ def test_product_equals_matrix_at_dimension_twelve(degree: int) -> None:
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12 * np.abs(matrix).max())
 
 
-def test_quadratic_correction_is_the_formula_of_the_note() -> None:
+def test_quadratic_correction_is_the_anticommutator_with_the_second_moment() -> None:
     rng = np.random.default_rng(3)
     X, T = rng.standard_normal((60, 12)), rng.standard_normal(60)
     features = HermiteFeatures(2, 12)
@@ -91,7 +91,7 @@ def test_quadratic_correction_is_the_formula_of_the_note() -> None:
 
 @pytest.mark.parametrize("degree", [2, 3])
 def test_labels_of_low_degree_are_invisible(degree: int) -> None:
-    """A label of degree 2 has no part in the highest chaos; its plain matrix is far from noise."""
+    """A label of degree 2 has no part in the highest chaos; its uncorrected matrix is not noise."""
     rng = np.random.default_rng(4)
     n, d = 20_000, 5
     X = rng.standard_normal((n, d))
@@ -99,14 +99,14 @@ def test_labels_of_low_degree_are_invisible(degree: int) -> None:
     features = HermiteFeatures(degree, d)
     plain = MomentOperator(X, y, features)
     corrected = MomentOperator(X, y, features, correction="wick")
-    # Noise alone has operator norm of about 2 s, or less once low chaoses are gone.
+    # Pure noise has operator norm of about 2 s, or less without the low chaoses.
     edge = 2 * plain.statistics.noise_scale
     assert np.abs(np.linalg.eigvalsh(plain.dense())).max() > 3 * edge
     assert np.abs(np.linalg.eigvalsh(corrected.dense())).max() < 1.7 * edge
 
 
 def test_shift_of_the_bulk_is_removed() -> None:
-    # Section 3.6 of the note: one sign of all weights shifts the plain bulk.
+    # Weights of one sign shift the bulk of the uncorrected operator.
     rng = np.random.default_rng(5)
     d, n = 16, 60_000
     X = rng.standard_normal((n, d))

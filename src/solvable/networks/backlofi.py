@@ -29,7 +29,7 @@ from solvable.operators.activations import check_activation
 
 
 class _BackLoFi(TransformerMixin, BaseEstimator):
-    """What classifier and regressor share."""
+    """Base of the coupled classifier and regressor."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class _BackLoFi(TransformerMixin, BaseEstimator):
         return by_blocks(outputs, X, 4096)
 
     def _train(self, X: np.ndarray, labels: np.ndarray, n_classes: int) -> LabelCode:
-        """Fit; ``labels`` are class numbers, or real numbers if there are no classes."""
+        """Fit to class numbers, or to real labels if there are no classes."""
         reduce, widths = _checked_sizes(self)
         seed = seed_from(self.random_state)
         groups = labels if n_classes else np.zeros(len(labels))
@@ -143,73 +143,73 @@ class _BackLoFi(TransformerMixin, BaseEstimator):
 class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
     r"""Classifier of filter-then-lift layers that are coupled backwards.
 
-    Layers are fitted upwards by spectral filters,
+    Layers are fitted from the inputs upwards by spectral filters V and lifts W (random features),
 
     .. math:: z^\ell=\frac1{\sqrt p}\,\sigma\Big(\frac1cW_\ell^\top V_\ell^\top z^{\ell-1}\Big),
 
     with V the first moment and the leading eigenvectors of :math:`\frac1n\sum y\,zz^\top`, W
     Gaussian, and a ridge readout. Such filters miss directions that only the layers above can use.
-    Then passes run from the top down: at each boundary the leading singular pairs of
+    Then passes run from the top down. At each boundary between layers the leading singular pairs of
     :math:`\frac1n\sum\Gamma z^\top`, with :math:`\Gamma` a backward signal at the layer above,
     replace the least important columns on both sides (:func:`coupled_pass` in
-    ``backlofi_steps.py`` spells it out), and the readout is fitted again.
+    ``backlofi_steps.py``), and the readout is fitted again.
 
-    Passes can diverge. Rows that neither filters nor readout see watch them: the pass with the
-    lowest held-back squared error is kept, the forward fit among them, and passes end when that error
-    or the scale of the features blows up.
+    Passes can diverge. They are monitored on rows that neither filters nor readout use: the fit keeps
+    the pass (or the forward fit) with the lowest squared error on these rows, and stops when this error
+    or the scale of the features exceeds its limits.
 
     Parameters
     ----------
     signal : {"first_order", "mean_field", "exact", "local"}
-        How much of the chain rule the backward signal keeps.
+        Approximation of the chain rule in the backward signal.
     depth : int
-        Layers, at least 2.
+        Number of layers, at least 2.
     reduce : int or sequence of int
-        Eigenvectors kept by each filter, k.
+        Number k of eigenvectors kept by each filter.
     width : int or sequence of int
-        Neurons of each layer, p.
+        Number p of neurons of each layer.
     activation : str
-        Any of :mod:`solvable.operators.activations` but "step".
+        Any of :mod:`solvable.operators.activations` except "step".
     first_moment : bool
-        Whether the first moment is a column of its own, never replaced.
+        If True, the first moment is an additional column that is never replaced.
     n_passes : int
-        At most so many.
+        Largest number of passes.
     fraction : float
-        Part of a filter that a pass replaces on each side of a boundary, r/k, from 0 to 0.5; at least
-        one column unless it is 0. At 0 the result is the forward fit.
+        Fraction r/k of the columns of a filter that a pass replaces on each side of a boundary, from 0
+        to 0.5; at least one column unless it is 0. At 0 the result is the forward fit.
     amplitude : float
-        :math:`\beta`, root mean square of a new coordinate relative to the forward ones. The authors
-        use 0.25 in dense networks; it does not transfer to other architectures.
+        Root mean square :math:`\beta` of a new coordinate relative to the forward ones. The authors
+        use 0.25 in dense networks; the value does not transfer to other architectures.
     drop : {"rayleigh", "gradient-importance", "earlier"}
-        Which columns make room: the lowest :math:`|v^\top\hat Cv|/\|v\|^2`, the lowest linearised
-        gradient, or those that earlier passes put in.
+        Columns that are replaced: those with the lowest :math:`|v^\top\hat Cv|/\|v\|^2`, with the lowest
+        linearised gradient, or those that earlier passes put in.
     damping : float
-        Part of the new weights that is mixed into the old ones, above 0 to 1 (all).
+        Weight of the new weights in the mix with the old ones, above 0 to 1 (new weights only).
     scaling : {"columns", "global", "none"}
         Standardise each column, all columns by one mean and deviation, or nothing.
     held_back : float or int
-        Rows that watch: a fraction of each class, or a number of last rows.
+        Rows that monitor the passes: a fraction of each class, or a number of last rows.
     regularisation : float or "leave-one-out"
-        Ridge penalty relative to the mean power of the features, or its choice.
+        Ridge penalty relative to the mean power of the features, or its choice by leave-one-out.
     random_state : int, RandomState, Generator or None
-        For lifts and held-back rows.
+        Seed of lifts and held-back rows.
 
     Attributes
     ----------
     history_ : tuple of PassRecord
         Held-back error, training error and feature scale of each pass, the forward fit first.
     best_pass_ : int
-        The pass that was kept; 0 is the forward fit.
+        Number of the pass that was kept; 0 is the forward fit.
     stopped_reason_ : str
-        Why no further pass was made.
+        Reason why the passes ended.
     held_back_rows_ : ndarray of int
-        Rows of the training set that neither filters nor readout saw.
+        Rows of the training set that neither filters nor readout used.
     layers_ : tuple of CoupledLayer
-        The network.
+        Fitted layers.
     readout_ : RidgeFit
-        Its readout.
+        Ridge readout.
     classes_ : ndarray
-        Classes.
+        Class labels.
 
     Raises
     ------
@@ -218,11 +218,11 @@ class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
 
     Notes
     -----
-    The held-back error of the pass that was kept is the lowest of several and so a little
-    optimistic: measure the error on rows of your own. Time of a pass about
+    The held-back error of the kept pass is the lowest of several and therefore slightly optimistic:
+    measure the error on separate rows. Time of a pass about
     :math:`2nP^2` per boundary and :math:`nP^2+10P^3/3` for the readout, memory :math:`4nP` per
-    layer. Measured gains, and where there are none, are in ``docs/backlofi.md``. After section 2.6 of
-    the note on BackLoFi (the authors' article has no arXiv number yet); backed by
+    layer. Measured gains are in ``docs/backlofi.md``. Equations 33 to 35 of
+    ``docs/derivations/lofi.md`` (the authors' article has no arXiv number); tested in
     ``tests/networks/test_backlofi.py``.
 
     Examples
@@ -235,7 +235,7 @@ class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> BackLoFiClassifier:
-        """Fit forwards, then couple backwards."""
+        """Fit the forward filters, then couple the layers backwards."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, encoded = np.unique(y, return_inverse=True)
@@ -253,7 +253,7 @@ class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
 class BackLoFiRegressor(RegressorMixin, _BackLoFi):
     r"""Regressor of filter-then-lift layers that are coupled backwards.
 
-    As :class:`BackLoFiClassifier`, with labels standardised by their mean and deviation.
+    Same method as :class:`BackLoFiClassifier`, with labels standardised by their mean and deviation.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class BackLoFiRegressor(RegressorMixin, _BackLoFi):
     n_passes, fraction, amplitude, drop, damping
         As of :class:`BackLoFiClassifier`.
     scaling, held_back, regularisation, random_state
-        As of :class:`BackLoFiClassifier`; a fraction is held back of all rows.
+        As of :class:`BackLoFiClassifier`; a fraction ``held_back`` is drawn from all rows.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ class BackLoFiRegressor(RegressorMixin, _BackLoFi):
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> BackLoFiRegressor:
-        """Fit forwards, then couple backwards."""
+        """Fit the forward filters, then couple the layers backwards."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         labels = np.asarray(y, dtype=np.float64)
         self.code_ = self._train(X, labels, 0)
@@ -307,15 +307,14 @@ def _class_counts(codes: np.ndarray, n_classes: int) -> np.ndarray:
     counts = np.bincount(codes, minlength=n_classes)
     if not counts.all():
         raise InvalidData(
-            f"{np.count_nonzero(counts == 0)} of {n_classes} classes have all their rows among those "
-            "held back; allowed: every class in the rows that are fitted. Shuffle the rows, or give "
-            "held_back as a fraction."
+            f"{np.count_nonzero(counts == 0)} of {n_classes} classes have held-back rows only; allowed: "
+            "every class among the fitted rows. Shuffle the rows, or give held_back as a fraction."
         )
     return counts
 
 
 def _checked_sizes(estimator: _BackLoFi) -> tuple[list[int], list[int]]:
-    """Reductions and widths of each layer, if every hyper-parameter is in its documented range."""
+    """Check all hyper-parameters, and return reductions and widths of each layer."""
     scalings = ("columns", "global", "none")
     for name, allowed in (("signal", SIGNALS), ("drop", DROPS), ("scaling", scalings)):
         value = getattr(estimator, name)
@@ -324,8 +323,8 @@ def _checked_sizes(estimator: _BackLoFi) -> tuple[list[int], list[int]]:
     check_activation(estimator.activation)
     if estimator.activation == "step":
         raise InvalidParameter(
-            "activation is 'step', through which no backward signal passes; allowed here: any other "
-            "activation."
+            "activation is 'step', whose derivative is 0, so there is no backward signal; allowed: any "
+            "other activation."
         )
     check_integer("depth", estimator.depth, 2)
     check_integer("n_passes", estimator.n_passes, 0)
@@ -345,7 +344,7 @@ def _checked_sizes(estimator: _BackLoFi) -> tuple[list[int], list[int]]:
 def split_rows(
     groups: np.ndarray, held_back: float | int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to fit, and rows to watch with: a fraction of each group, or a number of last rows."""
+    """Split into rows to fit and held-back rows: a fraction of each group, or the last rows."""
     n = len(groups)
     if not isinstance(held_back, (float, np.floating)):
         if held_back > n - 2:
@@ -358,8 +357,8 @@ def _per_layer(name: str, value: Any, depth: int) -> list[int]:
     entries = list(value) if isinstance(value, (tuple, list, np.ndarray)) else [value] * depth
     if len(entries) != depth:
         raise InvalidParameter(
-            f"{name} has {len(entries)} entries; allowed: one for each of the {depth} layers of "
-            "depth, or one number for all."
+            f"{name} has {len(entries)} entries for depth {depth}; allowed: one entry per layer, or one "
+            "number for all layers."
         )
     for entry in entries:
         check_integer(name, entry, 1)

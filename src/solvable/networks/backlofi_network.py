@@ -1,4 +1,7 @@
-r"""Filter-then-lift networks whose columns may be written by the layers above."""
+r"""Networks of filters and lifts whose filter columns can come from the layers above.
+
+A lift is the layer of random features after a filter.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from solvable.operators.activations import derivative, evaluate
 from solvable.operators.signals import SampleSignals
 
 Branch: TypeAlias = Literal["all", "random", "written"]
-"""Which part of a layer's weights: all, those with Gaussian lift rows, those with written rows."""
+"""Part of a layer's weights: all, those with Gaussian lift rows, those with written rows."""
 
 
 class Column(IntEnum):
-    """Where a filter column comes from; only a written one has a deterministic lift row."""
+    """Origin of a filter column; only WRITTEN columns have a deterministic lift row."""
 
     FIRST_MOMENT = 0
     FORWARD = 1
@@ -33,11 +36,11 @@ class CoupledLayer:
 
     columns: np.ndarray  # V, shape (P, K)
     lift: np.ndarray  # rows of W, shape (K, p): Gaussian, or a unit vector for a written column
-    kinds: np.ndarray  # Column of each, shape (K,)
-    born: np.ndarray  # pass in which each was made, shape (K,); 0 for the forward fit
-    scale: float  # c, for which pre-activations have variance 1 on the training rows
+    kinds: np.ndarray  # origin (Column) of each column, shape (K,)
+    born: np.ndarray  # pass that made each column, shape (K,); 0 for the forward fit
+    scale: float  # c, which gives pre-activations variance 1 on the training rows
     activation: str
-    # Weights in use instead of VW/c when passes are damped: random part, written part, (P, p) each.
+    # with damping, weights that replace V W / c: random part and written part, shape (P, p) each
     smoothed: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
@@ -70,16 +73,16 @@ class CoupledLayer:
         return np.asarray(derivative(self.activation, fields) / np.sqrt(self.width))
 
     def pull_back(self, signal: np.ndarray, branch: Branch = "all") -> np.ndarray:
-        """A gradient at the pre-activations carried to the inputs: (n, p) to (n, P)."""
+        """Propagate a gradient from the pre-activations (n, p) to the inputs (n, P)."""
         if self.smoothed is not None:
             return np.asarray(signal @ self.weights(branch).T)
         chosen = self._chosen(branch)
         return np.asarray((signal @ (self.lift[chosen].T / self.scale)) @ self.columns[:, chosen].T)
 
     def amplitude(self, inputs: np.ndarray) -> float:
-        """Mean root mean square of the forward coordinates; 0 if none is left."""
-        # Written columns are left out: their amplitude is a multiple of this one, so that counting
-        # them would inflate it from pass to pass.
+        """Mean root mean square of the forward coordinates; 0 if there are none."""
+        # Leave out new columns: their amplitude is a multiple of this mean and would inflate it from
+        # pass to pass.
         forward = self.kinds <= Column.FORWARD
         if not forward.any():
             return 0.0
@@ -88,13 +91,13 @@ class CoupledLayer:
     def rescaled(self, inputs: np.ndarray) -> CoupledLayer:
         """The same layer with c such that pre-activations have variance 1 on these inputs."""
         power = np.mean((inputs @ self.columns) ** 2, axis=0)
-        # A Gaussian row gives each neuron the power of its coordinate, a unit row a part 1/p of it.
+        # A Gaussian row gives each neuron the power of its coordinate, a unit row on average 1/p of it.
         written = self.kinds == Column.WRITTEN
         total = float(power[~written].sum() + power[written].sum() / self.width)
         return replace(self, scale=float(np.sqrt(total)) or 1.0)
 
     def damped(self, previous: CoupledLayer, damping: float) -> CoupledLayer:
-        """The same layer with its weights mixed with those in use before."""
+        """Mix the weights with those of the previous layer."""
         if damping >= 1:
             return self
         fresh = replace(self, smoothed=None)
@@ -113,21 +116,21 @@ class CoupledLayer:
 
 @dataclass(frozen=True)
 class States:
-    """What a network computes for some rows."""
+    """Features and pre-activations of all layers for some rows."""
 
     features: tuple[np.ndarray, ...]  # inputs, then the features of each layer
     fields: tuple[np.ndarray, ...]  # pre-activations of each layer: one fewer
 
 
 def propagate(layers: Sequence[CoupledLayer], inputs: np.ndarray) -> np.ndarray:
-    """Features of the last layer; nothing of the layers between is kept."""
+    """Compute the features of the last layer only."""
     for layer in layers:
         inputs = layer.activate(layer.preactivation(inputs))
     return inputs
 
 
 def states_of(layers: Sequence[CoupledLayer], inputs: np.ndarray) -> States:
-    """Features and pre-activations of every layer."""
+    """Compute features and pre-activations of every layer."""
     features, fields = [inputs], []
     for layer in layers:
         fields.append(layer.preactivation(features[-1]))
@@ -149,8 +152,8 @@ def forward_layers(
     layers = []
     features = inputs
     for level, (kept, width) in enumerate(zip(reduce, widths, strict=True)):
-        # First moment (1/n) sum y z, and the leading eigenvectors by modulus of (1/n) sum y z z^T in
-        # its complement.
+        # First moment (1/n) sum y z, then the eigenvectors of largest modulus of (1/n) sum y z z^T in
+        # its complement (lofi 1)
         columns, report = fit_filter(
             SampleSignals(features, labels),
             FilterSettings(min(kept, features.shape[1]), first_moment),

@@ -1,4 +1,4 @@
-r"""Backward signals: what the layers above make of a neuron."""
+r"""Backward signals: gradients of the output at the neurons of a layer, exact or approximate."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 from solvable.networks.backlofi_network import CoupledLayer, States
 
 Signal: TypeAlias = Literal["local", "exact", "mean_field", "first_order"]
-"""How much of the chain rule a backward signal keeps."""
+"""Approximation of the chain rule in a backward signal."""
 
 SIGNALS: tuple[Signal, ...] = ("local", "exact", "mean_field", "first_order")
-"""The backward signals."""
+"""Names of the backward signals."""
 
 
 @dataclass(frozen=True)
 class ForwardGain:
-    """The network before any coupling, as far as a first-order signal needs it."""
+    """Layers and mean gates of the network before coupling, for the first-order signal."""
 
     layers: tuple[CoupledLayer, ...]
-    mean_gates: tuple[np.ndarray, ...]  # of each layer over the training rows, shape (p,)
+    mean_gates: tuple[np.ndarray, ...]  # mean gate of each layer over the training rows, shape (p,)
 
     @classmethod
     def of(cls, layers: Sequence[CoupledLayer], states: States) -> ForwardGain:
-        """Take the mean gates from the states of the training rows."""
+        """Compute the mean gates from the states of the training rows."""
         gates = zip(layers, states.fields, strict=True)
         return cls(tuple(layers), tuple(layer.gate(h).mean(axis=0) for layer, h in gates))
 
     def at(self, level: int, coefficients: np.ndarray) -> np.ndarray:
-        """Mean-field gain of each output with respect to a layer's features, of shape (S, p)."""
+        """Mean-field gradient of each output with respect to a layer's features, shape (S, p)."""
         gain = coefficients.T
         for upper in range(len(self.layers) - 1, level, -1):
             gain = self.layers[upper].pull_back(gain * self.mean_gates[upper])
@@ -49,9 +49,8 @@ def backward_signal(
 ) -> np.ndarray:
     """Label-weighted gradient of the output at the pre-activations of a layer, shape (n, p)."""
     # Gamma_i = sum_c y_c g^c_i; at the top g^c = a_c * gate, below g = (g M^T) * gate, with
-    # gate = sigma'(h)/sqrt(p) and M the weights from features to the pre-activations above (note on
-    # BackLoFi, section 2.6). The authors' words leave open what "first_order" keeps of written rows
-    # further above: nothing here.
+    # gate = sigma'(h)/sqrt(p) and M the weights from features to the pre-activations above (lofi 33).
+    # "first_order" uses the written rows of the next layer only; the authors leave this open.
     gates = [layer.gate(fields) for layer, fields in zip(layers, states.fields, strict=True)]
     if kind == "local":  # the gate alone, Gamma = y * gate
         return np.asarray(
@@ -74,7 +73,7 @@ def backward_signal(
 
 
 def _leading_label(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The combination of labels with the largest first moment; the label itself if there is one."""
+    """Combination of labels with the largest first moment; the label itself if there is only one."""
     if labels.shape[1] == 1:
         return labels[:, 0]
     return np.asarray(labels @ np.linalg.svd(features.T @ labels, full_matrices=False)[2][0])
@@ -83,8 +82,8 @@ def _leading_label(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def _mean_field(
     layers: Sequence[CoupledLayer], gates: Sequence[np.ndarray], readout: np.ndarray, level: int
 ) -> np.ndarray:
-    # What runs through Gaussian lift rows is replaced by its mean over the samples; the part through
-    # written rows is kept.
+    # Replace the part through Gaussian lift rows by its mean over samples; keep the part through
+    # written rows.
     gain = readout.T * gates[-1]
     for upper in range(len(layers) - 1, level, -1):
         layer = layers[upper]
@@ -100,7 +99,7 @@ def _first_order(
     level: int,
     forward: ForwardGain,
 ) -> np.ndarray:
-    # The mean-field gain of the network before coupling, and the written rows of the layer above.
+    # Mean-field gain of the network before coupling, plus the written rows of the layer above
     gain = forward.at(level, readout)
     if level < len(layers) - 1:
         above = forward.at(level + 1, readout) * gates[level + 1]

@@ -1,4 +1,4 @@
-r"""One pass of backward coupling: from the top boundary down, replace columns on either side."""
+r"""One pass of backward coupling: from the top boundary down, replace filter columns on both sides."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from solvable.operators.activations import derivative
 from solvable.operators.modulus import with_fixed_signs
 
 Drop: TypeAlias = Literal["rayleigh", "gradient-importance", "earlier"]
-"""Which columns make room."""
+"""Rule for the columns that are replaced."""
 
 DROPS: tuple[Drop, ...] = ("rayleigh", "gradient-importance", "earlier")
-"""The rules of what makes room."""
+"""Names of the rules for replaced columns."""
 
 
 @dataclass(frozen=True)
 class PassSettings:
-    """How one pass couples the layers."""
+    """Settings of one pass."""
 
     signal: Signal
-    n_replaced: tuple[int, ...]  # columns on either side of each boundary, lowest first; 0 for none
+    n_replaced: tuple[
+        int, ...
+    ]  # replaced columns on each side of each boundary, lowest boundary first
     amplitude: float  # beta, root mean square of a new coordinate in units of the forward ones
     drop: Drop
-    damping: float  # part of the new weights that is taken, 1 for all
-    seed: int  # of the lift rows of read columns
+    damping: float  # weight of the new weights, 1 for new weights only
+    seed: int  # seed of the lift rows of read columns
 
 
 def replaced_columns(layers: Sequence[CoupledLayer], fraction: float) -> tuple[int, ...]:
-    """Columns replaced on either side of each boundary, from the lowest up."""
+    """Number of columns replaced on each side of each boundary, lowest boundary first."""
     kept = [int(np.count_nonzero(layer.kinds == Column.FORWARD)) for layer in layers]
     return tuple(max(1, round(fraction * min(pair))) if fraction else 0 for pair in pairwise(kept))
 
@@ -50,7 +52,7 @@ def coupled_pass(
     number: int,
 ) -> tuple[CoupledLayer, ...]:
     """Replace columns at every boundary, from the top down; the readout is not refitted."""
-    # Section 2.6 of the note on BackLoFi. Time about 4 n P² per boundary, memory 4 n P per layer.
+    # Time about 4 n P² per boundary, memory 4 n P per layer (lofi 34).
     built, before = list(layers), list(layers)
     for boundary in range(len(built) - 2, -1, -1):
         rank = settings.n_replaced[boundary]
@@ -60,7 +62,7 @@ def coupled_pass(
         signal = backward_signal(
             settings.signal, built, states, labels, coefficients, boundary + 1, forward
         )
-        # (1/n) Gamma^T z ~ U S V^T, r leading pairs; the scores s = Gamma U are kept from here on.
+        # (1/n) Gamma^T z ~ U S V^T, r leading pairs, and scores s = Gamma U   (lofi 34)
         write, read = _singular_pairs(
             signal.T @ states.features[boundary] / len(inputs), rank, settings.seed
         )
@@ -79,7 +81,7 @@ def coupled_pass(
 def _with_fresh_scales(
     layers: Sequence[CoupledLayer], inputs: np.ndarray
 ) -> tuple[CoupledLayer, ...]:
-    """Scales c for the features as they are now: the layers below changed after a layer was built."""
+    """Recompute the scales c, as the layers below changed after a layer was built."""
     fresh = []
     for layer in layers:
         fresh.append(layer if layer.smoothed is not None else layer.rescaled(inputs))
@@ -89,7 +91,7 @@ def _with_fresh_scales(
 
 def _singular_pairs(matrix: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Leading left and right singular vectors, the right ones with a fixed sign."""
-    oversamples, power_iterations = 32, 4  # as the authors chose them
+    oversamples, power_iterations = 32, 4  # values of the authors' code
     if min(matrix.shape) <= 4 * (rank + oversamples):
         left, _, right = np.linalg.svd(matrix, full_matrices=False)
     else:
@@ -117,12 +119,12 @@ def _with_read_columns(
     settings: PassSettings,
     number: int,
 ) -> CoupledLayer:
-    """Row step: directions that the layers above ask for, with Gaussian lift rows."""
+    """Row step: add the directions V that the layers above use, with Gaussian lift rows."""
     features = states.features[level]
     kept = _survivors(
         layer, features, states.fields[level], labels, settings, number, read.shape[1], Column.READ
     )
-    # V at amplitude beta tau, tau the mean root mean square of the forward coordinates that survive.
+    # V at amplitude beta tau, tau the mean root mean square of the remaining forward coordinates
     tau = kept.amplitude(features) or layer.amplitude(features)
     columns = _at_amplitude(read, features, settings.amplitude * tau)
     rows = random_stream(settings.seed, "read", number, level).standard_normal(
@@ -140,13 +142,13 @@ def _with_written_columns(
     settings: PassSettings,
     number: int,
 ) -> CoupledLayer:
-    """Column step: what the corrected features say about the scores, written where it is asked."""
+    """Column step: add the correlations of the corrected features with the scores, with rows U^T."""
     fields = layer.preactivation(features)
     kept = _survivors(
         layer, features, fields, labels, settings, number, write.shape[1], Column.WRITTEN
     )
     tau = kept.amplitude(features) or layer.amplitude(features)
-    # (1/n) z^T s with the rows U^T, at amplitude beta sqrt(p) tau.
+    # (1/n) z^T s with the rows U^T, at amplitude beta sqrt(p) tau   (lofi 34)
     columns = _at_amplitude(
         features.T @ scores / len(features),
         features,
@@ -156,7 +158,7 @@ def _with_written_columns(
 
 
 def _at_amplitude(columns: np.ndarray, features: np.ndarray, target: float) -> np.ndarray:
-    """The columns with coordinates of the given root mean square; zero columns stay zero."""
+    """Scale columns to coordinates of the given root mean square; zero columns stay zero."""
     sizes = np.sqrt(np.mean((features @ columns) ** 2, axis=0))
     factors = np.divide(target, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     return np.asarray(columns * factors)
@@ -186,10 +188,10 @@ def _survivors(
     count: int,
     kind: Column,
 ) -> CoupledLayer:
-    """The layer without the columns that make room; first moments and new columns are safe."""
+    """Remove the least important columns, except first moments and columns of this pass."""
     importance = column_importance(layer, features, fields, labels, settings.drop)
     if settings.drop == "earlier":
-        # One's own columns of an earlier pass go first, whatever they are worth.
+        # Columns of the same kind from earlier passes go first.
         importance = np.where(layer.kinds == kind, -1.0, importance)
     safe = (layer.kinds == Column.FIRST_MOMENT) | (layer.born == number)
     order = np.argsort(np.where(safe, np.inf, importance), kind="stable")
@@ -210,7 +212,7 @@ def column_importance(
     labels: np.ndarray,
     drop: Drop,
 ) -> np.ndarray:
-    """What each column of a filter is worth, of shape (K,); of several labels the root of squares."""
+    """Importance of each column of a filter, shape (K,); root of the sum of squares over labels."""
     norms = np.linalg.norm(layer.columns, axis=0)
     safe_norms = np.where(norms > 0, norms, 1.0)
     coordinates = features @ (layer.columns / safe_norms)
@@ -219,7 +221,7 @@ def column_importance(
         return np.asarray(np.linalg.norm(quotients, axis=0))
     slopes = derivative(layer.activation, fields)
     # Root mean square over neurons i of e_i lambda |v| W_i / c + d_i m, m = (1/n) sum y v.z,
-    # d_i = E sigma'(h_i), e_i = E[h_i sigma'(h_i)].
+    # d_i = E sigma'(h_i), e_i = E[h_i sigma'(h_i)]   (lofi 35)
     d, e = slopes.mean(axis=0), np.mean(fields * slopes, axis=0)
     means = labels.T @ coordinates / len(features)
     rows = layer.lift * (norms / layer.scale)[:, None]

@@ -1,4 +1,4 @@
-"""Passes of backward coupling under watch: the best pass is kept, a diverging one ends them."""
+"""Loop over passes of backward coupling: keep the best pass, stop when passes diverge."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SCALE_LIMIT = 4.0
 
 @dataclass(frozen=True)
 class PassRecord:
-    """What one pass left behind."""
+    """Errors and feature scale after one pass."""
 
     number: int  # 0 for the forward fit
     held_back_loss: float  # mean squared error in units of the labels as fitted; NaN without rows
-    held_back_error: float  # part that is misclassified; NaN for real labels
-    training_loss: float  # on rows that filters and readout saw: no estimate of generalisation
+    held_back_error: float  # fraction misclassified; NaN for real labels
+    training_loss: float  # on rows that filters and readout used: not an estimate of the test error
     feature_scale: float  # mean squared norm of held-back features relative to the forward fit
-    penalty: float  # of the ridge
+    penalty: float  # ridge penalty of the readout
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The network of the best pass, and what every pass left behind, the forward fit first."""
+    """Network of the best pass, and the records of all passes, the forward fit first."""
 
     layers: tuple[CoupledLayer, ...]
     readout: RidgeFit
@@ -43,15 +43,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as the network takes them."""
+    """Scaled rows with their labels for filters and readout."""
 
     inputs: np.ndarray  # scaled, shape (n, d)
-    labels: np.ndarray  # as the filters use them, shape (n, S)
-    targets: np.ndarray  # of the readout, shape (n, S)
+    labels: np.ndarray  # labels of the filters, shape (n, S)
+    targets: np.ndarray  # targets of the readout, shape (n, S)
 
 
 def ridge(features: np.ndarray, targets: np.ndarray, regularisation: Regularisation) -> RidgeFit:
-    """Ridge on explicit features with primal weights, by whichever Gram matrix is smaller."""
+    """Fit ridge with primal weights, using the smaller of the two Gram matrices."""
     if len(features) > features.shape[1]:
         moments = ReadoutMoments(features.shape[1], targets.shape[1]).add(features, targets)
         return moments.solve(regularisation=regularisation)
@@ -74,7 +74,7 @@ def train(
     regularisation: Regularisation,
     misclassified: Callable[[np.ndarray, np.ndarray], float],
 ) -> Outcome:
-    """Make passes while they do no harm, and keep the best by the held-back squared error."""
+    """Make passes until they diverge, and keep the one with the lowest held-back squared error."""
     current = tuple(layers)
     readout = ridge(propagate(current, fitted.inputs), fitted.targets, regularisation)
     base = _power(propagate(current, held_back.inputs))
@@ -85,7 +85,7 @@ def train(
     for number in range(1, n_passes + 1):
         if forward is None:
             break
-        # Overflow is caught below, by what the held-back rows say.
+        # Overflow shows in the held-back rows, which are checked below.
         with np.errstate(over="ignore", invalid="ignore"):
             current = coupled_pass(
                 current,
@@ -114,14 +114,14 @@ def train(
 
 def _nothing_to_do(held_back: Rows, settings: PassSettings, n_passes: int) -> str:
     if not len(held_back.inputs):
-        return "no row could be held back to watch the passes"
+        return "no row could be held back to monitor the passes"
     if not n_passes or not any(settings.n_replaced):
         return "no column is to be replaced"
     return ""
 
 
 def _divergence(record: PassRecord, best: PassRecord) -> str:
-    """Why the passes must end, or nothing."""
+    """Reason to end the passes, or an empty string."""
     if not np.isfinite(record.held_back_loss):
         return f"predictions of pass {record.number} are not finite"
     if record.held_back_loss > ERROR_LIMIT * best.held_back_loss:

@@ -1,4 +1,4 @@
-"""What the layer-wise filtered estimators share."""
+"""Base of the layer-wise filtered estimators: checks, scaling, default blocks."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from solvable.networks.permutation import DRAWS
 from solvable.networks.significance import FIRST_RATIO
 
 Scaling: TypeAlias = Literal["auto", "columns", "whitened", "global", "none"]
-"""What samples are standardised by: each column, each and without their correlations, all of them
-together, or not at all; "auto": all together where they share their bounds, as pixels do, else each
-column."""
+"""Standardisation of samples: each column, each column and without correlations, all columns by one
+mean and deviation, or none; "auto": all columns together if they share their bounds, as pixels do, else
+each column."""
 
 SCALINGS = ("auto", "columns", "whitened", "global", "none")
 
@@ -42,16 +42,16 @@ DEFAULT_WIDTH = 2000  # width of the default network beyond, and in streams
 
 
 def default_blocks(n_samples: int | None) -> list[Block]:
-    """Lift, filter what stands out of meaningless labels, lift: infinitely wide if n allows it."""
+    """Default blocks: lift, filter of significant directions, lift; infinitely wide for small n."""
     small = n_samples is not None and n_samples <= KERNEL_SAMPLES
     width = math.inf if small else DEFAULT_WIDTH
-    # A stream has no residual labels.
+    # Residual labels are not available in a stream.
     return [Block(None, width), filtered_block(width, residual_labels=n_samples is not None)]
 
 
 def filtered_block(width: Width, *, residual_labels: bool = True) -> Block:
-    """Filter of centred features, first moments included, and a lift that also sees the inputs."""
-    # A bias of 0.3 to 1 does equally well on planted directions.
+    """Default block: filter of centred features with first moments, and a lift that also sees inputs."""
+    # On planted directions biases of 0.3 to 1 give the same error.
     return Block(
         "auto",
         width,
@@ -98,7 +98,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.random_state = random_state
 
     def _settings(self, n_samples: int | None, n_columns: int, *, readout: bool) -> FitSettings:
-        """Checked settings of the fit; the blocks of the default depend on the sample size."""
+        """Check the settings of the fit; the default blocks depend on the sample size."""
         blocks = default_blocks(n_samples) if self.blocks is None else list(self.blocks)
         check_blocks(blocks)
         for name, allowed in (
@@ -153,10 +153,10 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if report.n_significant == 0 and not report.n_told:
                 kept = len(report.eigenvalues)
                 warnings.warn(
-                    f"filter {number}: no direction is {FIRST_RATIO} times as strong as with "
-                    f"meaningless labels and stronger than with {DRAWS} permutations of them; "
-                    f"{'the strongest one' if kept == 1 else kept} is kept all the same. More samples "
-                    "or another lift may help; a number for reduce keeps that many.",
+                    f"filter {number}: no direction is {FIRST_RATIO} times as strong as with random "
+                    f"labels and stronger than with {DRAWS} permutations of the labels; the strongest "
+                    f"{'one is' if kept == 1 else f'{kept} are'} kept. Use more samples or another "
+                    "lift, or set reduce to a number to keep that many without a test.",
                     NoFeatureFound,
                     stacklevel=4,
                 )
@@ -170,8 +170,8 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
 
     def transform(self, X: Any) -> np.ndarray:
-        """Learned features (n, k): the coordinates below the readout, or below the last kernel."""
-        # Inputs that a skip brings to the last lift are left out.
+        """Learned features (n, k): the inputs of the readout, or of the last kernel."""
+        # Inputs that skip passes to the last lift are left out.
         rows = self._validated_rows(X)
         return to_numpy(self.network_.kept(rows))
 
@@ -187,7 +187,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def _final_block(reduce: Reduce, blocks: Sequence[Block]) -> Block:
-    """The last filter, which sees centred features where any before it does."""
+    """Make the last filter, with centred features if an earlier filter has them."""
     if reduce is None:
         return Block()
     return Block(reduce, None, centre_features=any(block.centre_features for block in blocks))
@@ -203,14 +203,14 @@ def _checked_shape(shape: Any) -> tuple[int, int, int]:
 
 
 def labels_are_real(y: np.ndarray) -> bool:
-    """Whether labels are real numbers rather than classes, as scikit-learn tells them apart."""
+    """Return True if labels are real numbers and not classes, by the rule of scikit-learn."""
     return str(type_of_target(y)).startswith("continuous")
 
 
 def stratified_split(
     groups: np.ndarray, fraction: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to fit, and rows to watch with: the same part of each group, rounded down; sorted."""
+    """Split rows into fitted and held-back ones: the same fraction of each group, rounded down."""
     order = rng.permutation(len(groups))
     parts = [order[groups[order] == group] for group in np.unique(groups)]
     apart = np.sort(np.concatenate([part[: int(fraction * len(part))] for part in parts]))
@@ -218,31 +218,31 @@ def stratified_split(
 
 
 def chosen_classes(outputs: np.ndarray) -> np.ndarray:
-    """Class numbers from outputs of shape (n, C): by sign of one, by the largest of several."""
+    """Class numbers from outputs (n, C): by the sign for C = 1, else by the largest output."""
     if outputs.shape[1] == 1:
         return (outputs[:, 0] > 0).astype(int)
     return np.asarray(np.argmax(outputs, axis=1))
 
 
 def real_code(y: np.ndarray, label_map: str = "identity") -> LabelCode:
-    """Code of real labels, which are standardised; :class:`InvalidData` if they are constant."""
-    # Labels near the largest number would overflow when squared.
+    """Code that standardises real labels; raise :class:`InvalidData` if they are constant."""
+    # Divide first: squares of labels near the largest float would overflow.
     size = float(np.max(np.abs(y), initial=0.0)) or 1.0
     deviation = float(np.std(y / size))
-    # A constant that is not a sum of few powers of two has a deviation of rounding.
+    # Rounding gives most constant labels a tiny nonzero deviation.
     scale = 0.0 if deviation <= 1e-14 else size * deviation
     mean = size * float(np.mean(y / size))
     return LabelCode(np.empty(0, dtype=int), mean, scale, bounded=label_map == "tanh")
 
 
 def standardise_columns(X: Array, scaling: Scaling) -> Standardise | Whiten | None:
-    """First layer of a network, from samples of shape (n, d); None for scaling "none"."""
+    """Fit the scaling layer of a network to samples (n, d); None for scaling "none"."""
     if scaling == "none":
         return None
     if scaling == "whitened":
         return whitened_columns(X)
     xp = namespace(X)
-    # Sums in float64 of either type, as NumPy promotes; four rows of numbers leave their device.
+    # Sum in float64, as NumPy promotes; four rows of numbers are copied to the host.
     mean = xp.sum(X, axis=0, dtype=xp.float64) / len(X)
     variance = to_numpy(xp.mean((X - mean) ** 2, axis=0))
     mean = to_numpy(mean)
@@ -252,7 +252,7 @@ def standardise_columns(X: Array, scaling: Scaling) -> Standardise | Whiten | No
 
 
 def whitened_columns(X: Array) -> Standardise | Whiten:
-    """Each column over its deviation, then the inverse root of their correlations; these are shrunk."""
+    """Whitening matrix: columns over their deviations, times the inverse root of shrunk correlations."""
     first = standardise_columns(X, "columns")
     assert isinstance(first, Standardise)
     Z = first.apply(X)
@@ -266,9 +266,9 @@ def whitened_columns(X: Array) -> Standardise | Whiten:
 
 
 def share_bounds(lowest: np.ndarray, highest: np.ndarray) -> bool:
-    """Whether columns are of one unit: one lower bound, and half of them near the upper one."""
-    # Pixels are. Each over its own scale, those at the margin of images would be noise as large as the
-    # rest: on 5,000 digits that doubled the error.
+    """Return True if columns share a lower bound and half of them come near the largest upper bound."""
+    # True for pixels: scaling each pixel by its own deviation makes those at the margin of images as
+    # large as the others, which doubled the error on 5,000 digits.
     varying = highest > lowest
     if np.count_nonzero(varying) < 2:
         return False
@@ -281,7 +281,7 @@ def share_bounds(lowest: np.ndarray, highest: np.ndarray) -> bool:
 def scaling_from(
     mean: np.ndarray, variance: np.ndarray, scaling: Scaling, *, shared: bool = False
 ) -> Standardise | None:
-    """First layer of a network, from mean and variance of each column, and if they share bounds."""
+    """Make the scaling layer from mean and variance of each column, and whether they share bounds."""
     if scaling == "none":
         return None
     if scaling == "auto":
@@ -290,6 +290,6 @@ def scaling_from(
         centre = float(mean.mean())
         spread = math.sqrt(float(np.mean(variance + (mean - centre) ** 2))) or 1.0
         return Standardise(np.full_like(mean, centre), np.full_like(mean, spread))
-    # A variance that is rounding of the mean belongs to a constant column, which keeps the scale 1.
+    # A variance as small as the rounding of the mean: a constant column, which keeps the scale 1
     noise = 1e-14 * mean**2
     return Standardise(mean, np.sqrt(np.where(variance > noise, variance, 1.0)))

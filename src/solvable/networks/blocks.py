@@ -1,4 +1,4 @@
-r"""The parts a layer-wise filtered network is made of, and the labels they are fitted to."""
+r"""Blocks of a layer-wise filtered network, and the coding of its labels."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.operators.activations import check_activation
 
 Reduce: TypeAlias = int | Literal["auto"] | None
-"""Eigenvectors that a filter keeps; None for no filter."""
+"""Number of eigenvectors that a filter keeps; None for no filter."""
 
 Width: TypeAlias = int | float | None
-"""Width of a lift: a number, infinity for its kernel, None for no lift."""
+"""Width of a lift (layer of random features): a number, infinity for its kernel, None for no lift."""
 
 Whitening: TypeAlias = Literal["none", "std", "rms", "centred"]
-"""What each kept coordinate is divided by, and whether it is centred."""
+"""Scaling of each kept coordinate: divisor, and centring or not."""
 
 WHITENINGS = ("none", "std", "rms", "centred")
 
 
 @dataclass(frozen=True)
 class Block:
-    r"""Filter, then lift.
+    r"""One block of a network: a filter, then a lift (a layer of random features).
 
     .. math:: h = V^\top a, \qquad a' = \frac{1}{\sqrt P}\,\sigma\!\Big(\frac{W^\top h}{c}\Big).
 
@@ -37,37 +37,37 @@ class Block:
     Parameters
     ----------
     reduce : int, "auto" or None
-        Eigenvectors of the label-weighted second moment to keep; "auto": those that stand out of
-        permuted labels; None: no filter.
+        Number of eigenvectors of the label-weighted second moment to keep; "auto": those stronger than
+        with permuted labels; None: no filter.
     width : int, infinity or None
-        Random features P; ``math.inf`` for their kernel; None for no lift.
+        Number P of random features; ``math.inf`` for their kernel; None for no lift.
     activation : str
         One of :data:`solvable.operators.ACTIVATIONS`.
     first_moment : bool
-        Whether the label-weighted mean comes in front of the eigenvectors, one more column (one per
-        class but one for many classes).
+        If True, the label-weighted mean is kept before the eigenvectors, as one more column (for C > 2
+        classes, C - 1 columns).
     whitening : {"none", "std", "rms", "centred"}
-        Divide each kept coordinate by its standard deviation or root mean square, or centre it too.
+        Divide each kept coordinate by its standard deviation or root mean square; "centred" subtracts
+        the mean and divides by the standard deviation.
     patch : int or None
-        Odd side of the neighbourhoods that are lifted with shared weights; None for a dense lift.
-        Images only.
+        Odd side of the image patches that are lifted with shared weights; None for a dense lift.
     pooling : int
         Side of the squares over which the kept coordinates of an image are averaged; 1 for none.
     centre_features : bool
-        Whether the filter sees its features less their mean over the training samples. The constant part
-        of random ReLU features makes noise of order :math:`n^{-1/2}` in the second moment, which hides
-        signals of order :math:`1/d`. Off in the publication.
+        If True, the mean over the training samples is subtracted from the features before the filter.
+        The constant part of random ReLU features adds noise of order :math:`n^{-1/2}` to the second
+        moment, which hides signals of order :math:`1/d`. The publication does not centre.
     residual_labels : bool
-        Whether the second moment is that of what the first moments leave of the labels; with
-        ``first_moment`` only. A strong first moment makes noise, and second moments of products of
-        its columns with any other. Not in streams, nor of many classes at finite width.
+        If True, the second moment is weighted by the residual of the labels after the first moments;
+        requires ``first_moment``. A strong first moment adds noise to the second moment. Not available
+        in streams, nor for many classes at finite width.
     skip : float or "auto"
-        Share of the power of the inputs of the lift that is made of the inputs of the lifts below the
-        filter, from 0 to 1; the rest is that of the kept coordinates. "auto": the part of the
-        hidden directions that the kept ones are expected to miss, by their ratios to the null; for
-        ``reduce="auto"``. A filter that finds no direction then leaves these inputs alone.
+        Share of the power of the lift's inputs that comes from the inputs of the lifts below the
+        filter, from 0 to 1; the rest comes from the kept coordinates. "auto" (with ``reduce="auto"``):
+        the share of the hidden directions that the kept ones are expected to miss, estimated from
+        their null ratios; 1 if the filter finds no direction.
     bias : float
-        Standard deviation of the biases of the lift, over the root mean square norm of its inputs.
+        Standard deviation of the biases of the lift relative to the root mean square norm of its inputs.
 
     Raises
     ------
@@ -113,8 +113,8 @@ class Block:
         check_integer("pooling", self.pooling, 1)
         if self.patch is not None and not is_integer(self.width):
             raise InvalidParameter(
-                f"a convolutional lift has width {self.width!r}; allowed: an integer, as there is no "
-                "kernel form of it here."
+                f"width is {self.width!r} in a convolutional lift; allowed: an integer, as the kernel of "
+                "a convolutional lift is not implemented."
             )
         if self.residual_labels and not self.first_moment:
             raise InvalidParameter(
@@ -137,21 +137,21 @@ class Block:
 
     @property
     def is_infinite(self) -> bool:
-        """Whether the lift is taken by its kernel."""
+        """True if the lift is a kernel."""
         return self.width == math.inf
 
 
 def network_blocks(depth: int, *, width: Width = math.inf, activation: str = "relu") -> list[Block]:
-    """Blocks of a network that filters nothing: deep NNGP kernel, or lazy random features.
+    """Make the blocks of a network without filters: deep NNGP kernel, or random features.
 
     Parameters
     ----------
     depth : int
         Number of lifts, at least 1.
     width : int or infinity
-        Of every lift.
+        Width of every lift.
     activation : str
-        Of every lift.
+        Activation of every lift.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def network_blocks(depth: int, *, width: Width = math.inf, activation: str = "re
 
 
 def check_blocks(blocks: Sequence[Block]) -> None:
-    """Raise :class:`InvalidParameter` unless the blocks can follow one another."""
+    """Raise :class:`InvalidParameter` unless the blocks form a valid network."""
     if not blocks or not all(isinstance(block, Block) for block in blocks):
         raise InvalidParameter(
             f"blocks is {blocks!r}; allowed: a sequence of at least one solvable.learners.Block."
@@ -189,7 +189,7 @@ def check_blocks(blocks: Sequence[Block]) -> None:
 
 @dataclass(frozen=True)
 class LabelCode:
-    """How labels enter the moments."""
+    """Coding of labels for moments and readout."""
 
     counts: np.ndarray  # samples of each class, shape (G,); empty for real labels
     mean: float = 0.0  # of real labels, which are standardised
@@ -205,17 +205,17 @@ class LabelCode:
 
     @property
     def is_real(self) -> bool:
-        """Whether the labels are real numbers."""
+        """True if the labels are real numbers."""
         return not self.counts.size
 
     @property
     def n_groups(self) -> int:
-        """Groups of :class:`solvable.operators.LabelMoments`."""
+        """Number of groups of :class:`solvable.operators.LabelMoments`."""
         return 2 if self.is_real else len(self.counts)
 
     @property
     def coefficients(self) -> np.ndarray:
-        """How each signal combines the groups, shape (S, G)."""
+        """Coefficients of the groups in each signal, shape (S, G)."""
         if self.is_real:
             return np.array([[0.0, 1.0]])
         shares = self.counts / self.counts.sum()
@@ -226,7 +226,7 @@ class LabelCode:
 
     @property
     def power(self) -> float:
-        """Mean square of the signals, summed."""
+        """Sum over signals of their mean squares."""
         if self.is_real:
             return 1.0
         shares = self.counts / self.counts.sum()
@@ -234,21 +234,21 @@ class LabelCode:
 
     @property
     def n_outputs(self) -> int:
-        """Columns of the readout."""
+        """Number of columns of the readout."""
         return 1 if self.is_real or len(self.counts) == 2 else len(self.counts)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Class numbers as they are; real labels standardised."""
+        """Standardise real labels; return class numbers unchanged."""
         return (y - self.mean) / self.deviation if self.is_real else y
 
     def mapped(self, encoded: np.ndarray) -> np.ndarray:
-        """Labels as filters see them: class numbers as they are, real labels bounded if asked."""
+        """Labels of the filters: class numbers unchanged, real labels bounded by tanh if set."""
         return np.tanh(encoded) if self.is_real and self.bounded else encoded
 
     def weights(self, encoded: np.ndarray) -> np.ndarray:
         """Weight of each sample in each signal, shape (n, S)."""
         if self.is_real:
-            # Standardised labels have mean zero over the training samples; bounded ones may not.
+            # Standardised labels have mean 0 over the training samples; bounded labels may not.
             mapped = self.mapped(encoded)
             return np.asarray(mapped - mapped.mean() if self.bounded else mapped)[:, None]
         return np.asarray(self.coefficients.T[encoded])

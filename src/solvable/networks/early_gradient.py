@@ -1,4 +1,4 @@
-"""What the first gradient steps of a two-layer network learn, against the spectral filter."""
+"""Compare the first gradient steps of a two-layer network with the spectral filter."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ class EarlyUpdate:
     step: int  # number of steps made
     weights: np.ndarray  # W(t), shape (d, p): one column per neuron
     initial_weights: np.ndarray  # W(0), shape (d, p)
-    output_signs: np.ndarray  # a_j = +-1, fixed, shape (p,)
+    output_signs: np.ndarray  # fixed output weights a_j = +-1, shape (p,)
 
     @property
     def change(self) -> np.ndarray:
-        r""":math:`\Delta W=W(t)-W(0)`, of shape (d, p)."""
+        r"""Change :math:`\Delta W=W(t)-W(0)`, shape (d, p)."""
         return self.weights - self.initial_weights
 
 
 @dataclass(frozen=True)
 class EarlyAlignment:
-    r"""How the early updates of a network compare with the span of the spectral filter.
+    r"""Overlaps of the early updates of a network with the span of the spectral filter.
 
     Attributes
     ----------
     steps : ndarray of int, shape (m,)
-        Steps at which the network was looked at.
+        Steps at which overlaps are computed.
     filter_overlap : ndarray of shape (m,)
         :math:`\|V_{\rm filter}^\top V_{\Delta W}\|_F^2/k`: mean squared overlap of the k leading
         directions of :math:`\Delta W` with the filter.
     principal_overlap : ndarray of shape (m,)
-        The same with the k leading directions of :math:`\frac1n\sum xx^\top`.
+        Mean squared overlap with the k leading directions of :math:`\frac1n\sum xx^\top`.
     chance : float
-        The same with a random subspace, :math:`k/d`.
+        Mean squared overlap with a random subspace, :math:`k/d`.
     first_moment_overlap : ndarray of shape (m,)
         Modulus of the cosine between the leading direction of :math:`\Delta W` and
         :math:`u=\frac1n\sum yx`; NaN if u vanishes.
     neuron_correlation : ndarray of shape (m,)
         Correlation over neurons of :math:`a_j\,{\rm sign}\lambda_1` with the growth of
-        :math:`(w_j\cdot v_1)^2`, with the first eigenpair of :math:`\hat C` itself; NaN if nothing
-        grew.
+        :math:`(w_j\cdot v_1)^2`, where :math:`\lambda_1,v_1` is the first eigenpair of
+        :math:`\hat C`; NaN without any growth.
     relative_change : ndarray of shape (m,)
         :math:`\|\Delta W\|_F/\|W(0)\|_F`.
     eigenvalues : ndarray
-        Of the filter, by descending modulus, with inputs of mean squared norm 1.
+        Eigenvalues of the filter, by descending modulus, for inputs of mean squared norm 1.
     """
 
     steps: np.ndarray
@@ -76,7 +76,7 @@ def early_updates(
     output_scale: float = 1e-3,
     seed: int = 0,
 ) -> Iterator[EarlyUpdate]:
-    """Full-batch gradient steps on the hidden layer of a network with a small output, as read."""
+    """Yield the hidden layer after full-batch gradient steps of a network with a small output."""
     inputs, labels = _checked_samples(X, y)
     wanted = _checked_steps(steps)
     check_positive(step_size=step_size)
@@ -85,7 +85,7 @@ def early_updates(
     check_activation(activation)
     if activation == "step":
         raise InvalidParameter(
-            "activation is 'step', whose gradient vanishes; allowed here: any other activation."
+            "activation is 'step', whose gradient is 0; allowed: any other activation."
         )
 
     def updates() -> Iterator[EarlyUpdate]:
@@ -96,9 +96,9 @@ def early_updates(
         signs = rng.choice(np.array([-1, 1], dtype=inputs.dtype), width)
         weights, scale = initial.copy(), float(output_scale) / np.sqrt(width)
         # w_j += eta a_j (1/n) sum (y - f(x)) sigma'(w_j.x) x, f(x) = eps/sqrt(p) sum_j a_j sigma(w_j.x);
-        # eta absorbs the factor eps/sqrt(p) of the gradient. Note on 2605.13612, section 3.1.
+        # eta absorbs the factor eps/sqrt(p) of the gradient (lofi 27).
         for step in range(1, wanted[-1] + 1):
-            # Overflow shows in the check below, which says what to do about it.
+            # Overflow is reported by the check below.
             with np.errstate(over="ignore", invalid="ignore"):
                 fields = inputs @ weights
                 residual = labels - scale * (evaluate(activation, fields) @ signs)
@@ -107,8 +107,8 @@ def early_updates(
                 weights += step_size * signs * (inputs.T @ gate)
             if not np.isfinite(weights).all():
                 raise NotConverged(
-                    f"the weights overflowed at step {step} with step_size = {step_size:g}. Lower it, "
-                    "or make fewer steps.",
+                    f"the weights overflowed at step {step} with step_size = {step_size:g}. Lower "
+                    "step_size or steps.",
                     {"step": step},
                 )
             if step in wanted:
@@ -141,10 +141,10 @@ def early_alignment(
 
     Notes
     -----
-    Time :math:`4npd+pd^2` per step and :math:`10d^3` per step looked at; memory
+    Time :math:`4npd+pd^2` per step and :math:`10d^3` per step in ``steps``; memory
     :math:`np+3pd+d^2`. On MNIST (even against odd, n = p = 2000) the overlap at step 1 is 0.905
-    with the filter, 0.77 with principal components, 0.014 by chance. Derived in section 3.1 of the
-    note on arXiv:2605.13612; backed by ``tests/networks/test_early_gradient.py``.
+    with the filter, 0.77 with principal components, 0.014 by chance. Equation 27 of
+    ``docs/derivations/lofi.md`` (lofi 27); tested in ``tests/networks/test_early_gradient.py``.
     """
     inputs, labels = _checked_samples(X, y)
     updates = early_updates(

@@ -1,4 +1,4 @@
-"""Fitted networks in files that cannot execute code."""
+"""Store and load fitted networks in files that cannot execute code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from solvable.networks.stored_layers import network_from_parts, network_parts
 FORMAT = "solvable-lofi-2"  # name and version of the format that is written
 
 FORMATS = (FORMAT, "solvable-lofi-1")
-"""Formats that are read; the first version knew no biases of lifts."""
+"""Formats that can be read; the first version has no biases of lifts."""
 
 ORIGIN = "solvable.learners.save_model"
 
@@ -33,7 +33,7 @@ ESTIMATORS: dict[str, type] = {
     estimator.__name__: estimator
     for estimator in (NeuralLoFiTransformer, NeuralLoFiRegressor, NeuralLoFiClassifier)
 }
-"""What a file may hold, by the name it has there."""
+"""Estimators that a file may hold, by their name in the file."""
 
 
 def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None = None) -> Path:
@@ -42,16 +42,16 @@ def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None 
     Parameters
     ----------
     model : NeuralLoFiTransformer, NeuralLoFiRegressor or NeuralLoFiClassifier
-        Fitted.
+        Fitted estimator.
     path : str or Path
-        File to write; an existing one is replaced in one step.
+        File to write; an existing file is replaced in one step.
     notes : mapping, optional
-        Anything that JSON can hold, to travel with the model: how columns were prepared, names.
+        Additional JSON data stored with the model, such as names and preparation of columns.
 
     Returns
     -------
     Path
-        The file. It holds a digest of all else it holds.
+        The file, which includes a digest of its content.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None 
 
 
 def load_model(path: str | Path) -> Any:
-    """Fitted estimator from a file of :func:`save_model`.
+    """Load a fitted estimator from a file of :func:`save_model`.
 
     Parameters
     ----------
@@ -114,12 +114,12 @@ def load_model(path: str | Path) -> Any:
     Returns
     -------
     NeuralLoFiTransformer, NeuralLoFiRegressor or NeuralLoFiClassifier
-        Predicts the same numbers.
+        Estimator with the same predictions.
 
     Raises
     ------
     InvalidData
-        If the file is missing, cut, changed since it was written, or no model.
+        If the file is missing, truncated, changed since it was written, or not a model.
     """
     arrays, content = read_described(path, FORMATS, ORIGIN)
     try:
@@ -132,7 +132,7 @@ def load_model(path: str | Path) -> Any:
 
 
 def model_notes(path: str | Path) -> dict[str, Any]:
-    """What was stored with a model under ``notes``."""
+    """Load the mapping that was stored with a model under ``notes``."""
     return dict(read_described(path, FORMATS, ORIGIN)[1].get("notes", {}))
 
 
@@ -172,7 +172,7 @@ def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> An
 
 
 def _without_biases(layer: Mapping[str, Any]) -> dict[str, Any]:
-    """Layer of the first format as it is described now."""
+    """Convert a layer of the first format to the present format."""
     if "squared_scales" in layer:
         return {**layer, "squared_biases": [0.0] * len(layer["squared_scales"])}
     return {**layer, "bias": 0.0} if layer["kind"] == Lift.kind else dict(layer)
@@ -183,6 +183,6 @@ def _parameters(model: Any) -> dict[str, Any]:
     if parameters["blocks"] is not None:
         parameters["blocks"] = [asdict(block) for block in parameters["blocks"]]
     seed = parameters["random_state"]
-    # A generator has no place in a file, and the fitted network does not need it.
+    # A random generator is not stored; the fitted network does not need it.
     parameters["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
     return parameters

@@ -27,71 +27,71 @@ from solvable.operators.modulus import (
 from solvable.operators.signals import SignalOperators
 
 MultiClass: TypeAlias = Literal["sum-of-squares", "alternating"]
-"""How the operators of many classes become one."""
+"""Combination of the operators of many classes into one."""
 
 FilterSolver: TypeAlias = Literal["auto", "dense", "lanczos", "krylov"]
-"""How the eigenpairs are found."""
+"""Solver of the eigenpairs."""
 
 
 @dataclass(frozen=True)
 class FilterReport:
-    """Directions of a filter, and how they compare with labels that mean nothing."""
+    """Strengths of the directions of a filter, and their ratios to random labels (the null)."""
 
-    # lambda_j of the kept directions, |.| descending; of many classes the root of the eigenvalue of
-    # sum_c C_c², without sign; shape (k,)
+    # lambda_j of the kept directions, by descending modulus; for many classes the root of the eigenvalue
+    # of sum_c C_c², without sign; shape (k,)
     eigenvalues: np.ndarray
     variances: np.ndarray  # s_j = v_j^T Sigma v_j
-    # tr Sigma_res / s_j, Sigma_res what is left after the stronger directions
+    # tr Sigma_res / s_j, Sigma_res the covariance without the stronger directions
     residual_dimensions: np.ndarray
-    # E[y²] s_j tr Sigma_res / lambda_j², samples at which a direction of this strength is expected to
-    # emerge; an underestimate where the eigenvalue is mostly noise
+    # E[y²] s_j tr Sigma_res / lambda_j²: samples at which a direction of this strength is expected to
+    # emerge; an underestimate if the eigenvalue is mostly noise (first term of n_k in lofi 22)
     emergence_samples: np.ndarray
-    # numbers k of stronger directions removed, at which meaningless labels were tried; shape (g,)
+    # numbers k of removed stronger directions at which the null was computed; shape (g,)
     null_counts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
-    # |lambda_(k+1)| over the mean largest strength of meaningless labels after the removal, for each
-    # signal (class); NaN beyond the first that is not significant; shape (S, g)
+    # |lambda_(k+1)| over the mean largest strength of random labels after the removal, for each signal
+    # (class); NaN beyond the first ratio that is not significant; shape (S, g)   (lofi 29)
     null_ratios: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    n_linear: int = 0  # first-moment columns in front of the directions
-    # directions above their null; 0 where the strongest is not above permuted labels, though more may
-    # be kept; None if not asked for
+    n_linear: int = 0  # number of first-moment columns before the directions
+    # number of directions above their null; 0 if the strongest is not above permuted labels, though
+    # directions may be kept; None without a test
     n_significant: int | None = None
     n_samples: int = 0
     solver: str = "krylov"
     largest_residual: float = 0.0  # of a pair, relative to the largest eigenvalue
     # singular values of the label-weighted means of the features, shape (n_linear,)
     linear_strengths: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # the same over the largest of meaningless labels, on average; empty if not asked for
+    # singular values over the mean largest one of random labels; empty without a test
     linear_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # length of the label-weighted mean of each signal over that of meaningless labels, shape (S,)
+    # length of the label-weighted mean of each signal over that of random labels, shape (S,)
     mean_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # directions above their null by their ratio, or of which the strongest exceeds 19 permutations of
-    # the labels: kept, as features of weak signal are worth more than none
+    # number of kept directions: above their null by their ratio, at least 1 if the strongest exceeds 19
+    # permutations of the labels, as a weak feature is more useful than none
     n_above: int = 0
-    n_linear_significant: int = 0  # first-moment columns above permuted labels; more may be kept
-    # ratio to its null from which the strongest direction is above it
+    n_linear_significant: int = 0  # first-moment columns above all permutations; more may be kept
+    # null ratio above which the strongest direction is significant
     first_ratio: float = FIRST_RATIO
 
     @property
     def strengths(self) -> np.ndarray:
-        """Singular values of the first moments, then eigenvalues: one for each kept column."""
+        """Singular values of the first moments, then eigenvalues, one per kept column."""
         return np.concatenate([self.linear_strengths, self.eigenvalues])
 
     @property
     def n_kept_above(self) -> int:
-        """Kept columns above their null, whether or not all permutations agree."""
+        """Number of kept columns above their null by ratio or by 19 permutations."""
         return len(self.linear_ratios) + self.n_above
 
     @property
     def n_told(self) -> int:
-        """Kept columns that are told from meaningless labels: first moments, then directions."""
+        """Number of significant columns: first moments plus directions above all permutations."""
         return self.n_linear_significant + (self.n_significant or 0)
 
     @property
     def missed(self) -> float:
-        """Part of the hidden directions that the kept ones are expected to miss; 1 if none is kept."""
-        # A hidden direction w that u has squared overlap q² with: E w w^T = q² u u^T + (1 - q²) I / P.
-        # A first moment r times as long as its null has q² = 1 - 1 / r²; an eigenvalue r times the edge
-        # of its bulk has q² = 1 - (s / l)² with (l / s + s / l) / 2 = r (BBP). Weighted by r.
+        """Share of the hidden directions that the kept ones are expected to miss; 1 if none is kept."""
+        # If a kept u has squared overlap q² with a hidden w: E w w^T = q² u u^T + (1 - q²) I / P. A first
+        # moment r times as long as its null has q² = 1 - 1 / r²; an eigenvalue r times the edge of its
+        # bulk has q² = 1 - (s / l)² with (l / s + s / l) / 2 = r (spiked matrix). Mean weighted by r.
         if not self.n_kept_above:
             return 1.0
         known = ~np.isnan(self.null_ratios).all(axis=0)
@@ -104,21 +104,21 @@ class FilterReport:
         linear = np.maximum(self.linear_ratios, 1.0)
         weights = np.concatenate([linear, ratios])
         missed = float(np.average(np.concatenate([1 / linear**2, lost]), weights=weights))
-        # Whatever is found, the target may depend on more.
+        # The target may depend on directions that were not found: at least 0.1.
         return max(missed, 0.1)
 
 
 @dataclass(frozen=True)
 class FilterSettings:
-    """How a filter is fitted."""
+    """Settings of a filter."""
 
-    n_directions: int | Literal["auto"]  # "auto": as many as stand out of permuted labels
-    first_moment: bool = False  # whether label-weighted means come in front, of their own
+    n_directions: int | Literal["auto"]  # "auto": directions stronger than with permuted labels
+    first_moment: bool = False  # keep label-weighted means as separate columns
     multiclass: MultiClass = "sum-of-squares"
     solver: FilterSolver = "auto"
-    max_directions: int = 640  # most that "auto" keeps
-    centred: bool = False  # whether features come less their mean
-    residual: bool = False  # whether labels come less what first moments tell of them
+    max_directions: int = 640  # largest number that "auto" keeps
+    centred: bool = False  # subtract the mean from features
+    residual: bool = False  # subtract the prediction of the first moments from labels
 
 
 @dataclass(frozen=True)
@@ -127,18 +127,18 @@ class FirstMoments:
 
     directions: np.ndarray  # orthonormal columns, shape (P, m), the longest first
     strengths: np.ndarray  # singular values of the means, shape (m,)
-    ratios: np.ndarray  # over the largest of meaningless labels, shape (m,); empty if not asked for
-    significant: int  # that are told from all meaningless labels
+    ratios: np.ndarray  # strengths over those of random labels, shape (m,); empty without a test
+    significant: int  # number of strengths above all draws of random labels
     by_signal: (
         np.ndarray
-    )  # length of each signal's mean over those, shape (S,); empty if not asked for
+    )  # length of each signal's mean over that of random labels; shape (S,) or (0,)
 
 
 def first_moments(
     means: np.ndarray, settings: FilterSettings, drawn: Callable[[], np.ndarray], *, few: bool
 ) -> FirstMoments:
-    """Directions of first moments (P, S): all of them, or those that meaningless labels do not reach."""
-    # ``drawn`` gives the moments of meaningless labels, shape (B, P, S), few draws or many.
+    """Directions of first moments (P, S): all of them, or those longer than with random labels."""
+    # ``drawn`` returns the moments of random labels, shape (B, P, S); ``few`` means few draws.
     none = np.empty(0)
     if not settings.first_moment:
         return FirstMoments(np.empty((len(means), 0)), none, none, 0, none)
@@ -148,7 +148,7 @@ def first_moments(
     found, significant, by_signal = none, 0, none
     if settings.n_directions == "auto":
         found, significant, by_signal = linear_ratios(means, drawn())
-        if few:  # that none of a few draws is as long says little
+        if few:  # exceeding a few draws is weak evidence: require the ratio as well
             found = np.asarray(found[found > FIRST_RATIO])
             significant = len(found)
         number = len(found)
@@ -167,7 +167,7 @@ def fit_filter(
     permuted: Permutations | None = None,
     means: FirstMoments | None = None,
 ) -> tuple[np.ndarray, FilterReport]:
-    """Directions of largest modulus of the label-weighted second moment, (P, k), and a report."""
+    """Eigenvectors (P, k) of largest modulus of the label-weighted second moment, and a report."""
     if settings.multiclass not in ("sum-of-squares", "alternating"):
         raise InvalidParameter(
             unknown_choice("multiclass", settings.multiclass, ["sum-of-squares", "alternating"])
@@ -182,21 +182,21 @@ def fit_filter(
         tested: dict[str, Any] = _tested(signals, nulls, permuted, linear, most, ranking.seed, rng)
         pairs = ranking.pairs(max(1, min(tested["n_above"], room)))
     else:
-        # A first moment of zero leaves its place to one more eigenvector.
+        # If the first moment is zero, keep one more eigenvector instead.
         spare = int(settings.first_moment and not linear.shape[1])
         _warn_of_rank(settings.n_directions, signals.n_features)
         pairs = ranking.pairs(min(settings.n_directions + spare, room))
         tested = {"n_above": len(pairs.values)}
     strengths = ranking.strengths(pairs.values)
     V = np.hstack([linear, pairs.vectors])
-    # s_j = v_j^T Sigma v_j; tr Sigma_res is what the stronger directions leave of the trace.
+    # s_j = v_j^T Sigma v_j; tr Sigma_res is the trace minus the variances of stronger directions.
     variances = signals.variances(V)
     left = signals.total_variance() - np.concatenate([[0.0], np.cumsum(variances)[:-1]])
     n_linear = linear.shape[1]
     kept, left = variances[n_linear:], np.maximum(left[n_linear:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         dimensions = np.where(kept > 0, left / kept, np.inf)
-        # n_j = E[y²] s_j tr Sigma_res / lambda_j^2.
+        # n_j = E[y²] s_j tr Sigma_res / lambda_j²   (lofi 22, own noise alone)
         emergence = np.where(strengths != 0, label_power * kept * left / strengths**2, np.inf)
     largest = float(np.max(np.abs(pairs.values), initial=0.0)) or 1.0
     return V, FilterReport(
@@ -222,10 +222,10 @@ def _means_of(
     nulls: Callable[[], Sequence[SignalOperators]],
     permuted: Permutations | None,
 ) -> FirstMoments:
-    """First moments of the features, compared with those of meaningless labels."""
+    """First moments of the features, compared with those of random labels."""
 
     def drawn() -> np.ndarray:
-        # Of a stream no permutations are at hand, and its few nulls take their place.
+        # A stream has no permutations; use its few nulls.
         if permuted is None:
             return np.stack([null.first_moments() for null in nulls()])
         return permuted.first_moments(range(DRAWS))
@@ -242,8 +242,8 @@ def _tested(
     seed: int,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """How many directions are above their null, as fields of a report."""
-    # Of a stream no permutations are at hand: the ratio alone decides.
+    """Number of directions above their null, as fields of a report."""
+    # Without permutations (streams) the ratio alone decides.
     passed = draws_exceeded(signals, permuted, linear, seed) if permuted else 0
     first_ratio = 1.0 if passed >= KEPT_DRAWS else FIRST_RATIO
     comparison = significant_directions(signals, nulls(), linear, most, rng, first_ratio)
@@ -260,14 +260,14 @@ def _tested(
 def _warn_of_rank(asked: int, rank: int) -> None:
     if asked > rank:
         warnings.warn(
-            f"{asked} directions were asked for and the features have rank {rank}; {rank} are kept.",
+            f"reduce is {asked} and the features have rank {rank}; {rank} directions are kept.",
             UserWarning,
             stacklevel=2,
         )
 
 
 class _Ranking:
-    """The one operator whose eigenvectors are ranked, deflated by what is already kept."""
+    """Operator whose eigenvectors are ranked, restricted to the complement of the first moments."""
 
     def __init__(
         self,
@@ -289,7 +289,9 @@ class _Ranking:
     def product(self, Q: np.ndarray) -> np.ndarray:
         images = self.signals.products(Q)
         if self.squared:
-            return np.asarray(self.signals.products(images)[0])  # S Q = sum_c C_c (C_c Q)
+            return np.asarray(
+                self.signals.products(images)[0]
+            )  # S Q = sum_c C_c (C_c Q)   (lofi 4)
         if self.mixture is not None:
             return np.asarray(np.einsum("s,spk->pk", self.mixture, images))
         return np.asarray(images[0])
@@ -298,7 +300,7 @@ class _Ranking:
         return lambda Q: np.asarray(np.einsum("s,spk->pk", a, self.signals.products(Q)))
 
     def strengths(self, values: np.ndarray) -> np.ndarray:
-        """Eigenvalues; of the sum of squares their roots, without sign."""
+        """Eigenvalues, or for the sum of squares their roots."""
         return np.sqrt(np.maximum(values, 0.0)) if self.squared else values
 
     def pairs(self, n_vectors: int) -> ModulusPairs:
@@ -306,7 +308,7 @@ class _Ranking:
         product = outside(self.product, self.linear)
         solver = self.settings.solver
         if solver == "auto":
-            # Up to about 400 features the explicit matrix is the faster way.
+            # Up to about 400 features the explicit matrix is faster.
             solver = "dense" if size <= 400 or 4 * n_vectors >= size else "krylov"
         self.used = solver
         if solver == "krylov":
@@ -329,7 +331,7 @@ class _Ranking:
         for _ in range(20):
             top = block_krylov(self._mixed(a), size, 1, passes=6, tolerance=np.inf, rng=self.seed)
             value, v = float(abs(top.values[0])), top.vectors
-            # At fixed v the best direction is a_c ~ v^T C_c v.
+            # For fixed v the best direction is a_c ~ v^T C_c v.
             r = np.einsum("pk,spk->s", v, self.signals.products(v))
             norm = float(np.linalg.norm(r))
             if norm == 0:
@@ -355,8 +357,8 @@ def _lanczos(
         values, vectors = eigsh(operator, k=min(n_vectors, size - 1), which="LM", v0=start)
     except ArpackNoConvergence as error:
         raise NotConverged(
-            f"Lanczos found {len(error.eigenvalues)} of {n_vectors} eigenpairs. Ask for fewer, or "
-            "for solver='dense'.",
+            f"Lanczos found {len(error.eigenvalues)} of {n_vectors} eigenpairs. Lower reduce, or set "
+            "solver='dense'.",
             {"values": error.eigenvalues},
         ) from error
     order = np.lexsort((-values, -np.abs(values)))

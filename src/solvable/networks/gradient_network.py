@@ -1,4 +1,4 @@
-"""A plainly trained fully connected network, as a baseline for layer-wise filters (extra torch)."""
+"""Fully connected network trained by gradient descent, a baseline for filters (extra torch)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from solvable.operators.activations import evaluate
 
 
 class _GradientNetwork(BaseEstimator):
-    """What classifier and regressor share."""
+    """Base of classifier and regressor."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class _GradientNetwork(BaseEstimator):
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, targets: np.ndarray, groups: np.ndarray, loss: Loss) -> None:
-        """Train on scaled inputs; validation rows are taken from each group alike."""
+        """Train on scaled inputs; the validation split takes the same fraction of each group."""
         self._check_parameters()
         import_torch()
         seed = seed_from(self.random_state)
-        # Rows that steps see, and rows that only say when to stop.
+        # Split into rows for gradient steps and rows that decide when to stop.
         kept, apart = stratified_split(groups, self.validation, random_stream(seed, "validation"))
         self.scaling_ = standardise_columns(X[kept], self.scaling)
         trained = train_network(
@@ -94,7 +94,7 @@ class _GradientNetwork(BaseEstimator):
         return X if self.scaling_ is None else self.scaling_.apply(X)
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
-        """Outputs of the network, by NumPy in double precision: without torch, whatever the chunk."""
+        """Outputs of the network, computed by NumPy in double precision, without torch."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
 
@@ -142,7 +142,7 @@ class _GradientNetwork(BaseEstimator):
 
 
 class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
-    r"""Fully connected network trained by gradient descent to classify.
+    r"""Classifier: a fully connected network trained by gradient descent.
 
     .. math:: f(x)=W_{L+1}^\top\sigma(W_L^\top\cdots\sigma(W_1^\top x+b_1)\cdots+b_L)+b_{L+1},
 
@@ -151,51 +151,51 @@ class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
     Parameters
     ----------
     widths : tuple of int
-        Neurons of each hidden layer.
+        Number of neurons of each hidden layer.
     activation : str
-        :math:`\sigma`.
+        Activation :math:`\sigma`.
     optimiser : {"adam", "sgd"}
         Adam with decoupled weight decay, or plain gradient descent.
     step_size : float or "auto"
         "auto": 0.001 for Adam; for "sgd" the inverse of the mean squared gradient of the outputs at
-        the start, below which a full step cannot overshoot in the linear regime.
+        initialisation, below which a full step cannot overshoot in the linear regime.
     momentum : float
-        Of "sgd", from 0 to below 1.
+        Momentum of "sgd", from 0 to below 1.
     weight_decay : float
-        At least 0.
+        Weight decay, at least 0.
     batch_size : int or None
-        Rows per step; None for all of them.
+        Rows per step; None for all rows.
     max_epochs : int
-        At most so many passes over the rows.
+        Largest number of passes over the rows.
     validation : float
-        Part of the rows, of every class the same, that no step sees.
+        Fraction of the rows (of each class) that is used for validation only.
     patience : int
-        Epochs without a lower validation loss after which training ends. The weights of the best
-        epoch are kept.
+        Number of epochs without a lower validation loss after which training ends. The weights of the
+        best epoch are kept.
     scaling : {"columns", "global", "none"}
         Standardise each column, all columns by one mean and deviation, or nothing.
     device : str
-        Where to train, as torch names it, for example ``"cpu"`` or ``"cuda"``.
+        Device of the training in torch's notation, for example ``"cpu"`` or ``"cuda"``.
     random_state : int, RandomState, Generator or None
-        For weights, order and validation rows. The same seed gives the same network on one machine
-        with one number of threads.
+        Seed of weights, order and validation rows. The same seed gives the same network on the same
+        machine with the same number of threads.
     loss : {"cross-entropy", "squared"}
-        The second on targets -1 and 1 (one output), or 0 and 1 (one output per class).
+        Loss; "squared" uses targets -1 and 1 (one output), or 0 and 1 (one output per class).
 
     Attributes
     ----------
     weights_, biases_ : list of ndarray
-        Of each layer; predictions need no torch.
+        Weights and biases of each layer; predictions do not need torch.
     history_ : tuple of Epoch
         Losses of each epoch.
     best_epoch_ : int
-        The epoch that was kept.
+        Epoch whose weights are kept.
     stopped_reason_ : str
-        Why training ended.
+        Reason why training ended.
     step_size_ : float
-        Step size that was used.
+        Step size in use.
     classes_ : ndarray
-        Classes.
+        Class labels.
 
     Raises
     ------
@@ -204,14 +204,13 @@ class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
     InvalidData
         From ``fit``: one class only.
     NotConverged
-        From ``fit``: the loss passed :data:`DIVERGED` times that of a constant prediction, or is not
+        From ``fit``: the loss exceeds :data:`DIVERGED` times that of a constant prediction, or is not
         finite.
 
     Notes
     -----
-    Time about :math:`6n\sum_\ell p_\ell p_{\ell+1}` per epoch, in float32. What filters without
-    gradients are compared with (section 4.2 of the note on BackLoFi). Backed by
-    ``tests/networks/test_gradient_network.py``.
+    Time about :math:`6n\sum_\ell p_\ell p_{\ell+1}` flops per epoch, in float32. Baseline of the tables
+    in ``docs/backlofi.md``. Tested in ``tests/networks/test_gradient_network.py``.
 
     Examples
     --------
@@ -255,7 +254,7 @@ class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
         self.loss = loss
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> GradientNetworkClassifier:
-        """Train."""
+        """Train the network."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, encoded = np.unique(y, return_inverse=True)
@@ -281,8 +280,8 @@ class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
     .. math:: \frac1n\sum_\mu(y_\mu-f(x_\mu))^2,\qquad
         f(x)=W_{L+1}^\top\sigma(W_L^\top\cdots\sigma(W_1^\top x+b_1)\cdots+b_L)+b_{L+1}.
 
-    Labels are standardised for training; everything else is as in
-    :class:`GradientNetworkClassifier`, whose parameters it has but for the loss.
+    Labels are standardised for training. All else, and all parameters except the loss, are those of
+    :class:`GradientNetworkClassifier`.
 
     Parameters
     ----------
@@ -308,7 +307,7 @@ class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> GradientNetworkRegressor:
-        """Train."""
+        """Train the network."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         labels = np.asarray(y, dtype=np.float64)
         self.label_mean_, self.label_scale_ = float(labels.mean()), float(labels.std()) or 1.0

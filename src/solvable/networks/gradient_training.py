@@ -1,4 +1,4 @@
-"""Training of a fully connected network by gradient descent in torch (extra torch)."""
+"""Train a fully connected network by gradient descent in torch (extra torch)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, NotConverged
 
 TRAINABLE = ("relu", "sigmoid", "tanh", "erf", "gelu", "identity", "square", "cube", "cos", "sin")
-"""Activations with a gradient."""
+"""Names of the activations with a nonzero gradient."""
 
 DIVERGED = 100.0
-"""Loss, relative to that of a constant prediction, above which training has diverged."""
+"""Loss relative to that of a constant prediction above which training has diverged."""
 
 Loss: TypeAlias = Literal["squared", "cross-entropy"]
-"""What is made small."""
+"""Loss that is minimised."""
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How a network is trained."""
+    """Settings of the training."""
 
     widths: tuple[int, ...]  # neurons of each hidden layer
     activation: str
@@ -62,12 +62,12 @@ class TrainedNetwork:
 
 
 class _Network:
-    """Parameters on a device, and the map they define."""
+    """Parameters of a network on a device, and its outputs."""
 
     def __init__(self, torch: Any, sizes: Sequence[int], settings: TrainingSettings) -> None:
         self.torch = torch
         self.activation = _activation(torch, settings.activation)
-        # Drawn by NumPy, so that the start does not depend on torch's version or device.
+        # NumPy draws the initial weights, which then do not depend on torch's version or device.
         rng = random_stream(settings.seed, "initial weights")
         device = _device(torch, settings.device)
         self.weights, self.biases = [], []

@@ -1,4 +1,4 @@
-"""One filter of samples held in memory: its moments, first and second, and those of other labels."""
+"""Fit one filter to samples in memory: first and second moments, also with permuted labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOMENT_ROWS = 16384  # rows of features that are added up at a time
 
 @dataclass(frozen=True, eq=False)
 class LabelledFilter:
-    """Labels of the training samples, and how others are drawn."""
+    """Labels of the training samples, and settings for drawing other labels."""
 
     labels: np.ndarray  # encoded, shape (n,)
     code: LabelCode
@@ -45,10 +45,10 @@ class LabelledFilter:
     def explicit(
         self, rows: Array, labels: np.ndarray, chosen: FilterSettings, rng: Any
     ) -> tuple[np.ndarray, FilterReport]:
-        """Filter on features of shape (n, P), with a label for each of them."""
+        """Fit a filter to features (n, P) with one label per row."""
         n, width = rows.shape
         if n < width:
-            # Eigenvectors lie in the span of the rows: Z Z^T = R R^T, V = Z_p^T L^-T B.
+            # For n < P eigenvectors are in the span of the rows: Z Z^T = R R^T, V = Z_p^T L^-T B (lofi 3)
             rows = double(rows)
             if chosen.centred:
                 rows = rows - namespace(rows).mean(rows, axis=0)
@@ -58,7 +58,7 @@ class LabelledFilter:
 
         @cache
         def single() -> Array:
-            # Draws of the labels look at the features again and again, where these are.
+            # Every draw of the labels reads the features again, on their device.
             xp = namespace(rows)
             seen = rows
             if chosen.centred:
@@ -93,7 +93,7 @@ class LabelledFilter:
     def of_factor(
         self, R: np.ndarray, labels: np.ndarray, chosen: FilterSettings, rng: Any
     ) -> tuple[np.ndarray, FilterReport]:
-        """Filter on the coordinates of a kernel, or of fewer samples than features."""
+        """Fit a filter to the rows of a kernel factor: infinite width, or fewer samples than features."""
         code, means, residual = self.code, None, None
         if chosen.residual:
             weights = code.weights(labels)
@@ -128,18 +128,18 @@ class LabelledFilter:
         classes: ClassSignals | None = None,
         weights: np.ndarray | None = None,
     ) -> list[SignalOperators]:
-        """Operators of null labels; all locations of an image share theirs."""
+        """Operators with null labels; all locations of an image share a label."""
         found: list[SignalOperators] = []
         xp = namespace(rows)
         single = rows if classes else xp.astype(rows, xp.float32, copy=False)
         for draw in range(self.null_replicates):
-            if weights is not None:  # these are no classes: what is left of them is exchanged
+            if weights is not None:  # residual labels are real numbers: permute them
                 rng = random_stream(self.seed, "exchanged labels", draw)
                 found.append(SampleSignals(single, rng.permutation(weights), formed=False))
                 continue
             drawn = relabelled(self.code, self.labels, 0, seed=self.seed, replicate=draw)
             drawn = np.repeat(drawn, len(rows) // len(self.labels))
-            if classes:  # each reads the rows of one class alone, so that forming it is cheap
+            if classes:  # each operator reads the rows of one class only, so it is cheap to form
                 whole = classes.covariance
                 found.append(ClassSignals(rows, drawn, self.code.n_groups, whole=whole))
             else:
@@ -149,7 +149,7 @@ class LabelledFilter:
     def _permutations(
         self, rows: Callable[[], Array], weights: np.ndarray | None = None
     ) -> Permutations:
-        """The filter of the labels in other orders; all locations of an image share theirs."""
+        """Filter operators with permuted labels; all locations of an image share a label."""
 
         def drawn(draws: Sequence[int]) -> np.ndarray:
             streams = [random_stream(self.seed, "permuted labels", draw) for draw in draws]
@@ -162,9 +162,9 @@ class LabelledFilter:
 
 
 def _left(rows: Array, weights: np.ndarray) -> np.ndarray:
-    """What the first moments leave of the weights of each sample in each signal, (n, S)."""
-    # Least squares of w on f_mu = (m - w_mu z_mu / n) . z_mu, m = (1/n) sum_nu w_nu z_nu: each sample is
-    # compared with the mean of the others, as its own share would be told in any case.
+    """Residual weights of each sample in each signal after the first moments, shape (n, S)."""
+    # Least squares of w on f_mu = (m - w_mu z_mu / n) . z_mu, m = (1/n) sum_nu w_nu z_nu: the first
+    # moment without the sample itself, which would otherwise fit its own weight.
     weights = weights - weights.mean(axis=0)
     weighted = as_on(weights / len(weights), rows)
     told = to_numpy(rows @ (rows.T @ weighted)).astype(np.float64)
@@ -175,7 +175,7 @@ def _left(rows: Array, weights: np.ndarray) -> np.ndarray:
 
 
 def rows_of(h: Array, numbers: np.ndarray) -> Array:
-    """Rows of these numbers."""
+    """Select rows by index."""
     return (
         h[numbers] if isinstance(h, np.ndarray) else namespace(h).take(h, as_on(numbers, h), axis=0)
     )

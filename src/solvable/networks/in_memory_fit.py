@@ -1,4 +1,4 @@
-r"""Fit of a layer-wise filtered network to samples held in memory; kernels allowed."""
+r"""Fit a layer-wise filtered network to samples in memory; widths may be infinite."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from solvable.operators.lift import patches
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How a network is fitted, whichever way its samples are read."""
+    """Settings of a fit, in memory or from a stream."""
 
     blocks: tuple[Block, ...]
     filters: tuple[FilterSettings | None, ...]  # of each block, None where it has none
@@ -49,13 +49,13 @@ class FitSettings:
 
     @property
     def is_finite(self) -> bool:
-        """Whether no lift is infinitely wide."""
+        """True if every lift has finite width."""
         return not any(block.is_infinite for block in self.blocks)
 
 
 @dataclass(frozen=True)
 class NetworkFit:
-    """A fitted network and what its filters found."""
+    """Fitted network and the reports of its filters."""
 
     network: Network
     filters: tuple[FilterReport, ...]
@@ -63,12 +63,12 @@ class NetworkFit:
 
 
 def lift_seed(seed: int, position: int) -> int:
-    """Seed of the lift of a block; it does not depend on the other blocks."""
+    """Seed of the lift of a block, independent of the other blocks."""
     return int(random_stream(seed, "lift of block", position).integers(2**62))
 
 
 def lift_of(block: Block, inputs: int, square: float, seed: int, position: int) -> Lift:
-    """Lift of finite width of a block, from the number and the mean squared norm of its inputs."""
+    """Make the finite lift of a block from the number and the mean squared norm of its inputs."""
     assert block.width is not None
     bias = block.bias * math.sqrt(square)
     return Lift(
@@ -85,14 +85,14 @@ def lift_of(block: Block, inputs: int, square: float, seed: int, position: int) 
 def residual_factors(
     skip: float | str, report: FilterReport, kept_square: float, input_square: float
 ) -> tuple[float, float]:
-    """Factors of kept coordinates and of inputs, from their mean squared norms."""
+    """Factors of kept coordinates and of skipped inputs, from their mean squared norms."""
     share = report.missed if isinstance(skip, str) else skip
     kept, inputs = (square or 1.0 for square in (kept_square, input_square))
     return math.sqrt((1 - share) / kept), math.sqrt(share / inputs)
 
 
 class _State:
-    """Training samples as the layers so far map them: explicit, or as a kernel."""
+    """Training samples after the layers fitted so far: explicit features, or a kernel."""
 
     def __init__(self, h: Array) -> None:
         self.h = h
@@ -112,10 +112,10 @@ def fit_in_memory(
     code: LabelCode,
     settings: FitSettings,
 ) -> NetworkFit:
-    """Fit all layers, each once, to standardised samples (n, d) and encoded labels (n,)."""
-    # Samples, features, kernels and the ridge of a kernel stay where X is. The eigenproblem of each
-    # filter is solved on the host, as is that of a readout of finite width: one matrix leaves for each,
-    # and where a number of directions is chosen one block of vectors for each step of its nulls.
+    """Fit all layers in order to standardised samples (n, d) and encoded labels (n,)."""
+    # Samples, features, kernels and the ridge of a kernel stay on the device of X. The eigenproblems of
+    # filters and of a readout of finite width are solved on the host: one matrix is copied for each, and
+    # with reduce="auto" also one block of vectors for each step of the nulls.
     fit = _Fit(labels, code, settings)
     state = _State(X)
     if settings.image_shape is not None:
@@ -135,7 +135,7 @@ def fit_in_memory(
 
 
 class _Fit:
-    """Layers and reports so far; each step appends to them and maps the state on."""
+    """Layers and reports so far; each step appends to them and applies the new layer."""
 
     def __init__(self, labels: np.ndarray, code: LabelCode, settings: FitSettings) -> None:
         self.labels = labels
@@ -259,14 +259,14 @@ class _Fit:
 
 
 def _factor(kernel: np.ndarray, *, counted: bool) -> KernelFactor:
-    """Features on as many landmarks as a filter needs; of more samples they are Nystrom's."""
+    """Features on the landmarks that a filter needs: the Nystrom approximation for more samples."""
     factor = factorise_kernel(kernel, max_rank=2000)
     rank = factor.rows.shape[1]
     if not counted or rank <= 500:
         return factor
-    # Nulls cost rank^2. They and the labels' own operator see the same features, chosen without
-    # labels, so that what is left out costs power at most: a twentieth of the variance outside the
-    # first 40 landmarks. It moves the null by a hundredth or two, as much as other draws do.
+    # Nulls cost rank². They use the same features as the operator of the labels, chosen without labels,
+    # so the approximation can only lower the power: it omits 5 % of the variance outside the first 40
+    # landmarks. It shifts the null by 1 to 2 %, as much as other draws of the labels do.
     variances = np.einsum("ij,ij->j", factor.rows, factor.rows)
     left = float(np.trace(kernel)) - np.cumsum(variances)
     enough = 1 + int(np.argmax(left <= 0.05 * left[39])) if left[-1] <= 0.05 * left[39] else rank
@@ -290,7 +290,7 @@ def _lift_kernel(state: _State, activation: str, bias: float) -> None:
     square = float(xp.mean(diagonal)) + added or 1.0
     scaled = (diagonal + added) / square
     kernel_block = 128  # rows of a kernel that are lifted at a time on the host
-    # K' = kappa((K + b²) / c²), c² the mean diagonal; on the host in parts that stay in its cache.
+    # K' = kappa((K + b²) / c²), c² the mean diagonal; on the host in parts that fit in the cache
     rows = n if is_tensor(kernel) else kernel_block
     lifted = xp.empty_like(kernel)
     for start in range(0, n, rows):
@@ -298,7 +298,7 @@ def _lift_kernel(state: _State, activation: str, bias: float) -> None:
         lifted[part] = dual_kernel(
             activation, (kernel[part] + added) / square, scaled[part], scaled
         )
-    # Rounding of the angle near zero costs half of the digits; the diagonal is known better.
+    # Near angle 0 rounding loses half of the digits: compute the diagonal separately.
     lifted.reshape(-1)[:: n + 1] = kernel_diagonal(activation, scaled)
     state.kernel = lifted
     state.chain = KernelChain(
@@ -309,7 +309,7 @@ def _lift_kernel(state: _State, activation: str, bias: float) -> None:
 
 
 def mean_square(h: Array, patch: int | None) -> float:
-    """Mean squared norm of the inputs of a lift, of patches if there are any."""
+    """Mean squared norm of the inputs of a lift (of patches in convolutional blocks)."""
     xp = namespace(h)
     if patch is None:
         return float(xp.sum(h * h, dtype=xp.float64)) / len(h)
@@ -324,7 +324,7 @@ def mean_square(h: Array, patch: int | None) -> float:
 def whitening_of(
     kept: Array, whitening: str, *, centred: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Offset and factor of kept coordinates of shape (n, k)."""
+    """Offset and factor of the whitening of kept coordinates (n, k)."""
     kept = double(kept)
     xp = namespace(kept)
     mean, square = xp.mean(kept, axis=0), xp.mean(kept * kept, axis=0)
@@ -334,7 +334,7 @@ def whitening_of(
 def whitening_from(
     mean: np.ndarray, square: np.ndarray, whitening: str, *, centred: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Offset and factor from the mean and the mean square of each coordinate."""
+    """Offset and factor of the whitening from the mean and mean square of each coordinate."""
     offset, ones = (mean if centred else np.zeros_like(mean)), np.ones_like(mean)
     if whitening == "none":
         return offset, ones
@@ -353,7 +353,7 @@ def _check_memory(needed: float, what: str) -> None:
 
 
 def check_images(settings: FitSettings, n_columns: int) -> None:
-    """Raise unless convolutional blocks have images that fit the columns."""
+    """Raise unless convolutional blocks come with an image_shape that fits the columns."""
     wants = any(block.patch is not None or block.pooling > 1 for block in settings.blocks)
     if settings.image_shape is not None and any(
         block.skip or block.residual_labels for block in settings.blocks

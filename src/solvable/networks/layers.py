@@ -1,4 +1,4 @@
-r"""Fitted layers of a layer-wise filtered network: what they keep and how they map samples."""
+r"""Fitted layers of a layer-wise filtered network: parameters, and maps of samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KERNEL_ROWS = 2048  # rows of a cross kernel that are held at a time
 
 @dataclass(frozen=True)
 class Standardise:
-    """Columns less their mean, over their scale."""
+    """Subtract the mean of each column and divide by its scale."""
 
     kind: ClassVar[str] = "standardise"
     mean: np.ndarray  # of the training samples, shape (d,)
@@ -31,7 +31,7 @@ class Standardise:
 
 @dataclass(frozen=True)
 class Whiten:
-    """Columns less their mean, over their scale and without their correlations."""
+    """Subtract the mean of each column and multiply by a whitening matrix."""
 
     kind: ClassVar[str] = "whiten"
     mean: np.ndarray  # of the training samples, shape (d,)
@@ -44,7 +44,7 @@ class Whiten:
 
 @dataclass(frozen=True)
 class AsImages:
-    """Rows as images."""
+    """Reshape rows to images."""
 
     kind: ClassVar[str] = "as-images"
     shape: tuple[int, ...]  # (height, width, channels)
@@ -56,7 +56,7 @@ class AsImages:
 
 @dataclass(frozen=True)
 class Flatten:
-    """Images as rows."""
+    """Reshape images to rows."""
 
     kind: ClassVar[str] = "flatten"
 
@@ -67,54 +67,54 @@ class Flatten:
 
 @dataclass(frozen=True)
 class Pool:
-    """Means over disjoint squares."""
+    """Average images over disjoint squares."""
 
     kind: ClassVar[str] = "pool"
     size: int  # side of the squares
 
     def apply(self, h: Array) -> Array:
-        """Smaller images."""
+        """Averaged images."""
         return average_pool(h, self.size)
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Kept directions of explicit features."""
+    """Project explicit features on the kept directions."""
 
     kind: ClassVar[str] = "filter"
     directions: np.ndarray  # V, orthonormal columns, shape (P, k)
-    offset: np.ndarray  # of the whitening (h V - offset) * factor, shape (k,)
+    offset: np.ndarray  # offset in the whitening (h V - offset) * factor, shape (k,)
     factor: np.ndarray
 
     def apply(self, h: Array) -> Array:
-        """Kept coordinates; of images, pixel by pixel."""
+        """Kept coordinates; for images, at every pixel."""
         kept = h @ as_on(self.directions, h)
         return (kept - as_on(self.offset, h)) * as_on(self.factor, h)
 
 
 @dataclass(frozen=True)
 class Lift:
-    """Random features."""
+    """Lift of finite width: random features."""
 
     kind: ClassVar[str] = "lift"
     n_inputs: int
     width: int
     activation: str
     scale: float  # root mean square norm of the training inputs
-    seed: int  # of the weights, which are drawn where they are needed
-    patch: int = 0  # side of the neighbourhoods; 0 for a dense lift
+    seed: int  # seed of the weights, which are drawn when needed
+    patch: int = 0  # side of the image patches; 0 for a dense lift
     bias: float = 0.0  # standard deviation of the biases
 
     @property
     def features(self) -> RandomLift:
-        """The lift of rows."""
+        """The lift as a map of rows."""
         inputs = self.n_inputs + (self.bias > 0)
         return RandomLift(inputs, self.width, self.activation, self.scale, self.seed)
 
     def apply(self, h: Array) -> Array:
-        """Random features; of images, pixel by pixel."""
+        """Random features; for images, at every pixel."""
         if self.bias:
-            # A bias is the weight of one more input, which is constant.
+            # A bias is the weight of an additional constant input.
             constant = namespace(h).full_like(h[:, :1], self.bias)
             h = namespace(h).concat([h, constant], axis=1)
         if not self.patch:
@@ -133,7 +133,7 @@ class KernelChain:
     squared_biases: tuple[float, ...]  # b_l², the variance of the biases
 
     def diagonals(self, h: Array) -> list[Array]:
-        """Diagonals of all kernels on rows, the last one included."""
+        """Diagonals of the kernels of all lifts on some rows."""
         diagonals = [squared_norms(h)]
         for name, square, bias in self._lifts():
             diagonals.append(kernel_diagonal(name, (diagonals[-1] + bias) / square))
@@ -156,7 +156,7 @@ class KernelChain:
 
 @dataclass(frozen=True)
 class KernelFilter:
-    """Kept directions of infinitely wide features."""
+    """Project infinitely wide features on the kept directions."""
 
     kind: ClassVar[str] = "kernel-filter"
     landmarks: np.ndarray  # training samples that span the features, shape (r, d)
@@ -182,7 +182,7 @@ class KernelFilter:
 
 @dataclass(frozen=True)
 class Residual:
-    """Kept coordinates, and beside them the inputs of the layers that they come from."""
+    """Kept coordinates of a filter, followed by the inputs of its layers."""
 
     kind: ClassVar[str] = "residual"
     layers: tuple[Any, ...]  # lifts, and a filter at the end
@@ -190,7 +190,7 @@ class Residual:
     input_factor: float  # of the inputs
 
     def kept(self, h: Array) -> Array:
-        """Kept coordinates alone, shape (n, k)."""
+        """Kept coordinates without the inputs, shape (n, k)."""
         for layer in self.layers:
             h = layer.apply(h)
         return h
@@ -200,7 +200,7 @@ class Residual:
         return self.beside(self.kept(h), h)
 
     def beside(self, kept: Array, h: Array) -> Array:
-        """Both, each times its factor."""
+        """Kept coordinates and inputs, each times its factor."""
         xp = namespace(kept)
         inputs = xp.astype(h, kept.dtype, copy=False)
         return xp.concat([kept * self.kept_factor, inputs * self.input_factor], axis=1)
@@ -208,7 +208,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class LinearReadout:
-    """Ridge on explicit features."""
+    """Ridge readout on explicit features."""
 
     kind: ClassVar[str] = "linear-readout"
     coefficients: np.ndarray  # shape (P, C)
@@ -222,7 +222,7 @@ class LinearReadout:
 
 @dataclass(frozen=True)
 class KernelReadout:
-    """Ridge on infinitely wide features."""
+    """Ridge readout on infinitely wide features."""
 
     kind: ClassVar[str] = "kernel-readout"
     samples: np.ndarray  # training samples of the last lifts, shape (n, d)
@@ -242,7 +242,7 @@ class KernelReadout:
 
 
 def double(h: Array) -> Array:
-    """Samples in float64, where they are."""
+    """Samples in float64 on their device."""
     xp = namespace(h)
     return xp.astype(h, xp.float64, copy=False)
 
@@ -258,35 +258,35 @@ def _chunks(h: Array) -> list[Array]:
 
 @dataclass(frozen=True)
 class Network:
-    """Fitted layers, one after another, and the readout on top.
+    """Sequence of fitted layers and the readout.
 
     Parameters
     ----------
     layers : tuple
-        From samples to the coordinates that the readout or the last kernel starts from.
+        Layers from the samples to the inputs of the readout or of the last kernel.
     readout : LinearReadout, KernelReadout or None
-        The readout; None in a transformer.
+        Readout; None in a transformer.
     """
 
     layers: tuple[Any, ...]
     readout: Any = None
 
     def transform(self, X: Array) -> Array:
-        """Coordinates below the readout, shape (n, k)."""
+        """Inputs of the readout, shape (n, k)."""
         h = X
         for layer in self.layers:
             h = layer.apply(h)
         return h
 
     def kept(self, X: Array) -> Array:
-        """The same without the inputs that a skip brings back after the last filter."""
+        """Inputs of the readout without those that skip adds after the last filter."""
         if not self.layers or not isinstance(self.layers[-1], Residual):
             return self.transform(X)
         *below, last = self.layers
         return last.kept(Network(tuple(below)).transform(X))
 
     def outputs(self, X: Array) -> Array:
-        """Outputs of the readout, shape (n, C); of a few thousand rows at a time."""
+        """Outputs of the readout, shape (n, C), computed a few thousand rows at a time."""
         if self.readout is None:
             raise InvalidData("this network has no readout; fit a classifier or a regressor.")
         parts = [self.readout.apply(self.transform(rows)) for rows in _chunks(X)]

@@ -1,4 +1,4 @@
-"""Layer-wise features without a gradient, after scikit-learn's conventions."""
+"""Estimators of layer-wise features without a gradient, in scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from solvable.networks.streaming import StreamingMixin
 
 
 class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
-    r"""Learned features alone: filters and lifts, no readout.
+    r"""Transformer to learned features: filters and lifts (random features), without a readout.
 
     .. math:: \hat C = \frac1n \sum_\mu y_\mu\, z_\mu z_\mu^\top, \qquad h = V^\top z, \qquad
         z' = \frac{1}{\sqrt P}\,\sigma\!\Big(\frac{W^\top h}{c}\Big),
 
     with V the eigenvectors of largest modulus. See :class:`NeuralLoFiClassifier` for the parameters
-    and the mathematics. The features are the coordinates below the last infinitely wide lift, or
-    those of the last block.
+    and the mathematics. The features are the inputs of the last infinitely wide lift, or the outputs of
+    the last block if its width is finite.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
     solver, null_replicates, random_state
         As of :class:`NeuralLoFiClassifier`.
     regularisation : float or "leave-one-out"
-        Not used: there is no readout.
+        Not used, as there is no readout.
 
     Attributes
     ----------
     filters_ : tuple of FilterReport
-        What each filter found.
+        Report of each filter.
     network_ : Network
         Fitted layers.
     n_features_in_ : int
@@ -56,7 +56,7 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
     """
 
     def fit(self, X: Any, y: Any) -> NeuralLoFiTransformer:
-        """Fit to samples held in memory; labels are classes, or real numbers."""
+        """Fit to samples in memory; labels are classes or real numbers."""
         X, y = _rows_and_labels(self, X, y)
         if labels_are_real(y):
             labels: np.ndarray = np.asarray(y, dtype=np.float64)
@@ -68,39 +68,41 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """Tags: labels are needed."""
+        """Scikit-learn tags; labels are required."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
 
 class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
-    r"""Regression on features that are learned layer by layer, without a gradient.
+    r"""Regressor on features that are learned layer by layer, without a gradient.
 
-    .. math:: \hat C = \frac1n \sum_\mu \frac{y_\mu - \bar y}{\mathrm{std}(y)}\, z_\mu z_\mu^\top
+    Each filter diagonalises
 
-    is what each filter diagonalises. See :class:`NeuralLoFiClassifier` for the mathematics.
+    .. math:: \hat C = \frac1n \sum_\mu \frac{y_\mu - \bar y}{\mathrm{std}(y)}\, z_\mu z_\mu^\top .
+
+    See :class:`NeuralLoFiClassifier` for the mathematics.
 
     Parameters
     ----------
     blocks, final_reduce, scaling, image_shape, solver
         As of :class:`NeuralLoFiClassifier`.
     multiclass, centre_labels
-        Not used: real labels are one signal, and always centred.
+        Not used: real labels give one operator and are always centred.
     label_map : {"identity", "tanh"}
-        Standardised labels as filters see them: as they are, or their hyperbolic tangent, which needs
-        fewer samples and is not led by a few large labels. The readout is fitted to the labels.
+        Map of the standardised labels in the filters. The hyperbolic tangent needs fewer samples and
+        limits the effect of a few large labels. The readout is fitted to the labels themselves.
     regularisation, null_replicates, random_state
         As of :class:`NeuralLoFiClassifier`.
 
     Attributes
     ----------
     filters_ : tuple of FilterReport
-        What each filter found.
+        Report of each filter.
     network_ : Network
         Fitted layers and readout.
     readout_ : RidgeFit
-        Penalty and degrees of freedom. Its leave-one-out error is no estimate of generalisation, as
+        Penalty and degrees of freedom. Its leave-one-out error is not an estimate of the test error, as
         the filters have seen the labels.
     n_features_in_ : int
         Columns of X.
@@ -115,7 +117,7 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
     """
 
     def fit(self, X: Any, y: Any) -> NeuralLoFiRegressor:
-        """Fit to samples held in memory."""
+        """Fit to samples in memory."""
         X, y = _rows_and_labels(self, X, y, y_numeric=True)
         labels = np.asarray(y, dtype=np.float64)
         self._code = real_code(labels, self.label_map)
@@ -123,13 +125,13 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted labels, in the units of the training labels."""
+        """Predict labels in the units of the training labels."""
         outputs = self._outputs(X)[:, 0]
         return np.asarray(outputs * self._code.deviation + self._code.mean)
 
 
 class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
-    r"""Classification on features that are learned layer by layer, without a gradient.
+    r"""Classifier on features that are learned layer by layer, without a gradient.
 
     Each filter keeps the eigenvectors of largest modulus, of either sign, of the label-weighted
     second moment of its features,
@@ -138,53 +140,53 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         \hat S = \sum_c \hat C_c^2, \quad
         \hat C_c = \frac1n \sum_\mu (1\{y_\mu = c\} - \pi_c)\, z_\mu z_\mu^\top
 
-    for many classes; each lift is a random layer
-    :math:`z = \sigma(W^\top h / c) / \sqrt P` or its kernel; on top is a ridge with its penalty by
-    leave-one-out (generalised cross-validation where samples are summed up). Small-weight gradient
-    flow in each layer follows the same operator at first order.
+    for many classes. Each lift is a layer of random features
+    :math:`z = \sigma(W^\top h / c) / \sqrt P` or its kernel. The readout is a ridge with its penalty
+    chosen by leave-one-out (generalised cross-validation in streams). Gradient flow from small weights
+    follows the same operator at first order.
 
     Parameters
     ----------
     blocks : sequence of Block, optional
-        Filter and lift of each block; by default lift, filter of what stands out of meaningless labels
-        among the centred features, and a lift of that and of the inputs, infinitely wide for up to 4,000
-        samples and of width 2,000 beyond.
+        Filter and lift of each block. The default is a lift, a filter of the significant directions of
+        the centred features, and a lift of the kept coordinates and the inputs. Its lifts are infinitely
+        wide for up to 4,000 samples and of width 2,000 for more.
     final_reduce : int, "auto" or None
-        Filter of the last features.
+        Number of directions that a last filter before the readout keeps.
     scaling : {"auto", "columns", "whitened", "global", "none"}
-        Standardisation of the samples: each column, each and without their correlations (shrunk
-        towards none as the samples are few; not in streams), all together, or none. "auto": all
-        together where the columns share their bounds, as pixels do, and else each column.
+        Standardisation of the samples: each column; each column and without correlations (whose
+        estimate is shrunk at few samples; not in streams); all columns by one mean and deviation; none.
+        "auto" is "global" if the columns share their bounds, as pixels do, and "columns" otherwise.
     image_shape : tuple of int, optional
         (height, width, channels) of the rows, for convolutional blocks.
     label_map : {"identity", "tanh"}
-        Not used: classes are weighed as they are.
+        Not used: classes have no map.
     multiclass : {"sum-of-squares", "alternating"}
-        How the operators of many classes become one: :math:`\hat S`, or :math:`\sum_c a_c \hat C_c`
+        Combination of the operators of many classes: :math:`\hat S`, or :math:`\sum_c a_c \hat C_c`
         with the direction a that maximises its largest eigenvalue.
     centre_labels : bool
-        Whether labels of two classes lose their mean. Off by default: for unbalanced classes the raw
-        labels gave the smaller error, though their first directions are those of the mean.
+        If True, labels of two classes are centred. Default False: for unbalanced classes the raw
+        labels gave the lower error, though their first directions are those of the mean.
     solver : {"auto", "dense", "lanczos", "krylov"}
-        How eigenpairs are found; by default by their number and size.
+        Solver of the eigenpairs; "auto" chooses by their number and size.
     regularisation : float or "leave-one-out"
-        Ridge of the readout, relative to the mean power of the centred features.
+        Ridge penalty of the readout, relative to the mean power of the centred features.
     null_replicates : int
-        Draws of meaningless labels behind each null.
+        Number of draws of random labels for each null.
     random_state : int, RandomState, Generator or None
-        Of lifts, nulls and solvers.
+        Seed of lifts, nulls and solvers.
 
     Attributes
     ----------
     classes_ : ndarray of shape (C,)
-        Labels seen.
+        Class labels.
     filters_ : tuple of FilterReport
-        Strengths of the directions of each filter, the samples at which they are expected to emerge,
-        and their ratio to the null.
+        Report of each filter: strengths of its directions, sample sizes at which they are expected to
+        emerge, and their ratios to random labels.
     network_ : Network
         Fitted layers and readout.
     readout_ : RidgeFit
-        Penalty and degrees of freedom. Its leave-one-out error is no estimate of generalisation, as
+        Penalty and degrees of freedom. Its leave-one-out error is not an estimate of the test error, as
         the filters have seen the labels.
     n_features_in_ : int
         Columns of X.
@@ -205,13 +207,13 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
 
     Notes
     -----
-    arXiv:2605.13612; the sum of squares and the null are derived. Acceptance checks in
-    ``tests/models/lofi/test_note.py``. Cost of a kernel block: :math:`n^3/3` for the factor,
+    arXiv:2605.13612; equations 1 to 4 and 29 of ``docs/derivations/lofi.md``. Acceptance tests in
+    ``tests/models/lofi/test_paper.py``. Cost of a kernel block: :math:`n^3/3` for the factor,
     :math:`10 m^3 + n^3` for the readout, whose penalty is chosen on m = 700 rows at most; of a
-    finite block: :math:`n P^2`. On MNIST-5k the error is that of the best Gaussian kernel at six
-    times its time (``docs/networks.md``); what the time buys are the directions. A torch tensor is
-    fitted on its device; the eigenproblems of filters are solved on the host, to which one matrix of
-    each is copied, and a block of vectors for each step of a null. ``tests/networks/test_devices.py``.
+    finite block: :math:`n P^2`. On MNIST-5k the error is that of the best Gaussian kernel, at six
+    times its time (``docs/networks.md``). A torch tensor is fitted on its device. The eigenproblems of
+    filters are solved on the host, to which one matrix per filter and one block of vectors per step of a
+    null are copied (``tests/networks/test_devices.py``).
 
     Examples
     --------
@@ -223,7 +225,7 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
     """
 
     def fit(self, X: Any, y: Any) -> NeuralLoFiClassifier:
-        """Fit to samples held in memory."""
+        """Fit to samples in memory."""
         X, y = _rows_and_labels(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -236,12 +238,12 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Outputs, no probabilities: near -1 and 1, or near 0 and 1 in a column per class."""
+        """Outputs (not probabilities): near -1 and 1, or near 0 and 1 in one column per class."""
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted classes."""
+        """Predict classes."""
         chosen = chosen_classes(self._outputs(X))
         return np.asarray(self.classes_[chosen])
 

@@ -1,4 +1,4 @@
-"""Whether the strongest direction of a filter is told from chance, by permuted labels."""
+"""Permutation tests of the strongest direction of a filter and of its first moments."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from solvable.networks.significance import Product, largest_outside
 from solvable.operators.signals import SignalOperators, side_by_side
 
 DRAWS = 99
-"""Permutations of the labels of which none may have as strong a direction: a level of 1 %."""
+"""Permutations that a significant direction must all exceed: a level of 1 %."""
 
 KEPT_DRAWS = 19
-"""Permutations of which none has as strong a direction if it is kept without being counted: 5 %."""
+"""Permutations that a kept direction must all exceed: a level of 5 %."""
 
 SCALE = 5
-"""Permutations that say how strong each signal is by chance, and that are made side by side."""
+"""Permutations in one batch; the first batch gives the typical null strength of each signal."""
 
 
 @dataclass(frozen=True)
 class Permutations:
-    """The moments of features with the labels of other samples."""
+    """Moments of the features with permuted labels."""
 
     rows: Callable[[], Array]  # features, shape (n, P)
     weights: Callable[
@@ -31,7 +31,7 @@ class Permutations:
     ]  # of some draws: one column a signal, draw by draw
 
     def product(self, draws: Sequence[int]) -> Product:
-        """Product with the second moments, of as many columns in turn."""
+        """Product with the second moments of several draws, one column per draw and signal."""
         return side_by_side(self.rows(), self.weights(draws))
 
     def first_moments(self, draws: Sequence[int]) -> np.ndarray:
@@ -45,7 +45,7 @@ class Permutations:
 def draws_exceeded(
     signals: SignalOperators, permuted: Permutations, linear: np.ndarray, seed: int
 ) -> int:
-    """Permutations of the labels in a row, of ``DRAWS``, whose strongest direction is weaker."""
+    """Number of permutations, up to ``DRAWS``, before the first with a direction as strong."""
     number = signals.n_signals
     strengths = [
         largest_outside(signals.centred(signal, single=True), linear, 1, seed)[0]
@@ -63,7 +63,7 @@ def draws_exceeded(
         with np.errstate(divide="ignore"):
             drawn = np.vstack([drawn, np.log(largest).reshape(-1, number)])
         table = drawn[:, known]
-        # One test for all signals: the largest of their ratios, each over its own first draws.
+        # One test for all signals: the largest ratio, each signal relative to its first draws.
         usual = table[:SCALE].mean(axis=0)
         as_strong = (table - usual).max(axis=1) >= (measured[known] - usual).max()
         if as_strong.any():
@@ -74,12 +74,11 @@ def draws_exceeded(
 
 
 def linear_ratios(moments: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
-    """Singular values of first moments (P, S) over those of draws (B, P, S), and lengths over theirs."""
+    """Ratios of the first moments (P, S) to those of draws (B, P, S): singular values, and lengths."""
     sizes = np.linalg.svd(moments, compute_uv=False)
     largest = np.sqrt(np.maximum(np.linalg.eigvalsh(drawn.transpose(0, 2, 1) @ drawn)[:, -1], 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Only those that exceed the first KEPT_DRAWS; the second value counts those that exceed all
-        # draws.
+        # Keep singular values above the first KEPT_DRAWS; the second result counts those above all.
         ratios = sizes[sizes > largest[:KEPT_DRAWS].max()] / largest.mean()
         lengths = np.linalg.norm(drawn, axis=1).mean(axis=0)
         by_signal = np.where(lengths > 0, np.linalg.norm(moments, axis=0) / lengths, 0.0)
@@ -87,12 +86,12 @@ def linear_ratios(moments: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, i
 
 
 def _is_beyond_doubt(measured: np.ndarray, drawn: np.ndarray) -> bool:
-    """Whether no more draws are needed, by the scatter of those at hand."""
+    """Return True if the spread of the draws so far makes more draws unnecessary."""
     from scipy.special import stdtr
 
-    # Logarithms of the null scatter by 0.1 to 0.6, most in tables whose labels have heavy tails; the
-    # prior is six draws that scatter by 0.25. With t = (x - m) / (s sqrt(1 + 1 / B)), p times the
-    # number of signals below 3e-4: over 48 tables without signal, 0.2 % of 5,760 draws.
+    # Log null strengths have standard deviations of 0.1 to 0.6, the largest for labels with heavy tails.
+    # Prior: six draws with standard deviation 0.25. Stop if p of t = (x - m) / (s sqrt(1 + 1 / B)) times
+    # the number of signals is below 3e-4; over 48 tables without signal this stopped 0.2 % of 5,760.
     count = len(drawn)
     freedom = 6 + count - 1
     variance = (6 * 0.25**2 + (count - 1) * drawn.var(axis=0, ddof=1).mean()) / freedom

@@ -1,4 +1,4 @@
-r"""How many directions of a filter are stronger than labels that mean nothing would make them."""
+r"""Count the directions of a filter that are stronger than with random labels (the null)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from solvable.operators.signals import SignalOperators, centred_products
 Product = Callable[[np.ndarray], np.ndarray]
 
 SIGNIFICANT_RATIO = 1.1
-"""A direction carries signal if its strength is this many times that of meaningless labels."""
+"""A direction is significant above this ratio of its strength to that of random labels."""
 
 FIRST_RATIO = 1.4
-"""The same for the strongest direction of all, whose null scatters most.
+"""Limit of the ratio for the strongest direction, whose null varies most.
 
-Before anything is removed, the null is made of a few strong directions of the features: over draws of
-the labels of digits and MNIST it varies by a sixth to a fifth, so that one draw in four of meaningless
-labels is 1.1 times as strong as the mean of others, and one in fifty 1.4 times. In small tables, rare
-classes and labels of heavy tails it varies by half, and the strongest of many classes is chosen: where
-samples are at hand, :func:`solvable.networks.permutation.stands_out` must agree.
+Before any removal the null consists of a few strong directions of the features. On digits and MNIST its
+relative standard deviation over draws of the labels is 17 to 20 %, so one draw in four of random labels
+exceeds 1.1 times the mean, and one in fifty 1.4 times. With small tables, rare classes or labels of
+heavy tails it is about 50 %, and the maximum over classes is larger: for samples in memory the
+permutation test :func:`solvable.networks.permutation.draws_exceeded` must agree.
 """
 
 _GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640)
@@ -32,11 +32,11 @@ _GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 
 
 @dataclass(frozen=True)
 class Significance:
-    """Directions above their null."""
+    """Number of directions above their null, with the ratios."""
 
-    number: int  # for many classes, dimension of the union of those of each class
-    null_counts: np.ndarray  # numbers k of stronger directions removed, shape (g,)
-    null_ratios: np.ndarray  # |lambda_(k+1)| over the mean largest of the null, shape (S, g)
+    number: int  # for many classes, dimension of the union of their significant directions
+    null_counts: np.ndarray  # numbers k of removed stronger directions, shape (g,)
+    null_ratios: np.ndarray  # |lambda_(k+1)| over the mean null strength, shape (S, g)   (lofi 29)
 
 
 def significant_directions(
@@ -47,14 +47,14 @@ def significant_directions(
     rng: np.random.Generator,
     first_ratio: float = FIRST_RATIO,
 ) -> Significance:
-    """Compare |lambda_(k+1)| with nulls that lost the same k strongest directions, on a grid of k."""
-    # Without the deflation the null is made of the strong directions of the features and hides all but
-    # a few of the weak ones. Labels are centred whether or not the filter centres them: a mean label
-    # adds a multiple of the covariance, whose large eigenvalues say nothing of the label.
+    """Compare |lambda_(k+1)| with nulls after removal of the k strongest directions, on a grid of k."""
+    # r_(k+1) = |lambda_(k+1)| / E |Pi_k C_pi Pi_k|   (lofi 29). Without the removal Pi_k the strong
+    # directions of the features dominate the null and hide most weak ones. Labels are always centred: a
+    # mean label adds a multiple of the covariance, whose eigenvalues carry no information on the label.
     seed = int(rng.integers(2**63))
     ratios, kept, numbers = [], [], []
     for signal in range(signals.n_signals):
-        # Ratios are wanted to one in a hundred only.
+        # Ratios need an accuracy of 1 % only.
         product = signals.centred(signal, single=True)
         permuted = centred_products(nulls, signal)
         of_signal, number, vectors = _of_one_signal(
@@ -85,7 +85,7 @@ def _of_one_signal(
     ratios: list[float] = []
     counts = [count for count in _GRID if count < most]
     while counts:
-        # The first alone, as meaningless labels get no further; then all whose pairs are known.
+        # First k = 0 alone, where random labels usually end; then all k whose pairs are computed.
         known = [count for count in counts if count < len(values)] if ratios else counts[:1]
         if not known:
             count = min(most, 2 * counts[0])
@@ -101,7 +101,7 @@ def _of_one_signal(
             ]
         )
         for count, of_count in zip(known, nulls.T, strict=True):
-            # A rare class is absent from some draws of the labels; those say nothing.
+            # A rare class is absent from some draws of the labels: leave these out.
             drawn = of_count[of_count > 0]
             ratios.append(float(abs(values[count]) / np.mean(drawn)) if drawn.size else 0.0)
             if ratios[-1] <= (SIGNIFICANT_RATIO if count else first_ratio):
@@ -111,7 +111,7 @@ def _of_one_signal(
 
 
 def outside(product: Product, removed: np.ndarray) -> Product:
-    """A symmetric product restricted to the complement of orthonormal columns (P, m)."""
+    """Restrict a symmetric product to the complement of orthonormal columns (P, m)."""
     if not removed.shape[1]:
         return product
 
@@ -131,15 +131,15 @@ def _strongest(product: Product, size: int, count: int, seed: int) -> tuple[np.n
 
 
 def largest_outside(product: Product, removed: np.ndarray, number: int, seed: int) -> np.ndarray:
-    """Largest modulus of an eigenvalue of each operator outside of orthonormal columns, (number,)."""
+    """Largest modulus of an eigenvalue of each operator in the complement of columns, (number,)."""
     return _largest(product, removed, [removed.shape[1]] * number, seed)
 
 
 def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed: int) -> np.ndarray:
-    """Largest modulus of an eigenvalue outside the first columns of a basis, to one in a hundred."""
-    # Lanczos with full orthogonalisation, for all numbers of columns in step: one product of a block
-    # costs little more than that of a vector, and no restart is needed for so few steps. Each column
-    # of the product may be that with an operator of its own.
+    """Largest modulus of an eigenvalue in the complement of leading columns, to 1 %."""
+    # Lanczos with full orthogonalisation, for all column counts at once: a product with a block costs
+    # little more than with a vector, and so few steps need no restart. Each column of a product may use
+    # a different operator.
     size, width = len(removed), len(counts)
     gone = np.arange(removed.shape[1])[:, None] < np.array(counts)
     start = np.random.default_rng(seed).standard_normal(size)
@@ -148,7 +148,7 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
         return np.asarray(Q - removed @ (gone * (removed.T @ Q)))
 
     q = project(np.repeat(start[:, None], width, axis=1))
-    # Products after which a null is taken as it is: far more than one in a hundred needs
+    # Largest number of products: far more than an accuracy of 1 % needs
     most_steps = 60
     most = min(size, most_steps)
     whole = np.zeros((width, most, size))
@@ -156,7 +156,7 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
     largest, scale, settled = np.zeros(width), np.zeros(width), np.zeros(width, dtype=bool)
     for step in range(1, most + 1):
         lengths = np.linalg.norm(q, axis=0)
-        # A space that is invariant has no next direction, but that of rounding.
+        # In an invariant space the next direction would be rounding noise: use zero.
         q = np.divide(q, lengths, out=np.zeros_like(q), where=lengths > 1e-5 * scale)
         whole[:, step - 1] = q.T
         basis = whole[:, :step]
@@ -168,13 +168,13 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
         reduced[:, -1:, :] = np.swapaxes(columns, 1, 2)
         q = image - (np.swapaxes(basis, 1, 2) @ columns)[:, :, 0].T
         q = q - (np.swapaxes(basis, 1, 2) @ (basis @ q.T[:, :, None]))[:, :, 0].T
-        # Hardly any has converged after fewer than six.
+        # Few columns converge in fewer than six steps.
         if (step < 6 or step % 2) and step < most:
             continue
         values, vectors = np.linalg.eigh(reduced)
         place = np.argmax(np.abs(values), axis=1)
         found = np.abs(values)[np.arange(width), place]
-        # Each is taken when it has converged, whatever goes on beside it.
+        # Freeze each column once it has converged.
         largest = np.where(settled, largest, found)
         # |C v - lambda v| = |q| |last entry of the coefficients of v|.
         residuals = np.linalg.norm(q, axis=0) * np.abs(vectors[np.arange(width), -1, place])
@@ -192,7 +192,7 @@ def _crossing(ratios: Sequence[float], first_ratio: float) -> int:
         return _GRID[len(ratios)]
     low, high = _GRID[len(ratios) - 2 : len(ratios)]
     share = (ratios[-2] - SIGNIFICANT_RATIO) / (ratios[-2] - ratios[-1])
-    # The ratio at k speaks of direction number k + 1.
+    # The ratio at k belongs to direction number k + 1.
     return int(np.clip(np.floor(low + 1 + share * (high - low - 1)), low + 1, high))
 
 
@@ -200,15 +200,15 @@ def _union(directions: np.ndarray) -> int:
     """Dimension of the union of the directions of all classes."""
     if not directions.shape[1]:
         return 0
-    # The directions of all classes must have half of a squared length along one of their union.
+    # Count directions of the union along which those of the classes have squared length above 1/2.
     return int(np.sum(np.linalg.svd(directions, compute_uv=False) ** 2 > 0.5))
 
 
 def relabelled(
     code: LabelCode, labels: np.ndarray, first_row: int, *, seed: int, replicate: int
 ) -> np.ndarray:
-    """Encoded labels of consecutive rows drawn anew, independent of the samples."""
-    # Draws depend on the position of the row alone, not on how the samples are cut into chunks.
+    """Draw new encoded labels of consecutive rows, independent of the samples."""
+    # Draws depend on the position of the row only, not on the chunks of the samples.
     stop = first_row + len(labels)
     drawn = []
     for block in range(first_row // GENERATION_ROWS, -(-stop // GENERATION_ROWS)):
@@ -216,7 +216,7 @@ def relabelled(
         uniform = random_stream(seed, "null", replicate, block).random(GENERATION_ROWS)
         drawn.append(uniform[max(first_row - start, 0) : stop - start])
     uniform = np.concatenate(drawn) if drawn else np.empty(0)
-    if code.is_real:  # the modulus stays, and with it the tails; the sign is drawn
+    if code.is_real:  # keep the modulus, hence the tails; draw the sign
         return np.where(uniform < 0.5, -labels, labels)
     cumulated = np.cumsum(code.counts / code.counts.sum())  # classes by their own frequencies
     return np.minimum(np.searchsorted(cumulated, uniform, side="right"), len(cumulated) - 1)

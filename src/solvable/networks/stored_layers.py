@@ -1,4 +1,4 @@
-"""Fitted layers, and what their filters found, as arrays and values that JSON can hold."""
+"""Convert fitted layers and filter reports to arrays and JSON values, and back."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ LAYERS: dict[str, type] = {
         Residual,
     )
 }
-"""Every kind of layer that a file may hold."""
+"""Kinds of layers that a file may hold."""
 
 
 def layer_parts(layer: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and plain settings of a layer, to be stored."""
+    """Arrays and JSON settings of a layer for storage."""
     values = {field.name: getattr(layer, field.name) for field in fields(layer)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     if isinstance(layer, Residual):
@@ -65,7 +65,7 @@ def layer_parts(layer: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> Any:
-    """Layer from what :func:`layer_parts` gave."""
+    """Make a layer from the results of :func:`layer_parts`."""
     kind = settings.get("kind")
     if kind not in LAYERS:
         raise InvalidData(f"a layer is of kind {kind!r}; allowed: {', '.join(LAYERS)}.")
@@ -91,7 +91,7 @@ def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, An
 def network_parts(
     layers: Sequence[Any], filters: Sequence[FilterReport]
 ) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Arrays and descriptions of fitted layers and of what their filters found."""
+    """Arrays and descriptions of fitted layers and of their filter reports."""
     arrays: dict[str, np.ndarray] = {}
     described, reports = [], []
     for number, layer in enumerate(layers):
@@ -111,7 +111,7 @@ def network_from_parts(
     layers: Sequence[Mapping[str, Any]],
     filters: Sequence[Mapping[str, Any]],
 ) -> tuple[list[Any], tuple[FilterReport, ...]]:
-    """Fitted layers and reports from what :func:`network_parts` gave."""
+    """Make fitted layers and reports from the results of :func:`network_parts`."""
     fitted = [
         layer_from_parts(under(arrays, f"layers.{number}."), settings)
         for number, settings in enumerate(layers)

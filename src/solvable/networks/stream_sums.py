@@ -1,4 +1,4 @@
-r"""What is summed in one pass over a stream: additive, mergeable, and storable without pickle."""
+r"""Sums of one pass over a stream: additive, mergeable, and stored without pickle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Survey:
     def add(
         self, X: Array, y: np.ndarray, *, classes: Sequence[Any] | np.ndarray | None = None
     ) -> Survey:
-        """Add a chunk; of a tensor, four rows of numbers leave its device."""
+        """Add a chunk; for a tensor, four rows of numbers are copied to the host."""
         xp = namespace(X)
         if not bool(xp.all(xp.isfinite(X))):
             raise InvalidData(
@@ -69,12 +69,12 @@ class Survey:
         self.counts = summed.astype(np.int64)
 
     def merge(self, other: Survey) -> Survey:
-        """Add another part."""
+        """Merge the sums of other samples."""
         if not other.rows:
             return self
         total = self.rows + other.rows
         share = other.rows / total
-        # M = M_a + M_b + (mean_b - mean_a)² n_a n_b / n loses no digits where means are large.
+        # M = M_a + M_b + (mean_b - mean_a)² n_a n_b / n is accurate even for large means.
         for mean, deviation in (("mean", "deviation"), ("label_mean", "label_deviation")):
             step = getattr(other, mean) - getattr(self, mean)
             spread = getattr(self, deviation) + getattr(other, deviation)
@@ -87,7 +87,7 @@ class Survey:
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Plain arrays; labels that are text become their code points."""
+        """Convert to plain arrays; text labels become code points."""
         arrays = {
             "rows": np.array(self.rows),
             **{name: getattr(self, name) for name in self._NAMES},
@@ -107,7 +107,7 @@ class Survey:
 
 
 def classes_to_arrays(classes: np.ndarray) -> dict[str, np.ndarray]:
-    """Labels as an array that safetensors can hold."""
+    """Convert labels to an array that safetensors can hold."""
     if classes.dtype.kind in "US":
         text = classes.astype(str)
         return {"class_text": text.view(np.uint32).reshape(len(text), -1)}
@@ -123,21 +123,21 @@ def classes_from_arrays(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 class FilterSums:
-    """Label moments of a filter, and those of meaningless labels."""
+    """Label moments of a filter, and those of random labels."""
 
     def __init__(self, moments: LabelMoments, nulls: Sequence[LabelMoments] = ()) -> None:
         self.moments = moments
         self.nulls = list(nulls)
 
     def merge(self, other: FilterSums) -> FilterSums:
-        """Add the sums of other samples."""
+        """Merge the sums of other samples."""
         self.moments.merge(other.moments)
         for mine, theirs in zip(self.nulls, other.nulls, strict=True):
             mine.merge(theirs)
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Plain arrays."""
+        """Convert to plain arrays."""
         return {
             f"{number}.{key}": value
             for number, moments in enumerate((self.moments, *self.nulls))
@@ -160,17 +160,17 @@ class ScaleSums:
         self.total = 0.0
 
     def add(self, total: float, rows: int) -> ScaleSums:
-        """Add a chunk: its sum of squared norms, and its number of inputs."""
+        """Add a chunk by its sum of squared norms and its number of inputs."""
         self.total += total
         self.rows += rows
         return self
 
     def merge(self, other: ScaleSums) -> ScaleSums:
-        """Add the sums of other samples."""
+        """Merge the sums of other samples."""
         return self.add(other.total, other.rows)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Plain arrays."""
+        """Convert to plain arrays."""
         return {"rows": np.array(self.rows), "total": np.array(self.total)}
 
     @classmethod

@@ -1,4 +1,4 @@
-r"""Fit of a layer-wise filtered network pass by pass over samples that are read in chunks."""
+r"""Fit a layer-wise filtered network in several passes over samples that are read in chunks."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from solvable.operators.label_moments import LabelMoments
 from solvable.operators.signals import MomentSignals
 
 Stage: TypeAlias = Literal["survey", "filter", "scale", "readout", "done"]
-"""What the current pass is for."""
+"""Purpose of the current pass."""
 
 
 @dataclass(frozen=True)
 class LabelKind:
-    """What labels of a stream are."""
+    """Kind of the labels of a stream."""
 
     real: bool  # real numbers, or classes
     centre: bool = False  # whether two-valued labels lose their mean
@@ -52,23 +52,23 @@ class LabelKind:
 
 
 class PassByPass:
-    """A network half fitted: its layers so far, and what the next pass has to sum."""
+    """Partly fitted network: its layers so far, and the purpose of the next pass."""
 
-    # One pass for the survey, one per filter, one per lift whose scale the last pass does not tell
-    # (consecutive lifts, image patches), one for the readout. Each maps the samples through the layers
-    # so far, so that nothing of the size of the samples is ever held.
+    # One pass over the columns, one per filter, one per lift whose scale does not follow from the last
+    # pass (consecutive lifts, image patches), one for the readout. Each pass maps the samples through
+    # the layers fitted so far, so no array of the size of the samples is stored.
 
     def __init__(
         self, settings: FitSettings, kind: LabelKind, scaling: Scaling, n_columns: int
     ) -> None:
         if not settings.is_finite:
             raise InvalidParameter(
-                "a stream needs finite widths: the kernel of an infinite one compares all samples "
-                "with each other. Give blocks with a number as width."
+                "a block has width infinity, whose kernel needs all samples in memory; allowed in a "
+                "stream: finite widths. Set width to a number in every block."
             )
         if any(chosen is not None and chosen.residual for chosen in settings.filters):
             raise InvalidParameter(
-                "a block has residual_labels, which would take two more passes over a stream; allowed: "
+                "a block has residual_labels=True, which is not available in a stream; allowed: "
                 "residual_labels=False."
             )
         self.settings = settings
@@ -91,12 +91,12 @@ class PassByPass:
 
     @property
     def is_done(self) -> bool:
-        """Whether no pass is left."""
+        """True if no pass is left."""
         return self.stage == "done"
 
     @property
     def result(self) -> NetworkFit:
-        """The fitted network."""
+        """Return the fitted network."""
         if self.stage != "done":
             raise InvalidData(f"the fit is not finished: the next pass is for the {self.stage}.")
         return NetworkFit(
@@ -175,13 +175,13 @@ class PassByPass:
         unseen = np.asarray(self.classes[codes] != y)
         if unseen.any():
             raise InvalidData(
-                f"label {np.asarray(y)[unseen][0]} was not there in the first pass; the samples "
-                "must be the same in every pass."
+                f"label {np.asarray(y)[unseen][0]} did not occur in the first pass; allowed: the same "
+                "samples in every pass."
             )
         return codes
 
     def finish(self, sums: Any) -> None:
-        """End the current pass: fit what it was for, and say what the next one is for."""
+        """End the current pass: fit its layer, and return the purpose of the next pass."""
         if not sums.rows if self.stage != "filter" else not sums.moments.rows:
             raise InvalidData("the pass held no samples; at least two rows are needed.")
         if self.stage == "survey":
@@ -201,7 +201,7 @@ class PassByPass:
     def _finish_survey(self, survey: Survey) -> None:
         self.rows = survey.rows
         if survey.rows < 2:
-            raise InvalidData(f"there is {survey.rows} row; allowed: at least 2.")
+            raise InvalidData(f"the stream has {survey.rows} row; allowed: at least 2.")
         if self.kind.real:
             deviation = math.sqrt(float(survey.label_deviation[0]) / survey.rows)
             none, centre = np.empty(0, dtype=int), float(survey.label_mean[0])
@@ -210,7 +210,7 @@ class PassByPass:
             self.classes = survey.classes
             if np.any(survey.counts == 0):
                 absent = survey.classes[survey.counts == 0]
-                raise InvalidData(f"class {absent[0]} was announced and has no sample.")
+                raise InvalidData(f"class {absent[0]} has no sample; allowed: at least one.")
             self.code = LabelCode(survey.counts, centre=self.kind.centre)
         shared = share_bounds(survey.lowest, survey.highest)
         first = scaling_from(survey.mean, survey.variance, self.scaling, shared=shared)
@@ -232,7 +232,7 @@ class PassByPass:
         return chosen
 
     def _begin_block(self) -> None:
-        """Decide what the next pass is for, at the start of a block or after the last."""
+        """Set the purpose of the next pass, at the start of a block or after the last block."""
         if self.block == len(self.settings.blocks):
             if self.settings.final is not None:
                 self.stage = "filter"
@@ -275,7 +275,7 @@ class PassByPass:
         offset, factor = whitening_from(mean, square, whitening, centred=chosen.centred)
         self.layers.append(Filter(directions, offset, factor))
         self.reports.append(report)
-        # Mean squared norm of what comes out, E|(V^T z - offset) factor|²: the scale of the next lift.
+        # Mean squared norm of the kept coordinates, E|(V^T z - offset) factor|²: scale of the next lift
         self.square = float(np.sum(factor**2 * (square - 2 * offset * mean + offset**2)))
         self.shape = (*self.shape[:-1], directions.shape[1])
         skip: float | str = 0.0 if last else self.settings.blocks[self.block].skip
@@ -290,7 +290,7 @@ class PassByPass:
         self.base, self.base_square = len(self.layers), self.square
 
     def _before_lift(self) -> None:
-        """Go on after the filter of a block, or without one."""
+        """Continue after the filter of a block, or without a filter."""
         if self.block == len(self.settings.blocks):
             self._begin_readout()
             return

@@ -1,4 +1,4 @@
-"""Fits to samples that are read in chunks: by hand, from streams, over processes, resumable."""
+"""Fits to samples that are read in chunks: manual, from streams, parallel, resumable."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from solvable.networks.streamed_fit import LabelKind, PassByPass, Stage
 from solvable.operators.feature_map import floating
 
 Progress = Callable[[str, int, int], None]
-"""Called with the stage, the rows done in it, and all rows."""
+"""Callback with the stage, the number of processed rows, and the number of all rows."""
 
 CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-3"  # name and version of a fit half done
 PASS_STATE = ("rows", "stage", "block", "square", "base", "base_square")  # stored as they are
 
 
 class StreamingMixin(NeuralLoFiBase):
-    """Fits by chunks; needs blocks of finite width."""
+    """Methods to fit by chunks; blocks must have finite width."""
 
     _passes: PassByPass
     _sums: Any
@@ -39,8 +39,9 @@ class StreamingMixin(NeuralLoFiBase):
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Any:
         """Add a chunk of samples to the sums of the current pass.
 
-        A network is fitted in several passes over the same samples, in the same order: call this for
-        all chunks, then :meth:`advance`, until that returns "done". :meth:`fit_stream` does both.
+        A network is fitted in several passes over the same samples in the same order: call this method
+        for all chunks, then :meth:`advance`, and repeat until :meth:`advance` returns "done".
+        :meth:`fit_stream` does both.
         """
         begun = hasattr(self, "_passes") and self._passes.stage != "done"
         X, y = validate_data(self, X, y, reset=not begun, dtype=[np.float64, np.float32], order="C")
@@ -52,7 +53,7 @@ class StreamingMixin(NeuralLoFiBase):
         return self
 
     def advance(self) -> Stage:
-        """End the current pass; say what the next is for: "filter", "scale", "readout", "done"."""
+        """End the current pass; return the next purpose: "filter", "scale", "readout" or "done"."""
         if not hasattr(self, "_passes") or self._passes.stage == "done":
             raise InvalidData("there is nothing to advance; call partial_fit first.")
         passes = self._passes
@@ -76,7 +77,7 @@ class StreamingMixin(NeuralLoFiBase):
         checkpoint_seconds: float = 10.0,
         progress: Progress | None = None,
     ) -> Any:
-        """Fit to samples that need not fit into memory."""
+        """Fit to samples larger than memory."""
         stream = _labelled(source, y)
         if chunk_rows < 1 or workers < 1:
             raise InvalidParameter(
@@ -110,14 +111,14 @@ class StreamingMixin(NeuralLoFiBase):
         return self
 
     def _begin(self, n_columns: int, y: np.ndarray) -> None:
-        """Start a fit; whether labels are classes is the estimator's to say."""
+        """Start a fit; the estimator decides if labels are classes."""
         if self.scaling == "whitened":
             raise InvalidParameter(
                 "scaling is 'whitened'; allowed for a stream: 'auto', 'columns', 'global' or 'none'. "
-                "Columns are whitened by fit, of samples in memory."
+                "Only fit, with samples in memory, whitens columns."
             )
         readout = hasattr(self, "predict")
-        # The default of small samples is a kernel, which a stream cannot have.
+        # The default for few samples is a kernel, which is not available in a stream.
         settings = self._settings(None, n_columns, readout=readout)
         kind = LabelKind(
             self._labels_are_real(y), bool(self.centre_labels), self.label_map == "tanh"
@@ -140,7 +141,7 @@ class StreamingMixin(NeuralLoFiBase):
             self.classes_ = passes.classes
 
     def _identity(self, stream: Any, chunk_rows: int) -> dict[str, Any]:
-        """What a checkpoint must agree with; one pass over the samples."""
+        """Description that a checkpoint must match, from one pass over the samples."""
         parameters = {name: repr(value) for name, value in self.get_params(deep=False).items()}
         return {
             "estimator": type(self).__name__,
@@ -152,7 +153,7 @@ class StreamingMixin(NeuralLoFiBase):
 
 
 class _Keeper:
-    """Writes a fit half done, now and then, and finds it again; does nothing without a path."""
+    """Store a partly done fit at intervals, and restore it; without a path, do nothing."""
 
     def __init__(self, path: str | Path | None, seconds: float, identity: dict[str, Any]) -> None:
         self.path = None if path is None else Path(path)
@@ -169,8 +170,8 @@ class _Keeper:
         seen = content.get("identity")
         if seen != self.identity:
             raise InvalidData(
-                f"{self.path} is the checkpoint of another fit: it was of {seen}, this is of "
-                f"{self.identity}. Remove it, or name another file."
+                f"{self.path} is the checkpoint of another fit, of {seen}; this fit is of "
+                f"{self.identity}. Remove the file, or name another one."
             )
         return _restore(passes, arrays, content)
 
@@ -187,7 +188,7 @@ class _Keeper:
 
 
 class _Labelled:
-    """Samples and labels of two objects as one stream."""
+    """Combine samples and labels of two objects to one stream."""
 
     def __init__(self, samples: Source, y: np.ndarray) -> None:
         self.samples = samples
@@ -234,7 +235,7 @@ def _first_rows(stream: Any, rows: int) -> Iterator[tuple[slice, Any, np.ndarray
 
 
 def _digest(stream: Any, chunk_rows: int) -> str:
-    """Digest of samples and labels, however they are cut into chunks."""
+    """Digest of samples and labels, independent of the chunks."""
     samples, labels = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
     for _, X, y in stream.chunks(chunk_rows):
         samples.update(floats(to_numpy(X)).data)
@@ -248,7 +249,7 @@ def _digest(stream: Any, chunk_rows: int) -> str:
 def _summed(
     passes: PassByPass, sums: Any, stream: Any, row: int, chunk_rows: int, workers: int
 ) -> Iterator[int]:
-    """Add all rows from ``row`` on, and say after each step how many are done."""
+    """Add all rows from ``row`` on, and yield the number of processed rows after each step."""
     if workers == 1:
         for part, X, y in stream.chunks(chunk_rows, start=row):
             passes.add(sums, floats(X), np.asarray(y), part.start)
@@ -284,7 +285,7 @@ def _sums_of(
 
 
 def floats(X: Any) -> Array:
-    """Float32 and float64 as they are, everything else as float64; arrays in row order."""
+    """Keep float32 and float64, convert other types to float64; arrays in row order."""
     if is_tensor(X):
         return floating(X.detach() if hasattr(X, "detach") else X)
     array = np.asarray(X)
@@ -295,7 +296,7 @@ def floats(X: Any) -> Array:
 def _stored(
     passes: PassByPass, sums: Any, row: int
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """What is needed to go on from here: the fit, the sums of its current pass, and their rows."""
+    """State from which a fit can continue: layers, sums of the current pass, number of rows."""
     arrays, layers, filters = network_parts(passes.layers, passes.reports)
     arrays |= {f"sums.{key}": value for key, value in sums.to_arrays().items()}
     arrays |= {f"labels.{key}": value for key, value in classes_to_arrays(passes.classes).items()}
@@ -318,7 +319,7 @@ def _stored(
 def _restore(
     passes: PassByPass, arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
 ) -> tuple[Any, int]:
-    """Bring a new fit of the same settings to where another one was stored."""
+    """Restore the stored state in a new fit of the same settings."""
     layers, reports = network_from_parts(arrays, content["layers"], content["filters"])
     passes.layers, passes.reports = layers, list(reports)
     labels = under(arrays, "labels.")

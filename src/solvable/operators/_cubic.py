@@ -1,4 +1,4 @@
-"""Block arithmetic of the degree 3 Hermite features, without ever forming them."""
+"""Block arithmetic of the degree 3 Hermite features without forming them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from solvable.operators._engines import (
 class Cubic(Linear):
     """Orthonormal degree-3 features, triples i <= j <= k in row-major order.
 
-    A product of three is a pair (j <= k) times the coordinate i <= j. Pairs stand in blocks of eight
-    j, as many as a matrix product takes at a time, each of which meets only the coordinates up to its
-    last j: of d³ pairs and coordinates they read 0.22 at d = 40, against 1/6 that are needed.
+    A product of three coordinates is a pair (j <= k) times the coordinate i <= j. Pairs are stored in
+    blocks of eight values of j; each block is multiplied only with the coordinates up to its last j. At
+    d = 40 this is 0.22 of the d³ products of pairs and coordinates, where 1/6 are needed.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -34,14 +34,14 @@ class Cubic(Linear):
         self.pairs = Quadratic(dimension)
         borders = [*range(0, dimension, 8), dimension]
         starts = [sum(range(dimension - j + 1, dimension + 1)) for j in borders]
-        # For each block its pairs, and how many coordinates they meet.
+        # For each block: its pairs, and the number of coordinates that multiply them
         self.blocks = [
             (slice(start, stop), last)
             for start, stop, last in zip(starts[:-1], starts[1:], borders[1:], strict=True)
         ]
 
     def rows(self, n_vectors: int) -> int:
-        # Measured: pairs of at most 2 MB in float32, half of it below d = 20, where they cost most.
+        # Fastest in measurements: pairs of at most 2 MB in float32, 1 MB below d = 20
         return max(64, min(24_000 // self.dimension, 1_000_000 // self.dimension**2))
 
     def row_bytes(self, n_vectors: int) -> float:
@@ -60,7 +60,7 @@ class Cubic(Linear):
 
     @cached_property
     def spread(self) -> np.ndarray:
-        """Entries of a symmetric tensor of the same norm: a triple occupies 3! / alpha! of them."""
+        """Factors to a symmetric tensor of the same norm, where a triple has 3! / alpha! entries."""
         return 1 / (sqrt(factorial(3)) * self.normalisation)
 
     @cached_property
@@ -80,7 +80,7 @@ class Cubic(Linear):
 
     @cached_property
     def gather(self) -> np.ndarray:
-        """Triple of each entry (pair, coordinate) of all blocks; one past the last where i > j."""
+        """Triple of each entry (pair, coordinate) of all blocks; one past the last triple if i > j."""
         d, size = self.dimension, len(self.triples)
         j, k = np.triu_indices(d)
         cube = self.tensor.reshape(d, d, d)
@@ -107,17 +107,17 @@ class Cubic(Linear):
 
     @cached_property
     def multiplicity(self) -> np.ndarray:
-        """How often x_m is subtracted from x_i² x_m: 3 times for m = i, else once; flattened."""
+        """Multiple of x_m that is subtracted from x_i² x_m: 3 for m = i, else 1; flattened."""
         return (1.0 + 2.0 * np.eye(self.dimension)).ravel()
 
     def to_tensor(self, U: Array) -> Array:
-        """Symmetric tensors of the same norm: shape (d³, k)."""
+        """Convert to symmetric tensors of the same norm, shape (d³, k)."""
         xp = namespace(U)
         scale = self.constant("spread", U, U.dtype)
         return xp.take(U * scale[:, None], self.constant("tensor", U, xp.int64), axis=0)
 
     def from_tensor(self, V: Array) -> Array:
-        """Inverse of :meth:`to_tensor` on symmetric tensors; symmetrises others."""
+        """Invert :meth:`to_tensor`; tensors that are not symmetric are symmetrised."""
         xp = namespace(V)
         d, count = self.dimension, V.shape[1]
         cube = xp.reshape(V, (d, d, d, count))
@@ -205,13 +205,13 @@ class Cubic(Linear):
 
     @cached_property
     def equal(self) -> np.ndarray:
-        """For each triple whether i = j, i = k, j = k, and the third index, each flattened."""
+        """Masks i = j, i = k and j = k of the triples, and the third index, each flattened."""
         i, j, k = self.triples.T
         return np.stack([i == j, i == k, j == k])
 
     @cached_property
     def third(self) -> np.ndarray:
-        """For each triple the index that is left of it by each of the three pairs."""
+        """Third index of each triple for each of its three pairs."""
         return np.ascontiguousarray(self.triples.T[::-1])
 
     def _contraction(self, linear: Array) -> Array:

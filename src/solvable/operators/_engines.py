@@ -1,8 +1,8 @@
-"""Block arithmetic of the degree 1, 2 and 3 Hermite features, without ever forming them.
+"""Block arithmetic of the degree 1, 2 and 3 Hermite features without forming them.
 
 An engine turns a set of vectors into a state (``prepare``), applies it to a block of rows
 (``project``), and sums weighted features of a block (``accumulate``) in coordinates that ``finish``
-turns into vectors once, after all blocks. NaN weights are left to the caller.
+turns into vectors once, after all blocks. Callers check for NaN weights.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from solvable.arrays import Array, namespace
 from solvable.operators._symmetric import quadratic_forms, triangles, weighted_gram
 
 SUMMED_ROWS = 4096
-"""Rows that are added up in the type of the samples; their sums are added up in float64."""
+"""Number of rows that are summed in the type of the samples; their sums are added in float64."""
 
 SMALL_PRODUCT = 1_000_000
-"""Multiplications up to which OpenBLAS reads both factors as they are, with AVX-512.
+"""Number of multiplications up to which OpenBLAS with AVX-512 does not copy its factors.
 
-Beyond them, and elsewhere always, it copies both first, which takes as long as the product where
-one of them is as thin as eight (measured: 56 GF/s just above, 100 GF/s below).
+Above this number, and always on other processors, it copies both factors first, which takes as long as
+the product if one of them has only eight columns (measured: 56 GF/s just above, 100 GF/s below).
 """
 
 
 def as_like(array: Array, reference: Array, dtype: Any = None) -> Array:
-    """Array in the library and on the device of the reference; float64 unless a dtype is given."""
+    """Convert an array to the library and device of a reference; float64 unless a dtype is given."""
     xp = namespace(reference)
     dtype = xp.float64 if dtype is None else dtype
     if isinstance(reference, np.ndarray):
@@ -39,14 +39,14 @@ def as_like(array: Array, reference: Array, dtype: Any = None) -> Array:
 
 
 def _rows_of_small_products(size: int, n: int) -> int:
-    """Rows of equal parts of n that make small products, by the multiplications for a row; or n."""
+    """Number of rows of equal parts of n that make small products; n if no division helps."""
     rows = SMALL_PRODUCT // max(1, size)
-    # What takes more of them for a row is not thin, and gains nothing (measured).
+    # Products with more multiplications per row are not thin, and do not gain (measured).
     return n // -(-n // rows) if 600 <= rows < n else n
 
 
 def sum_of_products(A: Array, B: Array) -> Array:
-    """A B^T of shapes (p, n) and (m, n), in float64 where n is so large that float32 would tell."""
+    """Product A B^T of shapes (p, n) and (m, n); sums of long rows are added in float64."""
     xp = namespace(A)
     columns, rows = A.shape[1], SUMMED_ROWS
     if isinstance(A, np.ndarray):
@@ -54,7 +54,7 @@ def sum_of_products(A: Array, B: Array) -> Array:
     parts = columns // max(1, rows)
     if parts < 2:
         return A @ B.T
-    # One product for each part: they also keep all of an accelerator busy, which one p x m output of
+    # One product for each part: this also uses all of an accelerator, which one p x m output of
     # a long sum does not.
     whole = parts * rows
     left, right = (
@@ -66,7 +66,7 @@ def sum_of_products(A: Array, B: Array) -> Array:
 
 
 def thin_product(A: Array, B: Array) -> Array:
-    """A B of shapes (m, p) and (p, n) with few rows m: on the host in small products."""
+    """Product A B of shapes (m, p) and (p, n) with few rows m, on the host in small products."""
     m, n = A.shape[0], B.shape[1]
     rows = n if not isinstance(B, np.ndarray) else _rows_of_small_products(m * A.shape[1], n)
     if rows == n:
@@ -85,7 +85,7 @@ def thin_product(A: Array, B: Array) -> Array:
 
 def products_of_pairs(columns: Array) -> Array:
     """Rows x_i x_j, i <= j, row-major, of shape (d (d + 1) / 2, n) from the columns of X, (d, n)."""
-    # Features first: long rows are written four times faster than the short ones of (n, D).
+    # Features as rows: writing long rows is four times faster than the short rows of (n, D).
     xp = namespace(columns)
     d, rows = columns.shape
     pairs = xp.empty((d * (d + 1) // 2, rows), dtype=columns.dtype, device=columns.device)
@@ -100,7 +100,7 @@ def products_of_pairs(columns: Array) -> Array:
 
 
 def columns_of(X: Array) -> Array:
-    """The transpose in row order."""
+    """Transpose in row order."""
     return (
         np.ascontiguousarray(X.T)
         if isinstance(X, np.ndarray)
@@ -109,18 +109,18 @@ def columns_of(X: Array) -> Array:
 
 
 class Linear:
-    """F(x) = x."""
+    """Engine of the features F(x) = x."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self._held: dict[tuple[str, ...], Array] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was sent to a device is sent again where it is needed.
+        # Do not pickle copies on a device; they are sent again when needed.
         return self.__dict__ | {"_held": {}}
 
     def constant(self, name: str, like: Array, dtype: Any) -> Array:
-        """An attribute as an array of the library, device and type asked for; sent there once."""
+        """Return an attribute as an array of a library, device and type; it is sent there once."""
         if isinstance(like, np.ndarray):
             return np.asarray(getattr(self, name), dtype=dtype)
         key = name, namespace(like).__name__, str(like.device), str(dtype)
@@ -129,11 +129,11 @@ class Linear:
         return self._held[key]
 
     def rows(self, n_vectors: int) -> int:
-        """Rows that keep a block in the cache of a host."""
+        """Number of rows that keep a block in the cache of a host."""
         return 4096
 
     def row_bytes(self, n_vectors: int) -> float:
-        """Most memory for a row of a block, in float64."""
+        """Largest memory for a row of a block, in float64 numbers."""
         return 8.0 * (self.dimension + 3 * n_vectors)
 
     def prepare(self, U: Array, like: Array) -> Any:
@@ -156,7 +156,7 @@ class Linear:
 
 
 class Quadratic(Linear):
-    """F(x) = x_i x_j for i < j and (x_i² - 1) / sqrt(2), rows of the upper triangle."""
+    """Engine of the features x_i x_j, i < j, and (x_i² - 1) / sqrt(2), in upper-triangle order."""
 
     def rows(self, n_vectors: int) -> int:
         return 2048
@@ -181,23 +181,23 @@ class Quadratic(Linear):
 
     @cached_property
     def diagonal(self) -> np.ndarray:
-        """Whether a feature lies on the diagonal."""
+        """Mask of the features on the diagonal."""
         i, j = np.triu_indices(self.dimension)
         return i == j
 
     @cached_property
     def spread(self) -> np.ndarray:
-        """1 on the diagonal and 1 / sqrt(2) beside it: entries of a matrix of the same norm."""
+        """Factors to a matrix of the same norm: 1 on the diagonal, 1 / sqrt(2) off the diagonal."""
         return np.where(self.diagonal, 1.0, sqrt(0.5))
 
     @cached_property
     def gathered(self) -> np.ndarray:
-        """1 on the diagonal and sqrt(2) beside it: the inverse."""
+        """Inverse factors: 1 on the diagonal, sqrt(2) off the diagonal."""
         return np.where(self.diagonal, 1.0, sqrt(2.0))
 
     @cached_property
     def normalisation(self) -> np.ndarray:
-        """1 / sqrt(alpha!): 1 / sqrt(2) on the diagonal and 1 beside it."""
+        """1 / sqrt(alpha!): 1 / sqrt(2) on the diagonal, 1 off the diagonal."""
         return np.where(self.diagonal, sqrt(0.5), 1.0)
 
     def to_symmetric(self, U: Array) -> Array:
@@ -237,7 +237,7 @@ class Quadratic(Linear):
         return xp.sum(images, axis=2) - traces
 
     def _grams(self, X: Array, W: Array) -> Array:
-        """X^T diag(w) X for each column of weights, shape (k, d, d); of NumPy the upper triangles."""
+        """X^T diag(w) X for each column of weights, shape (k, d, d); upper triangles only in NumPy."""
         if isinstance(X, np.ndarray):
             return np.stack([weighted_gram(X, w) for w in W.T], axis=0)
         xp = namespace(X)
@@ -247,7 +247,7 @@ class Quadratic(Linear):
         return xp.permute_dims(grams, (1, 0, 2))
 
     def _groups(self, X: Array, count: int) -> list[slice]:
-        """Vectors that are multiplied at a time: one where a block is to stay in cache, else all."""
+        """Number of vectors in one product: one if a block should stay in cache, else all."""
         step = 1 if X.shape[0] <= self.rows(1) else count
         return [slice(start, start + step) for start in range(0, count, step)]
 

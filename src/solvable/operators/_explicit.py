@@ -1,4 +1,4 @@
-"""Both ends of a spectrum from an explicit matrix: of the operator, or of its dual form."""
+"""Both ends of a spectrum from an explicit matrix of the operator or of its dual form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.operators.base import SymmetricOperator
 def ends_of_matrix(
     matrix: np.ndarray, n_upper: int, n_lower: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenvalues and eigenvectors of both ends, and the largest modulus; overwrites nothing."""
+    """Eigenvalues and eigenvectors of both ends, and the largest modulus, without overwriting."""
     from scipy.linalg import eigh
 
     size = len(matrix)
@@ -37,7 +37,7 @@ def _one_call(
 
 
 def dense_pairs(operator: SymmetricOperator, n_upper: int, n_lower: int) -> RitzPairs:
-    """Pairs of the explicit operator."""
+    """Eigenpairs of the explicit operator."""
     matrix = operator.dense()
     values, vectors, scale = ends_of_matrix(matrix, n_upper, n_lower)
     residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
@@ -47,7 +47,7 @@ def dense_pairs(operator: SymmetricOperator, n_upper: int, n_lower: int) -> Ritz
 def gram_pairs(
     operator: SymmetricOperator, n_upper: int, n_lower: int, rng: np.random.Generator
 ) -> RitzPairs:
-    """Pairs of an uncorrected operator with fewer samples than features, by its dual form."""
+    """Eigenpairs of an uncorrected operator with n < D, by its dual form."""
     # With K = F F^T = L L^T (pivoted Cholesky, rank r) the columns of Q = F^T L^-T are orthonormal and
     # span the rows of F, so that C = Q (L^T diag(T) L / n) Q^T - mean(T) I: an r x r problem, and the
     # eigenvalue -mean(T) of multiplicity D - r on the complement of Q.
@@ -64,7 +64,7 @@ def gram_pairs(
     chosen = np.argsort(candidates, kind="stable")[ends]
 
     def through_features(table: np.ndarray) -> np.ndarray:
-        """Q times a table of r rows."""
+        """Product of Q with a table of r rows."""
         from scipy.linalg import solve_triangular
 
         scattered = np.zeros((len(X), table.shape[1]))

@@ -1,9 +1,9 @@
 """Both ends of a spectrum by thick-restart Lanczos with full orthogonalisation.
 
-It differs from SciPy's ``eigsh`` where products are dear and vectors are short: one Krylov space
-serves both ends, convergence is looked at after every few products and not once per restart, the
-images of the basis are kept so that residuals are exact and cost no product, and pairs that did not
-converge are returned with their residual instead of being dropped.
+It is faster than SciPy's ``eigsh`` for expensive products and short vectors: one Krylov space serves
+both ends, and convergence is checked after every few products instead of once per restart. The images
+of the basis are stored, so residuals are exact and need no product. Pairs that did not converge are
+returned with their residual.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Basis:
         self.count = 0
 
     def orthogonalise(self, vector: np.ndarray) -> np.ndarray:
-        """Remove the span of the basis, twice, which is enough for full orthogonality."""
+        """Project out the basis twice, which is enough for full orthogonality."""
         held = self.vectors[:, : self.count]
         for _ in range(2):
             vector = vector - held @ (held.T @ vector)
@@ -60,7 +60,7 @@ class _Basis:
         return values, coefficients
 
     def compress(self, values: np.ndarray, coefficients: np.ndarray) -> None:
-        """Keep some Ritz vectors only (thick restart)."""
+        """Restart from some of the Ritz vectors (thick restart)."""
         k = values.size
         self.vectors[:, :k] = self.vectors[:, : self.count] @ coefficients
         self.images[:, :k] = self.images[:, : self.count] @ coefficients
@@ -106,9 +106,8 @@ def lanczos(
     capacity: int,
     rng: np.random.Generator,
 ) -> RitzPairs:
-    """Ritz pairs of both ends, once they are enough or the products are spent."""
-    # So many vectors are held before a restart; with all of them the whole space is spanned and the
-    # result is exact.
+    """Ritz pairs of both ends, when they suffice or the limit of products is reached."""
+    # Number of vectors before a restart; if it is the dimension, the result is exact.
     wanted = n_upper + n_lower
     capacity = min(size, max(capacity, wanted + 8))
     basis = _Basis(size, capacity)
@@ -120,7 +119,7 @@ def lanczos(
         products += 1
         basis.append(direction, image)
         finished = basis.count == size or products >= max_products
-        due = products % 2 == 0 or basis.count == capacity  # looks at convergence are not free
+        due = products % 2 == 0 or basis.count == capacity  # checks of convergence take time
         if basis.count >= wanted and (finished or due):
             pairs = basis.pairs(n_upper, n_lower, products)
             if finished or enough(pairs):
@@ -131,7 +130,7 @@ def lanczos(
 
 
 def _restart(basis: _Basis, n_upper: int, n_lower: int) -> None:
-    """Keep the wanted ends and about half of the rest of what they leave, which converge next."""
+    """Restart from the wanted Ritz vectors and about a third of the others."""
     values, coefficients = basis.ritz()
     spare = max(1, (basis.count - n_upper - n_lower) // 3)
     total = n_upper + n_lower

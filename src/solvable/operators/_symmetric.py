@@ -8,28 +8,28 @@ from solvable.arrays import Array, namespace
 
 
 def triangles(symmetric: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
-    """Upper triangles with the same quadratic forms, in the column order that BLAS wants."""
+    """Upper triangles with the same quadratic forms, in the column order of BLAS."""
     upper = np.triu(symmetric)
     upper += np.triu(symmetric, 1)
     return [np.asfortranarray(matrix, dtype=dtype) for matrix in upper]
 
 
 def quadratic_forms(X: np.ndarray, triangle: np.ndarray) -> np.ndarray:
-    """Row-wise x^T L x for upper triangular L, by a triangular product."""
+    """Compute x^T L x for each row x and upper triangular L, by a triangular product."""
     from scipy.linalg.blas import get_blas_funcs
 
     (trmm,) = get_blas_funcs(("trmm",), (X,))
-    # X.T in row order is X in the column order of BLAS; the copy is what trmm overwrites.
+    # X.T in row order is X in the column order of BLAS; trmm overwrites the copy.
     product = trmm(1.0, triangle, X.T.copy(order="F"), overwrite_b=1)
     forms: np.ndarray = np.einsum("ij,ij->i", product.T, X)
     return forms
 
 
 def weighted_gram(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Upper triangle of sum_mu w_mu x_mu x_mu^T: one rank update for each sign of the weights."""
+    """Upper triangle of sum_mu w_mu x_mu x_mu^T, by one rank update for each sign of the weights."""
     width = X.shape[1]
     if width <= 64:
-        # Half of the arithmetic saved is less than parting the rows by sign costs.
+        # For few rows, splitting by sign takes longer than half of the arithmetic.
         return np.asarray((X * weights[:, None]).T @ X)
     from scipy.linalg.blas import get_blas_funcs
 
@@ -55,7 +55,7 @@ def mirror(upper: np.ndarray) -> np.ndarray:
 
 
 def rank_update(upper: Array, Z: Array, sign: float) -> None:
-    """Add sign * Z^T Z to the upper triangle, in place; products run in the type of Z."""
+    """Add sign * Z^T Z to the upper triangle in place; products use the type of Z."""
     if not isinstance(Z, np.ndarray):
         upper += sign * namespace(Z).astype(Z.T @ Z, upper.dtype, copy=False)
         return
@@ -73,7 +73,7 @@ def rank_update(upper: Array, Z: Array, sign: float) -> None:
 
 
 def symmetric_product(upper: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """Product with a symmetric matrix of which the upper triangle is filled."""
+    """Product with a symmetric matrix whose upper triangle is filled."""
     from scipy.linalg.blas import dsymm
 
     return np.asarray(dsymm(1.0, upper, np.asfortranarray(Q), lower=0))

@@ -6,8 +6,8 @@ chaos is
     f_U f_V = sum_r r! C(q, r)² / q!  I_{2q - 2r}(U (x)_r V),
 
 where (x)_r contracts r indices and I_m(S) = <S, He_m(x)>. The term r = q is <U, V>; the term r = 0
-is what the corrected operator keeps; the others are contracted here with the label-weighted means
-of He_2 and He_4. For q = 2 only 2 I_2(UV) is left; for q = 3,
+is the part that the corrected operator keeps; the other terms are contracted here with the
+label-weighted means of He_2 and He_4. For q = 2 only 2 I_2(UV) is left; for q = 3,
 (3/2) I_4(U (x)_1 V) + 3 I_2(U (x)_2 V).
 """
 
@@ -23,11 +23,11 @@ from solvable.operators._cubic import Cubic
 from solvable.operators._engines import Quadratic, as_like
 
 Contraction: TypeAlias = Callable[[Array], Array]
-"""Linear map on vectors (D, k): what is subtracted."""
+"""Correction that is subtracted: a linear map on vectors (D, k)."""
 
 
 def _there(matrix: np.ndarray) -> Callable[[Array], Array]:
-    """The matrix where an array lives, sent there once."""
+    """The matrix on the device of an array; it is sent there once."""
     held: dict[tuple[str, str], Array] = {}
 
     def like(U: Array) -> Array:
@@ -42,7 +42,7 @@ def _there(matrix: np.ndarray) -> Callable[[Array], Array]:
 
 
 def quadratic_contraction(engine: Quadratic, second_moment: np.ndarray) -> Contraction:
-    """What degree 2 subtracts, from B_1 = (1/n) sum T (x x^T - I), shape (d, d)."""
+    """Correction of degree 2, U -> B_1 U + U B_1, with B_1 = (1/n) sum T (x x^T - I)."""
     second = _there(second_moment)
 
     def apply(U: Array) -> Array:
@@ -55,7 +55,7 @@ def quadratic_contraction(engine: Quadratic, second_moment: np.ndarray) -> Contr
 
 
 def cubic_contraction(engine: Cubic, second_moment: np.ndarray, fourth: np.ndarray) -> Contraction:
-    """What degree 3 subtracts, from B_1 and the corrected operator of degree 2 as a matrix."""
+    """Correction of degree 3, from B_1 and the matrix of the corrected operator of degree 2."""
     d = engine.dimension
     second, fourth_there = _there(second_moment), _there(fourth)
 

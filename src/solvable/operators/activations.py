@@ -1,4 +1,4 @@
-r"""Activations of random lifts, their derivatives, and their dual kernels."""
+r"""Activations of random features, their derivatives, and their dual kernels."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ ACTIVATIONS = (
 
 
 def evaluate(name: str, t: Array) -> Array:
-    """Activation sigma(t), entry by entry, of the type of t, where t is."""
+    """Activation sigma(t), entry by entry, in the type and on the device of t."""
     check_activation(name)
     return _functions(namespace(t))[name](t)
 
 
 def derivative(name: str, t: np.ndarray) -> np.ndarray:
-    """Derivative sigma'(t), entry by entry; of relu 0 at 0, of step 0 everywhere."""
+    """Derivative sigma'(t), entry by entry; 0 for relu at 0, and for step everywhere."""
     check_activation(name)
     return _derivatives()[name](t)
 
 
 def check_activation(name: str) -> None:
-    """Raise :class:`InvalidParameter` unless the activation exists."""
+    """Raise :class:`InvalidParameter` for an unknown activation."""
     if name not in ACTIVATIONS:
         raise InvalidParameter(unknown_choice("activation", name, ACTIVATIONS))
 
 
 def dual_kernel(name: str, inner: Array, left: Array, right: Array) -> Array:
-    r"""Kernel of an infinitely wide random lift.
+    r"""Kernel of infinitely many random features (an infinitely wide lift).
 
     .. math:: \kappa(a, b) = E[\sigma(u)\,\sigma(v)], \qquad
         (u, v) \sim \mathcal N\Big(0, \begin{pmatrix} q_{aa} & q_{ab} \\ q_{ab} & q_{bb}
@@ -62,34 +62,35 @@ def dual_kernel(name: str, inner: Array, left: Array, right: Array) -> Array:
     name : str
         One of :data:`ACTIVATIONS`.
     inner : ndarray of shape (n, m)
-        :math:`q_{ab}`.
+        Covariances :math:`q_{ab}`.
     left : ndarray of shape (n,)
-        :math:`q_{aa} \ge 0`.
+        Variances :math:`q_{aa} \ge 0`.
     right : ndarray of shape (m,)
-        :math:`q_{bb} \ge 0`.
+        Variances :math:`q_{bb} \ge 0`.
 
     Returns
     -------
     ndarray of float64, shape (n, m)
-        :math:`\kappa`.
+        Kernel :math:`\kappa`.
 
     Raises
     ------
     InvalidParameter
         If the name is unknown or a variance is negative.
     NotConverged
-        If the series of an activation without closed form misses more than 1e-8 of the diagonal.
+        If the truncated series of an activation without closed form misses more than 1e-8 of the
+        diagonal.
 
     Notes
     -----
-    Closed forms for all but sigmoid, tanh and gelu; of ReLU the arc-cosine kernel
-    :math:`\sqrt{q_{aa} q_{bb}}\,(\sin\theta + (\pi - \theta)\cos\theta) / 2\pi`. The other three by
-    Mehler's series :math:`\sum_j c_j(q_{aa})\,c_j(q_{bb})\,\rho^j` with the Hermite coefficients
-    :math:`c_j(q) = E[\sigma(\sqrt q\,\xi)\,h_j(\xi)]`, which keeps the small signal of the sigmoid
-    apart from its large constant. Cost :math:`O(nm)` for the closed forms and
-    :math:`O(nmJ)`, :math:`J` about 32 to 64, for the series. Derived;
-    ``tests/operators/test_activations.py`` compares with two-dimensional quadrature and with random
-    features.
+    Closed forms exist for all activations except sigmoid, tanh and gelu; for ReLU it is the arc-cosine
+    kernel :math:`\sqrt{q_{aa} q_{bb}}\,(\sin\theta + (\pi - \theta)\cos\theta) / 2\pi`. The other three
+    use Mehler's series :math:`\sum_j c_j(q_{aa})\,c_j(q_{bb})\,\rho^j` with the Hermite coefficients
+    :math:`c_j(q) = E[\sigma(\sqrt q\,\xi)\,h_j(\xi)]`, which separates the small signal of the sigmoid
+    from its large constant. Cost :math:`O(nm)` for the closed forms and
+    :math:`O(nmJ)`, :math:`J` about 32 to 64, for the series. Equation 2 of
+    ``docs/derivations/lofi.md`` (lofi 2); ``tests/operators/test_activations.py`` compares with
+    two-dimensional quadrature and with random features.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def kernel_diagonal(name: str, variances: Array) -> Array:
     xp = namespace(variances)
     variances = xp.astype(variances, xp.float64, copy=False)
     if name in _KERNELS:
-        # Each pair of a point with itself is a row of its own: nothing of size (n, n).
+        # Treat each point with itself as a separate row, to avoid an array (n, n).
         column = variances[:, None]
         return _KERNELS[name](column, column, column)[:, 0]
     nodes, weights = (as_on(part, variances) for part in _nodes())
@@ -176,7 +177,7 @@ def _derivatives() -> dict[str, Elementwise]:
 
 
 def _cosine(inner: Array, left: Array, right: Array) -> Array:
-    """Correlation, 0 where a variance is 0."""
+    """Correlation; 0 if a variance is 0."""
     xp = namespace(inner)
     scale = xp.sqrt(left * right)
     if float(xp.min(left * right)) > 0:
@@ -198,7 +199,7 @@ def _step(inner: Array, left: Array, right: Array) -> Array:
     xp = namespace(inner)
     # (pi - theta) / 2 pi: the arc-cosine kernel of degree 0.
     kernel = (pi - xp.acos(_cosine(inner, left, right))) / (2 * pi)
-    # A lift of the zero vector is zero.
+    # The step feature of the zero vector is 0.
     return xp.where(left * right > 0, kernel, 0.0)
 
 
@@ -235,7 +236,7 @@ _KERNELS: dict[str, Callable[[Array, Array, Array], Array]] = {
 
 
 def _nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Trapezoidal rule under the Gaussian: exponentially accurate for analytic functions."""
+    """Trapezoidal rule for the Gaussian, exponentially accurate for analytic functions."""
     nodes = np.linspace(-12.0, 12.0, 961)
     weights = np.exp(-(nodes**2) / 2)
     return nodes, weights / weights.sum()
@@ -249,7 +250,7 @@ def _coefficients(name: str, variances: Array, degree: int) -> Array:
 
 
 def _missed(coefficients: Array, diagonal: Array) -> float:
-    """Largest part of a diagonal entry that the series misses; a zero entry misses nothing."""
+    """Largest share of a diagonal entry that the series misses; 0 for a zero entry."""
     xp = namespace(coefficients)
     if not len(diagonal):
         return 0.0

@@ -1,4 +1,4 @@
-"""What every moment operator offers: products, their count, and the statistics of its noise."""
+"""Base of moment operators: products, their count, and the statistics of the noise."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MomentStatistics:
 def statistics_of(
     weights: np.ndarray, squared_norms: np.ndarray, n_features: int
 ) -> MomentStatistics:
-    """Averages that set the noise, from the weights and the squared norms of the features."""
+    """Averages that set the noise, from weights and squared norms of the features."""
     norms = squared_norms / n_features  # |F|² / D
     weighted = weights * norms
     return MomentStatistics(
@@ -54,7 +54,7 @@ def statistics_of(
         weight_second_moment=float(np.mean(weights**2)),
         weighted_norm_mean=float(weighted.mean()),
         weighted_norm_second=float(np.mean(weights * weighted)),
-        # tau_2 = E_n[T² |F|⁴] / D^2.
+        # tau_2 = E_n[T² |F|⁴] / D².
         weighted_norm_fourth=float(np.mean(weighted**2)),
         largest_weighted_norm=float(np.max(np.abs(weighted))),
     )
@@ -71,7 +71,7 @@ class SymmetricOperator(ABC):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(D, D)."""
+        """Shape (D, D)."""
         return self.features.n_features, self.features.n_features
 
     @property
@@ -81,7 +81,7 @@ class SymmetricOperator(ABC):
 
     @abstractmethod
     def blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
-        """Samples and weights in order, at most ``rows`` rows at a time."""
+        """Yield samples and weights in order, at most ``rows`` rows at a time."""
 
     @property
     @abstractmethod
@@ -91,7 +91,7 @@ class SymmetricOperator(ABC):
     @property
     @abstractmethod
     def statistics(self) -> MomentStatistics:
-        """Averages that set the noise; one pass over the samples at first use."""
+        """Averages that set the noise, from one pass over the samples at first use."""
 
     @abstractmethod
     def _apply(self, U: Array) -> Array:
@@ -99,7 +99,7 @@ class SymmetricOperator(ABC):
 
     @abstractmethod
     def dense(self) -> np.ndarray:
-        """The operator as a matrix, shape (D, D)."""
+        """Operator as a matrix, shape (D, D)."""
 
     def matmat(self, U: Array) -> Array:
         """Product with a block of vectors (D, k), in float64; NumPy if ``U`` is."""
@@ -112,7 +112,7 @@ class SymmetricOperator(ABC):
         xp = namespace(result)
         if not bool(xp.all(xp.isfinite(result))):
             raise InvalidData(
-                "the product is NaN or infinite, so the samples or the vectors are; allowed: "
+                "the product is NaN or infinite, as the samples or the vectors are; allowed: "
                 "finite numbers. Drop or impute such rows."
             )
         return result
@@ -123,7 +123,7 @@ class SymmetricOperator(ABC):
         return xp.reshape(self.matmat(xp.reshape(u, (-1, 1))), tuple(u.shape))
 
     def as_linear_operator(self) -> Any:
-        """The same operator for SciPy's solvers, on float64 NumPy vectors."""
+        """Convert to an operator for SciPy's solvers, on float64 NumPy vectors."""
         from scipy.sparse.linalg import LinearOperator
 
         return LinearOperator(

@@ -18,18 +18,18 @@ from solvable.operators.routes import RouteName, basis_capacity, choose_route
 
 @dataclass(frozen=True)
 class Eigenpairs:
-    """Eigenpairs of both ends of a spectrum, with what is known about their accuracy."""
+    """Eigenpairs of both ends of a spectrum, with their accuracy."""
 
     values: np.ndarray  # descending: the upper end first, then the lower end, (k,)
     vectors: np.ndarray  # orthonormal columns, (D, k)
-    # |C v - lambda v|: the nearest eigenvalue is at most that far, and the sine of the angle to the
-    # eigenvector at most that over the gap.
+    # |C v - lambda v|: bounds the distance to the nearest eigenvalue; over the gap it bounds the sine of
+    # the angle to the eigenvector
     residuals: np.ndarray
-    products: int  # with the operator
-    route: RouteName | Literal["power-iteration"]  # the last by a learner that is asked to
-    converged: np.ndarray  # whether the residual is below the tolerance times the scale, (k,)
-    scale: float  # largest modulus of an eigenvalue seen, about the norm of the operator
-    n_upper: int  # pairs of the upper end
+    products: int  # number of products with the operator
+    route: RouteName | Literal["power-iteration"]  # power iteration is set by a learner only
+    converged: np.ndarray  # True if the residual is below the tolerance times the scale, (k,)
+    scale: float  # largest modulus of a computed eigenvalue, about the norm of the operator
+    n_upper: int  # number of pairs at the upper end
 
 
 def leading_eigenpairs(
@@ -60,34 +60,34 @@ def leading_eigenpairs(
     n_upper, n_lower : int
         Pairs at the upper and at the lower end; together 1 to :math:`D`.
     route : {"auto", "lanczos", "dense", "gram"}
-        By default the cheapest of :func:`choose_route`. "dense" forms the matrix (D, D), "gram" the
-        dual one (n, n) and exists for uncorrected operators with fewer samples than features; both
-        are exact to rounding.
+        "auto" takes the cheapest route of :func:`choose_route`. "dense" forms the matrix (D, D),
+        "gram" the dual matrix (n, n), which exists for uncorrected operators with fewer samples than
+        features; both are exact to rounding.
     tolerance : float
-        Of the residual, relative to the largest modulus of an eigenvalue; for "lanczos".
+        Tolerance of the residual for "lanczos", relative to the largest modulus of an eigenvalue.
     max_products : int, optional
-        Products with the operator after which Lanczos stops; by default 200 + 40 (n_upper +
+        Largest number of products with the operator for "lanczos"; by default 200 + 40 (n_upper +
         n_lower).
     rng : Generator or int
-        For the starting vector; results depend on it only within the tolerance.
+        Generator or seed of the starting vector; results depend on it only within the tolerance.
     enough : callable, optional
-        Asked every other product of "lanczos", with the pairs as they are, whether they will do: a
-        bulk in which some of them lie need not be resolved. By default all must have converged.
+        Function of the present pairs that returns True if they suffice, called every second product of
+        "lanczos"; pairs in a bulk may stay unresolved. By default all pairs must have converged.
     unconverged : {"mark", "raise"}
-        Whether pairs that did not converge are returned, marked in ``converged``, or raised about.
+        "mark" returns pairs that did not converge, marked in ``converged``; "raise" raises an error.
     available_memory : float, optional
-        Bytes that may be taken; by default what the machine has left.
+        Memory limit in bytes; by default the free memory of the machine.
 
     Returns
     -------
     Eigenpairs
-        Values descending, vectors, residuals, and which of them converged.
+        Eigenvalues in descending order, vectors, residuals, and convergence of each pair.
 
     Raises
     ------
     NotConverged
         If pairs did not converge and ``unconverged="raise"``, or if ``max_products`` is below
-        ``n_upper + n_lower``, so that there is nothing to return.
+        ``n_upper + n_lower``.
     MemoryLimitExceeded
         If the route does not fit into memory.
     InvalidParameter
@@ -95,11 +95,11 @@ def leading_eigenpairs(
 
     Notes
     -----
-    Lanczos orthogonalises fully and restarts thickly; it needs about 25 products for well separated
-    spikes and about :math:`40 + 8 (n_\text{upper} + n_\text{lower})` where some of the pairs lie at
-    the bulk edge. An eigenvalue that is repeated exactly is found once by Lanczos, with its
-    multiplicity by the other routes. arXiv:2605.14567 step 4 of Algorithm 1, with two-sided
-    selection; ``tests/operators/test_eigen.py`` compares the routes with numpy's ``eigh``.
+    Lanczos uses full orthogonalisation and thick restarts. It needs about 25 products for well
+    separated spikes and about :math:`40 + 8 (n_\text{upper} + n_\text{lower})` if some of the pairs are
+    at the bulk edge. It finds an exactly repeated eigenvalue once; the other routes find its
+    multiplicity. arXiv:2605.14567, Algorithm 1 (step 4), with selection at both ends;
+    ``tests/operators/test_eigen.py`` compares the routes with numpy's ``eigh``.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def leading_eigenpairs(
     start = operator.products
 
     def found(pairs: RitzPairs) -> Eigenpairs:
-        # The explicit routes are exact to rounding, which a tolerance of 1e-16 must not deny them.
+        # The explicit routes are exact to rounding: mark them converged also at a tolerance of 1e-16.
         allowed = max(tolerance, 1e-10 if chosen.name != "lanczos" else 0.0) * pairs.scale
         return Eigenpairs(
             values=pairs.values,
@@ -167,7 +167,7 @@ def _check(
     max_products: int | None,
     unconverged: str,
 ) -> int:
-    """Number of pairs asked for, if the parameters make sense."""
+    """Check the parameters and return the number of pairs."""
     size = operator.shape[0]
     if n_upper < 0 or n_lower < 0 or not 1 <= n_upper + n_lower <= size:
         raise InvalidParameter(

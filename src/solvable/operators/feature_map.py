@@ -1,4 +1,4 @@
-r"""What every feature map offers: products with :math:`F(X)` without forming it."""
+r"""Protocol of feature maps: products with :math:`F(X)` without forming it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solvable.operators._engines import as_like
 
 
 class FeatureMap(Protocol):
-    """A map F from R^d to R^D known by its products with arrays of the array API."""
+    """Map F from R^d to R^D, defined by its products with arrays of the array API."""
 
     dimension: int  # columns d of X
 
@@ -52,15 +52,15 @@ class FeatureMap(Protocol):
         return sum(self.weighted_product(X, weights, U) for X, weights in blocks)
 
     def block_rows(self, n_vectors: int = 1) -> int:
-        """Rows per block that keep the intermediates in cache."""
+        """Number of rows per block that keeps the intermediates in cache."""
         return 2048
 
     def row_bytes(self, n_vectors: int = 1) -> float:
-        """Most memory that a row of a block takes with so many vectors, in float64."""
+        """Largest memory of a row of a block with this number of vectors, in float64."""
         return 8.0 * (self.dimension + 2 * self.n_features + 2 * n_vectors)
 
 
 def floating(X: Array) -> Array:
-    """Float32 and float64 as they are, without a copy; everything else as float64."""
+    """Keep float32 and float64 without a copy; convert other types to float64."""
     xp = namespace(X)
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)

@@ -28,16 +28,16 @@ class HermiteFeatures(FeatureMap):
         \quad |\alpha| = q, \qquad E[F F^T] = I_D, \quad D = \binom{d+q-1}{q},
         \quad x \sim N(0, I_d).
 
-    Multi-indices run over :math:`i \le j` (:math:`i \le j \le k`) in row-major order, for q = 2
-    that of ``numpy.triu_indices``. For q = 1, :math:`F(x) = x`: also the Gaussian-equivalent model,
-    whose samples are the features.
+    Multi-indices run over :math:`i \le j` (:math:`i \le j \le k`) in row-major order; for q = 2
+    this is the order of ``numpy.triu_indices``. For q = 1, :math:`F(x) = x`, which also describes the
+    Gaussian-equivalent model, whose samples are features.
 
     Parameters
     ----------
     degree : {1, 2, 3}
-        :math:`q`.
+        Degree :math:`q`.
     dimension : int
-        :math:`d`, at least 1.
+        Dimension :math:`d`, at least 1.
 
     Raises
     ------
@@ -46,9 +46,9 @@ class HermiteFeatures(FeatureMap):
 
     Notes
     -----
-    Products cost :math:`4 n D`, :math:`4 n d^2` (NumPy: half of it, by triangular products and rank
+    Products cost :math:`4 n D`, :math:`4 n d^2` (half of it in NumPy, by triangular products and rank
     updates) and :math:`2 n d^3` flops per vector for q = 1, 2, 3; memory is that of one block. The
-    features are arXiv:2605.14567 eq. 2.1; the matrix-free forms are derived and tested against
+    features are arXiv:2605.14567, Equation 2.1; the matrix-free products are compared with
     :meth:`transform` in ``tests/operators/test_features.py``.
 
     Examples
@@ -78,11 +78,11 @@ class HermiteFeatures(FeatureMap):
         return _ENGINES[self.degree](self.dimension)
 
     def block_rows(self, n_vectors: int = 1) -> int:
-        """Rows per block that keep the intermediates of so many vectors in cache."""
+        """Number of rows per block that keeps the intermediates of this number of vectors in cache."""
         return self._engine.rows(n_vectors)
 
     def row_bytes(self, n_vectors: int = 1) -> float:
-        """Most memory that a row of a block takes with so many vectors, in float64."""
+        """Largest memory of a row of a block with this number of vectors, in float64."""
         return self._engine.row_bytes(n_vectors)
 
     def _check(self, X: Array, **vectors: tuple[Array, int]) -> None:
@@ -129,7 +129,7 @@ class HermiteFeatures(FeatureMap):
     def weighted_product(self, X: Array, weights: Array, U: Array) -> Array:
         r"""Product :math:`\sum_\mu w_\mu F(x_\mu) F(x_\mu)^T U`, (D, k), in float64.
 
-        GEMMs run in the type of X; blocks add up in float64, where X lives.
+        Matrix products use the type of X; blocks are summed in float64 on the device of X.
         """
         self._check(X)
         if tuple(weights.shape) != (X.shape[0],):
@@ -162,7 +162,7 @@ class HermiteFeatures(FeatureMap):
         return hermite_kernel(squares, squares, squares, self.dimension, self.degree)
 
     def kernel(self, X: Array, Y: Array | None = None) -> Array:
-        """Dual kernel (n, m) of two sets of samples, of one set with itself if Y is left out."""
+        """Dual kernel (n, m) of two sets of samples, or of X with itself if Y is None."""
         Y = X if Y is None else Y
         self._check(X)
         self._check(Y)
@@ -177,7 +177,7 @@ class HermiteFeatures(FeatureMap):
         )
 
     def to_symmetric(self, U: Array) -> Array:
-        r"""Vectors (D, k) as symmetric matrices (k, d, d) of the same norm (q = 2).
+        r"""Convert vectors (D, k) to symmetric matrices (k, d, d) of the same norm (q = 2).
 
         :math:`V_{ii} = u_{ii}`, :math:`V_{ij} = u_{ij} / \sqrt 2` for :math:`i < j`, in the order of
         ``numpy.triu_indices``: :math:`\langle u, F(x) \rangle = (x^T V x - \mathrm{tr} V)/\sqrt 2`.
@@ -185,7 +185,7 @@ class HermiteFeatures(FeatureMap):
         return self._quadratic().to_symmetric(U)
 
     def from_symmetric(self, V: Array) -> Array:
-        """Inverse of :meth:`to_symmetric`; only the upper triangles are read."""
+        """Invert :meth:`to_symmetric`; only the upper triangles are read."""
         return self._quadratic().from_symmetric(V)
 
     def _quadratic(self) -> Quadratic:

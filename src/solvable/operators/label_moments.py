@@ -1,4 +1,4 @@
-r"""Label-weighted moments that are summed chunk by chunk."""
+r"""Label-weighted moments of features, summed chunk by chunk."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class LabelMoments:
     r"""Sums of :math:`w_g`, :math:`w_g z` and :math:`w_g z z^T` over samples, group by group.
 
     For classes :math:`w_g` is 1 in class g and 0 elsewhere; for a real label there are two groups,
-    :math:`w = (1, y)`. Sums are additive: parts of the samples can be summed anywhere, in any
-    chunks, and merged; the result is the same to rounding.
+    :math:`w = (1, y)`. Sums are additive: parts of the samples can be summed separately, in any
+    chunks, and merged, with the same result to rounding.
 
     Parameters
     ----------
     n_features : int
-        Columns P of the features.
+        Number P of features.
     n_groups : int
         Number of classes, or 2 for a real label.
     classes : bool
-        Whether the groups are classes, so that each sample belongs to one.
+        True if the groups are classes; each sample then belongs to one group.
 
     Raises
     ------
@@ -35,8 +35,8 @@ class LabelMoments:
 
     Notes
     -----
-    :math:`n P^2` flops for any number of classes, twice that for a real label. float32 features are
-    multiplied in float32 and added up in float64.
+    Cost :math:`n P^2` flops for any number of classes, and twice as many for a real label. Products of
+    float32 features use float32; sums use float64. Groups of (lofi 1) and (lofi 4).
 
     Examples
     --------
@@ -67,7 +67,7 @@ class LabelMoments:
     def add(self, Z: Array, labels: np.ndarray) -> LabelMoments:
         """Add a chunk of features (m, P) with the class or the real label of each row (m,).
 
-        Tensors are summed where they are; the sums leave their device when they are first read.
+        Tensors are summed on their device; the sums are copied to the host when they are first read.
         """
         if Z.ndim != 2 or Z.shape[1] != self.n_features or len(labels) != len(Z):
             raise InvalidData(
@@ -85,13 +85,13 @@ class LabelMoments:
             self._add(1, Z, np.asarray(labels, dtype=np.float64))
         if not bool(namespace(self.first).all(namespace(self.first).isfinite(self.first))):
             raise InvalidData(
-                "the features are NaN or infinite, so the samples are; allowed: finite numbers."
+                "the features are NaN or infinite, as the samples are; allowed: finite numbers."
             )
         self.rows += len(Z)
         return self
 
     def _place(self, like: Array) -> None:
-        """Bring the sums to where the samples are."""
+        """Move the sums to the device of the samples."""
         if is_tensor(self.first) == is_tensor(like):
             return
         if not is_tensor(like):
@@ -104,7 +104,7 @@ class LabelMoments:
         self._second = [as_on(second, wide) for second in self._second]
 
     def fetch(self) -> LabelMoments:
-        """Bring the sums to the host, if they are not there."""
+        """Move the sums to the host."""
         self._place(self.totals)
         return self
 
@@ -125,7 +125,7 @@ class LabelMoments:
                 rank_update(self._second[group], _chosen(Z, chosen) * size[:, None], sign)
 
     def merge(self, other: LabelMoments) -> LabelMoments:
-        """Add the sums of other samples, of the same features and groups."""
+        """Merge the sums of other samples with the same features and groups."""
         kinds = [
             (moments.n_features, moments.n_groups, moments.classes) for moments in (self, other)
         ]
@@ -143,7 +143,7 @@ class LabelMoments:
         return self
 
     def centred(self) -> LabelMoments:
-        """Sums of the same samples with features less their mean."""
+        """Sums of the same samples with centred features."""
         from scipy.linalg.blas import dsyr2
 
         self.fetch()
@@ -165,11 +165,11 @@ class LabelMoments:
         return mirror(self.upper_triangle(group).copy(order="F"))
 
     def upper_triangle(self, group: int) -> np.ndarray:
-        """Sum of :math:`w_g z z^T` in column order; only its upper triangle is filled."""
+        """Sum of :math:`w_g z z^T` in column order, upper triangle only."""
         return self.fetch()._second[group]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Plain arrays that :meth:`from_arrays` reads back bit by bit, to be stored or sent."""
+        """Convert to plain arrays, from which :meth:`from_arrays` restores the same bits."""
         self.fetch()
         return {
             "rows": np.array(self.rows),
@@ -181,7 +181,7 @@ class LabelMoments:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> LabelMoments:
-        """Moments from the arrays of :meth:`to_arrays`."""
+        """Restore moments from the arrays of :meth:`to_arrays`."""
         missing = {"rows", "classes", "totals", "first", "second"} - set(arrays)
         if missing:
             raise InvalidData(f"stored moments lack {', '.join(sorted(missing))}.")
@@ -200,7 +200,7 @@ class LabelMoments:
 
 
 def _chosen(Z: Array, chosen: np.ndarray) -> Array:
-    """Rows where the host array is true."""
+    """Select the rows for which the host array is True."""
     if isinstance(Z, np.ndarray):
         return Z[chosen]
     return namespace(Z).take(Z, as_on(np.flatnonzero(chosen), Z), axis=0)

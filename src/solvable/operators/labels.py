@@ -1,4 +1,4 @@
-r"""Label maps: from labels to the centred weights of the moment operator."""
+r"""Label maps: convert labels to centred weights of the moment operator."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": lambda y: y,
     "tanh": np.tanh,
     "clip": lambda y: np.clip(y, -2.0, 2.0),
-    # Cut at 3 standard deviations: 1 % more samples than without a cut for normal labels.
+    # Cut at 3 standard deviations: needs 1 % more samples than without a cut for Gaussian labels.
     "square": lambda y: np.minimum(y * y, 9.0),
 }
 
 
 def label_function(label_map: LabelMap | str) -> Callable[[np.ndarray], Any]:
-    """The function behind the name of a label map, of standardised labels."""
+    """Function of standardised labels for the name of a label map."""
     if not isinstance(label_map, str):
         return label_map
     if label_map not in _MAPS:
@@ -32,7 +32,7 @@ def label_function(label_map: LabelMap | str) -> Callable[[np.ndarray], Any]:
 
 
 def map_of_law(y: np.ndarray, chance: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
-    """Centred label map at labels of given probabilities, standardised by that law."""
+    """Centred label map of labels that are standardised under given probabilities."""
     mean = float(chance @ y)
     deviation = float(np.sqrt(chance @ (y - mean) ** 2))
     if deviation <= 1e-12 * max(1.0, abs(mean)):
@@ -42,7 +42,7 @@ def map_of_law(y: np.ndarray, chance: np.ndarray, label_map: LabelMap | str) -> 
 
 
 def standardise(y: Array) -> tuple[np.ndarray, float, float]:
-    r"""Labels with mean 0 and standard deviation 1.
+    r"""Standardise labels to mean 0 and standard deviation 1.
 
     .. math:: \tilde y_\mu = (y_\mu - \bar y) / \sigma, \qquad
         \sigma^2 = \tfrac1n \textstyle\sum_\mu (y_\mu - \bar y)^2 .
@@ -66,7 +66,7 @@ def standardise(y: Array) -> tuple[np.ndarray, float, float]:
 
     Notes
     -----
-    Step 1 of Algorithm 1 of arXiv:2605.14567; ``tests/operators/test_labels.py``.
+    arXiv:2605.14567, Algorithm 1 (step 1); tested in ``tests/operators/test_labels.py``.
 
     Examples
     --------
@@ -96,30 +96,30 @@ def standardise(y: Array) -> tuple[np.ndarray, float, float]:
     scale = float(np.sqrt(np.mean(centred**2)))
     if scale <= 4 * np.finfo(np.float64).eps:
         raise InvalidData(
-            f"all {labels.size} labels equal {labels[0]:.6g} to rounding; labels must vary to say "
-            "anything about features."
+            f"all {labels.size} labels equal {labels[0]:.6g} to rounding; labels must vary to carry "
+            "information on features."
         )
     return centred / scale, mean * magnitude, scale * magnitude
 
 
 def apply_label_map(y: Array, label_map: LabelMap) -> np.ndarray:
-    r"""Centred weights :math:`T_\mu = t(\tilde y_\mu) - \overline{t(\tilde y)}` from labels.
+    r"""Compute centred weights :math:`T_\mu = t(\tilde y_\mu) - \overline{t(\tilde y)}` from labels.
 
-    A bounded map lowers :math:`E[T^2 \|F\|^4]`, hence the number of samples at which a feature
-    appears; a mean left in would add its square times :math:`D/n` to the noise.
+    A bounded map lowers :math:`E[T^2 \|F\|^4]`, and with it the number of samples at which a feature
+    emerges. A nonzero mean of T would add its square times :math:`D/n` to the noise.
 
     Parameters
     ----------
     y : array of shape (n,)
-        Labels, finite, not all equal; standardised here.
+        Labels, finite, not all equal; this function standardises them.
     label_map : {"identity", "tanh", "clip", "square"} or callable
-        :math:`t`, of the standardised labels; "clip" cuts at 2 standard deviations, "square" is
-        :math:`\min(\tilde y^2, 9)`, for labels of which the sign alone says nothing.
+        Function :math:`t` of the standardised labels; "clip" cuts at 2 standard deviations, "square" is
+        :math:`\min(\tilde y^2, 9)`, for labels whose sign carries no information.
 
     Returns
     -------
     ndarray of float64, shape (n,)
-        :math:`T`, of mean zero.
+        Weights :math:`T` of mean zero.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def apply_label_map(y: Array, label_map: LabelMap) -> np.ndarray:
 
     Notes
     -----
-    Derived (not in arXiv:2605.14567, which uses the identity);
+    arXiv:2605.14567 uses the identity. Effect on the threshold: (lofi 7). Tested in
     ``tests/operators/test_labels.py``.
 
     Examples

@@ -1,4 +1,4 @@
-r"""Random lifts: frozen random features of a given width, of vectors and of image patches."""
+r"""Random lifts: fixed random features of a given width, of vectors and of image patches."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from solvable.operators.activations import check_activation, evaluate
 
 @dataclass(frozen=True)
 class RandomLift:
-    r"""Random features of one hidden layer.
+    r"""Lift: random features of one hidden layer with fixed weights.
 
     .. math:: z(h) = \frac{1}{\sqrt P}\,\sigma\!\Big(\frac{W^\top h}{c}\Big), \qquad
         W_{ij} \sim \mathcal N(0, 1),
 
-    so that :math:`\|z\|^2` stays of order 1 and :math:`\langle z(a), z(b)\rangle` tends to the dual
-    kernel as the width grows, at rate :math:`P^{-1/2}`.
+    With this scale :math:`\|z\|^2` is of order 1, and :math:`\langle z(a), z(b)\rangle` converges to
+    the dual kernel at rate :math:`P^{-1/2}`.
 
     Parameters
     ----------
     n_inputs : int
-        Columns of the inputs.
+        Number of columns of the inputs.
     width : int
-        :math:`P`.
+        Number :math:`P` of features.
     activation : str
         One of :data:`solvable.operators.ACTIVATIONS`.
     scale : float
-        :math:`c > 0`, the root mean square norm of the training inputs.
+        Scale :math:`c > 0`: the root mean square norm of the training inputs.
     seed : int
-        Seed of :math:`W`, which is drawn again where it is needed and never stored.
+        Seed of the weights :math:`W`, which are drawn again when needed and never stored.
 
     Raises
     ------
@@ -42,7 +42,8 @@ class RandomLift:
 
     Notes
     -----
-    arXiv:2605.13612, code; no bias. ``tests/operators/test_lift.py`` measures the rate.
+    arXiv:2605.13612; equation 2 of ``docs/derivations/lofi.md`` (lofi 2), without bias.
+    ``tests/operators/test_lift.py`` measures the rate.
 
     Examples
     --------
@@ -65,14 +66,14 @@ class RandomLift:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """:math:`W / c`, shape (n_inputs, width), float64; drawn at first use."""
+        """Weights :math:`W / c`, shape (n_inputs, width), float64; drawn at first use."""
         stream = random_stream(self.seed, "lift", self.n_inputs, self.width)
         drawn = stream.standard_normal((self.n_inputs, self.width))
         drawn /= self.scale
         return drawn
 
     def preactivation(self, inputs: Array) -> Array:
-        """:math:`W^T h / c`, shape (n, width), of the type of the inputs."""
+        """Pre-activations :math:`W^T h / c`, shape (n, width), in the type of the inputs."""
         if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
             raise InvalidData(
                 f"inputs of the lift have shape {tuple(inputs.shape)}; allowed: (n, {self.n_inputs})."
@@ -80,10 +81,10 @@ class RandomLift:
         return inputs @ as_on(self.weights, inputs)
 
     def transform(self, inputs: Array) -> Array:
-        """Random features, shape (n, width), of the type of the inputs and where they are."""
+        """Random features, shape (n, width), in the type and on the device of the inputs."""
         features = self.preactivation(inputs)
         if self.activation == "relu" and isinstance(features, np.ndarray):
-            # In place: for wide lifts the memory costs as much as the arithmetic.
+            # In place: for wide lifts memory access takes as long as the arithmetic.
             np.maximum(features, 0, out=features)
         else:
             features = evaluate(self.activation, features)
@@ -92,7 +93,7 @@ class RandomLift:
 
 
 def patches(images: Array, size: int) -> Array:
-    """Square neighbourhoods of every pixel, with zero padding.
+    """Square patches around every pixel, with zero padding.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def patches(images: Array, size: int) -> Array:
 
 
 def average_pool(images: Array, size: int) -> Array:
-    """Mean over disjoint squares; a margin that does not fill a square is left out."""
+    """Average over disjoint squares, without the margin that does not fill a square."""
     n, height, width, channels = images.shape
     if not 1 <= size <= min(height, width):
         raise InvalidParameter(

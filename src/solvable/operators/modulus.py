@@ -10,7 +10,7 @@ import numpy as np
 from solvable.errors import InvalidParameter, NotConverged
 
 Product = Callable[[np.ndarray], np.ndarray]
-"""Maps a block (P, k) to its image (P, k)."""
+"""Function that maps a block (P, k) to its image (P, k)."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +41,27 @@ def block_krylov(
     .. math:: \mathcal K = \mathrm{span}(Q_0, C Q_0, \dots, C^{q-1} Q_0), \qquad
         Q_0 \in \mathbb R^{P \times (k + s)} \text{ Gaussian},
 
-    and Rayleigh-Ritz in it. Valid for indefinite operators, unlike solvers that suppose a positive
-    one.
+    with Rayleigh-Ritz in this space. Also valid for indefinite operators, unlike methods for positive
+    operators.
 
     Parameters
     ----------
     product : callable
         Maps a block of shape (P, m) to its image.
     size : int
-        :math:`P`.
+        Dimension :math:`P`.
     n_vectors : int
-        :math:`k`, 1 to P.
+        Number :math:`k` of pairs, 1 to P.
     oversampling : int
-        :math:`s`, at least 0.
+        Number :math:`s` of additional vectors, at least 0.
     passes : int
-        Products after which convergence is looked at first, :math:`q`.
+        Number :math:`q` of products before the first check of convergence.
     max_passes : int
-        Products after which it gives up.
+        Largest number of products.
     tolerance : float
-        Largest residual, relative to the largest modulus; infinity takes what ``passes`` give.
+        Largest residual relative to the largest modulus; infinity returns the result of ``passes``.
     rng : Generator or int
-        For :math:`Q_0`.
+        Generator or seed of :math:`Q_0`.
 
     Returns
     -------
@@ -77,8 +77,8 @@ def block_krylov(
 
     Notes
     -----
-    Measured on 5,000 digits with P = 3,000 and k = 40: squared overlap with the exact subspace 0.9999
-    after 4 passes. ``tests/operators/test_modulus.py``.
+    On 5,000 images of digits with P = 3,000 and k = 40 the squared overlap with the exact subspace is
+    0.9999 after 4 passes. Tested in ``tests/operators/test_modulus.py``.
 
     Examples
     --------
@@ -111,13 +111,13 @@ def block_krylov(
                 )
         block = _new_directions(image, basis, size - basis.shape[1])
         if not block.shape[1]:
-            # The space is invariant: whatever is missing is an eigenvalue zero.
+            # The space is invariant: the missing eigenvalues are zero.
             missing = stream.standard_normal((size, min(width, size - basis.shape[1])))
             block = _new_directions(missing, basis, size - basis.shape[1])
 
 
 def _new_directions(image: np.ndarray, basis: np.ndarray, room: int) -> np.ndarray:
-    """Orthonormal directions of the image outside the basis; those of rounding are dropped."""
+    """Orthonormal directions of the image outside the basis, without those of rounding."""
     scale = np.linalg.norm(image, axis=0).max(initial=0.0)
     for _ in range(2):
         image = image - basis @ (basis.T @ image)
@@ -127,7 +127,7 @@ def _new_directions(image: np.ndarray, basis: np.ndarray, room: int) -> np.ndarr
     if image.shape[1] > room or np.abs(np.diag(R)).min() < 1e-6 * scale:
         from scipy.linalg import qr
 
-        # Pivoted, at twice the time: which columns are rounding is to be seen.
+        # Pivoting takes twice the time, but shows which columns are rounding.
         Q, R, _ = qr(image, mode="economic", pivoting=True, check_finite=False)
         kept = np.abs(np.diag(R)) > 1e-12 * scale
         Q = Q[:, : min(int(np.count_nonzero(kept)), room)]
@@ -146,7 +146,7 @@ def _ritz(basis: np.ndarray, images: np.ndarray, n_vectors: int, passes: int) ->
 
 
 def _by_modulus(values: np.ndarray) -> np.ndarray:
-    """Order by descending modulus; of equal moduli the positive one first."""
+    """Order by descending modulus; for equal moduli the positive value first."""
     return np.lexsort((-values, -np.abs(values)))
 
 
@@ -156,14 +156,14 @@ def dense_by_modulus(matrix: np.ndarray, n_vectors: int) -> ModulusPairs:
     Parameters
     ----------
     matrix : ndarray of shape (P, P)
-        Symmetric.
+        Symmetric matrix.
     n_vectors : int
         Number of pairs, 1 to P.
 
     Returns
     -------
     ModulusPairs
-        Exact to rounding.
+        Pairs, exact to rounding.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def dense_by_modulus(matrix: np.ndarray, n_vectors: int) -> ModulusPairs:
 
 
 def with_fixed_signs(vectors: np.ndarray) -> np.ndarray:
-    """The same columns, the entry of largest modulus of each made positive."""
+    """Flip the sign of each column so that its entry of largest modulus is positive."""
     if not vectors.size:
         return vectors
     rows = np.argmax(np.abs(vectors), axis=0)

@@ -23,7 +23,7 @@ from solvable.operators.features import HermiteFeatures
 
 
 class _Survey(NamedTuple):
-    """What one pass over the samples tells; of the inputs for Hermite features above degree 1 only."""
+    """Statistics of one pass over the samples; input moments only for Hermite degree above 1."""
 
     squared_norms: np.ndarray  # |F|², (n,)
     input_norms: np.ndarray | None  # |x|², (n,)
@@ -36,27 +36,26 @@ class MomentOperator(SymmetricOperator):
     .. math:: \hat C[U] = \frac1n \sum_\mu T_\mu (F_\mu F_\mu^T - I_D)\, U .
 
     With ``correction="wick"`` only the part of :math:`F F^T - I` of highest chaos (degree 2 q in x)
-    is kept, which removes the largest O(1/d) bias: for q = 2, with
-    :math:`\hat B_1 = \frac1n \sum_\mu T_\mu (x_\mu x_\mu^T - I_d)` and vectors read as matrices,
+    is kept, which removes the largest O(1/d) bias. For q = 2, with
+    :math:`\hat B_1 = \frac1n \sum_\mu T_\mu (x_\mu x_\mu^T - I_d)` and vectors as matrices,
 
-    .. math:: \hat C_W[U] = \hat C[U] - (\hat B_1 U + U \hat B_1),
+    .. math:: \hat C_W[U] = \hat C[U] - (\hat B_1 U + U \hat B_1).
 
-    for q = 3 the contractions of one and of two indices are subtracted, and for q = 1 there is
-    nothing to subtract.
+    For q = 3 the contractions of one and of two indices are subtracted; for q = 1 the correction is
+    zero.
 
     Parameters
     ----------
     source : array of shape (n, d), path to a ``.npy`` file, or Source
-        Samples. Nothing is copied; products run where the samples live.
+        Samples. They are not copied; products run on their device.
     weights : array of shape (n,)
-        :math:`T`, finite. Centre them first (:func:`apply_label_map` does).
+        Weights :math:`T`, finite and centred (as :func:`apply_label_map` returns them).
     features : FeatureMap
-        :math:`F`; :class:`HermiteFeatures` if corrected.
+        Features :math:`F`; :class:`HermiteFeatures` for the correction "wick".
     correction : {"none", "wick"}
-        What is subtracted.
+        Correction that is subtracted.
     chunk_rows : int, optional
-        Rows per block; by default what keeps a block in cache. It does not change the result beyond
-        rounding.
+        Rows per block; by default a block fits in the cache. The result depends on it only by rounding.
 
     Raises
     ------
@@ -68,9 +67,9 @@ class MomentOperator(SymmetricOperator):
     Notes
     -----
     One product costs what :meth:`FeatureMap.weighted_product` costs, plus :math:`O(d^3)` (q = 2) or
-    :math:`O(d^5)` (q = 3) for the correction; memory is one block plus O(D k). float32 samples are
-    multiplied in float32 and added up in float64. arXiv:2605.14567 eq. 2.6 (operator); the
-    correction is derived and tested in ``tests/operators/test_wick.py``.
+    :math:`O(d^5)` (q = 3) for the correction; memory is one block plus O(D k). Products of float32
+    samples use float32; sums use float64. arXiv:2605.14567, Equation 2.6 (operator); the
+    correction is tested in ``tests/operators/test_wick.py``.
 
     Examples
     --------
@@ -131,13 +130,13 @@ class MomentOperator(SymmetricOperator):
         return 4 if "float32" in str(self.source.dtype) else 8
 
     def blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
-        """Samples and weights in order, at most ``rows`` rows at a time."""
+        """Yield samples and weights in order, at most ``rows`` rows at a time."""
         for part, block in self.source.chunks(rows):
             yield block, self.weights[part]
 
     @cached_property
     def _weights_there(self) -> Array:
-        """Weights in the library, on the device and of the type of the samples: sent there once."""
+        """Weights in the library, type and device of the samples; they are sent there once."""
         array = array_behind(self.source)
         if array is None or isinstance(array, np.ndarray):
             return self.weights
@@ -149,7 +148,7 @@ class MomentOperator(SymmetricOperator):
 
     @cached_property
     def lower_chaoses(self) -> Contraction | None:
-        """What the correction subtracts or would subtract; None where it is nothing or not known."""
+        """Correction of these features, also if it is not subtracted; None if zero or unknown."""
         features = self.features
         engine = features._engine if isinstance(features, HermiteFeatures) else None
         if not isinstance(engine, (Quadratic, Cubic)):
@@ -158,7 +157,7 @@ class MomentOperator(SymmetricOperator):
         assert second_moment is not None
         if isinstance(engine, Quadratic):
             return quadratic_contraction(engine, second_moment)
-        # <U, C_W V> of degree 2 is half the mean of <U (x) V, He_4>: its matrix holds He_4.
+        # For degree 2, <U, C_W V> is half the mean of <U (x) V, He_4>: the matrix determines He_4.
         pairs = HermiteFeatures(2, features.dimension)
         fourth = MomentOperator(
             self.source, self.weights, pairs, correction="wick", chunk_rows=self.chunk_rows
@@ -166,7 +165,7 @@ class MomentOperator(SymmetricOperator):
         return cubic_contraction(engine, second_moment, fourth)
 
     def _apply(self, U: Array) -> Array:
-        # C U = (1/n) F^T diag(T) F U - mean(T) U, less the lower chaoses if corrected (2605.14567, 2.6).
+        # C U = (1/n) F^T diag(T) F U - mean(T) U, minus the correction (2605.14567, Equation 2.6)
         weights = self._weights_there
         blocks = ((X, weights[part]) for part, X in self.source.chunks(self._rows(U.shape[1])))
         total = self.features.weighted_sum(blocks, U)
@@ -179,7 +178,7 @@ class MomentOperator(SymmetricOperator):
 
     @cached_property
     def _survey(self) -> _Survey:
-        """Norms and moments of the samples: one pass, whose results leave a device at its end."""
+        """Norms and moments of the samples from one pass; results are copied to the host at its end."""
         features, weights = self.features, self._weights_there
         norms: list[Array] = []
         squares: list[Array] = []
@@ -216,11 +215,11 @@ class MomentOperator(SymmetricOperator):
 
     @cached_property
     def statistics(self) -> MomentStatistics:
-        """Averages that set the noise; one pass over the samples at first use."""
+        """Averages that set the noise, from one pass over the samples at first use."""
         return statistics_of(self.weights, self._survey.squared_norms, self.features.n_features)
 
     def dense(self) -> np.ndarray:
-        """The operator as a matrix (D, D): n D² flops, explicit features of a block at a time."""
+        """Operator as a matrix (D, D), from explicit features of one block at a time; n D² flops."""
         size = self.features.n_features
         rows = self.chunk_rows or int(max(64, min(4096, max(8_000_000, size**2 / 4) / size)))
         if isinstance(array_behind(self.source), (np.ndarray, NoneType)):
@@ -239,7 +238,7 @@ class MomentOperator(SymmetricOperator):
         return total
 
     def _dense_on_host(self, size: int, rows: int) -> np.ndarray:
-        """Sum of T F F^T: a rank update for each sign of the weights of a block."""
+        """Sum of T F F^T, by one rank update for each sign of the weights of a block."""
         total = np.zeros((size, size), order="F")
         for block, weights in self.blocks(rows):
             X = floating(to_numpy(block))
@@ -252,7 +251,7 @@ class MomentOperator(SymmetricOperator):
         return mirror(total)
 
     def _dense_there(self, rows: int) -> np.ndarray:
-        """The same where the samples live."""
+        """Sum of T F F^T on the device of the samples."""
         weights, total = self._weights_there, 0.0
         for part, block in self.source.chunks(rows):
             explicit = self.features.transform(floating(block))
@@ -262,12 +261,12 @@ class MomentOperator(SymmetricOperator):
 
 
 def _joined(parts: list[Array]) -> np.ndarray:
-    """Numbers of all blocks on the host, in float64."""
+    """Concatenate the numbers of all blocks on the host, in float64."""
     return np.asarray(to_numpy(namespace(*parts).concat(parts)), dtype=np.float64)
 
 
 def _second_moment(X: Array, weights: Array) -> Array:
-    """Sum of T x x^T over a block, in float64, where it lives."""
+    """Sum of T x x^T over a block, in float64, on its device."""
     if isinstance(X, np.ndarray):
         upper = weighted_gram(np.ascontiguousarray(X), to_numpy(weights).astype(X.dtype))
         return mirror(upper).astype(np.float64)

@@ -1,4 +1,4 @@
-r"""Sensors of rectangular matrices: whole Gaussian token matrices, and their control of rank one.
+r"""Sensors of rectangular matrices: Gaussian token matrices, and sensors of rank one as a control.
 
 A sample is :math:`h=\sum_{ij}X_{ij}S_{ij}/(dL)^{1/4}`, of variance :math:`\|S\|_F^2/\sqrt{dL}`.
 """
@@ -15,11 +15,11 @@ from solvable.arrays import ArraySource, Source, random_stream, to_numpy
 from solvable.errors import InvalidData
 
 CHUNK_NUMBERS = 2**24
-"""Entries of sensors that are multiplied at a time."""
+"""Number of entries of sensors in one product."""
 
 
 class RectangularSensors:
-    """What message passing asks of sensors of rectangular matrices, whatever their kind."""
+    """Base class of sensors of rectangular matrices for message passing."""
 
     shape: tuple[int, int]
     """Rows d and columns L of the matrix."""
@@ -27,20 +27,20 @@ class RectangularSensors:
 
     @property
     def size(self) -> float:
-        """The root of dL, by which squared norms are averaged."""
+        """Root of dL, by which squared norms are divided."""
         return float(np.sqrt(self.shape[0] * self.shape[1]))
 
     def cavity(self, variance: np.ndarray) -> np.ndarray:
-        """That of the signal: V = E."""
+        """Variance of an index, equal to that of the signal: V = E."""
         return variance
 
     def precision(self, slope: np.ndarray) -> np.ndarray:
-        """Precision of what all samples say of an entry, from the summed slopes of their messages."""
+        """Precision of an entry given all samples, from the summed slopes of their messages."""
         # q^ = -(1 / dL) sum_mu dg / domega  (alpha = n / dL)
         return -slope / self.size**2
 
     def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
-        """The signal times its precision."""
+        """Signal times its precision."""
         return np.asarray(precision[0, 0] * signal)
 
 
@@ -64,11 +64,11 @@ class MatrixSensors(RectangularSensors):
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
-        """Samples n."""
+        """Number n of samples."""
         return int(self._source.n_samples)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Samples (n, 1) of a matrix (d, L)."""
+        """Measurements (n, 1) of a matrix (d, L)."""
         found = np.empty((self.n_samples, 1))
         for rows, block in self._blocks():
             found[rows, 0] = block @ signal.ravel().astype(block.dtype)
@@ -88,7 +88,7 @@ class MatrixSensors(RectangularSensors):
 
 @dataclass(frozen=True)
 class DrawnRows:
-    """Rows of standard Gaussian numbers in single precision, drawn again at each reading."""
+    """Source of standard Gaussian rows in single precision, drawn again at each reading."""
 
     n_samples: int
     n_columns: int
@@ -97,8 +97,8 @@ class DrawnRows:
     dtype = np.dtype(np.float32)
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks whose rows depend on the seed alone, whatever is asked for at a time."""
-        # The blocks of GeneratedSource are of 4,096 rows: 650 MB at d = L = 200.
+        """Yield blocks whose rows depend on the seed only, not on the number of rows per block."""
+        # Blocks of GeneratedSource have 4,096 rows: 650 MB at d = L = 200.
         step = max(1, CHUNK_NUMBERS // self.n_columns)
         for start in range(0, self.n_samples, step):
             stop = min(start + step, self.n_samples)
@@ -110,7 +110,7 @@ class DrawnRows:
 
 
 def generated_sensors(samples: int, shape: tuple[int, int], seed: int) -> MatrixSensors:
-    """Sensors drawn again from a seed at each product."""
+    """Make sensors that are drawn again from a seed at each product."""
     return MatrixSensors(DrawnRows(samples, shape[0] * shape[1], seed), shape)
 
 
@@ -118,7 +118,7 @@ def generated_sensors(samples: int, shape: tuple[int, int], seed: int) -> Matrix
 class BilinearSensors(RectangularSensors):
     """Sensors of rank one, X = u v^T with standard Gaussian u and v."""
 
-    # A product costs as many operations as for dense sensors, and memory n (d + L) instead of n d L.
+    # Products cost as many operations as for dense sensors; memory is n (d + L) instead of n d L.
     left: np.ndarray  # u of each sample, (n, d)
     right: np.ndarray  # v of each sample, (n, L)
 
@@ -136,11 +136,11 @@ class BilinearSensors(RectangularSensors):
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
-        """Samples n."""
+        """Number n of samples."""
         return len(self.left)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Samples (n, 1) of a matrix (d, L)."""
+        """Measurements (n, 1) of a matrix (d, L)."""
         found = np.empty((self.n_samples, 1))
         matrix = signal.astype(self.left.dtype)
         for rows in self._chunks():

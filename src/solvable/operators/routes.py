@@ -1,4 +1,4 @@
-r"""Which way to the leading eigenpairs is cheapest, and whether it fits into memory."""
+r"""Choose the cheapest method (route) for the leading eigenpairs that fits into memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from solvable.operators.base import Correction
 from solvable.operators.feature_map import FeatureMap
 
 RouteName: TypeAlias = Literal["lanczos", "dense", "gram"]
-"""Names of the ways to the leading eigenpairs."""
+"""Names of the routes to the leading eigenpairs."""
 
 CALL_FLOPS = 2e7
-"""What one product costs at least (calls from Python), in flops of a GEMM."""
+"""Smallest cost of one product (calls from Python), in flops of a matrix product."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A way to the leading eigenpairs, with its estimated cost.
+    """Route to the leading eigenpairs, with its estimated cost.
 
     Parameters
     ----------
@@ -45,18 +45,20 @@ class Route:
 
 
 def basis_capacity(n_features: int, n_vectors: int) -> int:
-    """Vectors that Lanczos holds before it restarts."""
-    # Vectors and their images may fill 256 MB, if that leaves twice the pairs and 20 more.
+    """Number of vectors that Lanczos stores before a restart."""
+    # Vectors and images fill at most 256 MB, but at least twice the pairs plus 20 are stored.
     return min(n_features, max(2 * n_vectors + 20, min(400, 256_000_000 // (16 * n_features))))
 
 
 def expected_products(n_features: int, n_vectors: int) -> int:
-    """Products that Lanczos is expected to need when some of the pairs lie at the bulk edge."""
-    return min(n_features, 40 + 8 * n_vectors)  # measured; outliers alone need a fifth of it
+    """Expected number of Lanczos products if some of the pairs are at the bulk edge."""
+    return min(
+        n_features, 40 + 8 * n_vectors
+    )  # measured; outliers only need a fifth of this number
 
 
 def _product_flops(n: int, features: FeatureMap) -> float:
-    """Flops of one product; the factors are measured against a GEMM of size 1500."""
+    """Flops of one product; the factors are measured relative to a matrix product of size 1500."""
     d, degree = features.dimension, getattr(features, "degree", 1)
     if degree == 2:
         return CALL_FLOPS + 4.0 * n * d**2 * (0.8 + 2000 / d**2)
@@ -131,45 +133,45 @@ def choose_route(
 ) -> Route:
     r"""Cheapest route to the leading eigenpairs that fits into memory.
 
-    Costs in flops at the rate of a large float64 GEMM, with measured factors for what is slower:
-    Lanczos :math:`m \cdot 4 n d^2` (q = 2; :math:`4nD` and :math:`2nd^3` for q = 1, 3) for
+    Costs in flops at the rate of a large float64 matrix product, with measured factors for slower
+    operations: Lanczos :math:`m \cdot 4 n d^2` (q = 2; :math:`4nD` and :math:`2nd^3` for q = 1, 3) for
     :math:`m = \min(D, 40 + 8k)` products, dense :math:`1.5\,n D^2 + 8 D^3`, dual
     :math:`10\,n^3 + 2 n^2 d`.
 
     Parameters
     ----------
     n_samples : int
-        :math:`n`, at least 1.
+        Number :math:`n` of samples, at least 1.
     features : FeatureMap
-        :math:`F`, which knows :math:`d` and :math:`D`.
+        Feature map with :math:`d` and :math:`D`.
     n_vectors : int
-        Eigenpairs asked for on both sides together, :math:`k`.
+        Number :math:`k` of eigenpairs at both ends together.
     available_memory : float, optional
-        Bytes that may be taken; by default what the machine (or its container) has left.
+        Memory limit in bytes; by default the free memory of the machine or its container.
     correction : {"none", "wick"}
-        The corrected operator has no dual form: what is subtracted is not of rank n.
+        Correction of the operator. The corrected operator has no dual form.
     itemsize : {4, 8}
-        Bytes per entry of the samples: products in float32 take half the time.
+        Bytes per entry of the samples; products in float32 take half the time.
     route : {"auto", "lanczos", "dense", "gram"}
-        A route that is to be taken whatever it costs; it is checked against memory all the same.
+        "auto" chooses; any other value forces a route, which must also fit into memory.
 
     Returns
     -------
     Route
-        The chosen one; the others in its ``alternatives``.
+        Chosen route, with the others in its ``alternatives``.
 
     Raises
     ------
     MemoryLimitExceeded
         If the forced route, or every route, needs more memory than is available.
     InvalidParameter
-        If the route is unknown, or has no meaning here (dual form of a corrected operator, or with
-        at least as many samples as features).
+        If the route is unknown, or does not exist (dual form of a corrected operator, or with at least
+        as many samples as features).
 
     Notes
     -----
-    Derived; ``tests/operators/test_routes.py`` checks the order at sizes where it is clear, and
-    ``benchmarks/routes.py`` times all three.
+    ``tests/operators/test_routes.py`` checks the choice at sizes where one route is clearly fastest;
+    ``benchmarks/routes.py`` measures the times of all three.
 
     Examples
     --------
@@ -218,8 +220,8 @@ def _check_forced(
         return
     if correction == "wick" and getattr(features, "degree", 1) > 1:
         raise InvalidParameter(
-            "route 'gram' needs correction 'none': what the Wick correction subtracts is not of "
-            "rank n, so that the corrected operator has no dual form. Allowed here: lanczos, dense."
+            "route 'gram' needs correction 'none', as the operator with Wick correction has no dual "
+            "form of size n. Allowed here: lanczos, dense."
         )
     raise InvalidParameter(
         f"route 'gram' needs fewer samples than features; got n = {n_samples} and "

@@ -1,4 +1,4 @@
-r"""Matrix-free sensors of symmetric matrices: pairs of tokens, of which rank one is a case, and GOE.
+r"""Matrix-free sensors of symmetric matrices: token pairs (rank one for one token), and GOE.
 
 An index of a sample is :math:`h_{ab}=(x_a^\top Sx_b-\delta_{ab}\,\mathrm{Tr}\,S)/\sqrt d`, of variance
 :math:`v_{ab}\,\mathrm{Tr}\,S^2/d` with :math:`v_{aa}=2` and :math:`v_{ab}=1`.
@@ -16,30 +16,30 @@ from solvable.arrays import ArraySource, Source, to_numpy
 from solvable.errors import InvalidData
 
 CHUNK_ROWS = 1_024
-"""Rows of tokens that are multiplied at a time: a block and its product stay in cache."""
+"""Number of rows of tokens in one product: a block and its product stay in cache."""
 
 
 class SymmetricSensors:
-    """What message passing asks of sensors of symmetric matrices, whatever their kind."""
+    """Base class of sensors of symmetric matrices for message passing."""
 
     size: int
     """Dimension d of the matrix."""
     n_samples: int
     variances: np.ndarray
-    """v of the K indices of a sample."""
+    """Variance factors v of the K indices of a sample."""
 
     def cavity(self, variance: np.ndarray) -> np.ndarray:
         """Covariance of the indices of a signal of this variance."""
-        # V = diag(v) E: an entry and its mirror image make a diagonal index vary twice as much
+        # V = diag(v) E: an index of a token with itself has twice the variance
         return np.asarray(np.diag(self.variances) * variance[0, 0])
 
     def precision(self, slope: np.ndarray) -> np.ndarray:
-        """Precision of what all samples say of an entry, from the summed slopes of their messages."""
+        """Precision of an entry given all samples, from the summed slopes of their messages."""
         # q^ = -(2 / d²) sum_mu sum_k v_k dg_k / domega_k  (alpha = n / d²)
         return np.array([[-2 * float(self.variances @ np.diag(slope)) / self.size**2]])
 
     def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
-        """The signal times its precision."""
+        """Signal times its precision."""
         return np.asarray(precision[0, 0] * signal)
 
 
@@ -50,14 +50,14 @@ def index_pairs(tokens: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def index_variances(tokens: int) -> np.ndarray:
-    """V of each index: 2 on the diagonal, 1 off it."""
+    """Variance factor of each index: 2 on the diagonal, 1 off the diagonal."""
     first, second = index_pairs(tokens)
     return np.where(first == second, 2.0, 1.0)
 
 
 @dataclass(frozen=True)
 class TokenSensors(SymmetricSensors):
-    """Indices of all pairs of the T tokens of a sample; for T = 1 measurements of rank one."""
+    """Sensors of all pairs of the T tokens of a sample; for T = 1 measurements of rank one."""
 
     # Phi^ab = (x_a x_b^T + x_b x_a^T) / (2 sqrt(d)) - delta_ab I / sqrt(d); 2 n T d² operations
     source: Source | np.ndarray  # standard Gaussian tokens of one sample after another, (n T, d)
@@ -66,8 +66,8 @@ class TokenSensors(SymmetricSensors):
     def __post_init__(self) -> None:
         if self.tokens < 1 or self._source.n_samples % self.tokens:
             raise InvalidData(
-                f"{self._source.n_samples} rows are no samples of {self.tokens} tokens; allowed: a "
-                "multiple of the number of tokens."
+                f"the source has {self._source.n_samples} rows for samples of {self.tokens} tokens; "
+                "allowed: a multiple of the number of tokens."
             )
 
     @cached_property
@@ -76,17 +76,17 @@ class TokenSensors(SymmetricSensors):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Dimension d."""
+        """Dimension d of the matrix."""
         return int(self._source.n_columns)
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
-        """Samples n."""
+        """Number n of samples."""
         return int(self._source.n_samples // self.tokens)
 
     @cached_property
     def variances(self) -> np.ndarray:  # type: ignore[override]
-        """V of the T (T + 1) / 2 indices."""
+        """Variance factors of the T (T + 1) / 2 indices."""
         return index_variances(self.tokens)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
@@ -124,7 +124,7 @@ class TokenSensors(SymmetricSensors):
         return np.dtype(np.float32 if str(self._source.dtype).endswith("float32") else np.float64)
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Samples and their tokens (rows, T, d), a chunk at a time."""
+        """Yield slices of samples and their tokens (rows, T, d), a chunk at a time."""
         T = self.tokens
         for rows, block in self._source.chunks(max(1, CHUNK_ROWS // T) * T):
             tokens = np.asarray(to_numpy(block), dtype=self._dtype)
@@ -133,26 +133,26 @@ class TokenSensors(SymmetricSensors):
 
 @dataclass(frozen=True)
 class GoeSensors(SymmetricSensors):
-    """Control: independent matrices of the GOE, of which each sample measures one."""
+    """Control: each sample has an independent matrix of the GOE as its sensor."""
 
-    # The theory holds for these at smaller dimensions, as their noise is a semicircle from the start.
+    # The theory is accurate at smaller dimensions here, as the noise is exactly of the GOE.
     upper: np.ndarray  # upper triangles of the matrices of `goe_sensors`, (n, d (d + 1) / 2)
     size: int  # d
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
-        """Samples n."""
+        """Number n of samples."""
         return len(self.upper)
 
     @cached_property
     def variances(self) -> np.ndarray:  # type: ignore[override]
-        """2, as for measurements of rank one."""
+        """Variance factor 2, as for measurements of rank one."""
         return np.array([2.0])
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Tr Phi S of a symmetric matrix, of shape (n, 1)."""
+        """Measurements Tr(Phi S) of a symmetric matrix, shape (n, 1)."""
         first, second = index_pairs(self.size)
-        # an entry off the diagonal counts with its mirror image
+        # an off-diagonal entry counts twice, with its mirror image
         packed = signal[first, second] * np.where(first == second, 1.0, 2.0)
         return np.asarray(self.upper @ packed.astype(self.upper.dtype), dtype=np.float64)[:, None]
 
@@ -166,7 +166,7 @@ class GoeSensors(SymmetricSensors):
 
 
 def goe_sensors(samples: int, size: int, rng: np.random.Generator) -> GoeSensors:
-    """Matrices of the GOE, with entries of variance 1/d off the diagonal and 2/d on it."""
+    """Draw GOE matrices with entry variance 1/d off the diagonal and 2/d on the diagonal."""
     first, second = index_pairs(size)
     upper = rng.standard_normal((samples, first.size), dtype=np.float32)
     upper *= np.sqrt(np.where(first == second, 2.0, 1.0) / size).astype(np.float32)

@@ -1,4 +1,4 @@
-r"""Operators of the labels: of moments that were summed, or of features held in memory."""
+r"""Label-weighted operators (signals) of summed moments, or of features in memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from solvable.operators.blocks import rows_per_block
 from solvable.operators.label_moments import LabelMoments
 
 FORMED_SIZE = 4000
-"""Features up to which one operator is formed where many products with it are needed."""
+"""Largest number of features for which an operator is formed if many products are needed."""
 
 
 class SignalOperators(Protocol):
-    """Operators of the labels, one a signal: C_s = sum_g K_sg sum_mu w_mu,g z_mu z_mu^T / n."""
+    """Protocol of one operator per signal, C_s = sum_g K_sg sum_mu w_mu,g z_mu z_mu^T / n."""
 
     n_features: int  # columns P of the features
     n_signals: int  # 1 for a real or a two-valued label, the number of classes otherwise
@@ -28,7 +28,7 @@ class SignalOperators(Protocol):
         ...
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator, its label less its mean; in float32, in half the time, if asked."""
+        """Product with one operator of the centred label; ``single`` uses float32, at half the time."""
         ...
 
     def first_moments(self) -> np.ndarray:
@@ -56,9 +56,9 @@ class MomentSignals:
     moments : LabelMoments
         Sums.
     coefficients : ndarray of shape (S, G)
-        :math:`K_{sg}`: how each signal combines the groups.
+        Coefficients :math:`K_{sg}` of the groups in each signal.
     centred : bool
-        Whether features lose their mean, and real labels theirs.
+        If True, features and real labels are centred.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class MomentSignals:
         self.coefficients = coefficients / moments.rows
         self.n_features = moments.n_features
         self.n_signals = len(coefficients)
-        # With one group for all samples (real label) the first is the whole.
+        # For a real label the first group contains all samples.
         self._whole = np.ones(moments.n_groups) if moments.classes else np.array([1.0, 0.0])
         self._single = self._combined(self.coefficients[0]) if self.n_signals == 1 else None
 
@@ -116,11 +116,11 @@ class MomentSignals:
         parts = np.stack(
             [symmetric_product(self.moments.upper_triangle(g), mixed[g]) for g in range(groups)]
         )
-        # Only the sum over signals of C_s Q_s is ever used for blocks that differ.
+        # For different blocks callers use only the sum over signals of C_s Q_s.
         return parts.sum(axis=0)[None]
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator, its label less its mean; holds the matrix, 8 P² bytes."""
+        """Product with one operator of the centred label; stores the matrix, 8 P² bytes."""
         row = self.coefficients[signal]
         mean = float(row @ self.moments.totals)
         matrix = mirror(self._combined(row - mean * self._whole / self.moments.rows))
@@ -152,10 +152,10 @@ class MomentSignals:
 
 
 class SampleSignals:
-    """Signal operators of features held in memory, never formed: one pass a product."""
+    """Signal operators of features in memory, matrix-free: one pass per product."""
 
     # Z: features, or a factor R of their kernel G = R R^T, (n, P); weights of each sample in each
-    # signal, (n, S); `formed`: whether a matrix is formed where many products with one are needed.
+    # signal, (n, S); `formed`: form a matrix if many products with it are needed.
     def __init__(self, Z: Any, weights: np.ndarray, *, formed: bool = True) -> None:
         self.Z = Z
         self.weights = weights
@@ -173,7 +173,7 @@ class SampleSignals:
         return (self.Z.T @ total / n)[None]
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator, its label less its mean."""
+        """Product with one operator of the centred label."""
         if single and not self.formed:
             return side_by_side(self.Z, self.weights[:, [signal]])
         weights = (self.weights[:, signal] - self.weights[:, signal].mean()) / len(self.Z)
@@ -201,14 +201,14 @@ class SampleSignals:
 
 
 class ClassSignals(SampleSignals):
-    """Signal operators of many classes, at the cost of two signals for any number of them."""
+    """Signal operators of many classes, at the cost of two signals for any number of classes."""
 
-    # C_c = sum (1{y = c} - pi_c) z z^T / n of features Z, (n, P), and classes from 0, (n,); `whole` is
-    # the covariance of the same samples in any order, if it is known.
+    # C_c = sum (1{y = c} - pi_c) z z^T / n   (lofi 4) of features Z, (n, P), and classes from 0, (n,);
+    # `whole` is the covariance of the same samples in any order, if known.
     def __init__(
         self, Z: np.ndarray, codes: np.ndarray, n_classes: int, *, whole: np.ndarray | None = None
     ) -> None:
-        # Rows of a class side by side are views, not copies, in every product.
+        # Sort rows by class, so that the rows of a class are a view and not a copy.
         order = np.argsort(codes, kind="stable")
         counts = np.bincount(codes, minlength=n_classes)
         self.shares = counts / len(codes)
@@ -230,12 +230,12 @@ class ClassSignals(SampleSignals):
         return np.asarray(self.covariance, dtype=np.float32)
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator; its label has mean zero as it is."""
+        """Product with one operator, whose label has mean zero."""
         if not self.formed:
             return super().centred(signal, single=single)
         kind: Any = np.float32 if single else np.float64
         rows: Any = self.Z[self._parts[signal]].astype(kind, copy=False)
-        # NumPy sees the transpose and takes a rank update, half the arithmetic.
+        # NumPy detects the transpose and uses a rank update, with half the arithmetic.
         whole = self._single_covariance if single else self.covariance
         matrix = rows.T @ rows  # C_c = Z_c^T Z_c / n - pi_c Sigma
         matrix /= len(self.Z)
@@ -257,14 +257,14 @@ class ClassSignals(SampleSignals):
 
 
 def side_by_side(Z: Array, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Product with the operators of k labels, in a block with as many columns for each in turn."""
-    # Samples stay where they are: a tensor's device is sent a block and sends its image.
-    # q_j -> sum_mu (w_mu,j - mean) z_mu (z_mu . q_j) / n in float32: nothing is formed, which pays for
-    # the few steps of a column that find its largest eigenvalue.
+    """Product with the operators of k labels, on blocks with equally many columns per label."""
+    # Samples stay on their device, which receives a block and returns its image.
+    # q_j -> sum_mu (w_mu,j - mean) z_mu (z_mu . q_j) / n in float32, without forming a matrix, as the
+    # largest eigenvalue needs few products per column.
     xp = namespace(Z)
     rows = xp.astype(Z, xp.float32, copy=False)
     centred = as_on((weights - weights.mean(axis=0)) / len(Z), rows)
-    # A megabyte, so that its second use finds it in the cache.
+    # Blocks of 1 MB, which stay in the cache for their second use.
     on_host, width = max(32, 2**18 // Z.shape[1]), Z.shape[1] + 3 * weights.shape[1]
     chunk = rows_per_block(rows, on_host, 4.0 * width)
 
@@ -286,7 +286,7 @@ def side_by_side(Z: Array, weights: np.ndarray) -> Callable[[np.ndarray], np.nda
 def centred_products(
     operators: Sequence[SignalOperators], signal: int
 ) -> list[tuple[Callable[[np.ndarray], np.ndarray], int]]:
-    """Products with one signal of some operators, each with the number that it takes in turn."""
+    """Products with one signal of several operators, each with its number of draws."""
     shared = [one for one in operators if isinstance(one, SampleSignals) and not one.formed]
     if len(shared) == len(operators) > 0 and all(one.Z is shared[0].Z for one in shared):
         weights = np.column_stack([one.weights[:, signal] for one in shared])
@@ -295,15 +295,15 @@ def centred_products(
 
 
 def _product_with(matrix: np.ndarray, single: bool) -> Callable[[np.ndarray], np.ndarray]:
-    if not single or len(matrix) <= 64:  # of few features it saves nothing
+    if not single or len(matrix) <= 64:  # no gain for few features
         return lambda Q: np.asarray(matrix @ Q)
     from scipy.linalg.blas import ssymm, ssymv
 
-    # A symmetric matrix is its own transpose, in the order that BLAS wants.
+    # The transpose of a symmetric matrix is the same matrix in the order of BLAS.
     rounded = matrix.astype(np.float32, copy=False).T
 
     def product(Q: np.ndarray) -> np.ndarray:
-        # One column reads one triangle only: less than half of the time.
+        # A product with one column reads one triangle only, in less than half of the time.
         narrow = Q.astype(np.float32)
         image = (
             ssymv(1.0, rounded, narrow[:, 0]) if Q.shape[1] == 1 else ssymm(1.0, rounded, narrow)

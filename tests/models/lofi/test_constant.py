@@ -1,4 +1,7 @@
-"""The constant part of a lift: nulls, mixing with a direction, and centred features."""
+"""Constant part of lifted features: nulls, mixing with a direction, and centred features.
+
+Equations 13 to 18 of docs/derivations/lofi.md.
+"""
 
 import math
 
@@ -22,7 +25,7 @@ BOUNDED = GaussianChannel(10, "square").law("tanh")
 
 
 def measured(replicates, **setting):
-    """Means and standard errors of the metrics of a lift, and their predictions."""
+    """Means and standard errors of the metrics of lifted filters, and their predictions."""
     parameters = NeuralLoFiParameters(**({"lift": "relu", "label_map": "tanh"} | setting))
     records = [measure(parameters, random_stream("constant", r)) for r in range(replicates)]
     names = ("eigenvalue", "subspace_overlap", "null_eigenvalue", "first_moment_overlap")
@@ -40,7 +43,7 @@ def test_direction_and_null_are_predicted_at_three_sizes(features, dimension, ra
     means, errors, expected = measured(
         24, dimension=dimension, ratio=ratio, channel="square", features=features
     )
-    # Terms of order 1/d from fluctuating norms of the inputs.
+    # Tolerance for terms of order 1/d from fluctuating norms of the inputs
     small = 0.03 + 1.5 / dimension
     for name in ("eigenvalue", "null_eigenvalue"):
         within = small * expected[name] + 3 * errors[name]
@@ -53,7 +56,7 @@ def test_a_direction_is_lost_where_it_crosses_the_eigenvalues_of_the_constant():
     setting = {"dimension": 20, "ratio": 30.0, "channel": "square", "lift": "gelu"}
     means, errors, expected = measured(24, **setting)
     name = "subspace_overlap"
-    # Levels that are this close share the direction by chance: a tenth.
+    # Tolerance 0.1: nearly equal eigenvalues share the direction at random.
     assert means[name] == pytest.approx(expected[name], abs=0.1 + 3 * errors[name])
     centred, _, kept = measured(6, features="centred", **setting)
     assert centred[name] == pytest.approx(kept[name], abs=0.03)
@@ -67,7 +70,7 @@ def test_a_lift_without_constant_part_has_nothing_to_centre(raw):
     assert nulls[0] == pytest.approx(nulls[1])
     plain = predict_lifted_filter(LAW, ratio=5.0, dimension=40, activation="tanh")
     assert predict_published_filter(LAW, **size) == plain
-    # and so it is in samples, up to 1/n: the same draws with features of both kinds
+    # Measured on the same draws with both kinds of features, which differ by terms of order 1/n
     found = [
         measured(4, lift="tanh", dimension=30, ratio=4.0, channel="square", features=features)[0]
         for features in ("as-published", "centred")
@@ -93,7 +96,7 @@ def test_the_null_of_the_constant_has_its_leading_order():
 
 
 def samples_to_exceed(dimension, *, centred):
-    """Samples from which the direction exceeds 1.5 times the null, between grid points."""
+    """Sample size above which the direction exceeds 1.5 times the null, interpolated on a grid."""
     size = {"dimension": dimension, "activation": "relu"}
     ratios = np.geomspace(2.0, 12.0, 7) if centred else dimension * np.geomspace(0.4, 4.0, 7)
     if centred:
@@ -116,7 +119,7 @@ def test_centred_features_need_samples_of_order_d_and_others_of_order_d_squared(
         samples = [samples_to_exceed(int(d), centred=centred) for d in sizes]
         slopes[centred] = float(np.log(samples[1] / samples[0]) / np.log(sizes[1] / sizes[0]))
     assert slopes[True] == pytest.approx(1.0, abs=0.1)
-    # 1.9 and not 2 yet: terms of order d^(-1/2)
+    # The exponent is 1.9 at these d because of terms of order d^(-1/2).
     assert slopes[False] == pytest.approx(2.0, abs=0.2)
 
 
@@ -139,7 +142,7 @@ def test_the_first_moment_has_its_direction_without_a_threshold(dimension, ratio
     )  # fmt: skip
     name = "first_moment_overlap"
     assert means[name] == pytest.approx(expected[name], abs=3 * errors[name] + 0.5 / dimension)
-    # Taken away, it leaves little of its direction to the second moment.
+    # After its removal the second moment has little overlap with the direction.
     assert means["subspace_overlap"] < 2.5 / dimension
 
 
@@ -157,6 +160,6 @@ def test_the_measured_filter_is_that_of_the_estimators(features):
     X, y = draw_target(parameters, rng).sample(parameters.samples, rng)
     blocks = [Block(None, math.inf), Block(8, None, centre_features=features == "centred")]
     model = NeuralLoFiClassifier(blocks, scaling="none", random_state=0).fit(X, y)
-    # without the eigenvalue of the constant, which the measurement skips
+    # Leave out the eigenvalue of the constant, as the measurement does.
     upper = np.sort(model.filters_[0].eigenvalues)[::-1][int(features == "as-published")]
     assert record["eigenvalue"] == pytest.approx(parameters.samples * upper, rel=1e-6)

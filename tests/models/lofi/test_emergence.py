@@ -1,4 +1,7 @@
-"""Emergence sizes from fitted eigenvalues: exact cases and simulated filters."""
+"""Sample sizes of emergence from fitted eigenvalues: exact cases and simulated filters.
+
+Equations 21 and 22 of docs/derivations/lofi.md.
+"""
 
 import numpy as np
 import pytest
@@ -64,9 +67,9 @@ def test_estimates_from_simulated_filters_are_right_on_the_average():
         )  # fmt: skip
         estimates.append([found.emergence_samples[0], found.plain_emergence_samples[0]])
     mean, error = np.mean(estimates, axis=0), np.std(estimates, axis=0, ddof=1) / np.sqrt(12)
-    # Terms of order sqrt(d / n), which the small-noise law leaves out, are the 15 %.
+    # Tolerance 15 %: the theory omits terms of order sqrt(d / n).
     assert mean[0] == pytest.approx(d / 0.857348**2, abs=4 * error[0] + 0.15 * d / 0.735)
-    # The note's formula, with the eigenvalue as its strength, is biased low.
+    # The estimate with the eigenvalue itself as strength is biased low.
     assert mean[1] < 0.85 * d / 0.735
 
 
@@ -79,7 +82,7 @@ def test_strong_directions_delay_and_their_removal_does_not():
     with_strong = predicted_emergence(covariance_spectrum=spectrum_with_strong(20, 10, 300), **kept)
     without = predicted_emergence(covariance_spectrum=np.ones(300), **kept)
     assert with_strong.emergence_samples[0] > 5 * without.emergence_samples[0]
-    # The twenty first, then the feature: the rest is isotropic again.
+    # After removal of the twenty strong directions the covariance is isotropic.
     after = predicted_emergence(
         eigenvalues=np.append(np.full(20, 1.5), 0.9),
         variances=np.append(np.full(20, 10.0), 1.0),
@@ -91,7 +94,7 @@ def test_strong_directions_delay_and_their_removal_does_not():
 
 
 def test_emergence_out_of_strong_noise_is_where_simulations_have_it():
-    # A feature of variance 4 between ten directions of variance 8 and 150 of variance 1.
+    # A feature of variance 4, ten directions of variance 8, and 150 of variance 1
     spectrum = np.concatenate([np.full(10, 8.0), np.full(1, 4.0), np.ones(150)])
     mu = 4 * 0.857348
     law = predicted_emergence(
@@ -117,8 +120,8 @@ def test_emergence_out_of_strong_noise_is_where_simulations_have_it():
 
 
 def test_emergence_is_the_onset_of_the_outlier_of_the_exact_spectrum():
-    # Twenty directions of variance 10 among 320: their noise asks for 24 times the samples that the
-    # feature's own noise does.
+    # Twenty directions of variance 10 among 320: their noise requires 24 times the samples that the
+    # feature's own noise requires.
     others = spectrum_with_strong(20, 10.0, 299)
     found = predicted_emergence(
         eigenvalues=np.array([0.857348]), variances=np.ones(1),
@@ -136,8 +139,8 @@ def test_emergence_is_the_onset_of_the_outlier_of_the_exact_spectrum():
     assert above.outliers[0].rank < 0.5
 
 
-def test_a_strong_direction_without_relevance_is_told_from_its_own_noise():
-    # One direction of variance 100 among unit ones: its noise is an outlier of no relevance.
+def test_a_strong_irrelevant_direction_is_within_its_own_noise():
+    # One direction of variance 100, others of variance 1: its noise is an irrelevant outlier.
     n, values = 4_000, []
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -150,7 +153,7 @@ def test_a_strong_direction_without_relevance_is_told_from_its_own_noise():
         eigenvalues=np.array([1.0]), variances=np.array([100.0]),
         covariance_spectrum=spectrum_with_strong(1, 100.0, 100), n_samples=n,
     )  # fmt: skip
-    # The root mean square; the level is that of the noise of one row, 100 sqrt(2 / n) at most.
+    # Compare with the root mean square; the noise level of one row is at most 100 sqrt(2 / n).
     assert found.noise_levels[0] == pytest.approx(np.sqrt(np.mean(np.square(values))), rel=0.35)
     assert np.isnan(found.strengths[0])
 

@@ -1,4 +1,7 @@
-"""Filters after an infinitely wide lift, against kernel matrices of simulated samples."""
+"""Filters after an infinitely wide lift, against kernel matrices of simulated samples.
+
+Equations 10 to 12 of docs/derivations/lofi.md.
+"""
 
 import numpy as np
 import pytest
@@ -31,7 +34,7 @@ def test_energies_sum_to_the_second_moment(name):
 def test_a_linear_lift_is_the_filter_of_raw_inputs(ratio):
     found = predict_lifted_filter(LAW, ratio=ratio, activation="identity")
     raw = label_weighted_spectrum(LAW, ratio=ratio)
-    # The kernel is X X^T / d, so that n times its eigenvalues are alpha times those of the raw one.
+    # The kernel is X X^T / d: n times its eigenvalues are alpha times those of the filter of inputs.
     assert found.edge == pytest.approx(ratio * raw.upper.edge, rel=1e-5)
     assert found.squared_overlap == pytest.approx(raw.squared_overlap[0], abs=1e-5)
     assert found.emergence_ratio == pytest.approx(balanced_emergence_ratio(STRENGTH), rel=1e-6)
@@ -80,7 +83,7 @@ def test_outlier_and_overlap_of_simulated_kernels(activation):
     found = predict_lifted_filter(LAW, ratio=4.0, activation=activation)
     rows = lifted(activation, 4.0, 150, 6)
     error = rows.std(axis=0, ddof=1) / np.sqrt(6)
-    # Corrections of relative order 1/sqrt(d) from fluctuating norms.
+    # Tolerance for corrections of relative order 1/sqrt(d) from fluctuating norms
     assert rows[:, 0].mean() == pytest.approx(found.eigenvalue, abs=4 * error[0] + 0.03)
     assert rows[:, 1].mean() == pytest.approx(found.squared_overlap, abs=4 * error[1] + 0.02)
 
@@ -95,7 +98,7 @@ def test_means_at_a_finite_dimension_from_far_below_to_far_above(activation, rat
     rows = lifted_leaders(activation, ratio, d, seeds, skipped)
     error = rows.std(axis=0, ddof=1) / np.sqrt(seeds)
     found = predict_lifted_filter(LAW, ratio=ratio, activation=activation, dimension=d)
-    # 4 % and 0.04: terms of order 1 / d from norms.
+    # Tolerance 4 % and 0.04 for terms of order 1/d from fluctuating norms
     assert rows[:, 0].mean() == pytest.approx(
         found.eigenvalue, abs=3 * error[0] + 0.04 * found.edge
     )
@@ -106,7 +109,7 @@ def test_means_at_a_finite_dimension_from_far_below_to_far_above(activation, rat
 
 
 def lifted_leaders(activation, ratio, d, seeds, skipped):
-    """Two leading eigenvalues behind that of the constant, and the overlap of the first."""
+    """Two leading eigenvalues after that of the constant, and the overlap of the first."""
     rows = []
     for seed in range(seeds):
         rng = np.random.default_rng([seed, 5])
@@ -136,7 +139,7 @@ def test_the_constant_of_an_activation_adds_an_outlier_of_no_relevance():
     rows = lifted("relu", 4.0, 100, 2)
     constant, linear, tail = activation_energies("relu")
     assert (rows[:, 3] == 1).all()
-    # n = O(d) is far from the limit in which the pair is at +-c0 sqrt(n (c1² + c*^2)).
+    # Wide tolerance: the pair is at +-c_0 sqrt(n (c_1² + c_*²)) only for n much larger than d.
     expected = np.sqrt(constant * 400 * (linear + tail))
     assert rows[:, 2].mean() == pytest.approx(expected, rel=0.3)
 

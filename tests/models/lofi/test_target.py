@@ -1,4 +1,4 @@
-"""Gaussian channels: samples against their laws, and bad input."""
+"""Gaussian channels: samples against their laws, and invalid input."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_law_agrees_with_samples(channel, noise, label_map):
         (T * (s2 - 1), law.strengths[0]),
         (T**2 * s2, (law.probabilities * law.weights**2) @ law.second_moments[:, 0]),
     ):
-        # The gathering of a continuous law moves moments by a few parts in a thousand at most.
+        # Merging the weights of a continuous law changes moments by at most a few parts in a thousand.
         slack = 3e-3 * max(1.0, abs(expected))
         agrees(measured.mean(), expected, measured.std() / np.sqrt(DRAWS), slack)
 
@@ -100,7 +100,7 @@ def test_subspace_law_agrees_with_samples(coefficients):
     np.testing.assert_allclose(law.probabilities @ law.second_moments, 1, atol=1e-7)
 
 
-def test_default_form_is_that_of_the_note():
+def test_default_form_has_the_eigenvalues_of_the_quadratic_target():
     # x1² - x2² + 1.5 x3 x4 in the rotated pair (x3 +- x4) / sqrt 2.
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1_000, 4))

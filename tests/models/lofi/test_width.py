@@ -1,4 +1,7 @@
-"""Convergence in width: predicted deviations against random features of many seeds."""
+"""Convergence in width: predicted deviations against random features of many seeds.
+
+Equation 28 of docs/derivations/lofi.md.
+"""
 
 import numpy as np
 import pytest

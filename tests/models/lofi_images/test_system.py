@@ -1,4 +1,4 @@
-"""The system `neural-lofi-images`: parameters, one replicate, predictions, claims, figures."""
+"""System `neural-lofi-images`: parameters, one replicate, predictions, claims, figures."""
 
 import math
 from functools import partial
@@ -34,7 +34,7 @@ point_of = partial(studies.point_of, system, stream="images")
 
 @pytest.fixture(scope="module")
 def points():
-    # Two replicates of small networks scatter too much to be judged, whatever they say.
+    # Two replicates of small networks vary too much for a verdict.
     return {
         name: point_of(setting, 5 if "width" in setting else 2)
         for name, setting in SETTINGS.items()
@@ -88,7 +88,7 @@ def test_splits_do_not_overlap_and_targets_are_the_labels():
         assert len(split.X) == 500
         assert len(split.X_test) == parameters.tested == 1297
         rows = {row.tobytes() for row in split.X}
-        # Digits of scikit-learn hold no image twice.
+        # The digits of scikit-learn have no duplicate images.
         assert not any(row.tobytes() in rows for row in split.X_test)
         perfect = split.judged(split.targets(split.y_test))
         assert perfect == (0.0, 0.0)
@@ -117,7 +117,7 @@ def test_gaussian_kernel_is_the_one_of_scikit_learn():
         for factor in (0.5, 1.0, 2.0, 4.0)
         for alpha in np.logspace(-4, 0, 9)
     ]
-    # Tuned without the test images: near the best that these could choose.
+    # Tuning on training images gives nearly the lowest test error of the candidates.
     assert squared <= 1.15 * min(found)
     assert 0 < rate < 0.1
 
@@ -157,7 +157,7 @@ def test_claims_find_their_points(claim, points):
 
 
 def changed(points, name, change):
-    """The same points with one metric changed by a function of the numbers of directions."""
+    """Copy points with one metric changed by a function of the numbers of directions."""
     moved = []
     for point in points:
         metrics = []
@@ -205,7 +205,7 @@ def test_first_directions_that_do_not_stand_out_are_told(points):
 
 
 def test_figures_show_measurement_and_prediction(points):
-    # One group: the same settings but for samples and width.
+    # One group: settings that differ in samples and width only
     chosen = [
         Point(dict(one.parameters) | {"directions": 0}, one.metrics, one.prediction)
         for one in (points[name] for name in ("wide", "larger", "narrow", "broad"))

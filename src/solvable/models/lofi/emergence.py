@@ -1,4 +1,7 @@
-r"""Residual effective dimension, and the sample size at which each kept direction emerges."""
+r"""Residual effective dimension, and the sample size at which each kept direction emerges.
+
+A direction emerges where its eigenvalue leaves the bulk of the noise.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from solvable.errors import InvalidData
 
 
 def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
-    """Effective dimension of what is left of a kernel after its k leading directions."""
-    # d_res(k) = sum_{j > k} mu_j / mu_{k + 1}
+    """Effective dimension of a kernel after removal of its k leading directions, k = 0, 1, ..."""
+    # d_res(k) = sum_{j > k} mu_j / mu_{k + 1}   (lofi 21)
     mu = np.sort(_spectrum(eigenvalues))[::-1]
     tails = np.cumsum(mu[::-1])[::-1]
     return np.divide(tails, mu, out=np.full(mu.shape, np.nan), where=mu > 0)
@@ -20,16 +23,16 @@ def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FeatureEmergence:
-    """When the directions of a fitted filter emerge; (k,) of each."""
+    """Predicted sample sizes at which the directions of a fitted filter emerge; arrays of shape (k,)."""
 
-    # eigenvalue less what its own noise adds, with its sign; NaN inside the noise
+    # eigenvalue minus the contribution of noise, with its sign; NaN if it lies within the noise
     strengths: np.ndarray
-    noise_levels: np.ndarray  # modulus of the eigenvalue without any strength
-    emergence_samples: np.ndarray  # predicted n_k from the strength; NaN where that is
-    # from the eigenvalue as its strength: too small where it is mostly noise
+    noise_levels: np.ndarray  # modulus of the eigenvalue of a direction of strength 0
+    emergence_samples: np.ndarray  # predicted n_k from the strength; NaN if the strength is NaN
+    # n_k with the eigenvalue itself as strength: an underestimate if the eigenvalue is mostly noise
     plain_emergence_samples: np.ndarray
-    residual_traces: np.ndarray  # of the covariance after the stronger directions
-    residual_dimensions: np.ndarray  # these over the variance of the direction
+    residual_traces: np.ndarray  # trace of the covariance after removal of stronger directions
+    residual_dimensions: np.ndarray  # residual trace over the variance of the direction
 
 
 def predicted_emergence(
@@ -43,7 +46,8 @@ def predicted_emergence(
     r"""Sample size at which each kept direction of a fitted filter is expected to emerge.
 
     With the noise :math:`\Sigma^{1/2}W\Sigma^{1/2}\sqrt{\tau_2/n}` of centred labels and
-    :math:`H(q)=\sum_j\sigma_j/(q-\sigma_j)` over what stronger directions left of :math:`\Sigma`,
+    :math:`H(q)=\sum_j\sigma_j/(q-\sigma_j)` over the part of :math:`\Sigma` that stronger directions
+    leave,
 
     .. math::
         \hat\lambda_k=q\sqrt{\tau_2H(q)/n},\qquad
@@ -52,19 +56,21 @@ def predicted_emergence(
         H(q_\star)(q_\star-s_k)^2\big),
 
     where :math:`q_\star` minimises :math:`q\sqrt{H(q)}`, the edge of the noise. The second term is the
-    price of strong directions that were not filtered out: without them both are the relevance
-    :math:`1/\Delta^2` times the effective dimension :math:`\mathrm{tr}\Sigma_{\rm res}/s_k`.
+    sample size needed because of strong directions that were not removed. Without them both terms are
+    :math:`1/\Delta^2` (:math:`\Delta` the relevance of the direction to the label) times the effective
+    dimension :math:`\mathrm{tr}\Sigma_{\rm res}/s_k`.
 
     Parameters
     ----------
     eigenvalues : array of shape (k,)
-        :math:`\hat\lambda_k` of the kept directions in the order of the filter, either sign.
+        Eigenvalues :math:`\hat\lambda_k` of the kept directions, of either sign, in the order of the
+        filter.
     variances : array of shape (k,)
-        :math:`s_k=v_k^\top\Sigma v_k`, above 0.
+        Variances :math:`s_k=v_k^\top\Sigma v_k` of the features along the directions, above 0.
     covariance_spectrum : array of shape (d,)
         Eigenvalues of :math:`\Sigma`, the (uncentred) covariance of the features; at least 0.
     n_samples : float
-        :math:`n` behind the eigenvalues.
+        Number :math:`n` of samples from which the eigenvalues were computed.
     label_power : float
         :math:`\tau_2=E[T^2]`, 1 for labels :math:`\pm1`.
 
@@ -82,9 +88,10 @@ def predicted_emergence(
 
     Notes
     -----
-    O(k d). Of each stronger direction the closest eigenvalue of the spectrum is taken out, and the
-    rest scaled to the exact residual trace. Valid for :math:`n` above the effective dimension and
-    labels without a large mean. Derived; backed by ``tests/models/lofi/test_emergence.py``.
+    Cost O(k d). For each stronger direction, the eigenvalue of the spectrum closest to its variance is
+    removed, and the others are scaled to the exact residual trace. Valid for :math:`n` above the
+    effective dimension and labels without a large mean. Equation 22 of ``docs/derivations/lofi.md``
+    (lofi 22); tested in ``tests/models/lofi/test_emergence.py``.
 
     Examples
     --------
@@ -105,7 +112,7 @@ def predicted_emergence(
         )
     if not (np.isfinite(s) & (s > 0)).all():
         raise InvalidData("variances must be finite and above 0.")
-    # tr Sigma_res: what stronger directions left
+    # tr Sigma_res: trace of the covariance after removal of stronger directions
     traces = np.maximum(sigma.sum() - np.concatenate([[0.0], np.cumsum(s)[:-1]]), 0.0)
     strengths, levels, sizes = np.full((3, values.size), np.nan)
     left = sigma
@@ -124,7 +131,7 @@ def predicted_emergence(
 def _emergence(
     size: float, variance: float, sigma: np.ndarray, n: float, power: float, trace: float
 ) -> tuple[float, float, float]:
-    """Strength, level without strength, and size of emergence of one direction."""
+    """Strength, noise level, and sample size of emergence of one direction."""
     from scipy.optimize import brentq
 
     top = float(sigma.max())
@@ -132,11 +139,11 @@ def _emergence(
     def density(q: float) -> float:  # H(q) = sum_j sigma_j / (q - sigma_j)
         return float(np.sum(sigma / (q - sigma)))
 
-    def place(log_gap: float) -> float:  # lambda = q sqrt(tau_2 H(q) / n)
+    def place(log_gap: float) -> float:  # lambda = q sqrt(tau_2 H(q) / n)   (lofi 22)
         q = top * (1 + np.exp(log_gap))
         return q * np.sqrt(power * density(q) / n)
 
-    def slope(log_gap: float) -> float:  # of log(q² H(q)); zero at the edge q*
+    def slope(log_gap: float) -> float:  # derivative of log(q² H(q)); zero at the edge q*
         q = top * (1 + np.exp(log_gap))
         return 2 / q - float(np.sum(sigma / (q - sigma) ** 2)) / density(q)
 
@@ -152,6 +159,7 @@ def _emergence(
         high += 4
     q = top * (1 + np.exp(brentq(lambda t: place(t) - size, start, high, xtol=1e-12)))
     # mu = lambda - s sqrt(tau_2 H(q) / n);  n_k = tau_2 / mu² max(s tr Sigma_res, H(q*) (q* - s)²)
+    # (lofi 22)
     strength = size - variance * np.sqrt(power * density(q) / n)
     beyond = max(at_edge - variance, 0.0) ** 2 * density(at_edge)
     return strength, level, power * max(variance * trace, beyond) / strength**2

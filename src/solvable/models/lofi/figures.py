@@ -1,4 +1,4 @@
-"""Figures of filters on Gaussian inputs: theory as lines, measurement as points."""
+"""Figures of filters on Gaussian inputs: lines show the theory, points the measurements."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from solvable.plots.figure import Figure
 
 
 def of(target: str, *, lifted: bool = False) -> Callable[[Curve], bool]:
-    """Curves of a target, with a lift or without."""
+    """Return a test for curves of a target, with or without a lift."""
     return lambda curve: curve.setting.target == target and (curve.setting.lift != "none") == lifted
 
 
 def fitted(curve: Curve) -> bool:
-    """Whether networks were fitted at some point of a subspace target."""
+    """Return True if networks were fitted at some point of a curve of the subspace target."""
     return of("subspace")(curve) and bool(np.isfinite(curve.measured("error")[0]).any())
 
 
 OVERLAP = Panel(
     "overlap",
-    "The first filter finds its direction at a definite size",
+    "The first filter finds the direction above a threshold sample size",
     "squared overlap",
     [Trace("subspace_overlap", "first filter")],
-    "Squared overlap of the leading eigenvector with the direction. Vertical lines: the threshold of "
-    "the filter, and for one curve that of the best label map.",
+    "Squared overlap of the leading eigenvector with the direction. Vertical lines: threshold of the "
+    "filter and, if there is one curve, threshold of the best label map.",
     markers={"emergence_ratio": ""},
     y_range=(-0.02, 1.02),
 )
 
 
 def overlaps(curves: Sequence[Curve]) -> list[Figure]:
-    """One figure of all single-index curves, or one for each label map where they are many."""
+    """Draw all single-index curves in one figure, or in one figure per label map if they are many."""
     single = [curve for curve in curves if curve.setting.target == "single-index"]
     maps = ("label_map",) if len(single) <= MOST_CURVES else ()
     markers = {"emergence_ratio": ""}
@@ -52,7 +52,7 @@ def overlaps(curves: Sequence[Curve]) -> list[Figure]:
 
 
 def end_of(setting: NeuralLoFiParameters) -> float:
-    """Sign of the end of the spectrum that a direction belongs to."""
+    """Return 1 if the direction is at the upper end of the spectrum, -1 if at the lower end."""
     return 1.0 if label_law(setting).strengths[0] >= 0 else -1.0
 
 
@@ -62,33 +62,35 @@ PANELS = (
     overlaps,
     Panel(
         "spectrum",
-        "An eigenvalue leaves the bulk",
+        "An outlier eigenvalue leaves the bulk",
         "eigenvalue",
         [*ENDS, Trace("opposite_edge", "opposite edge")],
-        "The leading eigenvalue at the direction's end, the next one there (the edge of the bulk), and "
-        "the extreme one at the other end. Extreme eigenvalues of a bulk lie a little inside its edge at "
-        "finite d.",
+        "The leading eigenvalue at the end of the spectrum where the direction appears, the next "
+        "eigenvalue there (the edge of the bulk), and the extreme eigenvalue at the other end. At finite "
+        "d the extreme eigenvalues of a bulk lie slightly inside its edge.",
         when=of("single-index"),
     ),
     Panel(
         "spectrum-after-lift",
-        "An eigenvalue leaves the bulk",
+        "An outlier eigenvalue leaves the bulk",
         "eigenvalue times n",
         ENDS,
-        "The leading eigenvalue at the direction's end, and the next one there (the edge of the bulk).",
+        "The leading eigenvalue at the end of the spectrum where the direction appears, and the next "
+        "eigenvalue there (the edge of the bulk).",
         when=of("single-index", lifted=True),
     ),
     Panel(
         "null-after-lift",
-        "What a direction has to exceed",
+        "Eigenvalue of the direction and of shuffled labels",
         "modulus of the eigenvalue, times n",
         [
             Trace("eigenvalue", "direction", scale=end_of),
             Trace("null_eigenvalue", "largest with shuffled labels", dashed=True),
         ],
-        "A direction is found where its eigenvalue exceeds the largest of shuffled labels (dashed). With "
-        "the constant part of an activation in the features that is the noise of constant x linear, of "
-        "order sqrt(n); of centred features it is the edge of the bulk.",
+        "A direction is detected if its eigenvalue exceeds the largest with shuffled labels (dashed). If "
+        "the features keep the constant part of the activation, the largest is noise of order sqrt(n) "
+        "from products of the constant and linear features; with centred features it is the edge of the "
+        "bulk.",
         when=of("single-index", lifted=True),
         overlay=("features",),
     ),
@@ -98,10 +100,10 @@ PANELS = (
         "squared overlap of the best eigenvector",
         [
             Trace("best_squared_overlap", "all directions"),
-            Trace("deflated_squared_overlap", "strong ones removed"),
+            Trace("deflated_squared_overlap", "strong directions removed"),
         ],
         "The noise of strong irrelevant directions spreads the feature over many eigenvectors. Removing "
-        "them shows it.",
+        "these directions recovers the feature.",
         when=of("hidden"),
         y_range=(-0.02, 1.02),
     ),
@@ -111,10 +113,10 @@ PANELS = (
         "eigenvalues of larger modulus",
         [
             Trace("best_rank", "all directions"),
-            Trace("deflated_rank", "strong ones removed", theory=None),
+            Trace("deflated_rank", "strong directions removed", theory=None),
         ],
-        "A filter that keeps fewer eigenvectors than this misses the feature. Without a feature to be "
-        "found, at few samples, the best eigenvector is any.",
+        "A filter that keeps this many eigenvectors or fewer misses the feature. At few samples no "
+        "eigenvector has a large overlap, and the rank of the best one is arbitrary.",
         when=of("hidden"),
     ),
     Panel(
@@ -122,26 +124,28 @@ PANELS = (
         "Both ends of the spectrum carry the subspace",
         "mean squared overlap with the subspace",
         [
-            Trace("subspace_overlap", "largest moduli"),
-            Trace("upper_subspace_overlap", "upper end alone"),
+            Trace("subspace_overlap", "four largest moduli"),
+            Trace("upper_subspace_overlap", "four largest eigenvalues"),
         ],
-        "Four eigenvectors of the raw second moment against the four directions of the label. Keeping "
-        "positive eigenvalues alone loses half of them.",
+        "Squared overlap of four eigenvectors of the second moment of the inputs with the four "
+        "directions of the label. A filter of positive eigenvalues alone loses two of the directions.",
         when=of("subspace"),
         y_range=(-0.02, 1.02),
     ),
     Panel(
         "subspace-error",
-        "One filter makes a target of degree two easy",
+        "One filter lowers the test error of a target of degree two",
         "test error",
         [
             Trace("error", "filter, then one layer", theory=None),
             Trace("kernel_error", "NNGP, one layer", theory=None),
             Trace("deep_kernel_error", "NNGP, three layers", theory=None),
-            Trace("error_floor", "floor of the filter", measured=False, dashed=True, colour=0),
+            Trace(
+                "error_floor", "Bayes error after the filter", measured=False, dashed=True, colour=0
+            ),
         ],
-        "Infinitely wide networks with a filter of the raw inputs and without. Dashed: the Bayes error "
-        "given the learned coordinates.",
+        "Infinitely wide networks with and without a filter of the inputs (NNGP: network without "
+        "filter). Dashed: Bayes error given the learned coordinates.",
         when=fitted,
         y_range=(0.0, 0.55),
     ),

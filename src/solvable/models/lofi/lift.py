@@ -1,4 +1,4 @@
-"""Effect of a lift before the first filter: the tail of the activation acts as a label map."""
+"""Filter after a lift (a layer of random features): its nonlinear part acts as a label map."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from solvable.spectra.roots import bracketed_root
 
 
 def activation_energies(activation: str) -> tuple[float, float, float]:
-    """Energy of an activation in degree 0, in degree 1, and in all the rest."""
-    # c_0² = (E sigma)², c_1² = (E sigma(z) z)², c_*^2 = E sigma² - c_0² - c_1²
+    """Energy of an activation in Hermite degree 0, in degree 1, and in all higher degrees."""
+    # c_0² = (E sigma)², c_1² = (E sigma(z) z)², c_*² = E sigma² - c_0² - c_1²   (lofi 10)
     nodes, chance = gaussian_quadrature(128, (0.0,))
     values = evaluate(activation, nodes)
     constant, linear = float(chance @ values) ** 2, float(chance @ (values * nodes)) ** 2
@@ -28,15 +28,15 @@ def activation_energies(activation: str) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class LiftedPrediction:
-    """Filter after an infinitely wide lift, at one sample ratio; eigenvalues times n."""
+    """Prediction for a filter after an infinitely wide lift; eigenvalues are multiplied by n."""
 
     edge: float  # upper edge of the bulk
-    # outlier, NaN where there is none; at a finite dimension the mean of the largest
+    # outlier, NaN if there is none; at a finite dimension the mean of the largest eigenvalue
     eigenvalue: float
-    next_eigenvalue: float  # the edge, or at a finite dimension the mean of the second
-    # of the linear part of its eigenfunction, all of it that reaches fresh samples
+    next_eigenvalue: float  # the edge, or at a finite dimension the mean of the second eigenvalue
+    # with the linear part of the eigenfunction, the only part that generalises to fresh samples
     squared_overlap: float
-    emergence_ratio: float  # alpha_c
+    emergence_ratio: float  # threshold alpha_c
 
 
 def predict_lifted_filter(
@@ -46,13 +46,13 @@ def predict_lifted_filter(
     activation: str = "relu",
     dimension: int | None = None,
 ) -> LiftedPrediction:
-    """Upper end of the filter after an infinitely wide lift, for n = O(d) and even labels."""
+    """Predict the upper end of a filter after an infinitely wide lift, for n = O(d), even labels."""
     check_positive(ratio=ratio)
     _, linear, tail = activation_energies(activation)
     if linear <= 1e-6 * (linear + tail):
         raise InvalidParameter(
-            f"the activation {activation} has no linear part, so that n of order d samples show the "
-            "filter nothing of the inputs; allowed: one with E[sigma(z) z] != 0, such as relu."
+            f"the activation {activation} has no linear part, so a filter after it learns nothing about "
+            "the inputs from n of order d samples; allowed: one with E[sigma(z) z] != 0, such as relu."
         )
     if abs(law.mean_weight) > 1e-6 * np.sqrt(law.weight_power):
         raise InvalidParameter(
@@ -65,15 +65,15 @@ def predict_lifted_filter(
     top = float(law.weights[-1])
 
     def end(place: float) -> SpectrumEnd:
-        # G = c_0² 1 1^T + c_1² X X^T / d + c_*^2 I: n lambda is an eigenvalue where the filter of raw
-        # inputs with weights w = alpha c_1² T / (n lambda - c_*^2 T) has the eigenvalue 1. The constant
-        # adds two outliers near +- c_0 sqrt(n (c_1² + c_*^2) tau_2).
+        # G = c_0² 1 1^T + c_1² X X^T / d + c_*² I   (lofi 10): n lambda is an eigenvalue where the
+        # filter of the inputs with weights w = alpha c_1² T / (n lambda - c_*² T) has the eigenvalue 1
+        # (lofi 11). The constant adds two outliers near +-c_0 sqrt(n (c_1² + c_*²) tau_2).
         w = ratio * linear * law.weights / (place - tail * law.weights)
         return spectrum_end(LabelLaw(w, law.probabilities, law.second_moments), ratio, dimension)
 
     def where(quantity: Callable[[SpectrumEnd], float]) -> float:
-        """Place at which a quantity of the raw filter is 1; it falls with the place."""
-        # From far above c_*^2 max T, where the largest weight diverges, down.
+        """Return n lambda at which a quantity of the filter of the inputs, decreasing in it, is 1."""
+        # The largest weight diverges at c_*² max T, the lower bound of the search.
         base, low = tail * top, max(1.0, ratio) * linear * top
         high = low
         while quantity(end(base + high)) > 1:
@@ -101,11 +101,11 @@ def _threshold(law: LabelLaw, r: float) -> float:
 
     def condition(q: float) -> float:
         A = moments.A(q)
-        # (D / A - 1) (1 + B / A) = r; where A is not positive, the direction is deep in the bulk.
+        # (D / A - 1) (1 + B / A) = r = c_*² / c_1²   (lofi 12); if A <= 0, the direction is in the bulk.
         return np.inf if A <= 0 else (moments.D(q) / A - 1) * (1 + moments.B(q) / A) - r
 
     q = moments.root(condition)
-    return float(moments.D(q) / moments.A(q) ** 2)  # alpha_c = D / A²
+    return float(moments.D(q) / moments.A(q) ** 2)  # alpha_c = D / A²   (lofi 12)
 
 
 class _Moments:
@@ -125,7 +125,7 @@ class _Moments:
         return float(np.sum(self.chance * (self.T / (q - self.T)) ** 2))
 
     def root(self, condition: Callable[[float], float]) -> float:
-        """Root in q of a condition that decreases from positive to negative."""
+        """Root in q of a condition that decreases through 0."""
         base = float(self.T[-1])
         grid = base * (1 + np.geomspace(1e-9, 1e9, 181))
         values = np.array([condition(float(q)) for q in grid])

@@ -23,15 +23,15 @@ METRICS = (
     "deflated_rank", "error", "kernel_error", "deep_kernel_error", "null_eigenvalue",
     "first_moment_overlap",
 )  # fmt: skip
-"""Everything that a replicate may measure; None where a target has no such thing."""
+"""Metrics of a replicate; None if the target does not define the metric."""
 
 
 SHUFFLES = 4
-"""Orders of the labels behind the null of a replicate."""
+"""Number of permutations of the labels that a null of a replicate averages over."""
 
 
 class _Sample(NamedTuple):
-    """Target and samples of one replicate, and the stream of later draws."""
+    """Target and samples of one replicate, and the generator of later draws."""
 
     target: Any
     X: np.ndarray
@@ -45,7 +45,7 @@ def measure(parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metri
     X, y = target.sample(parameters.samples, rng)
     empty: Metrics = dict.fromkeys(METRICS)
     if np.all(y == y[0]):
-        # One class alone, as a very small sample may hold, says nothing about directions.
+        # A very small sample may hold one class only, which carries no information on directions.
         return empty
     part = {"subspace": _subspace, "hidden": _hidden, "single-index": _single}[parameters.target]
     if parameters.lift != "none":
@@ -54,15 +54,15 @@ def measure(parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metri
 
 
 def _upper_end(parameters: NeuralLoFiParameters) -> bool:
-    """Whether the direction of a single-index target belongs to the upper end of the spectrum."""
+    """Return True if the direction of a single-index target is at the upper end of the spectrum."""
     return bool(label_law(parameters).strengths[0] >= 0)
 
 
 def _single(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """Leading eigenpair at the end of the direction, and both edges of the bulk."""
+    """Leading eigenpair at the end of the spectrum with the direction, and both edges of the bulk."""
     target, X, y, rng = sample
     T = label_weights(y, parameters.label_map)
-    # The operator is (1/n) sum T (x x^T - I): the mean of T brings back (1/n) sum T x x^T.
+    # The operator is (1/n) sum T (x x^T - I); adding the mean of T gives (1/n) sum T x x^T (lofi 1).
     operator = MomentOperator(X, T, HermiteFeatures(1, X.shape[1]))
     pairs = leading_eigenpairs(operator, 2, 2, rng=rng, route="dense")
     values = pairs.values + T.mean()
@@ -78,7 +78,7 @@ def _single(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
 
 
 def _lifted(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """The same after an infinitely wide lift; eigenvalues times n, overlap of the linear part."""
+    """Metrics of a filter after an infinitely wide lift: eigenvalues times n, overlaps, the null."""
     target, X, y, rng = sample
     from scipy.linalg import eigh
 
@@ -87,7 +87,7 @@ def _lifted(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     inner = X @ X.T / np.mean(np.sum(X**2, axis=1))
     power = np.diag(inner).copy()
     factor = factorise_kernel(dual_kernel(parameters.lift, inner, power, power))
-    # The constant of the activation makes the first eigenvalue, of no relevance to an even label.
+    # The largest eigenvalue comes from the constant of the activation, irrelevant for an even label.
     published = parameters.features == "as-published"
     skipped = int(published and activation_energies(parameters.lift)[0] > 1e-9)
     R = factor.rows if published else factor.rows - factor.rows.mean(axis=0)
@@ -98,7 +98,7 @@ def _lifted(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     values, B = eigh(matrix, subset_by_index=(size - 2 - skipped, size - 1))
     linear = X[factor.landmarks].T @ factor.dual(B[:, 1])
     overlap = float((target.direction @ linear) ** 2 / (linear @ linear))
-    # The linear part of sum_mu T_mu k(x_mu, x) is x . sum_mu T_mu x_mu, up to a factor.
+    # The linear part of sum_mu T_mu k(x_mu, x) is x . sum_mu T_mu x_mu, up to a factor (lofi 17).
     first = X.T @ (T - (0.0 if published else T.mean()))
     nulls = []
     for _ in range(SHUFFLES):
@@ -117,13 +117,13 @@ def _lifted(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
 
 
 def _without_first_moment(R: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """Features outside of the first moment, which is a direction of its own."""
+    """Project the first moment (1/n) sum T z out of the features."""
     first = R.T @ T
     return np.asarray(R - np.outer(R @ first, first) / (first @ first))
 
 
 def _largest_modulus(R: np.ndarray, T: np.ndarray) -> float:
-    """Largest modulus among the eigenvalues of the sum of T z z^T."""
+    """Largest modulus of an eigenvalue of sum_mu T_mu z_mu z_mu^T."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     size = R.shape[1]
@@ -135,7 +135,7 @@ def _largest_modulus(R: np.ndarray, T: np.ndarray) -> float:
 
 
 def _hidden(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """Best eigenvector of the raw moment, and of the moment without the strong directions."""
+    """Best eigenvector of the second moment, with and without the strong directions."""
     target, X, y, _ = sample
     T = label_weights(y, parameters.label_map)
     _, strong = np.linalg.eigh(X.T @ X)
@@ -150,9 +150,9 @@ def _hidden(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
 
 
 def _best(X: np.ndarray, T: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
-    """Largest squared overlap of an eigenvector, and how many have a larger modulus."""
+    """Largest squared overlap of an eigenvector, and the number of eigenvalues of larger modulus."""
     values, vectors = np.linalg.eigh((X * T[:, None]).T @ X / len(X))
-    # Fewer samples than inputs leave a kernel, whose eigenvectors are any of it and have no rank.
+    # With fewer samples than inputs, eigenvectors of the eigenvalue 0 are arbitrary: leave them out.
     kernel = np.abs(values) <= 1e-9 * np.abs(values).max()
     squared = np.where(kernel, 0.0, (direction @ vectors) ** 2)
     best = int(np.argmax(squared))
@@ -160,12 +160,12 @@ def _best(X: np.ndarray, T: np.ndarray, direction: np.ndarray) -> tuple[float, f
 
 
 def _subspace(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """Overlap with the true subspace, and errors of filtered and unfiltered networks."""
+    """Overlaps with the true subspace, and errors of filtered and unfiltered networks."""
     target, X, y, rng = sample
     k = target.directions.shape[1]
     operator = MomentOperator(X, y, HermiteFeatures(1, X.shape[1]))
     pairs = leading_eigenpairs(operator, k, k, rng=rng, route="dense")
-    # Ranked by modulus: both signs carry signal.
+    # Rank by modulus: both signs carry signal (lofi 1).
     kept = np.argsort(-np.abs(pairs.values + y.mean()))[:k]
     squared = np.sum((target.directions.T @ pairs.vectors[:, kept]) ** 2, axis=1)
     upper = np.sum((target.directions.T @ pairs.vectors[:, :k]) ** 2, axis=1)
@@ -178,7 +178,7 @@ def _subspace(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
 
 
 def _errors(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """Errors of one filter before an infinitely wide layer, and of one and three layers without."""
+    """Errors of a network with one filter and one infinitely wide layer, and of NNGP networks."""
     target, X, y, rng = sample
     X_test, y_test = target.sample(parameters.test_samples, rng)
     if parameters.samples > parameters.kernel_samples:

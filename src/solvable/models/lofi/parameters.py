@@ -9,46 +9,50 @@ from pydantic import Field, model_validator
 from solvable.frame.parameters import Limit, Parameters, Size
 
 DIMENSIONS = {"single-index": 400, "hidden": 320, "subspace": 60}
-"""Dimension of each target where none is asked for."""
+"""Default dimension of each target."""
 
 
 class NeuralLoFiParameters(Parameters):
     """Parameters of a filter on Gaussian inputs."""
 
     target: Literal["single-index", "hidden", "subspace"] = "single-index"
-    """One direction; one direction among strong irrelevant ones; four directions and an error."""
+    """single-index: one direction; hidden: one direction among strong irrelevant ones; subspace: four
+    directions, with test errors of networks."""
     dimension: int = Field(0, ge=0, le=5_000)
-    """Number d of input coordinates; 0 for 400, 320 and 60 by target."""
+    """Number d of input coordinates; 0 for the default of the target: 400, 320 or 60."""
     ratio: float = Field(5.0, gt=0, le=1_000)
     """Samples per coordinate, n/d."""
     channel: Literal["square-sign", "tail-sign", "sign", "square", "absolute", "cosine"] = (
         "square-sign"
     )
-    """Label of one direction s: sign(s² - median), sign(s² - 90 % quantile), sign(s), s² - 1,
-    |s|, cos(2 s)."""
+    """Label as a function of the coordinate s: sign(s² - median), sign(s² - 90 % quantile), sign(s),
+    s² - 1, the modulus of s, cos(2 s)."""
     noise: float = Field(0.0, ge=0, le=10)
-    """Probability that a two-valued label is flipped, or deviation of noise added to a real one."""
+    """Probability that a two-valued label is flipped, or standard deviation of noise added to a real
+    label."""
     label_map: Literal["raw", "identity", "tanh", "clip"] = "raw"
-    """Weights of the filter: raw labels, or a centred map of standardised ones."""
+    """Weights of the filter: raw labels, or a centred function of standardised labels."""
     lift: Literal["none", "relu", "tanh", "erf", "sigmoid", "gelu", "step"] = "none"
-    """Activation of an infinitely wide lift before the filter of a single-index target."""
+    """Activation of an infinitely wide lift (random features) before the filter, for the target
+    single-index; none filters the inputs."""
     features: Literal["as-published", "centred", "deflated"] = "as-published"
-    """Features of the lift that the filter sees: as they are, less their mean over the samples, or less
-    the first moment (1/n) sum T z as well."""
+    """Features of the lift that enter the filter: unchanged, minus their mean over the samples, or also
+    with the first moment (1/n) sum T z projected out."""
     nuisance: int = Field(20, ge=1, le=1_000)
-    """Strong irrelevant coordinates of a hidden target."""
+    """Number of strong irrelevant coordinates of a hidden target."""
     nuisance_variance: float = Field(10.0, gt=0, le=1e4)
-    """Variance of a strong coordinate; the others have 1."""
+    """Variance of a strong coordinate; other coordinates have variance 1."""
     test_samples: int = Field(2_000, ge=2, le=10**6)
-    """Fresh samples behind the errors of a subspace target."""
+    """Number of fresh samples for the test errors of a subspace target."""
     kernel_samples: int = Field(4_000, ge=0, le=20_000)
-    """Largest n at which a subspace target's networks are fitted; beyond, overlaps alone."""
+    """Largest n at which networks are fitted to a subspace target; for larger n only overlaps are
+    measured."""
 
     samples = Size("ratio", "n_inputs", least=4)
     limits = (
         Limit(
             lambda p: p.samples if p.lift != "none" else 0, 5_000,
-            "a lift makes a kernel of {samples} samples squared", "ratio or dimension",
+            "a lift needs a kernel matrix of {samples} x {samples} samples", "ratio or dimension",
         ),
     )  # fmt: skip
 
@@ -68,18 +72,21 @@ class NeuralLoFiParameters(Parameters):
             self._check_lift()
         elif self.features != "as-published":
             raise ValueError(
-                f"features is '{self.features}' without a lift, whose inputs have mean zero; allowed: "
-                "as-published, or a lift such as lift=relu"
+                f"features is '{self.features}' without a lift, where the filter sees inputs of mean "
+                "zero; allowed: features=as-published, or a lift such as lift=relu"
             )
         return self
 
     def _check_lift(self) -> None:
         if self.target != "single-index":
-            raise ValueError("lift has a theory for the target 'single-index' alone; set lift=none")
+            raise ValueError(
+                f"target is '{self.target}' with a lift; allowed with a lift: 'single-index'. Set "
+                "lift=none or target=single-index"
+            )
         if self.label_map == "raw" and self.channel not in ("square-sign", "sign"):
             raise ValueError(
-                f"labels of the channel '{self.channel}' have a mean, and the theory of a lift needs "
-                "none; set label_map=identity"
+                f"labels of the channel '{self.channel}' have a nonzero mean; the theory of a lift needs "
+                "labels of mean zero; set label_map=identity"
             )
 
     @property
@@ -89,7 +96,7 @@ class NeuralLoFiParameters(Parameters):
 
     @property
     def place(self) -> str:
-        """Words for a place in a study."""
+        """Description of the setting in one line."""
         text = f"n/d = {self.ratio:.3g}, target {self.target}"
         if self.target != "subspace":
             text += f", channel {self.channel}, label map {self.label_map}"

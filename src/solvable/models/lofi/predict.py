@@ -1,4 +1,4 @@
-"""Prediction of filters on Gaussian inputs at a size."""
+"""Predicted metrics of filters on Gaussian inputs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ def _thresholds(parameters: NeuralLoFiParameters) -> list[float | None]:
 
 
 def predict(parameters: NeuralLoFiParameters) -> Metrics:
-    """Predicted metrics of the chosen target, and its thresholds."""
+    """Predict metrics and thresholds of the chosen target."""
     law = label_law(parameters)
-    # alpha_opt = 1 / E[(E[s² | T] - 1)²], of the best map of the label
+    # alpha_opt = 1 / E[(E[s² | T] - 1)²] for the best map of the label (lofi 7)
     best: Metrics = {"weak_recovery_ratio": listed(law.weak_recovery_ratio)}
     if parameters.lift != "none":
         return best | _lifted(parameters, law)
-    # Thresholds take longer than the rest, and are equal for all sample ratios of a curve.
+    # Thresholds take longest to compute and do not depend on the sample ratio: cache one per curve.
+    # alpha_c: E[T (s² - 1) / (lambda - T)] = E[T² / (lambda - T)²] = 1 / alpha_c   (lofi 7); balanced
+    # labels: alpha_c Delta² = 1 + 1 / lambda²   (lofi 8)
     curve = parameters.model_copy(update={"ratio": 1.0})
     thresholds: Metrics = {"emergence_ratio": _thresholds(curve)}
     part = {"hidden": _hidden, "subspace": _subspace, "single-index": _single}[parameters.target]
@@ -45,6 +47,8 @@ def predict(parameters: NeuralLoFiParameters) -> Metrics:
 
 
 def _single(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
+    # Edge psi at its minimum (lofi 5), outlier psi(lambda*) and overlap psi' / (psi' - phi') (lofi 6),
+    # with rounding at finite d (lofi 9)
     spectrum = label_weighted_spectrum(law, ratio=parameters.ratio, dimension=parameters.n_inputs)
     near, far = spectrum.upper, spectrum.lower
     if law.strengths[0] < 0:
@@ -59,9 +63,8 @@ def _single(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 
 def with_other_vectors(overlap: np.ndarray, dimension: int) -> np.ndarray:
-    """Overlap of each direction (last axis) with the span of the eigenvectors of all of them."""
-    # What c_i² leaves is spread over the other d - 1 eigenvectors; of the kept ones each belongs to
-    # its own direction by c_j^2.
+    """Squared overlap of each direction (last axis) with the span of all kept eigenvectors."""
+    # q_i² + (1 - q_i²) sum_{j != i} (1 - q_j²) / (d - 1)   (lofi 24)
     rest = 1 - overlap
     others = rest.sum(axis=-1, keepdims=True) - rest
     return np.asarray(overlap + rest * others / (dimension - 1))
@@ -72,7 +75,7 @@ def _subspace(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     spectrum = label_weighted_spectrum(law, ratio=parameters.ratio, dimension=d)
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
     overlap = with_other_vectors(own, d)
-    # The upper end alone keeps k vectors there, some of no direction.
+    # Filter of the k largest eigenvalues: those of its own directions and random ones (lofi 25)
     rest = 1 - own
     kept = (rest * at_upper).sum() - rest * at_upper + k - at_upper.sum()
     upper_overlap = own * at_upper + rest * kept / (d - 1)
@@ -86,16 +89,16 @@ def _subspace(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 @lru_cache(maxsize=256)
 def _error_floor(overlap: tuple[float, ...]) -> float:
-    """Error of the best readout of learned coordinates, each of its mean overlap with a true one."""
+    """Error of the best readout of coordinates with these squared overlaps (lofi 26)."""
     rng = random_stream("neural-lofi", "error floor")
     a = np.asarray(SADDLES)
     c2 = np.clip(overlap, 0.0, 1.0)
-    # 4,000 draws of learned coordinates, and 600 of the true ones given these:
-    # s_i = c_i u_i + sqrt(1 - c_i²) z_i
+    # 4,000 draws of learned coordinates u, and for each 600 draws of the true coordinates:
+    # s_i = q_i u_i + sqrt(1 - q_i²) z_i   (lofi 26)
     learned = rng.standard_normal((4_000, 1, a.size))
     spread = rng.standard_normal((1, 600, a.size))
     form = (np.sqrt(c2) * learned + np.sqrt(1 - c2) * spread) ** 2 @ a
-    # One half of the draws decides, the other is judged: the smaller share of one half is biased.
+    # Decide with half of the draws and count errors on the other half, which avoids a bias.
     decision = np.mean(form[:, ::2] > 0, axis=1) > 0.5
     return float(np.mean((form[:, 1::2] > 0) != decision[:, None]))
 
@@ -104,6 +107,7 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     n, k = parameters.samples, parameters.nuisance
     weak = np.ones(parameters.n_inputs - k - 1)
     strong = np.full(k, parameters.nuisance_variance)
+    # Resolvent of anisotropic inputs (lofi 19)
     raw = direction_profile(
         law, variances=np.concatenate([strong, weak]), direction_variance=1.0, n_samples=n
     )
@@ -113,7 +117,7 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
         "deflated_squared_overlap": None,
         "deflated_rank": None,
     }
-    # A principal component stands for a strong direction if its variance is above 1 + sqrt(d / n)
+    # A strong direction is a principal component if its variance exceeds 1 + sqrt(d / n).
     least = 1 + np.sqrt(parameters.n_inputs / n)
     if parameters.nuisance_variance > least and k <= n / 2:
         deflated = direction_profile(
@@ -124,22 +128,22 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
             "deflated_rank": deflated.best_rank,
         }
     reason = (
-        f"nuisance_variance is {parameters.nuisance_variance:g}; strong directions are the leading "
-        f"principal components, and the theory of their removal holds, above {least:.3g}"
+        f"nuisance_variance is {parameters.nuisance_variance:g}; the removal of strong directions is "
+        f"predicted above {least:.3g}, where they are the leading principal components"
     )
     if k > n / 2:
         reason = (
-            f"nuisance is {k} and takes as many degrees of freedom from {n} samples; the theory of its "
-            "removal holds up to half of them"
+            f"nuisance is {k} and removes {k} degrees of freedom from {n} samples; the removal is "
+            "predicted up to half of the samples"
         )
     return metrics | {NO_PREDICTION: reason}
 
 
 def _projected(law: LabelLaw, share: float) -> LabelLaw:
-    """The label map once a random subspace of the samples has been taken away, this share left."""
-    # A strong direction is a vector over the samples and takes it with it: P T P in place of T. Free
-    # compression keeps the mean and multiplies the variance by c, as it does E[T (s² - 1)] of what is
-    # left of the direction, c E[T s²] + (1 - c) E[T] (derived; higher cumulants are left alone).
+    """Label law after projection of the samples on a random subspace of this share of dimensions."""
+    # A removed strong direction is a vector over the samples: P T P replaces T. Free compression keeps
+    # E[T] and multiplies Var T and E[T (s² - 1)] by c = 1 - k / n; higher cumulants are not changed:
+    # T -> E[T] + sqrt(c) (T - E[T]), E[s² | T] - 1 -> sqrt(c) (E[s² | T] - 1)   (lofi 20)
     mean, root = law.weights @ law.probabilities, np.sqrt(share)
     return LabelLaw(
         mean + root * (law.weights - mean), law.probabilities, 1 + root * (law.second_moments - 1)
@@ -150,16 +154,16 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     n, d = parameters.samples, parameters.n_inputs
     if n > 2 * d**2:
         raise InvalidParameter(
-            f"{n} samples in {d} dimensions show a lifted filter more than the linear part of its "
-            f"activation, to which the theory is confined; allowed: up to 2 d^2 = {2 * d**2} samples."
+            f"n is {n} in {d} dimensions with a lift; allowed: up to 2 d² = {2 * d**2} samples, as the "
+            "theory covers the linear part of the activation only. Lower ratio or set lift=none."
         )
     published = parameters.features == "as-published"
     constant = activation_energies(parameters.lift)[0]
     if parameters.channel == "sign" and published and constant > 1e-9:
         raise InvalidParameter(
-            f"the constant of the lift {parameters.lift} mixes with the direction of an odd label, "
-            "which the theory leaves out; allowed: features=centred, an even channel, or an odd lift, "
-            "tanh or erf."
+            f"the constant of the lift {parameters.lift} mixes with the direction of the odd label "
+            "'sign', which the theory does not cover; allowed: features=centred, an even channel, or an "
+            "odd lift (tanh, erf)."
         )
     # The lower end is the upper end of the mirrored law.
     sign = 1.0 if law.strengths[0] >= 0 else -1.0
@@ -192,8 +196,7 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 def _first_moment(parameters: NeuralLoFiParameters, law: LabelLaw) -> tuple[float, float]:
     """E[T s], and the squared overlap of (1/n) sum T x with the direction."""
-    # m_s + noise along the direction, noise of variance tau_2 / n along the d - 1 others:
-    # (m² + (E[T² s²] - m²) / n) / (same + (d - 1) tau_2 / n), m = E[T s]. No threshold.
+    # (m² + (E[T² s²] - m²) / n) / (same + (d - 1) tau_2 / n), m = E[T s]   (lofi 17)
     target = make_target(parameters, 0)
     assert not isinstance(target, SubspaceChannel)
     n, d = parameters.samples, parameters.n_inputs
@@ -204,14 +207,14 @@ def _first_moment(parameters: NeuralLoFiParameters, law: LabelLaw) -> tuple[floa
 
 
 def chance(parameters: NeuralLoFiParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random directions, and of a readout that guesses."""
+    """Metrics of random directions and of a readout that guesses."""
     d, overlaps = parameters.n_inputs, prediction.get("squared_overlap")
     names = ("subspace_overlap", "upper_subspace_overlap", "best_squared_overlap")
     return {
         **dict.fromkeys((*names, "deflated_squared_overlap"), 1 / d),
         "squared_overlap": [1 / d] * (len(overlaps) if isinstance(overlaps, list) else 0),
         **dict.fromkeys(("best_rank", "deflated_rank"), d / 2),
-        # A direction that is found nowhere leaves the next eigenvalue as the first.
+        # Without an outlier the largest eigenvalue is the edge of the bulk.
         "eigenvalue": prediction.get("bulk_edge"),
         "error": 0.5,
     }

@@ -28,10 +28,10 @@ class SubspaceChannel:
     dimension : int
         :math:`d`, above k.
     coefficients : tuple of float
-        :math:`a_i`, of both signs, none 0. By default those of
+        Coefficients :math:`a_i`, of both signs, none 0. Default: the eigenvalues of
         :math:`x_1^2-x_2^2+\tfrac32x_3x_4`.
     seed : int
-        Seed of the directions.
+        Seed of the directions :math:`\theta_i`.
     """
 
     dimension: int
@@ -75,7 +75,7 @@ class SubspaceChannel:
         return X, np.where(form > 0, 1.0, -1.0)
 
     def law(self) -> LabelLaw:
-        r"""Law of the label with :math:`E[s_i^2\mid y]`, to 1e-8: two weights, k directions."""
+        r"""Law of the label and :math:`E[s_i^2\mid y]` of each direction, to 1e-8 (lofi 23)."""
         a = np.asarray(self.coefficients, dtype=np.float64)
         mean = _sign_integral(a, None)
         strengths = np.array([_sign_integral(a, coefficient) for coefficient in a])
@@ -85,15 +85,15 @@ class SubspaceChannel:
 
 
 def _sign_integral(a: np.ndarray, tilted: float | None) -> float:
-    """:math:`E[sign(Q)]`, or :math:`E[sign(Q) s_i^2]` with the coefficient of that direction."""
+    """:math:`E[sign(Q)]`, or :math:`E[sign(Q) s_i^2]` if the coefficient of direction i is given."""
     from scipy.integrate import quad
 
     def integrand(log_t: float) -> float:
         # E[sign(Q) s_i²] = 2/pi int_0^inf Im[phi(t) / (1 - 2i a_i t)] dt/t,
-        # phi(t) = prod_j (1 - 2i a_j t)^(-1/2)
+        # phi(t) = prod_j (1 - 2i a_j t)^(-1/2)   (lofi 23)
         t = np.exp(log_t)
         factor = 1.0 if tilted is None else 1 / (1 - 2j * tilted * t)
-        # Roots one by one: that of a product would leave the principal branch.
+        # Take the root of each factor: the root of the product would leave the principal branch.
         return float(np.imag(np.prod((1 - 2j * a * t) ** -0.5) * factor))
 
     scale = np.log(np.abs(a).max())

@@ -1,4 +1,4 @@
-"""Filters of low-degree networks on Gaussian inputs (arXiv:2605.13612), with exact theory."""
+"""System `neural-lofi`: low-degree filters on Gaussian inputs (arXiv:2605.13612), with theory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solvable.models.lofi.parameters import NeuralLoFiParameters
 
 PRESETS = {
     "quick": Preset(
-        "One direction, a hidden one, and a subspace, against samples; under a minute.",
+        "All three targets against the number of samples; under a minute.",
         {
             "target": ("single-index", "hidden", "subspace"),
             "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0),
@@ -17,7 +17,7 @@ PRESETS = {
         replicates=6,
     ),
     "channels": Preset(
-        "Emergence for five channels, raw and mapped labels; about a minute.",
+        "Emergence of the direction for five channels, with raw and mapped labels; about a minute.",
         {
             "channel": ("square-sign", "tail-sign", "square", "absolute", "cosine"),
             "label_map": ("raw", "tanh"),
@@ -26,7 +26,7 @@ PRESETS = {
         replicates=6,
     ),
     "lift": Preset(
-        "What an infinitely wide lift before the filter changes; about two minutes.",
+        "Filters of the inputs, and after lifts with three activations; about two minutes.",
         {
             "dimension": (200,),
             "lift": ("none", "tanh", "relu", "step"),
@@ -35,7 +35,7 @@ PRESETS = {
         replicates=8,
     ),
     "centring": Preset(
-        "Samples that centring saves where a lift has a constant part; about a minute.",
+        "Samples needed with and without centring of ReLU features; about a minute.",
         {
             "dimension": (24,),
             "channel": ("square",),
@@ -47,7 +47,7 @@ PRESETS = {
         replicates=12,
     ),
     "paper": Preset(
-        "Finer in samples, to n = 2000 for the subspace and its kernels; about two minutes.",
+        "All three targets at twelve sample ratios, subspace up to n = 2,000; about two minutes.",
         {
             "target": ("single-index", "hidden", "subspace"),
             "ratio": (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 33.334),
@@ -59,7 +59,7 @@ PRESETS = {
 
 system = System(
     name="neural-lofi",
-    title="A label-weighted second moment finds features from definite sample sizes",
+    title="A label-weighted second moment finds features above threshold sample sizes",
     version="2",
     parameters=NeuralLoFiParameters,
     measure="measure:measure",

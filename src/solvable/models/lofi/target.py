@@ -21,12 +21,12 @@ from solvable.teachers.first_layer import freeze
 MEDIAN, NINETIETH = 0.454936423119572, 2.705543454095404
 
 Channel = Callable[[np.ndarray], np.ndarray]
-"""Label of a latent coordinate, elementwise."""
+"""Function from a latent coordinate to its label, elementwise."""
 
 
 @dataclass(frozen=True)
 class _Named:
-    """A channel by name: its function, whether labels are two-valued, and where it jumps."""
+    """Named channel: its function, whether labels are two-valued, and the places of its jumps."""
 
     function: Channel
     two_valued: bool
@@ -47,11 +47,11 @@ CHANNELS = {
     "absolute": _Named(lambda s: np.abs(s), False, (0.0,)),
     "cosine": _Named(lambda s: np.cos(2 * s), False, (0.0,)),
 }
-"""Named channels: two-valued ones balanced, one in ten positive, and odd; real ones after them."""
+"""Named channels: two-valued labels (balanced, one in ten positive, odd), then real labels."""
 
 
 def label_weights(y: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
-    r"""Weights :math:`T(y)` of the filter: the raw labels, or a centred map of standardised ones."""
+    r"""Weights :math:`T(y)` of the filter: raw labels, or a centred function of standardised labels."""
     if isinstance(label_map, str) and label_map == "raw":
         return np.asarray(y, dtype=np.float64)
     return apply_label_map(y, label_map)  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def label_weights(y: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GaussianChannel:
-    r"""Single-index label of Gaussian inputs, isotropic or with strong directions of no relevance.
+    r"""Single-index label of Gaussian inputs, isotropic or with strong irrelevant directions.
 
     .. math:: x\sim\mathcal N(0,\Sigma),\qquad y=g(s)\ \text{noisy},\qquad s=x\cdot\theta,
 
@@ -69,18 +69,18 @@ class GaussianChannel:
     Parameters
     ----------
     dimension : int
-        :math:`d\ge2`.
+        Dimension :math:`d\ge2`.
     channel : str or callable
-        One of :data:`CHANNELS`, or g itself, elementwise.
+        A name in :data:`CHANNELS`, or the function g, elementwise.
     noise : float
         Two-valued channels: probability in [0, 1/2] that a label is flipped. Others: standard
-        deviation of what is added to the label.
+        deviation of Gaussian noise added to the label.
     nuisance : int
         Number of irrelevant strong coordinates, 0 to d - 1.
     nuisance_variance : float
-        Their variance, above 0.
+        Variance of the strong coordinates, above 0.
     seed : int
-        Seed of :math:`\theta`.
+        Seed of the direction :math:`\theta`.
     """
 
     dimension: int
@@ -95,12 +95,12 @@ class GaussianChannel:
         check_integer("nuisance", self.nuisance, 0)
         if self.nuisance >= self.dimension:
             raise InvalidParameter(
-                f"nuisance is {self.nuisance}; allowed: below the dimension, {self.dimension}, so "
-                "that a direction is left for the label."
+                f"nuisance is {self.nuisance}; allowed: below the dimension, {self.dimension}, as the "
+                "label needs one direction of its own."
             )
         if isinstance(self.channel, str) and self.channel not in CHANNELS:
             raise InvalidParameter(
-                unknown_choice("channel", self.channel, CHANNELS) + " Or pass a callable."
+                unknown_choice("channel", self.channel, CHANNELS) + " A callable is also allowed."
             )
         most = 0.5 if self._named.two_valued else np.inf
         if not (np.isfinite(self.noise) and 0 <= self.noise <= most):
@@ -125,18 +125,18 @@ class GaussianChannel:
 
     @cached_property
     def direction(self) -> np.ndarray:
-        r""":math:`\theta`, shape (d,)."""
+        r"""Direction :math:`\theta`, shape (d,)."""
         theta = random_stream(self.seed, "channel").standard_normal(self.dimension)
         theta[: self.nuisance] = 0
         return freeze(theta / np.linalg.norm(theta))
 
     @property
     def directions(self) -> np.ndarray:
-        r""":math:`\theta` as a column, shape (d, 1)."""
+        r"""Direction :math:`\theta` as a column, shape (d, 1)."""
         return self.direction[:, None]
 
     def clean_label(self, latent: np.ndarray) -> np.ndarray:
-        """Label of a latent coordinate before noise, float64, shape kept."""
+        """Labels of latent coordinates before noise, float64, same shape."""
         values = np.asarray(self._named.function(np.asarray(latent, dtype=np.float64)), np.float64)
         if values.shape != np.shape(latent) or not np.isfinite(values).all():
             raise InvalidParameter(
@@ -157,7 +157,7 @@ class GaussianChannel:
         return X, y + self.noise * stream.standard_normal(n)
 
     def law(self, label_map: LabelMap | str = "raw") -> LabelLaw:
-        r"""Law of :math:`T(y)` with :math:`E[s^2\mid T]`, by quadrature."""
+        r"""Law of :math:`T(y)` and :math:`E[s^2\mid T]`, by quadrature."""
         T, chance, s = self._joint(label_map)
         return _gathered(T, chance, s**2)
 
@@ -167,8 +167,8 @@ class GaussianChannel:
         return float((chance * T) @ s)
 
     def _joint(self, label_map: LabelMap | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Quadrature of the weight and the latent coordinate: weights T, chances, latents."""
-        # Panels end where the channel jumps: exact to rounding for named channels without noise.
+        """Quadrature of weight and latent coordinate: weights T, probabilities, latent values."""
+        # Panels end at the jumps of the channel: exact to rounding for named channels without noise.
         s, chance = gaussian_quadrature(96, self._named.breakpoints)
         y = self.clean_label(s)
         if self.noise and self._named.two_valued:
@@ -181,17 +181,17 @@ class GaussianChannel:
             chance = (chance[:, None] * share).ravel()
             s = np.repeat(s, moved.size)
         raw = label_map == "raw"
-        # Labels that do not vary are refused in either case.
+        # map_of_law raises for labels that do not vary, also in the raw case.
         T = map_of_law(y, chance, "identity" if raw else label_map)
         return (y if raw else T), chance, s
 
 
 def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLaw:
-    """Law of weighted draws, neighbouring weights merged; tails keep their resolution."""
+    """Law of weighted draws with neighbouring weights merged; the tails keep their resolution."""
     used = chance > 0
     T, chance, squares = T[used], chance[used], squares[used]
     scale = float(np.sqrt(chance @ T**2)) or 1.0
-    # Values that differ by rounding are one value.
+    # Merge values that differ by rounding only.
     _, group = np.unique(np.round(T / scale, 12), return_inverse=True)
     total = np.bincount(group, chance)
     return LabelLaw(
@@ -202,7 +202,7 @@ def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLa
 
 
 def make_target(parameters: NeuralLoFiParameters, seed: int) -> GaussianChannel | SubspaceChannel:
-    """Target of a seed."""
+    """Make the target of a setting from a seed."""
     if parameters.target == "subspace":
         return SubspaceChannel(parameters.n_inputs, seed=seed)
     hidden = parameters.target == "hidden"
@@ -218,7 +218,7 @@ def make_target(parameters: NeuralLoFiParameters, seed: int) -> GaussianChannel 
 
 @lru_cache(maxsize=64)
 def label_law(parameters: NeuralLoFiParameters) -> LabelLaw:
-    """Law of the label map of a target; the same for every seed."""
+    """Law of the weights of a target, the same for every seed."""
     target = make_target(parameters, 0)
     return target.law() if isinstance(target, SubspaceChannel) else target.law(parameters.label_map)
 
@@ -226,12 +226,12 @@ def label_law(parameters: NeuralLoFiParameters) -> LabelLaw:
 def draw_target(
     parameters: NeuralLoFiParameters, rng: np.random.Generator
 ) -> GaussianChannel | SubspaceChannel:
-    """Target of one replicate, the first thing that is drawn."""
+    """Draw the target of one replicate: the first draw of its generator."""
     return make_target(parameters, int(rng.integers(2**31)))
 
 
 def draw_teacher(
     parameters: NeuralLoFiParameters, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Directions of the target of one replicate, stored with a study."""
+    """Directions of the target of one replicate, to be stored with a study."""
     return {"directions": draw_target(parameters, rng).directions}

@@ -1,4 +1,4 @@
-"""How fast random features of finite width approach their kernel."""
+"""Deviation of random features of finite width from their kernel."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from solvable.operators.activations import dual_kernel, evaluate
 def fourth_moment_kernel(
     activation: str, inner: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
-    """E[sigma(u)² sigma(v)²] of Gaussians of these variances and inner products, (n, m)."""
+    """Compute kappa_4 = E[sigma(u)² sigma(v)²] from variances and inner products, shape (n, m)."""
     scale = np.sqrt(np.multiply.outer(left, right))
     cosine = np.clip(inner / scale, -1.0, 1.0)
     if activation == "relu":
-        # q_aa q_bb / (2 pi) (3 sin cos + (pi - theta) (1 + 2 cos²)): arc-cosine kernel of order 2
+        # q_aa q_bb (3 sin cos + (pi - theta) (1 + 2 cos²)) / 2 pi: arc-cosine kernel of order 2
         angle, sine = np.arccos(cosine), np.sqrt((1 - cosine) * (1 + cosine))
         total = 3 * sine * cosine + (np.pi - angle) * (1 + 2 * cosine**2)
         return np.asarray(scale**2 * total / (2 * np.pi))
     nodes = np.linspace(-12.0, 12.0, 1921)
     chance = np.exp(-(nodes**2) / 2)
-    degrees = 48  # of the squared activation
+    degrees = 48  # largest Hermite degree of the squared activation
     polynomials = hermite_polynomials(nodes, degrees) * (chance / chance.sum())
 
     def coefficients(variances: np.ndarray) -> np.ndarray:
@@ -38,11 +38,11 @@ def fourth_moment_kernel(
 
 
 def gram_deviation(X: np.ndarray, activation: str) -> float:
-    """Frobenius norm of the error of a Gram matrix of P random features, times sqrt(P)."""
-    # Inputs of mean square norm one, as a lift takes them
+    """Root mean square Frobenius distance of a Gram matrix of P features from its kernel, sqrt(P)."""
+    # A lift scales its inputs to mean square norm 1.
     inner = X @ X.T / np.mean(np.sum(X**2, axis=1))
     power = np.diag(inner).copy()
     kernel = dual_kernel(activation, inner, power, power)
-    # P Var(G_ab) = kappa_4(a, b) - kappa(a, b)²
+    # P Var(G_ab) = kappa_4(a, b) - kappa(a, b)²   (lofi 28)
     variance = fourth_moment_kernel(activation, inner, power, power) - kernel**2
     return float(np.sqrt(np.sum(np.maximum(variance, 0.0))))

@@ -1,4 +1,4 @@
-"""Figures of filters on images: against kept directions, samples and widths."""
+"""Figures of filters on images against kept directions, samples and width."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
 
 
 def subject(curves: Sequence[Curve]) -> str:
-    """Images and task in words."""
+    """Name the data set and the task."""
     setting = curves[0].setting
     data = "Digits" if setting.data == "digits" else "MNIST"
     return f"{data}, {'even or odd' if setting.task == 'even-odd' else 'ten classes'}."
 
 
 def wide(point: Point) -> bool:
-    """Points of infinitely wide networks."""
+    """Return True for infinitely wide networks."""
     return not point.setting.width
 
 
 def several_directions(point: Point) -> bool:
-    """Points of infinitely wide networks with more than one number of kept directions."""
+    """Return True for infinitely wide networks with several numbers of kept directions."""
     return wide(point) and len(point.setting.kept) > 1
 
 
@@ -47,54 +47,55 @@ def directions(point: Point) -> np.ndarray:
 
 
 def of_directions(metric: str, **options: Any) -> Trace:
-    """A metric at each number of kept directions."""
+    """Trace of a metric at each number of kept directions."""
     return Trace(metric, value=lambda point: by_directions(point, metric), **options)
 
 
 def by_number(metric: str, title: str) -> Panel:
-    """An error against kept directions, a colour per sample size."""
+    """Panel of an error against kept directions, one colour per sample size."""
     words = metric.replace("_", " ")
     return Panel(
         f"{metric.replace('_', '-')}-by-directions", title, f"test {words}",
         [of_directions(metric, theory=None),
          Trace(f"deep_{metric}", "no filter, {depth} lifts", theory=None, dashed=True)],
-        "Infinitely wide networks with filters (points) and of as many lifts without (dashed), each at "
-        "its own leave-one-out penalty. The least over directions is chosen on the test images.",
+        "Infinitely wide networks with filters (points) and without (dashed), each with its own "
+        "leave-one-out penalty. The minimum over directions is found on the test images, which is "
+        "optimistic.",
         against=directions, x_label="directions kept by each filter",
         where=several_directions, note=subject, x_scale="log", y_scale="log",
     )  # fmt: skip
 
 
 def number_of_direction(point: Point) -> np.ndarray:
-    """Numbers of the directions that every replicate tested."""
+    """Index of each direction that every replicate tested, from 1."""
     return np.array(tested_counts(point), dtype=float) + 1
 
 
 def null_ratios(point: Point) -> np.ndarray:
-    """Strengths of these directions over those of meaningless labels, (replicates, length)."""
+    """Null ratios of the tested directions, shape (replicates, length)."""
     rows = [null_ratio(point, count) for count in tested_counts(point)]
     return np.stack(rows, axis=1) if rows else np.full((point.replicates, 0), np.nan)
 
 
 def ratio_to_deep(values: Values) -> Callable[[Point], np.ndarray]:
-    """A squared error over that of the deep network without filters."""
+    """Return a function for a squared error over that of the deep network without filters."""
     return lambda point: paired_ratio(values(point), point.values("deep_squared_error"))
 
 
 def with_usual(point: Point) -> bool:
-    """Points of infinitely wide networks with the usual number of directions."""
+    """Return True for infinitely wide networks with the usual number of directions."""
     return wide(point) and bool(np.isfinite(kept("squared_error")(point)).all())
 
 
 def pixels(curves: Sequence[Curve]) -> str:
-    """Squared error of ridge on pixels, too large for the figure."""
+    """State the squared error of ridge on pixels, too large for the figure."""
     last = curves[0].points[-1]
     ratio, _ = ratio_of(last.values("linear_squared_error"), last.values("deep_squared_error"))
-    return f"Ridge on pixels is at {ratio:.1f} for the most images. {subject(curves)}"
+    return f"Ridge on pixels: {ratio:.1f} at the largest number of images. {subject(curves)}"
 
 
 def against_width(metric: str, **options: Any) -> Trace:
-    """The first entry of a metric, for networks of finite width."""
+    """Trace of the first entry of a metric, for networks of finite width."""
 
     def first(point: Point) -> np.ndarray:
         return point.values(metric).reshape(point.replicates, -1)[:, 0]
@@ -103,39 +104,40 @@ def against_width(metric: str, **options: Any) -> Trace:
 
 
 def most_first(places: Sequence[float]) -> Sequence[float]:
-    """Sample sizes from the largest, which is the one that `once` draws."""
+    """Sample sizes in descending order; `once` draws the first."""
     return places[::-1]
 
 
 WIDTH = Axis("width", "random features P")
 
 PANELS = (
-    by_number("squared_error", "Too few directions miss the label, too many bring noise"),
-    by_number("error", "The error is least at some tens of directions"),
+    by_number("squared_error", "The squared error is lowest at an intermediate number of directions"),
+    by_number("error", "The error is lowest at some tens of directions"),
     Panel(
-        "null-ratios", "Each direction against meaningless labels",
-        "strength over that of meaningless labels",
+        "null-ratios", "Strength of each direction relative to random labels",
+        "strength over that of random labels",
         [Trace("null_ratios", theory=None, value=null_ratios)],
-        "First filter. The stronger directions are removed before the labels are drawn again; a "
-        "direction counts while the ratio is above 1.1.",
-        against=number_of_direction, x_label="number of the direction",
+        "First filter. Stronger directions are removed before the comparison with random labels; "
+        "directions are significant while the ratio is above 1.1.",
+        against=number_of_direction, x_label="index of the direction",
         where=lambda point: wide(point) and bool(tested_counts(point)),
-        once=[Trace("", "as meaningless labels", theory=None, value=lambda point: (1.0, np.nan),
+        once=[Trace("", "random labels", theory=None, value=lambda point: (1.0, np.nan),
                     dashed=True)],
         note=subject, x_scale="log",
     ),
     Panel(
-        "residual-dimension", "What is left is of higher dimension", "residual effective dimension",
+        "residual-dimension", "The residual dimension grows with removed directions",
+        "residual effective dimension",
         [of_directions("residual_dimensions")],
-        "Variance of the lifted images outside the leading directions, over the largest along one "
-        "direction there. A weak feature needs samples in proportion. Lines: predicted from other "
-        "images.",
+        "Variance of the lifted images outside the removed directions, over the largest variance along "
+        "one direction there. The samples needed for a weak feature grow in proportion. Lines: "
+        "prediction from other images.",
         against=directions, x_label="directions removed", where=wide, note=subject,
         x_scale="log", y_scale="log",
     ),
     Panel(
-        "methods", "Filters against what has none, on the same splits",
-        "squared error over that of deep, no filter",
+        "methods", "Networks with and without filters on the same splits",
+        "squared error over that of 'deep, no filter'",
         [
             Trace("", label, theory=None, value=ratio_to_deep(values))
             for label, values in (
@@ -145,7 +147,7 @@ PANELS = (
                 ("one lift, no filter", whole("shallow_squared_error")),
             )
         ] + [Trace("", "deep, no filter", theory=None, value=lambda point: (1.0, np.nan), dashed=True)],
-        "All are infinitely wide, with penalties (and the length of the Gaussian kernel) by "
+        "All networks are infinitely wide. Penalties and the length of the Gaussian kernel are chosen by "
         "leave-one-out on the training images.",
         x_label="training images", x_scale="linear", where=with_usual,
         when=lambda curve: sum(map(with_usual, curve.points)) > 1, note=pixels,
@@ -154,17 +156,17 @@ PANELS = (
         "width", "Wider networks approach their kernel", "test squared error",
         [against_width("squared_error", theory=None),
          against_width("limit_squared_error", label="infinite", theory=None, dashed=True)],
-        f"{USUAL_DIRECTIONS} directions. Dashed: infinitely wide, same splits. Without filter: ridge on "
-        "random features of the same width, at the most images.",
+        f"{USUAL_DIRECTIONS} directions. Dashed: infinitely wide networks, same splits. No filter: ridge "
+        "on random features of the same width, at the largest number of images.",
         along=WIDTH, where=lambda point: not wide(point), at=most_first,
         once=[against_width("lazy_squared_error", label="no filter", theory=None, colour=-1)],
         note=subject, y_scale="log",
     ),
     Panel(
-        "gram", "Random features approach their kernel at rate one over root P",
+        "gram", "The Gram matrix of random features approaches its kernel as 1/sqrt(P)",
         "relative distance of Gram matrices", [Trace("gram_deviation")],
-        "Root mean square over 16 lifts of 200 images, at the most images. Lines: predicted from the "
-        "fourth moment of the activation on other images.",
+        "Root mean square over 16 lifts of 200 images, at the largest number of images. Lines: "
+        "prediction from the fourth moment of the activation on other images.",
         along=WIDTH, where=lambda point: not wide(point), at=lambda places: places[-1:],
         note=subject, y_scale="log",
     ),

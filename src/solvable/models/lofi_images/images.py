@@ -1,4 +1,4 @@
-"""Images of digits, and the kernel of infinitely many random features between them."""
+"""Images of digits and their kernels of infinitely many random features."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 from solvable.operators import dual_kernel
 
 GRAM_SAMPLES = 200
-"""Images between which kernels of finite and infinite width are compared."""
+"""Number of images on which kernels of finite and infinite width are compared."""
 
 
 @lru_cache(maxsize=2)
 def images(data: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels, standardised all together, and digits of a data set."""
+    """Pixels of a data set, standardised by one mean and deviation, and the digits."""
     rows = load(data)
     X = np.asarray((rows.X - rows.X.mean()) / rows.X.std())
     X.setflags(write=False)
@@ -26,8 +26,8 @@ def images(data: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lifted_kernel(X: np.ndarray, activation: str) -> tuple[np.ndarray, float]:
-    """Kernel of an infinitely wide lift, and the scale c that brings its inputs to norm one."""
-    scale = math.sqrt(float(np.mean(np.sum(X**2, axis=1))))  # c² = (1/n) sum_mu |x_mu|²
+    """Kernel of an infinitely wide lift, and the scale c of its inputs."""
+    scale = math.sqrt(float(np.mean(np.sum(X**2, axis=1))))  # c² = (1/n) sum_mu |x_mu|²   (lofi 2)
     inner = X @ X.T / scale**2
     return dual_kernel(activation, inner, np.diag(inner), np.diag(inner)), scale
 
@@ -35,7 +35,7 @@ def lifted_kernel(X: np.ndarray, activation: str) -> tuple[np.ndarray, float]:
 def residual_dimensions(
     X: np.ndarray, parameters: NeuralLoFiImagesParameters
 ) -> list[float | None]:
-    """Dimension of what each number of kept directions leaves of the kernel."""
+    """Residual effective dimension of the kernel at each number of kept directions (lofi 21)."""
     kernel, _ = lifted_kernel(X, parameters.activation)
     dimensions = residual_dimension(np.maximum(np.linalg.eigvalsh(kernel), 0.0))
     return [float(dimensions[k]) for k in parameters.kept]

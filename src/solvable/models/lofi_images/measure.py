@@ -1,4 +1,4 @@
-"""One replicate of networks on images: split, fit all, judge all by the same unseen images."""
+"""One replicate of networks on images: one split, all methods fitted and tested on it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiTransformer
 from solvable.operators import RandomLift
 
 METHODS = ("linear", "rbf", "shallow", "deep", "lazy", "auto")
-"""Ridge on pixels; Gaussian kernel; networks without filters, of one lift and of `depth`, and of one
-lift of finite width; filters that keep what stands out of meaningless labels."""
+"""Ridge on pixels; Gaussian kernel; networks without filters, of one lift, of `depth` lifts, and of one
+lift of finite width; filters that keep the directions stronger than random labels."""
 
 METRICS = (
     "directions", "error", "squared_error", "limit_squared_error",
@@ -33,11 +33,11 @@ METRICS = (
     "significant", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
     "gram_deviation",
 )  # fmt: skip
-"""Everything that a replicate may measure; None where a setting has no such thing."""
+"""Metrics of a replicate; None if the setting does not define the metric."""
 
 
 class _Split:
-    """Training and test images of one replicate, and how a fitted method is judged by them."""
+    """Training and test images of one replicate, with methods to fit and to test on them."""
 
     def __init__(self, parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) -> None:
         X, digits = images(parameters.data)
@@ -51,7 +51,7 @@ class _Split:
         self.seed = int(rng.integers(2**31))
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Columns that a readout is fitted to."""
+        """Target columns of the readout."""
         return np.eye(10)[y] if self.ten else np.where(y == 1, 1.0, -1.0)[:, None]
 
     def judged(self, outputs: np.ndarray) -> tuple[float, float]:
@@ -67,15 +67,15 @@ class _Split:
         return model.fit(self.X, self.y)
 
     def network(self, blocks: Sequence[Block]) -> tuple[float, float]:
-        """How a fitted network of blocks is judged."""
+        """Fit a network of blocks and return its test errors."""
         return self.judged(self.fitted(blocks).decision_function(self.X_test))
 
     def gaussian_kernel(self) -> tuple[float, float]:
-        """Ridge with a Gaussian kernel, its length and penalty by leave-one-out."""
+        """Test errors of ridge with a Gaussian kernel; length and penalty by leave-one-out."""
         Y = self.targets(self.y)
         distances = _squared_distances(self.X, self.X)
         unit = float(np.median(distances[np.triu_indices(len(self.X), 1)]))
-        # Inverse squared lengths over the median squared distance.
+        # Candidate inverse squared lengths, in units of the inverse median squared distance.
         fits = {
             factor: kernel_ridge(np.exp(-factor / unit * distances), Y)
             for factor in (0.5, 1.0, 2.0, 4.0)
@@ -119,7 +119,7 @@ def _named(prefix: str, errors: tuple[float, float]) -> Metrics:
 
 
 def _finite(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
-    """Networks of finite width beside their limit and beside a lazy one."""
+    """Errors of networks of finite width, of their infinite limit, and of random features alone."""
     width, name = parameters.width, parameters.activation
     return {
         **_filtered(parameters, split, width),
@@ -130,10 +130,10 @@ def _finite(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
 
 
 def _gram_deviation(X: np.ndarray, width: int, activation: str, seed: int) -> float:
-    """Root mean square distance of Gram matrices of random features from their kernel, relative."""
+    """Relative root mean square distance of Gram matrices of random features from their kernel."""
     kernel, scale = lifted_kernel(X, activation)
     squares = []
-    # One direction holds most of a kernel of images, so that a single distance is hardly averaged.
+    # Average over 16 lifts: one direction dominates a kernel of images, so one distance fluctuates.
     for lift in range(16):
         Z = RandomLift(X.shape[1], width, activation, scale, seed + lift).transform(X)
         squares.append(np.sum((Z @ Z.T - kernel) ** 2))
@@ -146,7 +146,7 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
     chosen = split.fitted(_blocks(parameters, "auto", math.inf))
     report = chosen.filters_[0]
     assert report.n_significant is not None  # "auto" tests every direction
-    # Of many classes the strongest one.
+    # With many classes, use the class with the largest ratio.
     ratios = np.nanmax(report.null_ratios, axis=0)
     return {
         **_named("linear", split.network([Block(None, None)])),
@@ -161,11 +161,11 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
 
 
 def _strengths(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
-    """Strength of permuted labels over that of others, and dimensions of the kernel's spectrum."""
+    """Null ratio of permuted labels (lofi 29), and residual dimensions of the kernel."""
     blocks = [Block(None, math.inf, parameters.activation), Block("auto", None)]
     permuted = random_stream(split.seed, "permuted labels").permutation(split.y)
     with warnings.catch_warnings():
-        # Nothing is what should be found.
+        # No direction is significant with permuted labels, as expected.
         warnings.simplefilter("ignore", NoFeatureFound)
         model = NeuralLoFiTransformer(blocks, scaling="none", random_state=split.seed)
         model.fit(split.X, permuted)

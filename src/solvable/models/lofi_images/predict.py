@@ -1,4 +1,4 @@
-"""Predictions from images without labels: convergence in width, and effective dimensions."""
+"""Predictions from images without labels: convergence in width, and residual dimensions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 
 
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
-    """Convergence in width and dimensions, from other images than those of any replicate's draw."""
+    """Predict Gram deviation and residual dimensions, from a fixed draw of images."""
     X, _ = images(parameters.data)
-    # The same order at every number of samples, so that lines along it are smooth.
+    # The same order of images for every number of samples makes prediction lines smooth.
     stream = random_stream(0, "images for predictions")
     chosen = X[stream.permutation(len(X))[: parameters.samples]]
     if not parameters.width:
@@ -31,13 +31,13 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
         }
     chosen = chosen[:GRAM_SAMPLES]
     kernel, _ = lifted_kernel(chosen, parameters.activation)
-    # |G_P - G|_F / |G|_F falls as P^(-1/2)
+    # |G_P - G|_F / |G|_F falls as P^(-1/2)   (lofi 28)
     rate = gram_deviation(chosen, parameters.activation) / float(np.linalg.norm(kernel))
     return {"gram_deviation": rate / math.sqrt(parameters.width)}
 
 
 def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metrics:
-    """Metrics of filters that guess, before readouts that predict nothing; a null that is no other."""
+    """Metrics of random filters and of readouts that predict nothing; null ratios of 1."""
     guess = 0.9 if parameters.task == "ten-class" else 0.5
     metrics: Metrics = {
         "error": [guess] * len(parameters.kept),

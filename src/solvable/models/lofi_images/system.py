@@ -1,4 +1,4 @@
-"""Filters of low-degree networks on images (arXiv:2605.13612), beside what has no filter."""
+"""System `neural-lofi-images`: networks with and without low-degree filters (arXiv:2605.13612)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 
 PRESETS = {
     "quick": Preset(
-        "Handwritten digits, even or odd: directions, sample sizes, widths; under a minute.",
+        "Handwritten digits, even or odd, against directions, samples and width; under a minute.",
         {"samples": (200, 400, 600), "width": (0, 300, 3_000)},
         replicates=8,
     ),
     "classes": Preset(
-        "All ten digits as classes; about a minute.",
+        "Ten classes, one per digit; about a minute.",
         {"task": ("ten-class",), "filters": (1,), "samples": (200, 400, 800)},
         replicates=8,
     ),

@@ -1,4 +1,7 @@
-"""Acceptance checks 3, 4, 5, 12 and 13 of the filters on Gaussian inputs."""
+"""Acceptance tests of the filters of arXiv:2605.13612 on Gaussian inputs.
+
+Equations in comments are those of docs/derivations/lofi.md.
+"""
 
 import math
 
@@ -15,7 +18,7 @@ from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 def test_emergence_in_closed_form():
-    # Check 3.
+    # Equations 7 and 8, lofi
     law = GaussianChannel(400).law()
     assert emergence_ratio(law, dimension=400)[0] == pytest.approx(1.7100, abs=1e-3)
     assert law.weak_recovery_ratio[0] == pytest.approx(1.3605, abs=1e-3)
@@ -39,7 +42,7 @@ def spectra(ratio, seeds=8, dimension=400):
     [(5.0, 1.135, 0.03, 0.648, 0.05, 0.969), (10.0, 0.986, 0.03, 0.840, 0.02, 0.661)],
 )
 def test_emergence_simulated(ratio, place, place_tolerance, overlap, overlap_tolerance, edge):
-    # Check 4: tolerances of the note, three standard errors of 8 seeds and the bias of d = 400.
+    # Equations 5 and 6, lofi. Tolerances: three standard errors of 8 seeds and the bias at d = 400.
     found = label_weighted_spectrum(GaussianChannel(400).law(), ratio=ratio)
     assert found.eigenvalues[0] == pytest.approx(place, abs=1e-3)
     assert found.squared_overlap[0] == pytest.approx(overlap, abs=1e-3)
@@ -47,13 +50,13 @@ def test_emergence_simulated(ratio, place, place_tolerance, overlap, overlap_tol
     mean = spectra(ratio).mean(axis=0)
     assert mean[0] == pytest.approx(place, abs=place_tolerance)
     assert mean[3] == pytest.approx(overlap, abs=overlap_tolerance)
-    # The second eigenvalue and the lowest one are the two edges.
+    # The second and the lowest eigenvalues are at the two edges.
     assert mean[1] == pytest.approx(edge, abs=0.04)
     assert mean[2] == pytest.approx(-edge, abs=0.04)
 
 
 def test_nothing_emerges_below_the_threshold():
-    # Check 4, alpha = 1.
+    # alpha = 1 is below alpha_c (equation 7, lofi).
     assert spectra(1.0)[:, 3].mean() < 0.1
     assert not label_weighted_spectrum(GaussianChannel(400).law(), ratio=1.0).recovered[0]
 
@@ -72,7 +75,7 @@ def cosines(first, second):
 
 @pytest.mark.parametrize("factor", [-1.0, 3.0, -0.25])
 def test_sign_and_scale_of_the_labels(factor):
-    # Check 5, of the filter and of the theory.
+    # Equation 1, lofi, for the filter and for the theory
     X, y = SubspaceChannel(40).sample(1_200, 0)
     values, vectors = by_modulus(X, y, 4)
     other, moved = by_modulus(X, factor * y, 4)
@@ -88,7 +91,7 @@ def test_sign_and_scale_of_the_labels(factor):
 
 @pytest.mark.parametrize("factor", [-1.0, 4.0])
 def test_sign_and_scale_of_the_labels_in_the_learner(factor):
-    # Check 5 for a lifted filter of the estimator: real labels are standardised by their size.
+    # Equation 1, lofi, for a lifted filter of the estimator, which standardises real labels
     from solvable.learners import Block, NeuralLoFiTransformer
 
     X, y = SubspaceChannel(30).sample(300, 0)
@@ -114,7 +117,7 @@ def best(X, y, direction):
 
 
 def test_residual_dimension():
-    # Check 12: twenty directions of variance 10 among 320, n = 3000, 6 seeds.
+    # Equation 19, lofi: twenty directions of variance 10 among 320, n = 3000, 6 seeds
     rows = []
     for seed in range(6):
         target = GaussianChannel(320, nuisance=20, nuisance_variance=10.0, seed=seed)
@@ -162,7 +165,7 @@ def subspace_overlap(law, samples):
 
 
 def test_subspace_target_with_fewer_samples():
-    # A third of the samples of check 13 for every run of the tests: the prediction, and a gap.
+    # A third of the samples of the slow test below: prediction (equation 24, lofi) and a smaller gap
     found = [subspace_run(seed, 700) for seed in range(2)]
     law = SubspaceChannel(60).law()
     predicted = subspace_overlap(law, 700)
@@ -173,7 +176,7 @@ def test_subspace_target_with_fewer_samples():
 
 @pytest.mark.slow
 def test_subspace_target():
-    # Check 13: d = 60, n = 2000, 3 seeds.
+    # Equations 23 to 26, lofi: d = 60, n = 2000, 3 seeds
     found = [subspace_run(seed) for seed in range(3)]
     overlaps, errors = np.array([one[0] for one in found]), np.array([one[1] for one in found])
     assert overlaps.mean() >= 0.83
