@@ -1,1 +1,1 @@
-"""Quadratic networks: trained to their minimum, narrow ones, diagonal ones, and gradient flow."""
+"""Wide, narrow and diagonal quadratic networks, and gradient flow of quadratic networks."""

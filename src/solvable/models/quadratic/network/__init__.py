@@ -1,1 +1,1 @@
-"""Over-parametrised quadratic networks."""
+"""Wide quadratic networks, whose training is a convex problem."""

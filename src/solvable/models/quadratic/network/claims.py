@@ -1,4 +1,4 @@
-"""What quadratic networks claim: rows of agreement, and checks of what is no agreement."""
+"""Claims of quadratic networks: rows of agreement, with their ranges and tolerances."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from solvable.spectra.measures import second_moment
 
 
 def shape_effect(setting: QuadraticParameters) -> float:
-    """Coordinates over samples, d/n, by which the shape of a sample's noise goes; 0 for the control."""
+    """Return d/n, the size of effects of the law of single samples; 0 for Gaussian matrices."""
     return setting.dimension / setting.n_samples if setting.sensing == "network" else 0.0
 
 
 def _first_order(cell: Cell, name: str) -> float:
-    """First order in 1/d of an error, relative to the limit: of any measurements, and of samples."""
-    if f"control_{name}" not in cell.point.prediction:  # of an earlier version
+    """Size of the first order in 1/d of an error, relative to its limit."""
+    if f"control_{name}" not in cell.point.prediction:  # a record of an earlier version
         return np.inf
     limit, control, expected = (
         cell.predicted(f"{order}{name}") for order in ("", "control_", "finite_size_")
@@ -32,13 +32,13 @@ def _first_order(cell: Cell, name: str) -> float:
 
 
 def _expands(cell: Cell) -> bool:
-    """Whether the next orders in 1/d and d/n are small: ten samples per coordinate, and no peak."""
+    """Return True for n/d of at least 10 and a first order of at most a quarter of the limit."""
     orders = [_first_order(cell, name) for name in ("matrix_error", "train_error")]
     return shape_effect(cell.setting) <= 0.1 and max(orders) <= 0.25
 
 
 def _fits(cell: Cell) -> bool:
-    """Whether hardly a label is below what a positive matrix can fit."""
+    """Return True if labels that no positive matrix fits add at most 5 % to the training error."""
     if not _expands(cell) or cell.setting.sensing != "network":
         return _expands(cell)
     lost = unreachable(state_of(cell.setting), cell.setting.dimension)
@@ -46,7 +46,7 @@ def _fits(cell: Cell) -> bool:
 
 
 def _next_order(cell: Cell, name: str) -> float:
-    """Twice the square of the first order, and 3/d."""
+    """Tolerance for the next order in 1/d: twice the square of the first order, plus 3/d."""
     order = 2 * _first_order(cell, name) ** 2 + 3 / cell.setting.dimension
     return order * abs(cell.predicted(name))
 
@@ -57,15 +57,15 @@ def _next_rank(cell: Cell) -> float:
 
 
 def _feature_shift(cell: Cell) -> float:
-    # The expansion tells the size of the whole shift, not along which features it goes.
+    # The expansion gives the shift of the mean error, and not its distribution over the features.
     largest = max(cell.expected, cell.predicted("matrix_error"))
-    # Edges of a random target's spectrum move by d^(-2/3) between replicates.
+    # The edges of a random target's spectrum fluctuate by d^(-2/3) between replicates.
     drawn = cell.setting.dimension ** (-2 / 3) if cell.setting.target != "power-law" else 0.0
     return _first_order(cell, "matrix_error") * largest + drawn * cell.expected
 
 
 def _feature_scatter(cell: Cell) -> float:
-    # A group of one scatters five times as much, relative to its error, as one of many features.
+    # A single feature scatters about five times as much, relative to its error, as a large group.
     return _scatters(cell.setting)[cell.entry or 0]
 
 
@@ -78,12 +78,13 @@ def _degrees_left(cell: Cell) -> float:
     return degrees_left(cell.setting, cell.predicted("degrees_of_freedom"))
 
 
-def _tells(cell: Cell) -> bool:
+def _noise_estimated(cell: Cell) -> bool:
+    """Return True if training leaves 4 degrees of freedom per coordinate to estimate the noise."""
     return _degrees_left(cell) >= 4
 
 
 def _certain(point: Point, value: float) -> np.ndarray:
-    """A number of all replicates together, which does not scatter: at least two equal ones."""
+    """Repeat one number that is computed from all replicates, so that it has no scatter."""
     return np.full(max(2, point.replicates), value)
 
 
@@ -95,7 +96,7 @@ def _spectral_distance(point: Point) -> np.ndarray:
 
 
 def distribution_distance(measured: np.ndarray, quantiles: np.ndarray) -> float:
-    """Kolmogorov-Smirnov distance over positive eigenvalues; quantiles at (k - 1/2)/d."""
+    """Kolmogorov-Smirnov distance over positive eigenvalues; the law is given at (k - 1/2)/d."""
     pooled, d = np.sort(measured.ravel()), quantiles.size
     places = pooled[pooled > 0]
     if places.size == 0:
@@ -107,25 +108,25 @@ def distribution_distance(measured: np.ndarray, quantiles: np.ndarray) -> float:
 
 
 def _spectral_step(cell: Cell) -> float:
-    # Eigenvalues repel: counts scatter by less than one, and steps are 1/d high.
+    # Eigenvalues repel, so that counts scatter by less than one; a step of the distribution is 1/d.
     rank, corrected = (cell.predicted(f"{order}rank_fraction") for order in ("", "finite_size_"))
     return 2 / cell.setting.dimension + abs(corrected - rank)
 
 
 def _wide_networks(point: Point) -> np.ndarray:
-    """Objective of the trained network over the convex minimum, if it is as wide as its rank."""
+    """Objective of the trained network over the convex minimum; NaN below the rank of the minimiser."""
     width = round(point.setting.network_ratio * point.setting.dimension)
     wide = point.values("rank_fraction") * point.setting.dimension <= width
     return np.where(wide, point.values("network_objective") / point.values("objective"), np.nan)
 
 
 def _unexplained(point: Point) -> np.ndarray:
-    """Error over that of knowing nothing, the second moment 1 + p*/d of a Marchenko-Pastur target."""
+    """Error over the mean second moment 1 + p*/d of a Marchenko-Pastur target."""
     return point.values("matrix_error") / (1 + point.setting.target_units / point.setting.dimension)
 
 
 def _over_recovery(cell: Cell) -> float:
-    """Sample ratio over that of perfect recovery; NaN where that is not asked for."""
+    """Sample ratio over the threshold of perfect recovery; NaN for noisy or full-rank problems."""
     setting = cell.setting
     exact = setting.noise == 0 and setting.regularisation <= 2e-3
     low_rank = setting.target == "marchenko-pastur" and setting.target_rank < setting.dimension
@@ -134,15 +135,15 @@ def _over_recovery(cell: Cell) -> float:
 
 
 def _clearly(cell: Cell, metric: str) -> bool:
-    """Whether a change of the fit should lower the error by 15 %."""
-    # Either takes the noise that the training data tell, and takes it for a semicircle, which n
-    # matrices of rank one resemble for n >> d.
+    """Return True if a change of the fit should lower the error by 15 %."""
+    # Pruning and denoising use the noise that is estimated from the training data, and suppose a
+    # semicircle, which sums of n matrices of rank one resemble for n >> d.
     gains = cell.predicted(metric) <= 0.85 * cell.predicted("matrix_error")
-    return gains and _tells(cell) and shape_effect(cell.setting) <= 0.06
+    return gains and _noise_estimated(cell) and shape_effect(cell.setting) <= 0.06
 
 
 def _over_control(point: Point) -> np.ndarray:
-    """Error of samples less that of Gaussian matrices, over what is predicted."""
+    """Measured excess of the error of samples over Gaussian matrices, over the predicted excess."""
     assert point.other is not None
     pairs = zip(point.other.values("matrix_error"), point.values("matrix_error"), strict=False)
     return np.array([samples - control for samples, control in pairs]) / _control_gap(point)
@@ -154,35 +155,39 @@ def _control_gap(point: Point) -> float:
     return float(samples - control)
 
 
-def _tells_error(cell: Cell) -> bool:
-    # Knowing nothing, the labels' variance is the error, and training data tell that as well.
+def _error_estimated(cell: Cell) -> bool:
+    # If nothing is learned the error is the variance of the labels, which any estimate finds.
     nothing = 2 * second_moment(measure_of(cell.setting)) + cell.setting.noise
-    return _expands(cell) and _tells(cell) and nothing >= 1.5 * cell.expected
+    return _expands(cell) and _noise_estimated(cell) and nothing >= 1.5 * cell.expected
 
 
-NUCLEAR, SCALING = "arXiv:2505.17958", "arXiv:2509.24882"
+FIRST_ORDER = "derivations/quadratic (4), (19), (20)"
 ORDERS = (
-    "Twice the square of the first order in 1/d, large for few samples and near the peak, and 3/d."
+    "Twice the square of the first order in 1/d, plus 3/d: large for few samples and near the peak."
 )
 SAMPLES = (
-    "the first order in 1/d is above a quarter of the limit, as near the interpolation peak, or n/d is "
-    "below 10: no expansion holds there; raise dimension, sample_ratio or regularisation"
+    "n/d is below 10, or the first order in 1/d exceeds a quarter of the limit, as near the "
+    "interpolation peak; raise dimension, sample_ratio or regularisation"
 )
 LEFT = "training leaves fewer than 4 degrees of freedom per coordinate; raise sample_ratio"
-EXACT = "no low-rank target without noise on that side of its threshold; run the preset recovery"
-NO_GAIN = "no point should gain 15 %; lower regularisation, or take a power law near the peak"
+EXACT = "no low-rank target without noise above its recovery threshold; run the preset recovery"
+NO_GAIN = (
+    "the predicted error falls by less than 15 % at every point; lower regularisation, or use a power "
+    "law near the peak"
+)
 PAIRS = (
-    "no setting where samples should exceed the control by 3 % has both; set sensing=network,goe"
+    "no setting with a predicted difference above 3 % was run with both kinds of measurements; set "
+    "sensing=network,goe"
 )
 
 
 def _changed(
     name: str, statement: str, metric: str, within: float, because: str, source: str
 ) -> Agreement:
-    """A change of the fit leads to the predicted error, wherever it should clearly lower it."""
+    """Claim on a changed fit: its error is the predicted one, where the prediction falls by 15 %."""
 
     def judged(cell: Cell) -> bool:
-        # With few eigenvalues out of the noise their law is off by 30 to 60 %.
+        # With fewer than ten learned directions the law of their eigenvalues is wrong by 30 to 60 %.
         rank = cell.predicted("rank_fraction") * cell.setting.dimension
         return bool(rank >= 10) and _clearly(cell, metric)
 
@@ -194,82 +199,85 @@ def _changed(
 
 CLAIMS = (
     Agreement(
-        "test-error", "The error of the learned matrix is the predicted one at this dimension.",
+        "test-error", "The error of the learned matrix equals the prediction at this dimension.",
         metric="matrix_error", expected="finite_size_matrix_error", where=_expands, missing=SAMPLES,
         within=lambda cell: _next_order(cell, "matrix_error"), because=ORDERS,
-        source=f"{NUCLEAR}; first order in 1/d derived", power=0.15,
+        source=FIRST_ORDER, power=0.15,
     ),
     Agreement(
-        "train-error", "The training error is the predicted one at this dimension.",
+        "train-error", "The training error equals the prediction at this dimension.",
         metric="train_error", expected="finite_size_train_error", where=_fits,
-        missing=f"{SAMPLES}; or too many labels are below what a positive matrix fits",
-        within=lambda cell: _next_order(cell, "train_error"), because=ORDERS, source="derived",
-        power=0.15,
+        missing=f"{SAMPLES}; or too many labels are out of reach of any positive matrix",
+        within=lambda cell: _next_order(cell, "train_error"), because=ORDERS, power=0.15,
+        source="derivations/quadratic (5), (19), (20), (21)",
     ),
     Agreement(
-        "rank", "The network learns the predicted number of directions.",
+        "rank", "The rank of the learned matrix equals the prediction at this dimension.",
         metric="rank_fraction", expected="finite_size_rank_fraction", where=_expands, missing=SAMPLES,
         within=lambda cell: 1 / cell.setting.dimension + _next_rank(cell),
-        because="One eigenvalue, and twice the square of the first order in 1/d.",
-        source=f"{NUCLEAR}; first order in 1/d derived",
+        because="One eigenvalue, plus twice the square of the first order in 1/d.",
+        source="derivations/quadratic (5), (19), (20)",
     ),
     Agreement(
         "spectrum",
-        "Learned eigenvalues are distributed as those of target plus noise, shifted and cut.",
+        "The learned eigenvalues follow the law of target plus noise, shifted and cut at 0.",
         metric=_spectral_distance, expected=0.0, kind="at most", where=_expands, missing=SAMPLES,
-        within=_spectral_step, source=NUCLEAR, power=0.2,
-        because="Two eigenvalues, and the rank's first correction in 1/d.",
+        within=_spectral_step, source="derivations/quadratic (2)", power=0.2,
+        because="Two eigenvalues, plus the first order in 1/d of the rank.",
     ),
     Agreement(
         "out-of-the-noise",
-        "As many learned directions stand out of the noise as predicted, the noise told by the fit.",
-        metric="outliers", where=_tells, missing=LEFT, source="derived", power=0.3,
+        "The number of learned directions above the noise equals the prediction.",
+        metric="outliers", where=_noise_estimated, missing=LEFT, source="derivations/quadratic (12)", power=0.3,
         within=lambda cell: 1 + cell.expected / _degrees_left(cell),
-        because="One eigenvalue, and their number over the degrees of freedom left.",
+        because="One eigenvalue, plus the predicted number over the degrees of freedom left per coordinate.",
     ),
     Agreement(
-        "feature-errors", "Each group of the target's features has its predicted error.",
+        "feature-errors", "The error along each group of the target's features equals the prediction.",
         metric="feature_errors", entry=group_names, where=_expands, missing=SAMPLES, power=0.2,
-        within=_feature_shift, scatter=_feature_scatter, source="derived",
-        because="The first order in 1/d of the mean error, which may fall on any feature; d^(-2/3) "
-        "for the edges of a random target.",
+        within=_feature_shift, scatter=_feature_scatter,
+        source="derivations/quadratic (8), (9)",
+        because="The first order in 1/d of the mean error, which may fall on any feature; for a random "
+        "target also the fluctuation of its edges.",
     ),
     Agreement(
         "training-data-tell-the-test-error",
-        "Training data alone tell the test error that is predicted at this dimension.",
-        metric="gcv_test_error", expected="finite_size_test_error", relative=True, where=_tells_error,
+        "The test error estimated from training data (GCV) equals the prediction at this dimension.",
+        metric="gcv_test_error", expected="finite_size_test_error", relative=True, where=_error_estimated,
         within=lambda cell: 0.5 / _degrees_left(cell) + 2 * _first_order(cell, "matrix_error") ** 2,
-        because="Half of d over the degrees of freedom left, and the next order of the error.",
-        missing=f"{LEFT}; or {SAMPLES}", source="derived", power=0.15,
+        because="Half of d over the degrees of freedom left, plus the next order of the error.",
+        missing=f"{LEFT}; or {SAMPLES}", source="derivations/quadratic (7)", power=0.15,
     ),
     Agreement(
         "network-is-convex",
-        "Training the weights of a network, wide enough, finds the same minimum.",
-        metric=_wide_networks, expected=1.0, source=NUCLEAR, within=1e-5,
-        because="What a gradient method leaves, relative to the objective.",
-        missing="no network as wide as the minimiser's rank was trained; set network_samples=2000",
+        "Training the weights of a wide enough network reaches the minimum of the convex problem.",
+        metric=_wide_networks, expected=1.0, source="derivations/quadratic (1)", within=1e-5,
+        because="The error of a gradient method, relative to the objective.",
+        missing="no trained network was as wide as the rank of the minimiser; set network_samples=2000",
     ),
     Agreement(
         "control-is-closer",
-        "Samples lie above Gaussian matrices of the same covariance by the predicted difference.",
-        metric=_over_control, expected=1.0, pairs="sensing", source="derived", within=0.3, power=0.5,
+        "The error of samples exceeds that of Gaussian matrices by the predicted difference.",
+        metric=_over_control, expected=1.0, pairs="sensing", within=0.3, power=0.5,
+        source="derivations/quadratic (20)",
         where=lambda cell: _control_gap(cell.point) > 0.03 * cell.predicted("matrix_error"),
-        because="The next order in d/n of a difference that is itself of first order.", missing=PAIRS,
+        because="The next order in d/n of a difference of first order.", missing=PAIRS,
     ),
     _changed(
         "pruning-helps",
-        "Cutting the learned spectrum at the edge of the noise leads to the predicted error.",
-        "pruned_error", 0.2, "n matrices of rank one are no semicircle, d/n below 0.06.", SCALING,
+        "Cutting the learned spectrum at the edge of the noise gives the predicted error.",
+        "pruned_error", 0.2, "Sums of n matrices of rank one differ from a semicircle; d/n is below 0.06.",
+        "arXiv:2509.24882, Corollary 2; derivations/quadratic (15)",
     ),
     _changed(
-        "denoising-helps", "The rotationally invariant denoiser leads to the predicted error.",
-        "denoised_error", 0.2, "The same, and smoothed eigenvalues in place of their law.", "derived",
+        "denoising-helps", "The rotationally invariant denoiser gives the predicted error.",
+        "denoised_error", 0.2, "The same, and smoothed eigenvalues in place of their law.", "derivations/quadratic (17)",
     ),
     Agreement(
         "perfect-recovery",
-        "Without label noise a low-rank target is recovered beyond the predicted sample size.",
-        metric=_unexplained, expected=0.0, kind="at most", source=NUCLEAR, within=1e-3,
-        because="A thousandth of the error of knowing nothing, from 8 % above the threshold on.",
+        "Without label noise a low-rank target is recovered above the predicted sample size.",
+        metric=_unexplained, expected=0.0, kind="at most", source="derivations/quadratic (13)", within=1e-3,
+        because="A thousandth of the error of learning nothing, from 8 % above the threshold on.",
         where=lambda cell: _over_recovery(cell) > 1.08, missing=EXACT, power=0.3,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Figures of quadratic networks: theory as lines, measurement as points."""
+"""Figures of quadratic networks: predictions as lines, measurements as points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NETWORK, CONTROL = {"sensing": "network"}, {"sensing": "goe"}
 
 
 def thresholds(curves: Sequence[Curve]) -> list[Marker]:
-    """The threshold of the first curve's labels."""
+    """Mark interpolation for noisy labels, perfect recovery for labels without noise."""
     name, label = (
         ("interpolation_ratio", "interpolation")
         if curves[0].setting.noise > 0
@@ -39,19 +39,19 @@ def thresholds(curves: Sequence[Curve]) -> list[Marker]:
 
 
 def thresholds_and_phases(curves: Sequence[Curve]) -> list[Marker]:
-    """The threshold, and of one curve the places where a phase follows another."""
+    """Mark the threshold and, for a single curve, the changes of phase."""
     first = curves[0]
     changes = phase_changes(_phases(first.predictions), first.grid) if len(curves) == 1 else []
     return [*thresholds(curves), *(Marker(x, f"{phase} from here") for x, phase in changes)]
 
 
 def _phases(predictions: Sequence[Mapping[str, object]]) -> list[str]:
-    """Phase at each place: of the scaling law if there is one, else of the spectrum."""
+    """Phase at each point: of the scaling law for a power law, of the spectrum for other targets."""
     return [str(place.get("scaling_phase", place["spectral_phase"])) for place in predictions]
 
 
 def phase_changes(names: Sequence[str], ratios: np.ndarray) -> list[tuple[float, str]]:
-    """Places between neighbouring ratios where the name changes, with the new name."""
+    """Return the ratios between which the phase changes, with the new phase."""
     return [
         (float(np.sqrt(ratios[k - 1] * ratios[k])), names[k])
         for k in range(1, len(names))
@@ -60,7 +60,7 @@ def phase_changes(names: Sequence[str], ratios: np.ndarray) -> list[tuple[float,
 
 
 def _phases_in_order(curves: Sequence[Curve]) -> str:
-    """Sentence with the phases of each curve, in order."""
+    """Return a sentence with the phases of each curve, in order."""
     orders = []
     for curve in curves:
         order = ", ".join(phase for phase, _ in groupby(_phases(curve.predictions)))
@@ -74,7 +74,7 @@ def _positive_values(series: Sequence[Series]) -> np.ndarray:
 
 
 def _log_range(series: Sequence[Series]) -> tuple[float, float] | None:
-    """Limits that show every curve, and points no more than a factor 3 beyond them."""
+    """Axis limits that contain all lines, and points up to a factor 3 beyond the lines."""
     lines = _positive_values([s for s in series if s.kind == "line"])
     seen = _positive_values([s for s in series if s.kind != "dashed"])
     if not seen.size:
@@ -86,14 +86,14 @@ def _log_range(series: Sequence[Series]) -> tuple[float, float] | None:
 
 
 def _to_twice(series: Sequence[Series]) -> tuple[float, float] | None:
-    """The same up to twice the theory."""
+    """Axis limits up to twice the largest prediction."""
     limits = _log_range(series)
     tops = [float(np.max(s.y)) for s in series if s.kind == "line"]
     return (limits[0], 2 * max(tops)) if limits and tops else limits
 
 
 def _small(curve: Curve, name: str, line: np.ndarray) -> np.ndarray:
-    """A first order in 1/d where it is a correction: less than half of the limit."""
+    """Show a first order in 1/d only where it is less than half of the limit."""
     limit = curve.line(name.removeprefix("finite_size_"))
     return np.where(np.abs(line - limit) < 0.5 * np.abs(limit), line, np.nan)
 
@@ -122,32 +122,32 @@ def _first_order(metric: str) -> Trace:
 
 
 def _strengths(setting: QuadraticParameters) -> np.ndarray:
-    """Mean squared strengths of the groups of features; of no feature, the mean of all."""
+    """Mean squared strengths of the groups; the overall mean for directions without a feature."""
     strengths = np.array(group_strengths(state_of(setting), feature_groups(setting)))
     return np.where(strengths > 0, strengths, strengths.mean())
 
 
 def shown_spectra(curve: Curve) -> list[Point]:
-    """Points early, past the middle and at the end of a curve."""
+    """Choose three points of a curve: early, in the middle and the last."""
     points = (curve.where(**NETWORK) or curve).points
     count = len(points)
     return [points[k] for k in sorted({count // 5, count // 2, count - 1})]
 
 
 def shifted(point: Point) -> list[np.ndarray]:
-    """Eigenvalues of the learned directions, plus the threshold by which they are shifted."""
+    """Eigenvalues of the learned directions, with the threshold b added back."""
     b = state_of(point.setting).threshold
     return [row[row > 0] + b for row in point.values("eigenvalues")]
 
 
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
-    """Target plus noise, of which what lies left of the threshold is hidden."""
+    """Law of target plus noise; eigenvalues below the threshold are not visible in the fit."""
     state = state_of(point.setting)
     spectrum, b, edge = state.law, state.threshold, 2 * state.effective_noise
     top = max(float(spectrum.edges[-1, 1]), b, *(float(row.max(initial=b)) for row in values))
     bottom = min(float(spectrum.edges[0, 0]), b)
     learned = sum(row.size for row in values)
-    # One bin for every three eigenvalues, within bounds.
+    # About three eigenvalues per bin, and 20 to 60 bins.
     bins = np.linspace(b, max(top, b + 1e-9), int(np.clip(learned / 3, 20, 60)) + 1)
     x = np.unique(np.concatenate([np.linspace(bottom, top, 600), spectrum.x]))
     x = x[:: max(1, x.size // 1500)]
@@ -163,7 +163,7 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
         bins,
         f"{f'Phase: {phase}. ' if phase else ''}{float(point.mean('rank_fraction')):.0%} of the "
         "directions are learned.",
-        quantile=0.95,  # without the spikes of isolated eigenvalues
+        quantile=0.95,  # the height ignores peaks of isolated eigenvalues
     )
 
 
@@ -173,8 +173,8 @@ PANELS = (
         [*_limit_and_samples("matrix_error"),
          Trace("network_matrix_error", "trained network", theory=None, where=NETWORK, colour=2),
          _first_order("matrix_error")],
-        "Half of the excess risk in the labels. Line: the limit of many dimensions; dashed: with its "
-        "first order in 1/d; points: the minimiser of n samples.",
+        "Half of the excess risk in the labels. Solid line: limit of many dimensions. Dashed line: with "
+        "the first order in 1/d. Points: minimiser for n samples.",
         markers=thresholds_and_phases, note=_phases_in_order, overlay=OVERLAY,
         y_scale="log", y_range=_log_range,
         once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True)],
@@ -183,17 +183,17 @@ PANELS = (
         "error-parts", "Parts of the error", "part of the error R",
         [*_limit_and_samples("matrix_error"), _part("overfitting_error", "noise learned by the bulk", 1),
          _part("underfitting_error", "features below the noise", 2),
-         _part("approximation_error", "features above it", 3)],
-        "Bulk and spikes as if apart (arXiv:2509.24882): the parts add up to the error where the bulk is "
-        "cut, and to more where it is not, as it learns a part of the features just below the noise.",
+         _part("approximation_error", "features above the noise", 3)],
+        "Decomposition of arXiv:2509.24882, which treats bulk and spikes as separate. The sum of the parts "
+        "equals the error where the bulk is cut, and exceeds the error elsewhere.",
         markers=thresholds, y_scale="log", y_range=_log_range,
         when=lambda curve: curve.setting.target == "power-law",
     ),
     Panel(
         "train-error", "Training error", "mean squared residual",
         [*_limit_and_samples("train_error"), _first_order("train_error")],
-        "Below the interpolation threshold the labels are fitted, noise and all; beyond it the error "
-        "rises to the variance of the noise.",
+        "Below the interpolation threshold the network fits the labels with their noise. Above the "
+        "threshold the training error rises to the variance of the noise.",
         markers=thresholds, overlay=OVERLAY, y_scale="log", y_range=_log_range,
         once=[Trace("train_error", "label noise", measured=False, dashed=True, colour=5,
                     shown=lambda curve, name, line: 0 * line + (curve.setting.noise or np.nan))],
@@ -201,7 +201,7 @@ PANELS = (
     Panel(
         "rank", "Learned directions", "rank of S over d",
         [*_limit_and_samples("rank_fraction"), _first_order("rank_fraction")],
-        "A network as wide as this rank reaches the minimum; wider ones change nothing.",
+        "A network of this many units reaches the minimum; more units change nothing.",
         markers=thresholds, overlay=OVERLAY, y_range=(0.0, 1.02),
     ),
     Panel(
@@ -209,24 +209,24 @@ PANELS = (
         [Trace("test_error", "theory", measured=False, colour=0),
          Trace("test_error", "true", theory=None, where=NETWORK, colour=0),
          Trace("gcv_test_error", "from training data", theory=None, where=NETWORK, colour=1)],
-        "Spectral generalised cross-validation: the training error over the squared share of degrees of "
-        "freedom that are left. It needs some to be left, far enough above or regularised enough below "
-        "the interpolation threshold.",
+        "Generalised cross-validation: training error over the squared share of unused degrees of "
+        "freedom. Not defined where training uses all of them, as below the interpolation threshold "
+        "with little regularisation.",
         markers=thresholds, y_scale="log", y_range=_to_twice,
     ),
     Panel(
         "features", "Error of features", "error along a feature / its strength squared",
         [Trace("feature_errors", "feature", names=group_names, scale=_strengths, where=NETWORK)],
-        "1 is a feature that is not learned. Strong features are learned first; noise that is fitted "
-        "costs weak ones more than ignoring them would. Times strength squared and averaged over all d "
-        "directions these are the error R.",
+        "A feature with value 1 is not learned. Strong features are learned first. Values above 1: fitted "
+        "noise exceeds the strength of the feature. The mean of value times strength squared over all d "
+        "directions is the error R.",
         markers=thresholds, y_scale="log", y_range=_log_range,
     ),
     Spectrum(
         "spectrum", "Spectrum at n/d² = {:.3g}", "eigenvalue of S, plus the threshold b", shifted, law,
         shown_spectra,
-        "Eigenvalues of target plus noise are cut at b and shifted by it; what lies left of b is hidden "
-        "in the fit. What lies beyond 2δ stands out of the noise.",
+        "Eigenvalues of target plus noise are cut at b and shifted by b; those below b are not visible "
+        "in the fit. Eigenvalues above 2δ stand out of the noise.",
         label="learned", place="ratio-{:.3g}", overlay=OVERLAY,
     ),
 )  # fmt: skip

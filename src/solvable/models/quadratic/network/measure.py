@@ -1,4 +1,4 @@
-"""One replicate of a quadratic network: draw, minimise, compare."""
+"""One replicate of a quadratic network: draw a problem, minimise, and compute the errors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TOLERANCE = 1e-6
 """Largest optimality residual of a minimiser."""
 
 MAX_ITERATIONS = 40_000
-"""Iterations of the solver that always converges."""
+"""Largest number of FISTA iterations."""
 
 SINGLE_PRECISION = 2e7
-"""Numbers of a data set from which it is stored in single precision."""
+"""Size n d from which the samples are stored in single precision."""
 
 
 def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> QuadraticTarget:
-    """Target of one replicate, the first thing that is drawn."""
+    """Draw the target of a replicate; `measure` and `teacher` draw the target first."""
     return QuadraticTarget(
         dimension=parameters.dimension,
         spectrum=parameters.target,
@@ -42,12 +42,12 @@ def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> Qu
 
 
 def teacher(parameters: QuadraticParameters, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-    """Factor of the target's matrix that :func:`measure` draws first."""
+    """Factor of the target's matrix, from the same first draw as in :func:`measure`."""
     return {"factor": draw_target(parameters, rng).factor}
 
 
 def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Draw and solve one problem, and return its metrics."""
     target = draw_target(parameters, rng)
     sensing, labels = draw_measurements(parameters, target, rng)
     solution = minimise(sensing, labels, parameters.regularisation)
@@ -61,7 +61,7 @@ def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metric
 def draw_measurements(
     parameters: QuadraticParameters, target: QuadraticTarget, rng: np.random.Generator
 ) -> tuple[Sensing, np.ndarray]:
-    """Measurements of the target, by samples or by Gaussian matrices, and noisy labels."""
+    """Draw samples or Gaussian matrices, and noisy labels of the target."""
     n, d = parameters.n_samples, parameters.dimension
     if parameters.sensing == "network":
         kind = np.float32 if n * d > SINGLE_PRECISION else np.float64
@@ -77,7 +77,7 @@ def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> Qua
     first = solve_amp(sensing, labels, regularisation, tolerance=TOLERANCE)
     if first.converged:
         return first
-    # Far from contracting, message passing ends no nearer to the minimiser than nothing.
+    # A result of message passing far from optimality is a worse start than S = 0.
     start = first.factor if first.kkt_residual < 0.1 else None
     solution = solve_fista(
         sensing,
@@ -89,8 +89,8 @@ def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> Qua
     )
     if not solution.converged:
         raise NotConverged(
-            f"the minimiser was not reached in {solution.iterations} iterations: optimality "
-            f"residual {solution.kkt_residual:.2g}; allowed: {TOLERANCE:g}. Raise regularisation.",
+            f"the minimiser was not reached in {solution.iterations} iterations: the optimality residual "
+            f"is {solution.kkt_residual:.2g}; allowed: {TOLERANCE:g}. Raise regularisation.",
             {"kkt_residual": solution.kkt_residual, "iterations": solution.iterations},
         )
     return solution
@@ -103,13 +103,13 @@ def score(
     labels: np.ndarray,
     solution: QuadraticSolution,
 ) -> Metrics:
-    """Errors of a minimiser, and its own estimates of them."""
+    """True errors of a minimiser, and their estimates from the training data."""
     d, penalty = parameters.dimension, parameters.regularisation
     matrix, strengths = solution.matrix, np.sum(solution.factor**2, axis=0)
     error = target.matrix_error(matrix)
     estimate = spectral_estimate(solution, penalty)
     known = bool(np.isfinite(estimate.noise))
-    # Directions stand out of the noise that is estimated from the fit.
+    # The edge of the noise uses the noise that is estimated from the fit.
     edge = outlier_edge(estimate.noise, estimate.shrinkage, d)
     return {
         "matrix_error": error,
@@ -138,7 +138,7 @@ def _network(
     labels: np.ndarray,
     seed: int,
 ) -> Metrics:
-    """The network itself, its weights trained from random ones."""
+    """Train the weights of a network from a random start."""
     width = max(1, round(parameters.network_ratio * parameters.dimension))
     trained = solve_factorised(
         sensing, labels, parameters.regularisation, width=width, tolerance=TOLERANCE, seed=seed

@@ -15,45 +15,45 @@ class QuadraticParameters(Parameters):
     """Parameters of a quadratic network."""
 
     target: Literal["marchenko-pastur", "power-law"] = "marchenko-pastur"
-    """Spectrum of the target: that of a random network of `width_ratio` times d units, or i^-gamma."""
+    """Spectrum of the target: a random network of `width_ratio` times d units, or a power law i^-gamma."""
     dimension: int = Field(100, ge=4, le=1_000_000)
-    """Number d of input coordinates; beyond 2000 for `solvable theory` alone."""
+    """Number d of input coordinates; above 2000 only `solvable theory` runs."""
     width_ratio: float = Field(0.2, gt=0, le=100)
-    """Units of the target network per input coordinate, p*/d, of a Marchenko-Pastur target."""
+    """Units per input coordinate, p*/d, of the network behind a Marchenko-Pastur target."""
     exponent: float = Field(1.0, gt=0.5, le=20)
     """Exponent gamma of the eigenvalues of a power-law target, s_i ~ i^-gamma."""
     sample_ratio: float = Field(0.5, gt=0, le=1e9)
-    """Samples per squared dimension, n/d^2."""
+    """Samples per squared dimension, n/d²."""
     samples: int = Field(0, ge=0, le=10**13)
-    """Number n of samples, in place of `sample_ratio`; 0 for `sample_ratio` times d^2."""
+    """Number n of samples; replaces `sample_ratio`. 0 means `sample_ratio` times d²."""
     noise: float = Field(0.5, ge=0, le=1e6)
     """Variance Delta of the label noise."""
     regularisation: float = Field(0.02, ge=1e-100, le=1e6)
-    """Penalty of the trace; weight decay times the square root of the network's width over d."""
+    """Penalty of the trace: weight decay times the square root of p/d, p the number of units."""
     sensing: Literal["network", "goe"] = "network"
-    """Measurements x x^T by samples, or its control: independent Gaussian matrices."""
+    """Measurement matrices: x x^T of samples, or independent Gaussian matrices as a control."""
     network_samples: int = Field(0, ge=0, le=10**6)
-    """Largest n at which the weights of a network are trained too, by L-BFGS; 0 for never."""
+    """Largest n at which a network is trained by L-BFGS as well; 0 for never."""
     network_ratio: float = Field(1.0, gt=0, le=10)
-    """Units of that network per input coordinate, p/d."""
+    """Units per input coordinate, p/d, of the network of `network_samples`."""
 
     @model_validator(mode="before")
     @classmethod
     def _ratio_of_samples(cls, values: Any) -> Any:
-        """Make the number of samples, where given, decide on the ratio."""
+        """Set the sample ratio from the number of samples if that is given."""
         if not isinstance(values, Mapping):
             return values
         default = cls.model_fields["dimension"].default
         try:
             n, d = int(values.get("samples", 0)), int(values.get("dimension", default))
         except (TypeError, ValueError):
-            return values  # the fields' own checks say what is wrong
+            return values  # the checks of the fields name the fault
         return {**values, "sample_ratio": n / d**2} if n > 0 and d > 0 else values
 
     n_samples = Size("sample_ratio", "dimension", "dimension", least=1)
     target_units = Size("width_ratio", "dimension", floor=1)
     limits = (
-        # Each iteration takes an eigendecomposition.
+        # Each iteration computes an eigendecomposition.
         Limit(lambda p: p.dimension, 2_000, "dimension is {dimension}", "dimension"),
         memory(
             lambda p: p.n_samples * p.dimension, 4,
@@ -68,7 +68,7 @@ class QuadraticParameters(Parameters):
 
     @property
     def ratio(self) -> float:
-        """Samples per squared dimension, of a whole number of samples."""
+        """Samples per squared dimension, after rounding to a whole number of samples."""
         return self.n_samples / self.dimension**2
 
     @property
@@ -80,10 +80,10 @@ class QuadraticParameters(Parameters):
 
 
 def _words(setting: QuadraticParameters) -> str:
-    """Words for a place in the study."""
+    """Describe a setting in words."""
     marchenko_pastur = setting.target == "marchenko-pastur"
     words = [
-        f"n/d^2 = {setting.ratio:.3g}", f"d = {setting.dimension}", f"{setting.target} target",
+        f"n/d² = {setting.ratio:.3g}", f"d = {setting.dimension}", f"{setting.target} target",
         f"width ratio {setting.width_ratio:g}" if marchenko_pastur else f"exponent {setting.exponent:g}",
         f"noise {setting.noise:g}", f"regularisation {setting.regularisation:g}",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Prediction of a quadratic network: the saddle point, and all that follows from its two scalars."""
+"""Predictions for a quadratic network from the two scalars of the saddle point."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from solvable.spectra.thresholds import perfect_recovery_threshold
 
 
 def predict(parameters: QuadraticParameters) -> Metrics:
-    """Predicted metrics of a parameter set, under the names of the measured ones and more."""
+    """Predicted metrics at a parameter set: those measured, and quantities of the theory alone."""
     return _metrics(parameters, state_of(parameters))
 
 
 def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predictions along a curve of sample ratios, each of which starts the search of the next."""
+    """Predictions along a curve of sample ratios; each solution starts the next search."""
     states = quadratic_curve(
         measure_of(parameters),
         sample_ratios=ratios,
@@ -42,12 +42,12 @@ def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
         regularisation=parameters.regularisation,
     )
     places = [parameters.model_copy(update={"samples": 0, "sample_ratio": r}) for r in ratios]
-    # No line shows the denoised error, for which matrices are drawn.
+    # The denoised error needs drawn matrices, and no figure shows a line of it: left out.
     return [_metrics(place, state, False) for place, state in zip(places, states, strict=True)]
 
 
 def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
-    """Metrics of a network that learned nothing, S = 0."""
+    """Metrics of the network S = 0, which has learned nothing."""
     strengths = group_strengths(state_of(parameters), feature_groups(parameters))
     energy = second_moment(measure_of(parameters))
     labels = 2 * energy + parameters.noise
@@ -69,14 +69,14 @@ def _metrics(
     denoised = denoised_error(parameters, state) if known and denoise else None
     if not known:
         reasons += [
-            f"no gcv_test_error and denoised_error, as training leaves {left:.2g} degrees of freedom for "
-            "each coordinate (allowed: 4 or more) to estimate the noise from. Raise sample_ratio or "
+            f"gcv_test_error and denoised_error are missing: training leaves {left:.2g} degrees of freedom "
+            "per coordinate to estimate the noise; allowed: 4 or more. Raise sample_ratio or "
             "regularisation."
         ]
     elif denoised is None and denoise:
         reasons += [
-            "no denoised_error, as so few samples show the denoiser more than target and Gaussian "
-            "noise. Raise sample_ratio."
+            "denoised_error is missing: with so few samples the noise is far from Gaussian. Raise "
+            "sample_ratio."
         ]
     return {
         "matrix_error": state.matrix_error,
@@ -94,7 +94,7 @@ def _metrics(
         "gcv_test_error": state.test_error if known else None,
         **_limits(parameters, state),
         **sizes,
-        # Pruning moves the cut to the edge 2 delta of the noise, and trains nothing again.
+        # Pruning moves the cut to the edge 2 delta of the noise, without further training (quadratic 15).
         "pruned_error": _cut_error(state, max(2 * noise, threshold)),
         "denoised_error": denoised,
         "feature_errors": [*group_errors(state, feature_groups(parameters))],
@@ -104,12 +104,12 @@ def _metrics(
 
 
 def degrees_left(parameters: QuadraticParameters, freedom: float) -> float:
-    """Degrees of freedom for each coordinate that training leaves, (n - df)/d; 4 allow an estimate."""
+    """Unused degrees of freedom per coordinate, (n - df)/d; 4 suffice to estimate the noise."""
     return parameters.dimension * (parameters.ratio - freedom)
 
 
 def scaling_phase(parameters: QuadraticParameters) -> PhasePoint | None:
-    """Phase of the scaling law of a power-law target, with that law; None for other targets."""
+    """Scaling phase of a power-law target with its leading law; None for other targets."""
     if parameters.target != "power-law":
         return None
     return quadratic_phase(
@@ -122,13 +122,13 @@ def scaling_phase(parameters: QuadraticParameters) -> PhasePoint | None:
 
 
 def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
-    """Names of both phases; of a power law its scaling law, and the parts of the error."""
+    """Phase of the spectrum; for a power law also the scaling phase and the parts of the error."""
     spectral = phase_of_spectrum(state, parameters.dimension)
     scaling = scaling_phase(parameters)
     if scaling is None:
         return {"spectral_phase": spectral}
     parts, law = decompose_error(state), float(scaling.matrix_error)
-    # Blank where its regime does not hold: at finite d there is none between two phases, for one.
+    # The law is shown where it is within 30 % of the error: between two phases neither law holds.
     holds = state.matrix_error / 1.3 <= law <= 1.3 * state.matrix_error
     return {
         "spectral_phase": spectral,
@@ -143,7 +143,7 @@ def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
 def _at_this_size(
     parameters: QuadraticParameters, state: QuadraticState
 ) -> tuple[Metrics, list[str]]:
-    """The limit with its first order in 1/d, and for Gaussian measurements; why some are missing."""
+    """Errors with their first order in 1/d, for samples and Gaussian matrices; reasons for gaps."""
     sizes, beyond = Metrics(), []
     parts = at_dimension(state, parameters.dimension, samples=parameters.sensing == "network")
     for name, part in parts.items():
@@ -153,8 +153,8 @@ def _at_this_size(
     error = parts["matrix_error"].expected
     sizes["finite_size_test_error"] = None if error is None else 2 * error + parameters.noise
     reasons = [
-        f"what this dimension adds to the limit, {', '.join(beyond)}, is more than half of it, so that "
-        "no expansion holds. Raise dimension, sample_ratio or regularisation."
+        f"the correction for this dimension exceeds half of the limit ({', '.join(beyond)}), so that no "
+        "expansion holds. Raise dimension, sample_ratio or regularisation."
     ]
     return sizes, reasons if beyond and state.rank_fraction > 0 else []
 
@@ -165,13 +165,13 @@ def _cut_error(state: QuadraticState, threshold: float) -> float:
 
 
 def _outliers(state: QuadraticState, dimension: int) -> float:
-    """Learned directions beyond the edge of the noise, by the margin of a finite dimension."""
+    """Predicted number of learned directions above the edge of the noise (quadratic 12)."""
     place = outlier_edge(state.effective_noise, state.threshold, dimension) + state.threshold
     return float(dimension * truncated_moments(state.law, place).mass[0])
 
 
 def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | None:
-    """Typical places of all eigenvalues of the minimiser, descending; None for too many to list."""
+    """Typical eigenvalues of the minimiser, descending; None above d = 2000."""
     if dimension > 2_000:
         return None
     places = state.law.typical_places(dimension) - state.threshold
@@ -179,7 +179,8 @@ def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | 
 
 
 def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
-    """Thresholds and the least error of any estimator, which do not depend on the regularisation."""
+    """Thresholds and the Bayes-optimal error, which do not depend on the regularisation."""
+    # interpolation (quadratic 14), perfect recovery (quadratic 13), best estimator (quadratic 16)
     rank = parameters.target_rank / parameters.dimension
     best = bayes_error(parameters, state.sample_ratio)
     return {

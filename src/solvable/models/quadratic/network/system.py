@@ -1,7 +1,7 @@
 """Over-parametrised quadratic networks (arXiv:2505.17958), with theory and direct solvers.
 
-A network of quadratic units with weight decay learns a positive matrix: a convex problem. Two
-scalars, an effective noise and a threshold, predict its errors, rank and whole spectrum.
+Training a network of quadratic units with weight decay is a convex problem over positive matrices.
+An effective noise and a threshold predict the errors, the rank and the spectrum of the minimiser.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from solvable.models.quadratic.network.parameters import AXIS, QuadraticParamete
 
 PRESETS = {
     "quick": Preset(
-        "Both targets at d = 60 through the interpolation peak; under a minute.",
+        "Both targets at d = 60 across the interpolation peak; under a minute.",
         {
             "target": ("marchenko-pastur", "power-law"),
             "dimension": (60,),
@@ -20,7 +20,7 @@ PRESETS = {
         replicates=8,
     ),
     "control": Preset(
-        "Samples against Gaussian matrices, and the weights themselves trained; a few minutes.",
+        "Samples, Gaussian matrices, and networks trained by L-BFGS; a few minutes.",
         {
             "target": ("marchenko-pastur", "power-law"),
             "dimension": (40,),
@@ -32,7 +32,7 @@ PRESETS = {
         replicates=8,
     ),
     "recovery": Preset(
-        "No label noise: a low-rank target is recovered beyond a definite size; a few minutes.",
+        "Perfect recovery of a low-rank target without label noise; a few minutes.",
         {
             "dimension": (60,),
             "noise": (0.0,),
@@ -42,7 +42,7 @@ PRESETS = {
         replicates=3,
     ),
     "regularisation": Preset(
-        "Power law at three regularisations, from overfitting to a cut bulk; a few minutes.",
+        "Power law at three regularisations, from overfitting to no bulk; a few minutes.",
         {
             "target": ("power-law",),
             "dimension": (100,),
@@ -52,7 +52,7 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "The setting of arXiv:2505.17958: d = 100 and 160, through the peak; ten minutes.",
+        "The setting of arXiv:2505.17958 at d = 100 and 160; ten minutes.",
         {
             "dimension": (100, 160),
             "sample_ratio": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.7, 1.0, 1.5),

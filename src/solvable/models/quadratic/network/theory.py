@@ -1,4 +1,4 @@
-r"""Over-parametrised quadratic networks: two scalars that predict test error, rank and spectrum."""
+r"""Saddle point of wide quadratic networks: test error, rank and spectrum from two scalars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from solvable.spectra.measures import Measure, as_measure, second_moment
 
 @dataclass(frozen=True)
 class QuadraticState:
-    """Prediction of a trained network, S = (S* + delta Z - b)_+, of any width from its rank on."""
+    """Prediction of a trained network with at least rank(S) units (quadratic 2, 5)."""
+
+    # S = (S* + delta Z - b)_+
 
     sample_ratio: float  # alpha = n / d²
     label_noise: float  # Delta, a variance
@@ -36,24 +38,24 @@ class QuadraticState:
     objective: float  # minimum of sum r² / d² + lambda Tr S / d
     degrees_of_freedom: float  # A, over d²
     residual: (
-        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta² - Delta / 2), 0 at a solution
+        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta² - Delta / 2); a solution has 0
     )
     law: SpectralLaw  # of S* + delta Z
     width_limited: bool = (
-        False  # the width cuts more than the threshold does, in a narrow network alone
+        False  # True in a narrow network whose width cuts the spectrum above b
     )
 
     def cut_in(self, law: SpectralLaw, threshold: float) -> float:
-        """Place in a law at this threshold below which nothing is kept."""
+        """Eigenvalue below which nothing is learned, in a law with this threshold."""
         return threshold
 
     def leading_eigenvalues(self, count: int, *, dimension: int) -> np.ndarray:
-        """Typical places of the largest eigenvalues at a finite dimension, descending."""
+        """Typical values of the largest eigenvalues at a finite dimension, descending."""
         if not 1 <= count <= dimension:
             raise InvalidParameter(
                 f"count is {count}; allowed: from 1 to the dimension {dimension}."
             )
-        # An isolated eigenvalue s of the target gives s + delta^2/s - b.
+        # An isolated eigenvalue s of the target is learned as s + delta²/s - b (quadratic 2).
         places = self.law.typical_places(dimension)[:count] - self.threshold
         return np.asarray(np.maximum(places, 0.0))
 
@@ -65,7 +67,7 @@ def solve_quadratic(
     label_noise: float,
     regularisation: float,
 ) -> QuadraticState:
-    r"""Trained network in the limit of many dimensions: the one solution :math:`(\delta,b)`.
+    r"""Predict a trained network in the limit of many dimensions: its unique :math:`(\delta,b)`.
 
     The network minimises, over :math:`S\succeq0`,
 
@@ -87,8 +89,8 @@ def solve_quadratic(
     label_noise : float
         :math:`\Delta`, a variance, at least 0.
     regularisation : float
-        :math:`\tilde\lambda=\sqrt\kappa\lambda`, at least 0; 0 is the limit from above: below the
-        interpolation threshold the interpolator of least trace.
+        :math:`\tilde\lambda=\sqrt\kappa\lambda`, at least 0. The value 0 means the limit from above:
+        below the interpolation threshold the interpolator of least trace.
 
     Returns
     -------
@@ -98,15 +100,15 @@ def solve_quadratic(
     Raises
     ------
     InvalidParameter
-        If a parameter is out of range, or the error vanishes so that no noise is left to solve for.
+        If a parameter is out of range, or the error vanishes and with it the effective noise.
     NotConverged
         If there is no finite solution (no target, no regularisation, :math:`\alpha=\frac14`).
 
     Notes
     -----
-    Unique, and bracketed by a search in :math:`\delta`. Source: arXiv:2505.17958; the form used is
-    derived. Backed by ``tests/models/quadratic/network/test_theory.py`` and
-    ``tests/models/quadratic/network/test_note_theory.py``.
+    The solution is unique and found by a bracketed search in :math:`\delta`. Sources:
+    arXiv:2505.17958, and (quadratic 4) for this form of the equations. Backed by ``tests/models/quadratic/network/test_theory.py`` and
+    ``tests/models/quadratic/network/test_paper_theory.py``.
 
     Examples
     --------
@@ -127,7 +129,7 @@ def quadratic_curve(
     label_noise: float,
     regularisation: float | Sequence[float] | np.ndarray,
 ) -> tuple[QuadraticState, ...]:
-    r"""Predictions along a curve of sample ratios.
+    r"""Predict trained networks along a curve of sample ratios.
 
     Parameters
     ----------
@@ -147,7 +149,7 @@ def quadratic_curve(
 
     Notes
     -----
-    Each solution starts the bracket of the next, which changes the time but not the answer.
+    Each solution starts the search of the next one, which changes the time and not the result.
 
     Examples
     --------
@@ -185,7 +187,7 @@ def _extrapolated(states: Sequence[QuadraticState], ratio: float) -> float | Non
     before = states[-2]
     run = np.log(last.sample_ratio / before.sample_ratio)
     power = np.log(last.effective_noise / before.effective_noise) / run
-    # Past a peak the power turns; a far jump is no extrapolation.
+    # The power changes sign at a peak, so that the step is bounded.
     step = np.clip(power * np.log(ratio / last.sample_ratio), -1.0, 1.0)
     return float(last.effective_noise * np.exp(step))
 
@@ -197,7 +199,7 @@ def state_at(
     threshold: float,
     label_noise: float,
 ) -> QuadraticState:
-    r"""Prediction at given :math:`(\delta,b)`: the pair :math:`(\alpha,\tilde\lambda)` is explicit.
+    r"""Predict the network with given :math:`(\delta,b)`; :math:`(\alpha,\tilde\lambda)` is explicit.
 
     .. math:: \alpha=\frac{R+\Delta/2}{2\delta^2},\qquad\tilde\lambda=4b(\alpha-A).
 
@@ -215,16 +217,16 @@ def state_at(
     Returns
     -------
     QuadraticState
-        The network that has these two scalars.
+        Prediction of the network with these two scalars.
 
     Raises
     ------
     InvalidParameter
-        If no network has them: :math:`\tilde\lambda` would be negative.
+        If :math:`\tilde\lambda` would be negative, so that no network has these scalars.
 
     Notes
     -----
-    One law, no root finding: whole curves at fixed :math:`b/\delta` cost a law for each point.
+    The function computes one spectral law and searches no root.
 
     Examples
     --------
@@ -239,7 +241,7 @@ def state_at(
     law = SpectralLaw(measure, noise=effective_noise)
     moments = truncated_moments(law, threshold)
     error = thresholded_error(second_moment(measure), moments)
-    ratio = (error + label_noise / 2) / (2 * law.variance)  # alpha = (R + Delta/2) / 2 delta²
+    ratio = (error + label_noise / 2) / (2 * law.variance)  # alpha = (R + Delta/2) / 2 delta²  (quadratic 4)
     regularisation = 4 * threshold * (ratio - float(moments.slope[0]))  # lambda = 4 b (alpha - A)
     if ratio <= 0 or regularisation < -1e-9 * threshold:
         raise InvalidParameter(
@@ -258,13 +260,13 @@ def _solve(problem: SaddleProblem, guess: float | None = None) -> QuadraticState
     except PerfectRecovery:
         raise InvalidParameter(
             f"at sample_ratio {ratio} without label noise and regularisation {penalty} the target is "
-            "recovered to rounding, and no effective noise is left. Use a larger regularisation."
+            "recovered up to rounding, so that the effective noise vanishes. Use a larger regularisation."
         ) from None
     state = _state_of(point, ratio, label_noise, penalty)
     scale = problem.energy + label_noise / 2 + 2 * ratio * point.law.variance
     if abs(state.residual) > 1e-8 * scale:
         raise NotConverged(
-            "the effective noise of the quadratic network did not settle.",
+            "the effective noise of the quadratic network did not converge.",
             {"residual": state.residual, "effective_noise": point.effective_noise},
         )
     return state
@@ -273,13 +275,13 @@ def _solve(problem: SaddleProblem, guess: float | None = None) -> QuadraticState
 def _state_of(
     point: SaddlePoint, ratio: float, label_noise: float, penalty: float
 ) -> QuadraticState:
-    """All that follows from the two scalars, which must belong to these alpha, Delta, lambda."""
+    """Compute the prediction from a saddle point at these alpha, Delta and lambda."""
     moments, noise, b = point.moments, point.effective_noise, point.threshold
     freedom, trace = float(moments.slope[0]), float(moments.first[0])
-    # 1/epsilon = 4 (alpha - A) = lambda/b, and B = delta / 2 epsilon; alpha - A cancels below the
-    # interpolation threshold, lambda / b does not.
+    # 1/epsilon = 4 (alpha - A) = lambda/b, and B = delta / 2 epsilon (quadratic 4, 5). Below the
+    # interpolation threshold alpha - A loses all digits, and lambda / b does not.
     root = penalty * noise / (2 * b) if b > 0 and penalty > 0 else 2 * noise * (ratio - freedom)
-    squares = max(root, 0.0) ** 2  # B² = sum of r² over d²
+    squares = max(root, 0.0) ** 2  # B², the sum of r² over d²
     energy = second_moment(point.law.target)
     explained = energy_above(moments)
     error = 2 * ratio * noise**2 - label_noise / 2  # R = 2 alpha delta² - Delta/2
