@@ -1,4 +1,4 @@
-"""Learners after scikit-learn's conventions: layer-wise spectral features and networks."""
+"""Learners with the interface of scikit-learn: layer-wise spectral features and networks."""
 
 from solvable.lazy import attach
 

@@ -1,9 +1,9 @@
-"""A kernel learns a polynomial degree by degree, and within a degree nothing first: no features.
+"""Kernel ridge regression on polynomials, which learns degree by degree and no features.
 
-A rotation-invariant kernel has one eigenvalue for all D_p ~ d^p / p! directions of degree p, and
-learns them together once n passes D_p. Kernel ridge is fitted to random polynomials of degree 3 and
-compared with its mean-field error and with the least error that any such kernel can have. Features
-of an input share its norm: at small d that matters more than their number.
+A rotation-invariant kernel has one eigenvalue for all D_p ~ d^p / p! directions of degree p, and learns
+them together once n exceeds D_p. The system fits kernel ridge to random polynomials of degree 3, and
+compares the error with mean-field theory and with a lower bound for all such kernels. The features of
+an input share its norm, which is the largest effect of a small dimension.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ DEGREES = (1, 2, 3)
 
 
 class KernelParameters(Parameters):
-    """A random polynomial of Gaussian inputs, and the kernel ridge that learns it."""
+    """A random polynomial of Gaussian inputs, and kernel ridge regression."""
 
     dimension: int = Field(30, ge=5, le=60)
     """Dimension d of the inputs."""
     samples: int = Field(300, ge=5, le=5000)
     """Number n of samples."""
     linear: float = Field(0.4, ge=0.0, le=1.0)
-    """Energy of the target in degree 1; energies are scaled to sum 1."""
+    """Energy of the target in degree 1; the three energies are scaled to sum 1."""
     quadratic: float = Field(0.4, ge=0.0, le=1.0)
     """Energy of the target in degree 2."""
     cubic: float = Field(0.2, gt=0.0, le=1.0)
     """Energy of the target in degree 3."""
     noise: float = Field(0.0, ge=0.0, le=10.0)
-    """Variance of the label noise; that of the target is 1."""
+    """Variance of the label noise; the target has variance 1."""
     hierarchy: float = Field(30.0, ge=1.0, le=1000.0)
-    """Eigenvalue of the kernel in one degree over that in the next."""
+    """Ratio of the kernel eigenvalues of successive degrees."""
     ridge: float = Field(1.0, ge=1e-3, le=1000.0)
-    """Penalty of the ridge over the variance of the kernel in degree 3."""
+    """Ridge penalty over D_3, the variance of the kernel in degree 3."""
 
 
 def energies_of(parameters: KernelParameters) -> np.ndarray:
@@ -58,12 +58,12 @@ def sizes_of(parameters: KernelParameters) -> np.ndarray:
 
 
 def eigenvalues_of(parameters: KernelParameters) -> np.ndarray:
-    """Eigenvalue of the kernel in each degree, that of degree 3 being 1."""
+    """Eigenvalue of the kernel in each degree; degree 3 has 1."""
     return np.asarray(parameters.hierarchy ** np.array([2.0, 1.0, 0.0]))
 
 
 def measure(parameters: KernelParameters, rng: np.random.Generator) -> Metrics:
-    """Fit one random polynomial and judge it on fresh inputs."""
+    """Fit one random polynomial and measure the error on fresh inputs."""
     d, n = parameters.dimension, parameters.samples
     maps = [HermiteFeatures(degree, d) for degree in DEGREES]
     weights = [rng.standard_normal((features.n_features, 1)) for features in maps]
@@ -82,7 +82,7 @@ def measure(parameters: KernelParameters, rng: np.random.Generator) -> Metrics:
     penalty = parameters.ridge * sizes_of(parameters)[-1]
     dual = np.linalg.solve(gram + penalty * np.eye(n), labels)
     fitted = sum(value * features.kernel(fresh, X) for value, features in pairs) @ dual
-    # The share of each part that is learned: its coefficient in the fit.
+    # The learned share of a degree is the coefficient of that part of the target in the fit.
     learned = [
         float(np.mean(fitted * part) / energy) if energy else None
         for part, energy in zip(fresh_parts, energies, strict=True)
@@ -92,7 +92,8 @@ def measure(parameters: KernelParameters, rng: np.random.Generator) -> Metrics:
 
 
 def predict(parameters: KernelParameters) -> Metrics:
-    """Mean-field error of kernel ridge, and the staircase below which no kernel comes."""
+    """Predict the mean-field error of kernel ridge, and the lower bound for every kernel."""
+    # q(r) and v(r) of (kernel-staircase 1, 2); one norm in many dimensions (kernel-staircase 3)
     energies, sizes = energies_of(parameters), sizes_of(parameters)
     ridge = ridge_on_degrees(
         samples=parameters.samples,
@@ -103,6 +104,7 @@ def predict(parameters: KernelParameters) -> Metrics:
         penalty=parameters.ridge * sizes[-1],
         noise=parameters.noise,
     )
+    # 1 - sum_p E_p min(1, n/D_p)  (kernel-staircase 4; arXiv:2605.14567, Section 3)
     by_degree = dict(zip(DEGREES, map(float, energies), strict=True))
     best = best_kernel_error(
         samples=parameters.samples, dimension=parameters.dimension, energies=by_degree
@@ -133,16 +135,16 @@ def degree_names(parameters: KernelParameters) -> list[str]:
 
 
 def determined(cell: Cell) -> bool:
-    """Whether the fit is far from interpolating a degree: there, terms of order 1 / d grow."""
+    """Return True if label noise is amplified by at most 3, so that terms of order 1/d are small."""
     return cell.predicted("amplification") <= 3
 
 
-MORE_RIDGE = "needs a larger ridge or more samples, so that noise is amplified by 3 at most"
-REASON = "Features of one degree are not Gaussian given the norm: terms of order 1 / d."
+MORE_RIDGE = "the predicted amplification of noise exceeds 3; raise ridge or samples"
+REASON = "Terms of order 1/d: features of one degree are not Gaussian given the norm."
 
 system = System(
     name="kernel-staircase",
-    title="A kernel learns a polynomial degree by degree, and no features",
+    title="Kernel ridge learns a polynomial degree by degree, and no features",
     version="1",
     parameters=KernelParameters,
     measure=measure,
@@ -152,9 +154,9 @@ system = System(
     claims=[
         Agreement(
             "error",
-            "The error of kernel ridge is that of mean-field theory.",
+            "The error of kernel ridge equals the prediction of mean-field theory.",
             metric="error",
-            source="arXiv:2110.03922; norms derived",
+            source="derivations/kernel-staircase (2)",
             within=0.04,
             because=REASON,
             relative=True,
@@ -163,13 +165,13 @@ system = System(
         ),
         Agreement(
             "learned",
-            "Each degree is learned when the samples pass the number of its directions.",
+            "The learned share of each degree equals the prediction of mean-field theory.",
             metric="learned",
-            source="arXiv:2110.03922",
+            source="derivations/kernel-staircase (1)",
             within=0.05,
             because=REASON,
             where=lambda cell: cell.expected > 0.2 and determined(cell),
-            missing=MORE_RIDGE + ", and a degree of which a fifth is learned",
+            missing=MORE_RIDGE + "; or every predicted share is below 0.2; raise samples",
             entry=degree_names,
             power=0.15,
         ),
@@ -178,17 +180,17 @@ system = System(
         Panel(
             "error",
             "Error of kernel ridge and of the best kernel",
-            "error over that of learning nothing",
+            "error / error of learning nothing",
             [
                 Trace("error", "kernel ridge"),
-                Trace("best_error", "no kernel is better", measured=False, dashed=True),
+                Trace("best_error", "lower bound for kernels", measured=False, dashed=True),
             ],
             "Vertical lines: the number of directions of degrees 1, 2 and 3.",
             markers={"steps": "degree"},
         ),
         Panel(
             "learned",
-            "One degree after another",
+            "Learned share of each degree",
             "learned share of a degree",
             [Trace("learned", names=degree_names)],
             "All directions of one degree are learned together.",
@@ -197,7 +199,7 @@ system = System(
     ],
     presets={
         "quick": Preset(
-            "three degrees at d = 30; fifteen seconds",
+            "Three degrees at d = 30; fifteen seconds.",
             {"samples": [10, 30, 80, 160, 320, 640, 1280]},
             replicates=16,
         )

@@ -1,1 +1,1 @@
-"""What several targets draw from."""
+"""Shared parts of targets: first layers, readouts, sampling and storage."""

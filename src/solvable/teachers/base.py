@@ -1,4 +1,4 @@
-"""What every target shares: drawing samples, labels in chunks, regenerated sources."""
+"""Base class of targets: samples, labels in chunks, and sources that are drawn again."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CHUNK_ROWS = 4096
 
 
 def draw_normals(dtype: Any, n_columns: int, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw standard normal inputs, in the type asked for (float32 is drawn as float32)."""
+    """Draw standard normal inputs of the given type."""
     return rng.standard_normal((rows, n_columns), dtype=dtype)
 
 
 def check_dtype(dtype: Any) -> np.dtype:
-    """Return float32 or float64 as a NumPy dtype, refuse anything else."""
+    """Return float32 or float64 as a NumPy dtype; raise InvalidParameter for other types."""
     kind = np.dtype(dtype)
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InvalidParameter(f"dtype is {kind.name}; allowed: float32, float64.")
@@ -40,8 +40,8 @@ def check_dtype(dtype: Any) -> np.dtype:
 class LatentTarget(ABC):
     r"""A distribution over :math:`(x, y)` with known latent features and a scalar index.
 
-    Subclasses are frozen dataclasses with the fields ``seed`` and ``readout``; they say how a
-    block of inputs becomes latent features and how these become the index.
+    Subclasses are frozen dataclasses with the fields ``seed`` and ``readout``. They define the maps
+    from a block of inputs to latent features, and from latent features to the index.
     """
 
     seed: int
@@ -62,17 +62,17 @@ class LatentTarget(ABC):
 
     @cached_property
     def readout_function(self) -> Readout:
-        """The centred readout with its Hermite coefficients."""
+        """Centred readout with its Hermite coefficients."""
         return resolve_readout(self.readout)
 
     def latent(self, X: Array | Source) -> np.ndarray:
-        """Latent features :math:`h_i(x)` of samples, (n, p), in chunks; nothing is n x D."""
+        """Compute latent features :math:`h_i(x)`, shape (n, p), in chunks of rows."""
         source = self._checked(X)
         blocks = [self._latent_block(to_numpy(block)) for _, block in source.chunks(CHUNK_ROWS)]
         return np.concatenate(blocks)
 
     def index(self, X: Array | Source) -> np.ndarray:
-        """Scalar index of samples before the readout, in chunks of O(chunk p) memory."""
+        """Compute the scalar index of samples, before the readout, in chunks of rows."""
         source = self._checked(X)
         values = np.empty(source.n_samples)
         for rows, block in source.chunks(CHUNK_ROWS):
@@ -80,13 +80,13 @@ class LatentTarget(ABC):
         return values
 
     def label(self, index: np.ndarray) -> np.ndarray:
-        """Label of an index: the centred readout, elementwise, float64."""
+        """Apply the centred readout elementwise; float64."""
         return self.readout_function(index)
 
     def sample(
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` samples, X in the type asked for and y; the first do not depend on ``n``."""
+        """Draw ``n`` samples X of the given type and labels y; the first rows do not depend on ``n``."""
         check_integer("n", n, 1)
         generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = draw_normals(check_dtype(dtype), self.input_columns, int(n), generator)
@@ -95,7 +95,7 @@ class LatentTarget(ABC):
     def source(
         self, n: int, seed: int, dtype: Any = np.float64
     ) -> tuple[GeneratedSource, np.ndarray]:
-        """Samples that are drawn again from the seed at each reading, and their labels."""
+        """Return a source that draws samples from the seed at each reading, and the labels."""
         check_integer("n", n, 1)
         kind = check_dtype(dtype)
         columns = self.input_columns
@@ -104,7 +104,7 @@ class LatentTarget(ABC):
         return source, self.label(self.index(source))
 
     def draw_latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Latent features of ``n`` fresh samples, shape (n, p), inputs drawn chunk by chunk."""
+        """Draw ``n`` samples chunk by chunk, and return their latent features, shape (n, p)."""
         parts = []
         for start in range(0, n, CHUNK_ROWS):
             rows = min(CHUNK_ROWS, n - start)
@@ -114,12 +114,12 @@ class LatentTarget(ABC):
 
     @cached_property
     def label_variance(self) -> float:
-        """Variance of the label at this finite size: a formula where there is one, else draws."""
+        """Variance of the label at this finite size, by a formula if one exists, or by draws."""
         return self.label_moments()[1]
 
     def label_moments(self, draws: int = 100_000) -> tuple[float, float, float]:
         """Mean, variance and standard error of the variance of the label, by Monte Carlo."""
-        # The stream depends on the seed alone; 100,000 draws give near 0.3 % for a bounded readout.
+        # The stream depends only on the seed. 100,000 draws give about 0.3 % for a bounded readout.
         latent = self.draw_latent(draws, random_stream(self.seed, "label moments"))
         labels = self.label(self._index_of(latent))
         deviations = (labels - labels.mean()) ** 2
@@ -130,6 +130,6 @@ class LatentTarget(ABC):
         source = as_source(X)
         if source.n_columns != self.input_columns:
             raise InvalidData(
-                f"X has {source.n_columns} columns; this target has {self.input_columns} inputs."
+                f"X has {source.n_columns} columns; allowed: {self.input_columns}, one per input."
             )
         return source

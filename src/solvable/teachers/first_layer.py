@@ -1,4 +1,4 @@
-"""Drawing the first layer of a target: directions in the space of Hermite features."""
+"""Draw the first layer of a target: directions in the space of Hermite features."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def draw_directions(
     n_coordinates: int, n_directions: int, kind: str, *key: int | str
 ) -> np.ndarray:
     """Draw the columns A_i of a first layer, shape (D, p), read-only."""
-    needed = 4 * 8.0 * n_coordinates * n_directions  # the numbers, and copies that the basis takes
+    needed = 4 * 8.0 * n_coordinates * n_directions  # the array and copies for QR
     if needed > available_bytes():
         raise MemoryLimitExceeded(
             f"{n_directions} directions of {n_coordinates} features take {gigabytes(needed)}; available: "
             f"{gigabytes(available_bytes())}. Lower dimension, degree or features."
         )
-    # Row by row, so that the first directions do not depend on how many are drawn.
+    # Drawn row by row, so that the first directions do not depend on the number of directions.
     gaussian = random_stream(*key).standard_normal((n_directions, n_coordinates)).T
     if kind == "orthonormal":
         basis, triangle = np.linalg.qr(gaussian)
-        # A positive diagonal makes the factor unique, so that it does not depend on the LAPACK.
+        # A positive diagonal makes the factor unique, independent of the LAPACK library.
         directions = basis * np.sign(np.diag(triangle))  # A^T A = I
     else:
-        # Entries of variance 1/D, left independent: |A_i|² = 1 + O(sqrt(2/D)).
+        # Independent entries of variance 1/D: |A_i|² = 1 + O(sqrt(2/D)).
         directions = gaussian / np.sqrt(n_coordinates)
     return freeze(directions)
 

@@ -1,4 +1,4 @@
-"""Teachers on disk: one ``.npz`` of plain arrays, never a pickle."""
+"""Save and load targets as ``.npz`` files of plain arrays, without pickle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solvable.teachers.first_layer import freeze
 Target = TypeVar("Target")
 
 FORMAT = 1
-"""Version of the layout; a file with a higher one was written by a newer solvable."""
+"""Version of the file layout; newer versions of solvable may write a higher number."""
 
 DAMAGE = (
     EOFError,
@@ -33,7 +33,7 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What the reader of an archive raises for a damaged one; the bytes of the archive decide which."""
+"""Exceptions that NumPy may raise for a damaged archive."""
 
 
 def save_teacher(
@@ -44,7 +44,7 @@ def save_teacher(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write the parameters (JSON) and the drawn arrays of a target; ``.npz`` is appended."""
+    """Write the parameters (JSON) and the drawn arrays of a target; appends ``.npz``."""
     path = Path(path)
     if path.suffix != ".npz":
         path = path.with_name(path.name + ".npz")
@@ -54,14 +54,14 @@ def save_teacher(
         )
     if callable(parameters.get("readout")):
         raise InvalidParameter(
-            "the readout is a callable, which cannot be written without pickle; allowed: a named "
+            "the readout is a callable, which cannot be saved without pickle; allowed: a named "
             "readout. Keep the callable in your script, and save the drawn arrays."
         )
     content = {"format": FORMAT, "kind": kind, "parameters": dict(parameters)}
     header = json.dumps(content, default=_plain)
     partial = path.with_name(path.name + ".partial")
     try:
-        # Put in place when it is whole: a full disk or a kill leaves an older file as it was.
+        # Renamed when complete, so that a full disk or a kill leaves an older file unchanged.
         with open(partial, "wb") as file:
             np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
         os.replace(partial, path)
@@ -71,15 +71,15 @@ def save_teacher(
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of NumPy as numbers of Python."""
+    """Convert NumPy numbers to Python numbers."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{value!r} cannot be written to a teacher file")
 
 
 def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Parameters and arrays that :func:`save_teacher` wrote; nothing in the file is executed."""
-    # Read before it is parsed: an OSError below then tells of damage, not of a missing file.
+    """Read parameters and arrays written by :func:`save_teacher`; executes nothing in the file."""
+    # Read the file before parsing, so that an OSError below means damage and not a missing file.
     content = BytesIO(Path(path).read_bytes())
     try:
         with np.load(content, allow_pickle=False) as stored:
@@ -109,7 +109,7 @@ def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
 
 
 def construct(path: str | Path, cls: type[Target], parameters: Mapping[str, Any]) -> Target:
-    """Make a target of stored parameters; unknown or missing ones raise :class:`InvalidData`."""
+    """Construct a target; raise InvalidData for unknown or missing parameters."""
     known = {
         field.name: field.default
         for field in fields(cls)  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ def construct(path: str | Path, cls: type[Target], parameters: Mapping[str, Any]
         )
     if unknown:
         raise InvalidData(
-            f"{path} has the parameters {', '.join(unknown)}, which {cls.__name__} does not know; "
+            f"{path} has the parameters {', '.join(unknown)}, which {cls.__name__} does not have; "
             "the file is damaged, or was written by another version."
         )
     return cls(**parameters)
@@ -133,11 +133,11 @@ def construct(path: str | Path, cls: type[Target], parameters: Mapping[str, Any]
 def take(
     path: str | Path, arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Return a stored array read-only, or raise :class:`InvalidData` if its shape is another."""
+    """Return a stored array read-only; raise InvalidData if its shape is wrong."""
     stored = arrays[name].shape if name in arrays else None
     if stored != shape:
         seen = "is missing" if stored is None else f"has shape {stored}"
         raise InvalidData(
-            f"{path}: array {name!r} {seen}, its parameters ask for {shape}; the file is damaged."
+            f"{path}: array {name!r} {seen}; the parameters require {shape}. The file is damaged."
         )
     return freeze(arrays[name])

@@ -1,4 +1,4 @@
-r"""Latent features made of random ReLU features, with their exact covariance."""
+r"""Random ReLU features as latent features, with their exact covariance."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from solvable.operators.features import HermiteFeatures
 from solvable.teachers.first_layer import freeze
 
 COVARIANCE_ROWS = 1024
-"""Rows of the width x width covariance that are held at a time."""
+"""Rows of the width x width covariance that are in memory at a time."""
 
 
 @dataclass(frozen=True)
 class ReluFeatures:
-    """Random ReLU features without their constant and linear parts (2602.10867)."""
+    """Random ReLU features without their constant and linear parts (arXiv:2602.10867)."""
 
-    # phi_j(x) = relu(u_j) - 1 / sqrt(2 pi) - u_j / 2, u_j = w_j . x, |w_j| = 1, starts at Hermite
-    # degree 2. The covariance is the arc-cosine kernel of degree 1 less its first two Hermite terms.
+    # phi_j(x) = relu(u_j) - 1 / sqrt(2 pi) - u_j / 2 with u_j = w_j . x and |w_j| = 1 has Hermite degrees
+    # 2 and higher. The covariance is the arc-cosine kernel of degree 1 minus its first two Hermite terms.
     dimension: int
     width: int
     seed: int = 0
@@ -33,12 +33,12 @@ class ReluFeatures:
         return freeze(gaussian / np.linalg.norm(gaussian, axis=1, keepdims=True))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Random features of a block of rows, shape (n, width), in the type of X."""
+        """Compute the random features of a block of rows, shape (n, width), in the type of X."""
         projected = X @ self.rows.T.astype(X.dtype, copy=False)
         return np.maximum(projected, 0) - projected / 2 - X.dtype.type(1 / np.sqrt(2 * np.pi))
 
     def covariance_product(self, A: np.ndarray) -> np.ndarray:
-        r"""Exact :math:`E[\phi\phi^\top]A`, in blocks of rows of the covariance."""
+        r"""Compute :math:`E[\phi\phi^\top]A` exactly, in blocks of rows of the covariance."""
         out = np.empty_like(A)
         for start in range(0, self.width, COVARIANCE_ROWS):
             part = slice(start, min(start + COVARIANCE_ROWS, self.width))
@@ -52,7 +52,7 @@ class ReluFeatures:
         return freeze(A @ inverse.T)
 
     def hermite_directions(self, A: np.ndarray) -> np.ndarray:
-        """Degree-2 part of the latent features, in coordinates of the Hermite features."""
+        """Compute the degree-2 part of the latent features, in coordinates of the Hermite features."""
         # E[h_i(x) F(x)] = 1/sqrt(4 pi) sum_j A_ji vec(w_j w_j^T): the ReLU has the coefficient
         # 1/sqrt(4 pi) in the orthonormal Hermite polynomial of degree 2.
         weighted = A.T[:, :, None] * self.rows
@@ -61,7 +61,7 @@ class ReluFeatures:
 
 
 def relu_covariance(cosine: np.ndarray) -> np.ndarray:
-    r"""Covariance of two such features whose rows have the given inner product.
+    r"""Covariance of two features :math:`\phi_j` whose rows have the given inner product.
 
     .. math:: \frac{\sqrt{1-\rho^2}+(\pi-\arccos\rho)\rho}{2\pi}-\frac1{2\pi}-\frac\rho4 .
     """

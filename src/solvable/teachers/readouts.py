@@ -22,19 +22,19 @@ NAMED_READOUTS: dict[str, ReadoutFunction] = {
     "identity": _identity,
     "tanh": np.tanh,
 }
-"""Readouts that a saved target and the command line can name."""
+"""Readouts that can be named in a saved target and on the command line."""
 
 MINIMAL_SLOPE = 1e-6
-"""Smallest size of ``E[g'] / sqrt(E[g^2])``: below it, only quadrature error is left."""
+"""Smallest ``E[g'] / sqrt(E[g²])`` in size; smaller values are quadrature error."""
 
 EXPANSION_DEGREE = 12
-"""Highest Hermite degree that is computed of a readout."""
+"""Highest Hermite degree in the expansion of a readout."""
 
 QUADRATURE_NODES = 512
 """Nodes per panel of width two for the second moment."""
 
 ROUGH_TOLERANCE = 1e-2
-"""Relative quadrature error accepted of a readout with jumps or kinks away from zero."""
+"""Relative quadrature error allowed for a readout with jumps or kinks away from zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,31 +44,31 @@ class Readout:
     # g(z) = sum_(k >= 1) g_k He_k(z) / sqrt(k!)
     name: str | None  # among `NAMED_READOUTS`; None for a user's callable
     function: ReadoutFunction  # maps an array to an array of the same shape
-    coefficients: np.ndarray  # g_0, g_1, ... of the function as given, before centring
+    coefficients: np.ndarray  # g_0, g_1, ... of the function before centring
     second_moment: float  # E[g(z)²] after centring
 
     @property
     def mean(self) -> float:
-        """Mean of the function as given, which is removed."""
+        """Mean of the function, which centring subtracts."""
         return float(self.coefficients[0])
 
     @property
     def slope(self) -> float:
-        r""":math:`\nu_1 = E[g'(z)]`, the linear trace of the index in the label."""
+        r"""Slope :math:`\nu_1 = E[g'(z)]`, the covariance of index and label."""
         return float(self.coefficients[1])
 
     @property
     def cost(self) -> float:
-        r""":math:`E[g^2]/\nu_1^2 \ge 1`: what the readout costs in samples."""
+        r"""Factor :math:`E[g^2]/\nu_1^2 \ge 1` by which the readout raises the number of samples."""
         return self.second_moment / self.slope**2
 
     def __call__(self, index: np.ndarray) -> np.ndarray:
-        """Label of an index, float64, shape kept."""
+        """Compute the label of an index, float64, of the same shape."""
         return evaluate(self.function, index) - self.mean
 
 
 def evaluate(function: ReadoutFunction, index: np.ndarray) -> np.ndarray:
-    """Apply a readout elementwise, in float64, and check that what it returns is finite."""
+    """Apply a readout elementwise in float64, and check shape and finiteness of the result."""
     index = np.asarray(index, dtype=np.float64)
     values = np.asarray(function(index), dtype=np.float64)
     if values.shape != index.shape:
@@ -86,7 +86,7 @@ def evaluate(function: ReadoutFunction, index: np.ndarray) -> np.ndarray:
 
 
 def resolve_readout(readout: str | ReadoutFunction) -> Readout:
-    r"""Make a centred readout of a name or of a callable."""
+    r"""Return the centred readout of a name or a callable."""
     if isinstance(readout, str):
         if readout not in NAMED_READOUTS:
             raise InvalidParameter(
@@ -111,7 +111,7 @@ def _expand(name: str | None, function: ReadoutFunction) -> Readout:
     size = np.sqrt(second_moment)
     if size <= tolerance * max(1.0, abs(mean)):
         raise DegenerateReadout(
-            f"the readout is constant ({mean:.4g}) under N(0, 1): the labels carry nothing about "
+            f"the readout is constant ({mean:.4g}) under N(0, 1), so that labels do not depend on "
             "the index. Choose a readout that varies, for example 'identity' or 'tanh'."
         )
     if abs(coefficients[1]) <= max(MINIMAL_SLOPE, tolerance) * size:
@@ -120,11 +120,11 @@ def _expand(name: str | None, function: ReadoutFunction) -> Readout:
 
 
 def _coefficients(function: ReadoutFunction) -> tuple[np.ndarray, float]:
-    """Hermite coefficients, and the tolerance that the quadrature met."""
+    """Hermite coefficients, and the tolerance that the quadrature reached."""
     try:
         return hermite_coefficients(function, EXPANSION_DEGREE, breakpoints=(0.0,)), 1e-8
     except NotConverged:
-        # Jumps and kinks anywhere: the panels still give two digits, enough to centre and to judge.
+        # With jumps or kinks anywhere the quadrature has two digits, enough to centre the readout.
         tolerance = ROUGH_TOLERANCE
     coefficients = hermite_coefficients(
         function, EXPANSION_DEGREE, breakpoints=(0.0,), tolerance=tolerance
@@ -148,6 +148,6 @@ def _why_degenerate(coefficients: np.ndarray, size: float, tolerance: float) -> 
             "readout=lambda z: np.tanh(g(z)), or add a linear part."
         )
     return message + (
-        "An even readout has E[T(g(z)) z] = 0 for every label map T, so none can help: add a "
+        "An even readout has E[T(g(z)) z] = 0 for every label map T, so that none can help: add a "
         "linear part (g(z) + c z), or choose an odd or monotone readout such as 'tanh'."
     )

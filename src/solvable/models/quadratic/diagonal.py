@@ -1,8 +1,8 @@
-"""A diagonal network with weight decay finds the features of a target one by one, as the LASSO does.
+"""Diagonal networks with weight decay, which learn features one after another as the LASSO does.
 
-The network f = a^T (w x) / sqrt(d) is trained by L-BFGS on both layers. Its global minimum is that of
-the LASSO, so that an effective noise delta and a threshold b predict the error, the training error,
-how many coefficients are not zero and how much of each feature is learned.
+The network f = a^T (w x) / sqrt(d) is trained by L-BFGS on both layers. Its global minimum is the LASSO
+solution. An effective noise delta and a threshold b predict the error, the training error, the number
+of non-zero coefficients and the learned share of each feature.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class DiagonalState:
-    """Prediction of the minimiser, distributed as eta_b(theta* + delta z)."""
+    """Prediction of the minimiser, distributed as eta_b(theta* + delta z) (quadratic 32, 33)."""
 
     effective_noise: float  # delta
     threshold: float  # b
     error: float  # R = E |theta - theta*|²
     test_error: float  # Delta + R
     train_error: float  # (Delta + R) (1 - df / n)² per sample
-    degrees_of_freedom: float  # df, the expected number of coefficients that are not 0
+    degrees_of_freedom: float  # df, the expected number of non-zero coefficients
 
 
 def lasso_penalty(*, weight_decay: float, dimension: int) -> float:
-    """Penalty of the LASSO that a diagonal network of this weight decay solves."""
-    # sum of (y - a^T (w x) / sqrt(d))² + lambda (|w|² + |a|²) is, at theta = a w / sqrt(d),
-    # |y - X theta|² / 2 + lambda sqrt(d) |theta|_1. 2509.24882 prints the penalty without the root; its
-    # phase boundaries need it. Over n it is `alpha` of scikit-learn's Lasso.
+    """Penalty of the LASSO equivalent to the weight decay of a diagonal network (quadratic 31)."""
+    # At theta = a w / sqrt(d), half of sum of (y - a^T (w x) / sqrt(d))² + lambda (|w|² + |a|²) has the
+    # minimum |y - X theta|² / 2 + lambda sqrt(d) |theta|_1 over the layers. Divided by n the penalty is
+    # `alpha` of scikit-learn's Lasso.
     return float(weight_decay * np.sqrt(dimension))
 
 
 def threshold_risk(
     coefficients: np.ndarray, *, effective_noise: float, threshold: float
 ) -> tuple[float, float]:
-    """Error and degrees of freedom of soft thresholding in Gaussian noise."""
+    """Error and degrees of freedom of soft thresholding in Gaussian noise (quadratic 32)."""
     from scipy.special import ndtr
 
-    # R = sum of E min(M², b²) + delta² (2 P - 1) by Stein's identity and df = sum of P, where
-    # M = theta + delta z and P = P(|M| > b).
+    # With M = theta + delta z and P = P(|M| > b): df is the sum of P, and R is the sum of
+    # E min(M², b²) + delta² (2 P - 1) by Stein's identity.
     variance = effective_noise**2
     high = (threshold - coefficients) / effective_noise
     low = (threshold + coefficients) / effective_noise
@@ -70,7 +70,7 @@ def threshold_risk(
 def solve_diagonal(
     coefficients: np.ndarray, *, n_samples: float, label_noise: float, penalty: float
 ) -> DiagonalState:
-    r"""Minimiser of :math:`\frac12\|y-X\theta\|^2+\lambda\|\theta\|_1` for Gaussian X of unit variance.
+    r"""Predict the LASSO, :math:`\frac12\|y-X\theta\|^2+\lambda\|\theta\|_1`, for standard Gaussian X.
 
     .. math:: \delta^2=\frac{\Delta+R}n,\qquad
         R=\sum_iE\big[(\eta_b(\theta^\star_i+\delta z)-\theta^\star_i)^2\big],\qquad
@@ -85,8 +85,8 @@ def solve_diagonal(
     label_noise : float
         :math:`\Delta`, a variance above 0.
     penalty : float
-        :math:`\lambda\ge0`: the weight decay of the network times :math:`\sqrt d`, or n times ``alpha``
-        of scikit-learn's ``Lasso``.
+        :math:`\lambda\ge0`: the weight decay of the network times :math:`\sqrt d`, and n times the
+        ``alpha`` of scikit-learn's ``Lasso``.
 
     Returns
     -------
@@ -96,16 +96,16 @@ def solve_diagonal(
     Raises
     ------
     InvalidData, InvalidParameter
-        If the coefficients are no vector of numbers, a parameter is out of range, or nothing is left of
-        the error.
+        If the coefficients are not a vector of finite numbers, a parameter is out of range, or the
+        error vanishes.
     NotConverged
-        If there is no finite solution: n = d without a penalty.
+        If the error is infinite: n = d without a penalty.
 
     Notes
     -----
-    At fixed :math:`\delta` the threshold is the root of an increasing function, and the noise that of a
-    decreasing one: both bracketed. Source: Bayati and Montanari, arXiv:1008.2581; phases of
-    arXiv:2509.24882. Backed by ``tests/models/quadratic/test_diagonal.py`` (scikit-learn's Lasso).
+    Two bracketed searches: for the threshold at fixed :math:`\delta`, and for :math:`\delta`. Source:
+    arXiv:1008.2581, Theorem 1.5 (quadratic 32). Backed by
+    ``tests/models/quadratic/test_diagonal.py`` (scikit-learn's Lasso).
 
     Examples
     --------
@@ -121,8 +121,7 @@ def solve_diagonal(
         )
     if penalty == 0 and abs(n_samples / target.size - 1) < 1e-9:
         raise NotConverged(
-            "the error has no finite limit with as many samples as coefficients and no penalty; use "
-            "a penalty above 0.",
+            "the error is infinite for n = d without a penalty; use a penalty above 0.",
             {"n_samples": n_samples},
         )
     check_not_negative(penalty=penalty)
@@ -130,7 +129,7 @@ def solve_diagonal(
     energy, n = float(target @ target), n_samples
 
     def best_threshold(noise: float) -> float:
-        """Root of n - df = lambda / b, which increases in b."""
+        """Solve n - df = lambda / b for b; the difference increases in b."""
 
         def excess(b: float) -> float:
             freedom = threshold_risk(target, effective_noise=noise, threshold=b)[1]
@@ -152,8 +151,8 @@ def solve_diagonal(
     risk, freedom = threshold_risk(target, effective_noise=noise, threshold=threshold)
     if label_noise + risk < 1e-12 * energy:
         raise InvalidParameter(
-            f"with {n} samples, so little label noise and this penalty the target is recovered, and no "
-            "effective noise is left. Use a larger penalty or label noise."
+            f"with {n} samples, this label noise and this penalty the target is recovered up to "
+            "rounding, so that the effective noise vanishes. Use a larger penalty or label noise."
         )
     return DiagonalState(
         effective_noise=noise,
@@ -169,22 +168,22 @@ class DiagonalParameters(Parameters):
     """A target of decaying coefficients, its samples and the weight decay."""
 
     dimension: int = Field(200, ge=16, le=5000)
-    """Dimension d of the inputs: coefficients of the target."""
+    """Dimension d of the inputs, the number of coefficients of the target."""
     samples: int = Field(400, ge=10, le=100_000)
-    """Number n of samples; the effective number of a diagonal network is n itself."""
+    """Number n of samples."""
     exponent: float = Field(1.0, gt=0.5, le=3.0)
     """Exponent gamma of the coefficients i^-gamma, which are scaled to unit norm."""
     noise: float = Field(0.25, ge=1e-100, le=100.0)
-    """Variance of the label noise; that of the target is 1."""
+    """Variance of the label noise; the target has variance 1."""
     weight_decay: float = Field(1.0, ge=1e-100, le=1000.0)
-    """Weight decay lambda; the squared errors are summed over the samples."""
+    """Weight decay lambda, in units of the sum of squared errors over the samples."""
 
 
 RANKS = np.array([1, 2, 4, 8, 16])
 
 
 def feature_names(parameters: DiagonalParameters) -> list[str]:
-    """Names of the features that are followed one by one."""
+    """Names of the features whose learned share is measured."""
     return [f"feature {rank}" for rank in RANKS]
 
 
@@ -195,11 +194,11 @@ def coefficients(parameters: DiagonalParameters) -> np.ndarray:
 
 
 def train(X: np.ndarray, y: np.ndarray, decay: float, rng: np.random.Generator) -> np.ndarray:
-    """Coefficients a w / sqrt(d) of the network, both layers trained from a random start."""
+    """Train both layers from a random start, and return the coefficients a w / sqrt(d)."""
     from scipy.optimize import minimize
 
     n, d = X.shape
-    # The moments are all that squared errors know: many samples cost as few as there are inputs.
+    # Squared errors depend on second moments only: for n > d the cost does not grow with n.
     gram, moment, energy = (X.T @ X, X.T @ y, y @ y) if n > d else (None, X.T @ y, y @ y)
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -207,7 +206,7 @@ def train(X: np.ndarray, y: np.ndarray, decay: float, rng: np.random.Generator) 
         theta = a * w / np.sqrt(d)
         excess = (X.T @ (X @ theta) if gram is None else gram @ theta) - moment
         slope = 2 * excess / np.sqrt(d)
-        # 2509.24882: |y - f|² + lambda (|w|² + |a|²)
+        # |y - f|² + lambda (|w|² + |a|²)  (quadratic 31; arXiv:2509.24882)
         value = energy + theta @ (excess - moment) + decay * flat @ flat
         return float(value), np.concatenate([slope * a, slope * w]) + 2 * decay * flat
 
@@ -218,12 +217,12 @@ def train(X: np.ndarray, y: np.ndarray, decay: float, rng: np.random.Generator) 
 
 
 def measure(parameters: DiagonalParameters, rng: np.random.Generator) -> Metrics:
-    """Train on one data set."""
+    """Train on one data set and compare with the target."""
     target = coefficients(parameters)
     X = rng.standard_normal((parameters.samples, parameters.dimension))
     y = X @ target + np.sqrt(parameters.noise) * rng.standard_normal(parameters.samples)
     learned = train(X, y, parameters.weight_decay, rng)
-    # What weight decay drives to zero shrinks geometrically: its rest does not count.
+    # Weight decay shrinks unused coefficients geometrically: below 1e-5 they count as 0.
     learned[np.abs(learned) <= 1e-5] = 0
     return {
         "error": float(np.sum((learned - target) ** 2)),
@@ -234,7 +233,7 @@ def measure(parameters: DiagonalParameters, rng: np.random.Generator) -> Metrics
 
 
 def predict(parameters: DiagonalParameters) -> Metrics:
-    """Soft thresholding of the target in Gaussian noise."""
+    """Predict by soft thresholding of the target in Gaussian noise (quadratic 32, 33)."""
     from scipy.special import ndtr
 
     target = coefficients(parameters)
@@ -252,7 +251,7 @@ def predict(parameters: DiagonalParameters) -> Metrics:
     # E eta_b(theta + delta z), the mean of the soft threshold
     mean = (target - b) * inside + (target + b) * outside
     mean += delta * (densities[0] - densities[1])
-    # E eta_b², and so what the learned coefficient scatters by
+    # E eta_b², for the scatter of a learned coefficient
     square = ((target - b) ** 2 + delta**2) * inside + delta * (target - b) * densities[0]
     square += ((target + b) ** 2 + delta**2) * outside - delta * (target + b) * densities[1]
     scatter = np.sqrt(np.maximum(square - mean**2, 0)) / target
@@ -272,8 +271,8 @@ def chance(parameters: DiagonalParameters, prediction: Metrics) -> Metrics:
     return {"error": 1.0, "train_error": 1 + parameters.noise, "found": 0, "captured": [0.0] * 5}
 
 
-SOURCE = "arXiv:1008.2581, theorem 1.5"
-# Replicates scatter by 5 to 20 % where few features are found: hence the power.
+SOURCE = "arXiv:1008.2581, Theorem 1.5"
+# Replicates scatter by 5 to 20 % with few non-zero coefficients, which limits the power.
 CLOSE: dict[str, Any] = {
     "source": SOURCE,
     "within": 0.04,
@@ -284,7 +283,7 @@ CLOSE: dict[str, Any] = {
 
 system = System(
     name="diagonal-network",
-    title="A diagonal network with weight decay finds features as the LASSO does",
+    title="Diagonal networks with weight decay learn features as the LASSO does",
     version="1",
     parameters=DiagonalParameters,
     measure=measure,
@@ -293,21 +292,24 @@ system = System(
     axis=Axis("samples", "samples n"),
     claims=[
         Agreement(
-            "error", "The error is that of soft thresholding in noise.", metric="error", **CLOSE
-        ),
-        Agreement(
-            "train-error",
-            "The training error is the error on noisy labels times (1 - df / n)^2.",
-            metric="train_error",
+            "error",
+            "The error equals that of soft thresholding in Gaussian noise.",
+            metric="error",
             **CLOSE,
         ),
         Agreement(
+            "train-error",
+            "The training error equals the error on fresh noisy labels times (1 - df / n)².",
+            metric="train_error",
+            **{**CLOSE, "source": "derivations/quadratic (33)"},
+        ),
+        Agreement(
             "found",
-            "As many coefficients are not zero as exceed the threshold.",
+            "The number of non-zero coefficients equals the expected number above the threshold.",
             metric="found",
             where=lambda cell: cell.expected >= 1,
-            missing="needs a feature to be found: lower weight_decay",
-            # A number of coefficients is binomial.
+            missing="no coefficient is expected above the threshold; lower weight_decay",
+            # The number of non-zero coefficients is approximately binomial.
             scatter=lambda cell: (
                 (cell.expected * (1 - min(cell.expected / cell.setting.dimension, 0.99))) ** 0.5
             ),
@@ -315,15 +317,15 @@ system = System(
         ),
         Agreement(
             "captured",
-            "Features are learned one after another, as their coefficients pass the threshold.",
+            "The learned share of each feature equals the mean of soft thresholding.",
             metric="captured",
-            source=f"derived from {SOURCE}",
+            source="derivations/quadratic (33)",
             within=0.05,
             because="Terms of order 1/n and 1/d.",
             where=lambda cell: cell.expected > 0.3 and "captured_scatter" in cell.point.prediction,
-            missing="needs a feature that is learned to a third: raise samples",
+            missing="the predicted share is below 0.3 for every feature; raise samples",
             entry=feature_names,
-            # Features that no replicate found do not scatter, and yet might.
+            # The predicted scatter, as features of coefficient 0 in all replicates show no scatter.
             scatter=lambda cell: cell.predicted("captured_scatter"),
             power=0.15,
         ),
@@ -334,28 +336,28 @@ system = System(
             "Error of a diagonal network",
             "squared error",
             [Trace("error", "error"), Trace("train_error", "training error")],
-            "Error against the target, whose norm is 1, and mean squared residual.",
+            "Squared distance to the target, whose norm is 1, and mean squared residual.",
             y_scale="log",
         ),
         Panel(
             "captured",
             "Features are learned one by one",
-            "learned over true coefficient",
+            "learned coefficient / true coefficient",
             [Trace("captured", names=feature_names)],
-            "Features whose coefficient is below the threshold are not learned.",
+            "Features with a coefficient below the threshold are not learned.",
         ),
         Panel(
             "found",
-            "Coefficients that are not zero",
+            "Non-zero coefficients",
             "number",
-            [Trace("found", "not zero")],
-            "At many samples noise is found beside the target.",
+            [Trace("found", "non-zero coefficients")],
+            "With many samples some non-zero coefficients are noise.",
             y_scale="log",
         ),
     ],
     presets={
         "quick": Preset(
-            "error and features at d = 200; ten seconds",
+            "Error and learned features at d = 200; ten seconds.",
             {"samples": [50, 100, 200, 400, 800, 1600]},
             replicates=40,
         )

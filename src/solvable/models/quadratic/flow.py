@@ -1,8 +1,8 @@
-"""Gradient flow on the population loss learns one feature after another, the strongest first.
+"""Gradient flow of quadratic networks on the population loss: features are learned one by one.
 
-A quadratic network starts from small random weights. Each feature grows as e^(lambda t) until it
-saturates, and takes one direction of the hidden layer with it: rank j starts from what is left, a
-chi-squared of width - j + 1 degrees of freedom. That gives the mean course of every feature.
+A network starts from small random weights. Each feature grows exponentially until it saturates, and then
+occupies one direction of the hidden layer. Feature j therefore starts from a chi-squared variable of
+width - j + 1 degrees of freedom, which predicts the mean growth of every feature.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from solvable.frame.traces import Trace
 
 @dataclass(frozen=True, eq=False)
 class QuadraticFlow:
-    """Population flow at a sequence of times."""
+    """Risk and learned features of the population flow at a sequence of times."""
 
     times: np.ndarray
     risk: np.ndarray  # |Lambda - W W^T|² / |Lambda|² at each time
@@ -34,13 +34,13 @@ class QuadraticFlow:
 
 
 def flow_matrix(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.ndarray:
-    """Matrix G = W W^T of the population flow at a time: the solution of its Riccati equation."""
-    # W' = (Lambda - W W^T) W, the flow of 2508.03688, has G' = Lambda G + G Lambda - 2 G² (derived):
+    """Matrix G = W W^T of the population flow at a time, from its Riccati equation (quadratic 34)."""
+    # W' = (Lambda - W W^T) W, the flow of arXiv:2508.03688, has G' = Lambda G + G Lambda - 2 G²:
     #     G(t) = e^(t Lambda) W_0 (I + W_0^T (e^(2 t Lambda) - 1) / Lambda W_0)^-1 W_0^T e^(t Lambda).
-    # With E = ((e^(2 t Lambda) - 1) / Lambda)^(1/2) the growth E W_0 spans more decades than a double
-    # holds. Rows in the order of E and a rotation of the columns make W_0 lower triangular; column k is
-    # divided by its largest entry c_k, and G = D Q_1 Q_1^T D with D = e^(t Lambda) / E and Q_1 the upper
-    # rows of the orthonormal factor of (E W_0 C^-1; C^-1).
+    # With E = ((e^(2 t Lambda) - 1) / Lambda)^(1/2) the entries of E W_0 exceed the range of a double.
+    # Sort the rows by E and rotate the columns so that W_0 is lower triangular, and divide column k of
+    # E W_0 by its largest entry c_k. Then G = D Q_1 Q_1^T D, where D = e^(t Lambda) / E and Q_1 holds the
+    # upper rows of the orthonormal factor of (E W_0 C^-1; C^-1).
     rates, start = _checked(strengths, weights)
     if not 0 <= time < np.inf:
         raise InvalidParameter(f"time is {time}; allowed: a finite number of at least 0.")
@@ -62,7 +62,7 @@ def flow_matrix(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.n
 
 
 def _log_growth(rates: np.ndarray, time: float) -> np.ndarray:
-    """Logarithm of E, without overflow and through a rate of 0."""
+    """Logarithm of E, without overflow and for rates of 0 too."""
     exponent = 2 * time * rates
     modulus = np.abs(exponent)
     # (e^z - 1) / z = e^{max(z, 0)} (1 - e^{-|z|}) / |z|.
@@ -73,7 +73,7 @@ def _log_growth(rates: np.ndarray, time: float) -> np.ndarray:
 
 
 def quadratic_flow(strengths: np.ndarray, weights: np.ndarray, times: np.ndarray) -> QuadraticFlow:
-    r"""Risk and captured features of the population flow at many times.
+    r"""Compute the risk and the learned share of each feature along the population flow.
 
     Parameters
     ----------
@@ -87,16 +87,16 @@ def quadratic_flow(strengths: np.ndarray, weights: np.ndarray, times: np.ndarray
     Returns
     -------
     QuadraticFlow
-        Risk over its value at :math:`G=0`, and what is captured of each feature.
+        Risk over its value at :math:`G=0`, and the learned share of each feature.
 
     Raises
     ------
     InvalidData
-        If an array is not finite, the shapes do not fit or every strength is 0.
+        If an array is not finite, the shapes do not match or every strength is 0.
 
     Notes
     -----
-    Closed solution of the matrix Riccati equation, O(d r (d + r)) for each time. Backed by
+    Closed form of the matrix Riccati equation (quadratic 34), O(d r (d + r)) for each time. Backed by
     ``tests/models/quadratic/test_flow.py`` (SciPy's integrator, the scalar logistic law).
 
     Examples
@@ -107,7 +107,9 @@ def quadratic_flow(strengths: np.ndarray, weights: np.ndarray, times: np.ndarray
     """
     rates, start = _checked(strengths, weights)
     if not rates.any():
-        raise InvalidData("every strength is 0, so that there is nothing to learn.")
+        raise InvalidData(
+            "every strength is 0; allowed: at least one other value, or the risk is not defined."
+        )
     moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
     risk, captured = np.empty(moments.size), np.empty((moments.size, rates.size))
     for place, time in enumerate(moments):
@@ -134,13 +136,13 @@ def _checked(strengths: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
 
 
 def feature_learning_times(strengths: np.ndarray | float, *, initial_strength: float) -> np.ndarray:
-    r"""Time at which half of each feature is captured, from a start that commutes with the target.
+    r"""Compute the time at which half of each feature is learned, for an isotropic start.
 
     .. math:: t_j=\frac1{2\lambda_j}\log\Big(\frac{\lambda_j}{g_0}-1\Big),\qquad
         g_j(t)=\frac{\lambda_j}{1+(\lambda_j/g_0-1)e^{-2\lambda_jt}},
 
-    exact for :math:`W_0W_0^\top=g_0I`; for a random start of the same diagonal, up to a factor
-    in the logarithm.
+    exact for :math:`W_0W_0^\top=g_0I` (quadratic 35). A random start changes the argument of the
+    logarithm by a factor.
 
     Parameters
     ----------
@@ -152,7 +154,7 @@ def feature_learning_times(strengths: np.ndarray | float, *, initial_strength: f
     Returns
     -------
     ndarray
-        0 where a feature starts half captured or more.
+        The times :math:`t_j`; 0 for a feature that is at least half learned at the start.
 
     Examples
     --------
@@ -162,7 +164,9 @@ def feature_learning_times(strengths: np.ndarray | float, *, initial_strength: f
     check_positive(initial_strength=initial_strength)
     rates = np.asarray(strengths, dtype=np.float64)
     if not np.isfinite(rates).all() or (rates <= 0).any():
-        raise InvalidData("the strengths must be finite and above 0: others are never learned.")
+        raise InvalidData(
+            "a strength is not a finite number above 0; such features are never learned. Remove them."
+        )
     return np.asarray(np.log(np.maximum(rates / initial_strength - 1, 1.0)) / (2 * rates))
 
 
@@ -179,7 +183,7 @@ def width_floor(strengths: np.ndarray, *, width: int) -> float:
     Returns
     -------
     float
-        For :math:`\lambda_j=j^{-a}` of order :math:`r_s^{1-2a}`.
+        The risk floor (quadratic 36), of order :math:`r_s^{1-2a}` for :math:`\lambda_j=j^{-a}`.
 
     Examples
     --------
@@ -192,39 +196,39 @@ def width_floor(strengths: np.ndarray, *, width: int) -> float:
 
 
 class FlowParameters(Parameters):
-    """A power-law target, the network's start, and when it is looked at."""
+    """A power-law target, the start of the network, and the time of the measurement."""
 
     dimension: int = Field(30, ge=2, le=400)
     """Dimension d of the inputs."""
     features: int = Field(8, ge=2, le=400)
-    """Features of the target, at most d of which are used."""
+    """Number of features of the target; the target has no more than d."""
     width: int = Field(12, ge=1, le=400)
-    """Number r of hidden units: no more features than these are learned."""
+    """Number r of hidden units, the largest number of features that can be learned."""
     exponent: float = Field(1.0, gt=0.2, le=3.0)
     """Exponent a of the features' strengths j^-a."""
     initial_scale: float = Field(1e-3, ge=1e-8, le=0.1)
-    """Root of the mean square norm sigma of a feature's weights at the start."""
+    """Root mean square norm sigma of the weights of a feature at the start."""
     time: float = Field(20.0, gt=0.0, le=5000.0)
-    """Time t, at which the strongest feature has grown by e^t."""
+    """Time t; weights of the strongest feature grow as e^t."""
 
 
 FOLLOWED = 6
-"""Features whose course is measured and predicted."""
+"""Number of features that are measured and predicted."""
 
 
 def strengths_of(parameters: FlowParameters) -> np.ndarray:
-    """Eigenvalues of the target, of which the ones beyond the features are 0."""
+    """Eigenvalues of the target, with zeros after the features."""
     j = np.arange(1, parameters.dimension + 1)
     return np.where(j <= parameters.features, j**-parameters.exponent, 0.0)
 
 
 def integrate(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.ndarray:
-    """Weights at a time, by SciPy's Runge-Kutta."""
+    """Integrate the flow by SciPy's Runge-Kutta method, and return the weights."""
     from scipy.integrate import solve_ivp
 
     def velocity(_: float, flat: np.ndarray) -> np.ndarray:
         W = flat.reshape(weights.shape)
-        # 2508.03688: the gradient of |Lambda - W W^T|² / 4, an eighth of the mean squared error
+        # gradient of |Lambda - W W^T|² / 4, an eighth of the mean squared error (arXiv:2508.03688)
         return np.asarray((strengths[:, None] * W - W @ (W.T @ W)).ravel())
 
     tolerance = 1e-6 * float(np.abs(weights).max())
@@ -248,22 +252,22 @@ def measure(parameters: FlowParameters, rng: np.random.Generator) -> Metrics:
 
 
 def gamma_quadrature(shape: float) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss's rule of 40 nodes for the mean over a gamma variable, at any shape."""
+    """Gauss quadrature with 40 nodes for means over a gamma variable of any shape."""
     from scipy.linalg import eigh_tridiagonal
 
-    # Golub and Welsch: SciPy's own rule holds Gamma(shape), which overflows from 171 on.
+    # Golub-Welsch algorithm, as SciPy's rule contains Gamma(shape), which overflows above 171.
     k = np.arange(40)
     nodes, vectors = eigh_tridiagonal(2 * k + shape, np.sqrt(k * (k + shape - 1))[1:])
     return nodes, vectors[0] ** 2
 
 
 def predict(parameters: FlowParameters) -> Metrics:
-    """Logistic growth from what a random start leaves to each feature, averaged over the start."""
+    """Predict logistic growth of each feature, averaged over the random start (quadratic 35, 36)."""
     strengths = strengths_of(parameters)
     strengths = strengths[strengths > 0]
     captured, squared = np.zeros(strengths.size), np.ones(strengths.size)
     for j in range(strengths.size):
-        # g_j = sigma² chi² / r; the stronger take of r degrees of freedom what they captured (derived)
+        # g_j = sigma² chi² / r; stronger features use the degrees of freedom that they have captured
         freedom = parameters.width - float(captured[:j].sum())
         if freedom < 1e-3:
             break
@@ -297,7 +301,7 @@ def over_closed_form(point: Point) -> np.ndarray | None:
     """Captured by integration over captured by the closed form from the same start."""
     captured, closed = point.values("captured"), point.values("closed_form")
     if captured.shape != closed.shape:
-        return None  # one of them was not measured
+        return None  # a record without the closed form
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(captured / closed)
 
@@ -314,68 +318,68 @@ system = System(
     claims=[
         Agreement(
             "closed-form",
-            "The flow of each start is the solution of the matrix Riccati equation.",
+            "The integrated flow equals the closed form of the matrix Riccati equation.",
             metric=over_closed_form,
             expected=1.0,
-            source="derived, for the flow of arXiv:2508.03688",
+            source="derivations/quadratic (34)",
             within=1e-3,
-            because="Errors of the integrator, 1e-6 a step.",
+            because="The error of the integrator, 1e-6 per step.",
             relative=True,
             where=lambda cell: cell.mean("closed_form") > 1e-12,
-            missing="needs a time at which a feature is left or learned",
+            missing="every learned share is below 1e-12; change time",
             entry="feature",
             power=0.01,
         ),
         Agreement(
             "captured",
-            "Each feature grows from what the stronger ones leave of a random start.",
+            "The learned share of each feature equals logistic growth from a random start.",
             metric="captured",
-            source="derived",
+            source="derivations/quadratic (35)",
             within=0.05,
-            because="Strengths are not far apart, so that features overlap while they grow.",
+            because="Strengths are not far apart, so that several features grow at the same time.",
             where=lambda cell: (
                 cell.expected > 0.1
                 and cell.entry < cell.setting.width - 2
                 and cell.setting.initial_scale <= 0.01
             ),
-            missing="needs initial_scale <= 0.01, width above 2 and a time at which a feature grows",
+            missing="needs initial_scale <= 0.01, width > 2 and a predicted share > 0.1; raise time",
             entry="feature",
         ),
         Agreement(
             "risk",
-            "The risk falls by the strength squared of each feature that is learned.",
+            "The risk equals the squared strengths of what is not learned, summed over the features.",
             metric="risk",
-            source="derived",
+            source="derivations/quadratic (36)",
             within=0.05,
-            because="Strengths are not far apart, so that features overlap while they grow.",
+            because="Strengths are not far apart, so that several features grow at the same time.",
             relative=True,
             where=lambda cell: cell.expected > 0.02 and cell.setting.initial_scale <= 0.01,
-            missing="needs initial_scale <= 0.01 and a time before everything is learned",
+            missing="needs initial_scale <= 0.01 and a predicted risk above 0.02; lower time",
         ),
     ],
     panels=[
         Panel(
             "captured",
             "Features are learned one after another",
-            "captured share of a feature",
+            "learned share of a feature",
             [Trace("captured", "feature")],
-            "Mean over starts. Vertical lines: half of a feature from a typical start.",
+            "Mean over starts. Vertical lines: a feature with a typical start is half learned.",
             markers={"learning_times": ""},
             y_range=(-0.05, 1.1),
         ),
         Panel(
             "risk",
             "Risk of gradient flow",
-            "risk over that of learning nothing",
+            "risk / risk at zero weights",
             [Trace("risk", "risk")],
-            "A step for each feature; more units than features leave nothing.",
+            "One step per feature. With at least as many units as features the risk falls to 0.",
             y_scale="log",
             y_range=(1e-3, 1.5),
         ),
     ],
     presets={
         "quick": Preset(
-            "eight features, twelve units; ten seconds",
+            "Eight features and twelve units; ten seconds.",
             {"time": [3, 5, 7, 9, 11, 13, 16, 20, 25, 30, 40, 60]},
             replicates=100,
         )

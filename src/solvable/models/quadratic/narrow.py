@@ -1,7 +1,7 @@
-"""A quadratic network of few units can be better than a wide one: its width is a regulariser.
+"""Narrow quadratic networks, which can have a smaller error than wide ones.
 
-A network of p < d units is trained by L-BFGS on its weights. It keeps the p largest directions of what
-the wide network, a convex problem, would learn: too few miss the target, too many learn noise.
+A network of p < d units is trained by L-BFGS on its weights. It learns the p largest eigenvalues of
+target plus noise. With too few units it misses features, and with too many it learns noise.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from solvable.models.quadratic.network.theory import QuadraticState, solve_quadr
 
 
 class NarrowParameters(Parameters):
-    """A power-law target, its samples, and the network."""
+    """A power-law target, samples, and the width of the network."""
 
     dimension: int = Field(80, ge=10, le=200)
     """Dimension d of the inputs."""
     width: int = Field(8, ge=1, le=200)
-    """Number p of hidden units; from the rank that a wide network learns on it does not matter."""
+    """Number p of hidden units; no effect above the rank that a wide network learns."""
     sample_ratio: float = Field(0.5, ge=0.05, le=10.0)
-    """Samples over d^2."""
+    """Number of samples over d²."""
     exponent: float = Field(1.25, gt=0.5, le=3.0)
     """Exponent gamma of the target's eigenvalues sqrt(d) i^-gamma, scaled to mean square 1."""
     noise: float = Field(0.5, ge=1e-10, le=100.0)
     """Variance of the label noise."""
     regularisation: float = Field(0.1, ge=1e-100, le=100.0)
-    """Weight decay times sqrt(p / d): the factor of the trace."""
+    """Penalty of the trace: weight decay times sqrt(p / d)."""
 
 
 def train(
     X: np.ndarray, y: np.ndarray, parameters: NarrowParameters, rng: np.random.Generator
 ) -> np.ndarray:
-    """Weights B of the network sum_k ((b_k x)² - |b_k|²) / sqrt(d), from a small random start."""
+    """Train sum_k ((b_k x)² - |b_k|²) / sqrt(d) from a small random start, and return B."""
     from scipy.optimize import minimize
 
     shape = (d, p) = (X.shape[1], min(parameters.width, X.shape[1]))
@@ -53,7 +53,7 @@ def train(
         B = flat.reshape(shape)
         hidden = X @ B
         residual = y - (np.sum(hidden**2, axis=1) - flat @ flat) / np.sqrt(d)
-        # 2606.28242: |y - f|² / d² + lambda |B|² / d
+        # |y - f|² / d² + lambda |B|² / d  (quadratic 1; arXiv:2606.28242)
         value = residual @ residual / d**2 + parameters.regularisation * flat @ flat / d
         slope = X.T @ (residual[:, None] * hidden) - residual.sum() * B
         gradient = -4 * slope / d**2.5 + 2 * parameters.regularisation * B / d
@@ -67,13 +67,13 @@ def train(
 
 
 def target_of(parameters: NarrowParameters) -> QuadraticTarget:
-    """Target of known eigenvalues along the axes: isotropic inputs prefer none."""
+    """Target with eigenvectors along the axes, as inputs are isotropic."""
     exponent, noise = parameters.exponent, parameters.noise
     return QuadraticTarget(parameters.dimension, "power-law", exponent=exponent, noise=noise)
 
 
 def measure(parameters: NarrowParameters, rng: np.random.Generator) -> Metrics:
-    """Train one network."""
+    """Train one network and compare with the target."""
     target = target_of(parameters)
     X, y = target.sample(round(parameters.sample_ratio * parameters.dimension**2), rng)
     B = train(X, y, parameters, rng)
@@ -86,7 +86,7 @@ def measure(parameters: NarrowParameters, rng: np.random.Generator) -> Metrics:
 
 @lru_cache(maxsize=1024)
 def solve(parameters: NarrowParameters) -> NarrowState:
-    """Solution of the saddle point, a second for each; a theory line asks for some widths again."""
+    """Solution of the saddle point, cached, as each takes about a second."""
     return solve_narrow(
         target_of(parameters).strengths,
         width_ratio=parameters.width / parameters.dimension,
@@ -97,7 +97,7 @@ def solve(parameters: NarrowParameters) -> NarrowState:
 
 
 def predict(parameters: NarrowParameters) -> Metrics:
-    """The p largest eigenvalues of target plus noise, less a threshold."""
+    """Predict errors from the p largest eigenvalues of target plus noise (quadratic 29)."""
     state, wide = solve(parameters), solve_wide(parameters.model_copy(update={"width": 1}))
     d = parameters.dimension
     growth = instability(state, d) if state.width_limited else 0.0
@@ -107,15 +107,13 @@ def predict(parameters: NarrowParameters) -> Metrics:
     if growth > 1:
         errors = dict.fromkeys(errors)
         reason = (
-            f"the width cuts so many directions that training has many minima (a small change grows by "
-            f"{growth:.2g} in a step of message passing; predicted: up to 1). Raise sample_ratio, or "
-            "change width."
+            f"training has many minima at this width: a perturbation grows by {growth:.2g} in a step of "
+            "message passing; allowed: up to 1. Raise sample_ratio or change width."
         )
     elif None in (*errors.values(), *wide_errors.values()):
         reason = (
-            "the first order in 1/d of the error or training error, or of a wide network's, is more than "
-            "half of it, or labels that no network fits are. Raise dimension, sample_ratio or "
-            "regularisation."
+            "the finite-size correction of an error, of this network or of a wide one, exceeds half "
+            "of the limit. Raise dimension, sample_ratio or regularisation."
         )
     return {
         **errors,
@@ -130,7 +128,7 @@ def predict(parameters: NarrowParameters) -> Metrics:
 
 @lru_cache(maxsize=256)
 def solve_wide(parameters: NarrowParameters) -> QuadraticState:
-    """Saddle point of a network that is wide enough for its width not to matter."""
+    """Saddle point of a wide network."""
     return solve_quadratic(
         target_of(parameters).strengths,
         sample_ratio=parameters.sample_ratio,
@@ -141,13 +139,13 @@ def solve_wide(parameters: NarrowParameters) -> QuadraticState:
 
 @lru_cache(maxsize=1024)
 def errors_at(state: QuadraticState, dimension: int) -> dict[str, float | None]:
-    """Error and training error with their first order in 1/d, None where it is large."""
+    """Error and training error to first order in 1/d; None if the correction is large."""
     parts = at_dimension(state, dimension)
     return {name: parts[name].expected for name in ("matrix_error", "train_error")}
 
 
 def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics]:
-    """Predictions at whole widths, with straight lines between them."""
+    """Predictions at integer widths, interpolated linearly between them."""
     widths = np.unique(np.round(coordinates).astype(int))
     known = [predict(parameters.model_copy(update={"width": int(width)})) for width in widths]
     names = [name for name in known[0] if name != NO_PREDICTION]
@@ -159,13 +157,13 @@ def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics
 
 
 def determined(cell: Cell) -> bool:
-    """Whether samples are more than twice the degrees of freedom, and ten for each coordinate."""
+    """Return True for more than 2 samples per degree of freedom and 10 per coordinate."""
     left = cell.predicted("freedom_left")
     return bool(left > 0.5 and cell.setting.sample_ratio * cell.setting.dimension >= 10)
 
 
 def fitted(cell: Cell) -> bool:
-    """Whether, in addition, hardly a label is below what a positive matrix can fit."""
+    """Return True if labels that no positive matrix fits add at most 5 % to the training error."""
     lost = unreachable(solve(cell.setting), cell.setting.dimension)
     return determined(cell) and lost <= 0.05 * cell.expected
 
@@ -177,7 +175,7 @@ def chance(parameters: NarrowParameters, prediction: Metrics) -> Metrics:
 
 system = System(
     name="narrow-network",
-    title="A quadratic network of few units can be better than a wide one",
+    title="A narrow quadratic network can have a smaller error than a wide one",
     version="1",
     parameters=NarrowParameters,
     measure=measure,
@@ -188,38 +186,38 @@ system = System(
     claims=[
         Agreement(
             "matrix-error",
-            "The error is that of the p largest directions of target plus noise.",
+            "The error equals that of the p largest eigenvalues of target plus noise.",
             metric="matrix_error",
-            source="arXiv:2606.28242",
+            source="derivations/quadratic (29), (19), (20)",
             within=lambda cell: 4 / cell.setting.dimension,
-            because="The next order: the first is predicted.",
+            because="The second order in 1/d; the first is predicted.",
             relative=True,
             where=determined,
-            missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
+            missing="needs 2 samples per degree of freedom and 10 per coordinate; raise sample_ratio",
             power=0.2,
         ),
         Agreement(
             "train-error",
-            "The training error is that of the same equations.",
+            "The training error equals the prediction of the same equations.",
             metric="train_error",
-            source="derived from arXiv:2606.28242",
+            source="derivations/quadratic (29), (19), (20), (21)",
             within=lambda cell: 4 / cell.setting.dimension,
-            because="The next order: the first is predicted.",
+            because="The second order in 1/d; the first is predicted.",
             relative=True,
             where=fitted,
-            missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
+            missing="needs 2 samples per degree of freedom and 10 per coordinate; raise sample_ratio",
         ),
     ],
     panels=[
         Panel(
             "matrix-error",
-            "A narrow network can be better than a wide one",
+            "Error against width",
             "error R",
             [
                 Trace("matrix_error", "p units"),
-                Trace("wide_error", "as many as it likes", measured=False, dashed=True),
+                Trace("wide_error", "wide network", measured=False, dashed=True),
             ],
-            "Too few units miss the target, too many learn noise.",
+            "Few units miss features of the target. Many units learn noise.",
             y_scale="log",
         ),
         Panel(
@@ -227,12 +225,12 @@ system = System(
             "Training error against width",
             "mean squared residual",
             [Trace("train_error", "training error")],
-            "The training error has no minimum at a finite width.",
+            "Unlike the error, the training error has no minimum at a finite width.",
         ),
     ],
     presets={
         "quick": Preset(
-            "the best width at d = 80; ten seconds",
+            "Error against width at d = 80; ten seconds.",
             {"width": [1, 2, 3, 5, 8, 16, 40]},
             replicates=8,
         )

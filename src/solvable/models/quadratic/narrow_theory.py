@@ -1,4 +1,4 @@
-r"""Quadratic networks narrower than the rank they would learn."""
+r"""Saddle point of narrow quadratic networks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True, kw_only=True)
 class NarrowState(QuadraticState):
-    """Prediction of a network of few hidden units."""
+    """Prediction of a network of few hidden units (quadratic 29)."""
 
     width_ratio: float  # kappa = p / d
-    cut: float  # max(b, omega), below which nothing is kept
+    cut: float  # max(b, omega), below which nothing is learned
 
     def cut_in(self, law: SpectralLaw, threshold: float) -> float:
-        """Place in a law at this threshold below which nothing is kept."""
-        # A width keeps as many eigenvalues whatever the law: as eigenvalues are stiff, the mean of the
-        # sum over the p largest differs from that above a fixed place by the second order alone.
+        """Eigenvalue below which nothing is learned, in a law with this threshold."""
+        # A width limits the number of eigenvalues. As eigenvalues are rigid, the mean of a sum over the p
+        # largest differs from the mean of the sum above omega by the second order in 1/d.
         return width_cut(law, self.width_ratio) if self.width_limited else threshold
 
 
@@ -42,8 +42,8 @@ class CutMoments:
     hilbert_first: float
 
     def freedom(self, threshold: float) -> float:
-        """Degrees of freedom over d^2."""
-        # A = int_omega h(x) (x - b) mu_delta
+        """Degrees of freedom over d²."""
+        # (quadratic 29)  A = int_omega h(x) (x - b) mu_delta
         return self.hilbert_first - threshold * self.hilbert
 
     def error(self, energy: float, variance: float, threshold: float) -> float:
@@ -54,11 +54,11 @@ class CutMoments:
 
 
 def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
-    """Integrals that the equations of a network with a cut spectrum need."""
-    # For S = sum over i <= p of (nu_i - b) v_i v_i^T the divergence over d² tends to (derived)
-    #     kappa^2/2 + int_{x > omega} int_{y < omega} (x - b) / (x - y) = int_omega h(x) (x - b) = A:
-    # pairs of kept eigenvalues give 1 each, and in the last integral their principal value is
-    # kappa^2/2. The jump at omega adds nothing, because p is fixed.
+    """Compute the integrals in the equations of a network with a cut spectrum."""
+    # For S = sum over i <= p of (nu_i - b) v_i v_i^T the divergence over d² tends to
+    #     kappa²/2 + int_{x > omega} int_{y < omega} (x - b) / (x - y) = int_omega h(x) (x - b) = A:
+    # each pair of learned eigenvalues contributes 1, and the principal value of these pairs in the last
+    # integral is kappa²/2. The jump at omega contributes nothing, because p is fixed.
     _, points, weights = tail_rule(law, np.array([cut]))
     hilbert = (points.x - points.u) / law.variance
     return CutMoments(
@@ -72,7 +72,7 @@ def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
 
 
 def width_cut(law: SpectralLaw, width_ratio: float) -> float:
-    """Place above which this share of the law lies; where it is a gap, its middle."""
+    """Eigenvalue above which this share of the law lies; the middle of a gap."""
     if width_ratio >= 1:
         return float(law.edges[0, 0])
     above = np.cumsum(law.masses[::-1])[::-1]
@@ -92,11 +92,11 @@ def width_cut(law: SpectralLaw, width_ratio: float) -> float:
 
 
 def instability(state: NarrowState, dimension: int) -> float:
-    """Growth of a small change of the fit in a step of message passing; a minimum has at most 1."""
-    # <D²> / 2 alpha (derived): a change of S of mean square q is noise of variance q / 2 alpha in M, and
-    # D_ij = (f_i - f_j) / (x_i - x_j) times that in S. A convex problem has D <= 1, hence at most
-    # A / alpha. Across the jump of f at a cut inside the bulk <D²> grows as log d, so that there are
-    # arbitrarily many minima; eigenvalues at their typical places give its size.
+    """Growth of a perturbation in a step of message passing (quadratic 30); stable up to 1."""
+    # <D²> / 2 alpha: a perturbation of S of mean square q is noise of variance q / 2 alpha in M, and
+    # returns multiplied by D_ij = (f_i - f_j) / (x_i - x_j). A convex problem has D <= 1 and a growth of
+    # at most A / alpha. The jump of f at a cut inside the bulk makes <D²> grow as log d, with many minima as a
+    # consequence. The sum below uses typical eigenvalues at this d.
     x = state.law.typical_places(dimension)
     kept = min(round(state.rank_fraction * dimension), dimension)
     top, low = x[:kept], x[kept:]
@@ -114,7 +114,7 @@ class _Problem:
     penalty: float
 
     def at(self, noise: float) -> tuple[SpectralLaw, CutMoments, float, float]:
-        """Law, integrals, threshold and error at a noise, the penalty being as asked."""
+        """Law, integrals, threshold and error at an effective noise and the given penalty."""
         law = SpectralLaw(self.target, noise=noise)
         width_limited = cut_moments(law, width_cut(law, self.width_ratio))
 
@@ -135,7 +135,7 @@ class _Problem:
         return law, moments, b, moments.error(second_moment(self.target), law.variance, b)
 
     def imbalance(self, log_noise: float) -> float:
-        """Positive below a solution: the error asks for more noise than there is."""
+        """Logarithm of (R + Delta/2) / 2 alpha delta², positive below a solution."""
         noise = float(np.exp(log_noise))
         error = self.at(noise)[-1]
         return float(
@@ -143,7 +143,7 @@ class _Problem:
         )
 
     def state(self, noise: float) -> NarrowState:
-        """Everything about one solution."""
+        """Compute the prediction at a solution."""
         law, moments, b, error = self.at(noise)
         free = max(self.ratio - moments.freedom(b), 0.0)
         squares = 4 * law.variance * free**2
@@ -177,7 +177,7 @@ def solve_narrow(
     label_noise: float,
     regularisation: float,
 ) -> NarrowState:
-    r"""Trained network of width :math:`p=\kappa d`, narrower than the rank it would learn or not.
+    r"""Predict a trained network of any width :math:`p=\kappa d`.
 
     With :math:`\hat S` the best rank-p part of :math:`(S^\star+\delta Z-b)_+`, which is cut at
     :math:`\max(b,\omega)`, :math:`\mu_\delta([\omega,\infty))=\kappa`,
@@ -186,14 +186,14 @@ def solve_narrow(
         R=Q^\star+4\delta^2A-\int_{\max(b,\omega)}^\infty\mu_\delta(dx)(x^2-b^2),\quad
         R+\tfrac\Delta2=2\alpha\delta^2,
 
-    where :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`. From
-    :math:`\kappa\ge1-F_\delta(b)` on it is the solution of
+    where :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`. For
+    :math:`\kappa\ge1-F_\delta(b)` the solution is that of
     :func:`~solvable.models.quadratic.network.theory.solve_quadratic`.
 
     Parameters
     ----------
     target : Measure or array of shape (m,)
-        :math:`\mu^\star`; for a width of few units give all d eigenvalues.
+        :math:`\mu^\star`; for few units pass all d eigenvalues.
     width_ratio : float
         :math:`\kappa=p/d`, above 0.
     sample_ratio, label_noise, regularisation : float
@@ -202,19 +202,19 @@ def solve_narrow(
     Returns
     -------
     NarrowState
-        Of the solutions found, that of least objective.
+        The solution of least objective.
 
     Raises
     ------
     InvalidParameter
         If a parameter is out of range.
     NotConverged
-        If no solution is bracketed.
+        If no solution lies in the searched range.
 
     Notes
     -----
-    The problem is not convex: these are the equations of arXiv:2606.28242 for a network that finds
-    the best p directions, without its sampled matrices. Backed by
+    The problem is not convex: the equations assume a network that finds the best p directions. They
+    are those of arXiv:2606.28242 with integrals in place of drawn matrices (quadratic 29). Backed by
     ``tests/models/quadratic/test_narrow_theory.py`` (sampled matrices, networks trained by L-BFGS,
     published errors).
 
@@ -243,7 +243,7 @@ def solve_narrow(
     energy = second_moment(measure)
     high = 0.5 * np.log((energy + label_noise / 2) / (2 * sample_ratio))
     low = 0.5 * np.log(max(label_noise / (4 * sample_ratio), 1e-20 * np.exp(2 * high)))
-    # Noises among which a sign change of the outer equation is looked for.
+    # Grid of noises to search for a sign change of the outer equation.
     grid = list(np.linspace(low, high, 12))
     gaps = [problem.imbalance(place) for place in grid]
     while gaps[-1] > 0 and grid[-1] < high + 12:
@@ -257,8 +257,8 @@ def solve_narrow(
     ]
     if not roots:
         raise NotConverged(
-            "the equations of the narrow network have no solution between no error and the error of "
-            "learning nothing. Use a larger regularisation or label noise.",
+            "the equations of the narrow network have no solution with an error below that of learning "
+            "nothing. Use a larger regularisation or label noise.",
             {"sample_ratio": sample_ratio, "width_ratio": width_ratio},
         )
     return min((problem.state(root) for root in roots), key=lambda state: state.objective)

@@ -1,4 +1,4 @@
-"""Message passing for the quadratic network's convex problem: fewest passes over isotropic samples."""
+"""Approximate message passing for the convex problem of quadratic networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.spectra.functionals import degrees_of_freedom
 
 
 class _State(NamedTuple):
-    """State of an iteration; linear mixtures of states are states."""
+    """State of an iteration; linear combinations of states are states."""
 
     matrix: Array
     measured: Array
@@ -24,7 +24,7 @@ class _State(NamedTuple):
 
 @dataclass
 class _Extrapolation:
-    """Mixture of the last images whose steps cancel best (Anderson), at the price of no product."""
+    """Anderson extrapolation: the mixture of the last iterates with the smallest combined step."""
 
     memory: int
     images: list[_State] = field(default_factory=list)
@@ -40,7 +40,7 @@ class _Extrapolation:
     def mixture(self) -> _State:
         xp = namespace(self.steps[-1])
         differences = xp.stack(self.steps[1:]) - xp.stack(self.steps[:-1])
-        # Steps that have become parallel leave the mixture undetermined.
+        # Directions in which the steps are parallel do not determine the mixture: dropped.
         values, vectors = xp.linalg.eigh(differences @ differences.T)
         scores = vectors.T @ (differences @ self.steps[-1])
         kept = values > 1e-14 * values[-1]
@@ -64,12 +64,11 @@ def solve_amp(
     memory: int = 8,
 ) -> QuadraticSolution:
     """Minimise by approximate message passing, whose fixed points satisfy the KKT conditions."""
-    # A variant of the algorithm of 2408.03733 (derived), extrapolated after Anderson: `memory` is the
-    # number of iterations looked back on, 0 for message passing alone; `damping` the weight of the new
-    # matrix in the iterations that are not extrapolated, lowered to no less than 0.3 when a step grows.
-    # Flops as FISTA in far fewer iterations; memory 2 (m + 1) (n + d²) numbers in addition to the
-    # samples. Expects samples that are nearly isotropic; elsewhere it may not contract: `converged` is
-    # False.
+    # (quadratic 6), a variant of the algorithm of arXiv:2408.03733, with Anderson extrapolation over
+    # `memory` iterations; 0 means message passing alone. `damping` is the weight of the new matrix in
+    # iterations without extrapolation; a growing step lowers it, down to 0.3. An iteration costs as
+    # many flops as one of FISTA, and 2 (m + 1) (n + d²) numbers are stored in addition to the samples.
+    # On samples that are far from isotropic the iteration may diverge: `converged` is then False.
     n, d, damping = sensing.n_samples, sensing.dimension, 0.85
     labels = sensing.asarray(labels)
     xp = namespace(labels)
@@ -93,14 +92,14 @@ def solve_amp(
             )
             if solution.converged:
                 return solution
-            # A proof costs as much as an iteration: the next when the step has shrunk in proportion.
+            # A check of optimality costs one iteration: repeat it when the step has shrunk in proportion.
             small_step = step * tolerance / solution.kkt_residual
-        if iteration - best_iteration > 40:  # the smallest step has not shrunk by a tenth
+        if iteration - best_iteration > 40:  # no step has been 10 % smaller for 40 iterations
             break
         history.add(image, change)
         if step > 2 * previous:
             history.forget()
-        # Until the fifth iteration the map is far from linear.
+        # The map is far from linear in the first four iterations.
         extrapolating = iteration >= 5 and len(history.steps) > 1
         if extrapolating and memory:
             state = history.mixture()
@@ -121,10 +120,10 @@ def solve_amp(
 def _image(
     sensing: Sensing, labels: Array, regularisation: float, state: _State
 ) -> tuple[_State, Array, float] | None:
-    """State after one undamped iteration, its factor and the size of M; None where that overflows."""
+    """State after one undamped iteration, its factor and the norm of M; None if M overflows."""
     n, d = sensing.n_samples, sensing.dimension
     # r <- y - A(S) + (df / n) r,  M = S + (d / 2n) A*(r),  S <- (M - lambda epsilon)_+,
-    # 1/epsilon = 4 (n - df) / d²
+    # 1/epsilon = 4 (n - df) / d²  (quadratic 6)
     message = labels - state.measured + state.freedom / n * state.message
     noisy = state.matrix + d / (2 * n) * sensing.adjoint(message)
     xp = namespace(noisy)
@@ -133,6 +132,6 @@ def _image(
         return None
     threshold = regularisation * d**2 / (4 * (n - state.freedom))
     factor, values = positive_part(noisy, threshold)
-    # Far from the fixed point the count can exceed n, where the threshold has no meaning.
+    # Far from the fixed point df can exceed n, and the threshold would be negative: df is capped.
     freedom = min(degrees_of_freedom(values, xp.sum(factor**2, axis=0)), 0.95 * n)
     return _State(factor @ factor.T, sensing.forward(factor), message, freedom), factor, size

@@ -1,4 +1,4 @@
-r"""Quadratic networks whose labels are noise: the bulk of the learned spectrum and its error."""
+r"""Quadratic networks on labels of pure noise: bulk of the learned spectrum and its error."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ NODES, RULE = np.polynomial.legendre.leggauss(40)
 
 @dataclass(frozen=True)
 class SemicircleTail:
-    """Moments of the semicircle on [-2, 2] above a threshold, all 0 from 2 on."""
+    """Moments of the semicircle on [-2, 2] above a threshold; all are 0 for thresholds above 2."""
 
     mass: float
     first: float
     second: float
-    """j(a), the integral of (x - a)^2."""
+    """j(a), the integral of (x - a)²."""
     slope: float
-    """A(a) = (2 j - a j') / 4, the degrees of freedom of the bulk over d^2."""
+    """A(a) = (2 j - a j') / 4, the degrees of freedom of the bulk over d²."""
 
 
 def semicircle_tail(threshold: float) -> SemicircleTail:
-    """Moments of the semicircle above a threshold, to rounding near its edge too."""
+    """Moments of the semicircle above a threshold, accurate up to the edge."""
     if threshold >= 2:
         return SemicircleTail(0.0, 0.0, 0.0, 0.0)
-    # j(a) ~ 16 (2 - a)^(7/2) / 105 pi and A(a) ~ 4 (2 - a)^(5/2) / 15 pi for a -> 2, and j(0) = 1/2,
-    # A(0) = 1/4. Gauss-Legendre in the angle, where nothing cancels.
+    # j(a) ~ 16 (2 - a)^(7/2) / 105 pi and A(a) ~ 4 (2 - a)^(5/2) / 15 pi for a -> 2 (quadratic 23), and
+    # j(0) = 1/2, A(0) = 1/4. Gauss-Legendre quadrature in the angle avoids cancellation at the edge.
     end = 2 * np.arcsin(np.sqrt((2 - threshold) / 4))
     angle = end / 2 * (1 + NODES)
     weights = end / 2 * RULE * 2 / np.pi * np.sin(angle) ** 2
@@ -40,7 +40,7 @@ def semicircle_tail(threshold: float) -> SemicircleTail:
 
 @dataclass(frozen=True)
 class NoiseState:
-    """Network trained on labels without learnable structure."""
+    """Prediction of a network trained on labels of pure noise."""
 
     effective_noise: float
     threshold: float
@@ -50,12 +50,12 @@ class NoiseState:
 def noise_only(
     *, sample_ratio: float, label_noise: float, regularisation: float = 0.0, unresolved: float = 0.0
 ) -> NoiseState:
-    """Exact solution without a target, or with one of which nothing is learned."""
+    """Exact solution for no target, or for a target of which nothing is learned."""
     variance = label_noise / 2 + unresolved  # above 0
     # delta² = (Delta/2 + R_0) / (2 alpha - j(a)),  lambda = 4 a delta (alpha - A(a)),  b = a delta,
-    # R = R_0 + delta² j(a) (derived from 2505.17958): energy R_0 that is not resolved acts as label
-    # noise 2 R_0. From a = 2 on nothing is fitted. Without regularisation and below alpha = 1/4,
-    # A(a) = alpha: the interpolator of least trace; past it a = 0.
+    # R = R_0 + delta² j(a)  (quadratic 22): the energy R_0 that is not learned acts as label noise
+    # 2 R_0. For a >= 2 nothing is fitted. Without regularisation A(a) = alpha below alpha = 1/4 (the
+    # interpolator of least trace), and a = 0 above.
     alpha = sample_ratio
     null = float(np.sqrt(variance / (2 * alpha)))
     if regularisation >= 8 * alpha * null:
@@ -76,8 +76,8 @@ def noise_only(
 
     if low == 0 and noise(0.0) == np.inf and regularisation == 0:
         raise NotConverged(
-            "the error has no finite limit at a sample ratio of 1/4 without regularisation: it is "
-            "the interpolation peak. Use a regularisation above 0.",
+            "the error has no finite limit at the sample ratio 1/4 without regularisation (interpolation "
+            "peak). Use a regularisation above 0.",
             {"sample_ratio": alpha},
         )
     a = low if regularisation == 0 else bracketed_root(excess, low, 2.0)
@@ -86,8 +86,8 @@ def noise_only(
 
 
 def interpolation_peak_risk(*, regularisation: float, label_noise: float) -> float:
-    """Peak of the error where the labels are just interpolated."""
-    # Limit of `noise_only` at alpha = 1/4 for small lambda, where 1/epsilon² = 8 lambda / 3 pi delta.
-    # A target of extensive trace has a finite limit instead, below which this law stops.
+    """Height of the error at the interpolation peak (quadratic 24)."""
+    # R = (3 pi/8)^(2/3) (Delta/2)^(4/3) lambda^(-2/3) / 2: limit of `noise_only` at alpha = 1/4 for small
+    # lambda, where 1/epsilon² = 8 lambda / 3 pi delta. With a target the peak stays finite at lambda = 0.
     variance = label_noise / 2
     return float(0.5 * (3 * np.pi / 8) ** (2 / 3) * variance ** (4 / 3) / regularisation ** (2 / 3))

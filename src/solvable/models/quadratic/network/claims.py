@@ -228,9 +228,10 @@ CLAIMS = (
     Agreement(
         "out-of-the-noise",
         "The number of learned directions above the noise equals the prediction.",
-        metric="outliers", where=_noise_estimated, missing=LEFT, source="derivations/quadratic (12)", power=0.3,
+        metric="outliers", where=_noise_estimated, missing=LEFT, power=0.3,
+        source="derivations/quadratic (12)",
         within=lambda cell: 1 + cell.expected / _degrees_left(cell),
-        because="One eigenvalue, plus the predicted number over the degrees of freedom left per coordinate.",
+        because="One eigenvalue, plus the number over the degrees of freedom left per coordinate.",
     ),
     Agreement(
         "feature-errors", "The error along each group of the target's features equals the prediction.",
@@ -266,17 +267,19 @@ CLAIMS = (
     _changed(
         "pruning-helps",
         "Cutting the learned spectrum at the edge of the noise gives the predicted error.",
-        "pruned_error", 0.2, "Sums of n matrices of rank one differ from a semicircle; d/n is below 0.06.",
+        "pruned_error", 0.2, "The noise of n samples is not a semicircle; d/n is below 0.06.",
         "arXiv:2509.24882, Corollary 2; derivations/quadratic (15)",
     ),
     _changed(
         "denoising-helps", "The rotationally invariant denoiser gives the predicted error.",
-        "denoised_error", 0.2, "The same, and smoothed eigenvalues in place of their law.", "derivations/quadratic (17)",
+        "denoised_error", 0.2, "The same, and smoothed eigenvalues in place of their law.",
+        "derivations/quadratic (17)",
     ),
     Agreement(
         "perfect-recovery",
         "Without label noise a low-rank target is recovered above the predicted sample size.",
-        metric=_unexplained, expected=0.0, kind="at most", source="derivations/quadratic (13)", within=1e-3,
+        metric=_unexplained, expected=0.0, kind="at most", within=1e-3,
+        source="derivations/quadratic (13)",
         because="A thousandth of the error of learning nothing, from 8 % above the threshold on.",
         where=lambda cell: _over_recovery(cell) > 1.08, missing=EXACT, power=0.3,
     ),

@@ -1,4 +1,4 @@
-"""Error of the denoiser at a finite dimension, which sees no law of M but d eigenvalues."""
+"""Error of the denoiser at a finite dimension, where the law of M is estimated from d eigenvalues."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from solvable.spectra.denoiser import (
 from solvable.spectra.measures import second_moment
 
 DRAWN = 300
-"""Largest dimension at which matrices are drawn; beyond it an integral is as good."""
+"""Largest dimension at which matrices are drawn; an integral is as accurate above it."""
 
 
 def denoised_error(parameters: QuadraticParameters, state: QuadraticState) -> float | None:
-    """Error after the denoiser; None where few samples make M no target plus Gaussian noise."""
+    """Predicted error of the denoised fit; None for few samples, where the noise is not Gaussian."""
     d = parameters.dimension
     error = _drawn(parameters, state) if d <= DRAWN else _integral(state, d)
     if parameters.sensing == "network" and _tails(parameters, state) > 0.3 * error:
@@ -29,9 +29,9 @@ def denoised_error(parameters: QuadraticParameters, state: QuadraticState) -> fl
 
 
 def _tails(parameters: QuadraticParameters, state: QuadraticState) -> float:
-    """Deviation of n matrices of rank one from a semicircle, in the units of the error."""
+    """Deviation of the noise of n samples from a semicircle, in the units of the error."""
     # Fourth free cumulant of M over delta⁴: d/n E (r s)⁴ / (E r²)², s = 1 / (1 + V), and E r⁴ =
-    # 3 (E r²)² + 48 Tr E⁴ / d² (derived). The error was measured to follow half of it (docs).
+    # 3 (E r²)² + 48 Tr E⁴ / d². About half of this was measured as additional error.
     nodes, weights = state.law.target.nodes, state.law.target.node_weights
     peak = float(weights @ nodes**4) / (parameters.dimension * float(weights @ nodes**2) ** 2)
     share = 2 * state.matrix_error / state.test_error
@@ -41,7 +41,7 @@ def _tails(parameters: QuadraticParameters, state: QuadraticState) -> float:
 
 
 def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
-    """Mean over matrices of target plus noise, the same ones along a curve."""
+    """Mean error over drawn matrices; all points of a curve use the same draws (quadratic 17)."""
     d, t = parameters.dimension, state.law.variance
     rng = random_stream("denoised matrices", d)
     nodes, lean, square = feature_deviations(state)
@@ -55,7 +55,7 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
         noise = rng.standard_normal((d, d))
         noise = (noise + noise.T) / np.sqrt(2 * d)
         if parameters.sensing == "network":
-            # E r² x_i² x_j² for a sample's residual r = x^T E x / sqrt(d) + noise, by Wick (derived)
+            # E r² x_i² x_j² by Wick, with the residual r = x^T E x / sqrt(d) + noise  (quadratic 17)
             m, e = np.interp(strengths, nodes, lean), np.interp(strengths, nodes, square)
             excess = 8 * (e[:, None] + e + np.outer(m, m))
             excess[np.diag_indices(d)] = 28 * m**2
@@ -69,7 +69,7 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
 
 
 def feature_deviations(state: QuadraticState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Strengths of features, and means of E_ii and (E²)_ii for what training leaves, E = S* - S."""
+    """Strengths s_i of features, and the means of E_ii and (E²)_ii with E = S* - S."""
     law, nodes = state.law, np.unique(state.law.target.nodes)
     square = feature_errors(law, state.threshold, nodes)
     rise = law.weights * np.maximum(law.x - state.threshold, 0)
@@ -81,7 +81,7 @@ def feature_deviations(state: QuadraticState) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _integral(state: QuadraticState, dimension: int) -> float:
-    """The same over the law of target plus noise."""
+    """Mean error as an integral over the law of target plus noise."""
     law = state.law
     if dimension > 2_000:
         return denoising_error(law)
@@ -89,6 +89,6 @@ def _integral(state: QuadraticState, dimension: int) -> float:
     places = np.interp((np.arange(4_000) + 0.5) / 4_000, mass, law.x)
     hilbert = smoothed_hilbert(law.x, places, law.variance / dimension)
     kept = np.maximum(law.x - 2 * law.variance * hilbert, 0)
-    # Q* - 2 f E_xx + f²; d eigenvalues give h_eta up to a variance of 1 / (2 d eta)² (GOE, derived).
+    # Q* - 2 f E_xx + f², plus the variance 1 / (2 d eta)² of h_eta from d eigenvalues of a GOE matrix.
     error = second_moment(law.target) + law.weights @ (kept**2 - 2 * kept * (2 * law.u - law.x))
     return float(error + law.variance / dimension * (law.weights @ (kept > 0)))

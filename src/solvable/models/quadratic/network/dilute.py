@@ -1,4 +1,4 @@
-r"""Quadratic networks that learn few features: exact to first order in their number over d."""
+r"""Quadratic networks that learn few features, to first order in the share of features."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class DiluteState:
-    """Network to first order in the number of features."""
+    """Prediction to first order in the number of features over d."""
 
     effective_noise: float  # delta
     threshold: float  # b
-    regularisation: float  # lambda at which they hold
+    regularisation: float  # lambda that belongs to these scalars
     matrix_error: float  # R
 
 
 def spike_error(strength: np.ndarray | float, *, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
-    """Error and degrees of freedom that one feature adds to a bulk of noise, over delta^2."""
-    # r = s / delta, a = b / delta. From the resolvent, g_1 = d/dz log(1 - s / omega) (derived): with
-    # x = 2 cos phi the feature moves C(x) eigenvalues across x,
+    """Error over delta², and degrees of freedom, that one feature adds to a bulk (quadratic 11)."""
+    # r = s / delta, a = b / delta, and g_1 = d/dz log(1 - s / omega) is the resolvent of one feature.
+    # With x = 2 cos phi the feature moves C(x) eigenvalues across x,
     #     C = arg(1 - r e^(-i phi)) / pi up to 2, and 1 between 2 and r + 1/r where r > 1,
     # so that J changes by J_1 = int_a 2 (x - a) C(x) dx, and
     #     e = r² + J_1 - r dJ_1/dr,  4 A_1 = 2 J_1 - r dJ_1/dr - a dJ_1/da.
-    # For a >= 2 that is (1/r - a)² + (2/r) (r + 1/r - a), 2509.24882 eq. 6 with its factor 2; for
-    # smaller a the bulk, which the feature pushes down, has less error than without it.
+    # For a >= 2 the error is (1/r - a)² + (2/r) (r + 1/r - a)  (quadratic 10). For smaller a the feature
+    # pushes the bulk down, which lowers the error.
     r = np.atleast_1d(np.asarray(strength, dtype=np.float64)).ravel()[:, None]
     a = float(shrinkage)
     angle, weights = _angles(a)
@@ -45,7 +45,7 @@ def spike_error(strength: np.ndarray | float, *, shrinkage: float) -> tuple[np.n
     start = max(a, 2.0)
     out = (r > 1) & (r + inverse > start)
     rise_out, free = np.where(out, r + inverse - a, 0.0), (start - a) ** 2
-    # Equation (6) as it stands: r² + J_1 - r dJ_1 would cancel for a strong feature.
+    # Strong features use (quadratic 10), as r² + J_1 - r dJ_1/dr would lose all digits.
     spike = np.where(out, (inverse - a) ** 2 + 2 * inverse * rise_out - free, r**2)
     error = spike + total - scaled
     total = total + np.where(out, rise_out**2 - free, 0.0)
@@ -57,7 +57,7 @@ def spike_error(strength: np.ndarray | float, *, shrinkage: float) -> tuple[np.n
 
 
 def _angles(a: float) -> tuple[np.ndarray, np.ndarray]:
-    """Angles of the bulk above a with weights for integrals over x, dense near the edge."""
+    """Quadrature over the bulk above a, with angles that are dense near the edge."""
     if a >= 2:
         return np.zeros(1), np.zeros(1)
     nodes, rule = np.polynomial.legendre.leggauss(40)
@@ -70,10 +70,10 @@ def _angles(a: float) -> tuple[np.ndarray, np.ndarray]:
 def dilute_state(
     target: DiscreteMeasure, *, sample_ratio: float, label_noise: float, shrinkage: float
 ) -> DiluteState:
-    """Network whose threshold is a given multiple of its noise, 2 where the bulk disappears."""
+    """Network with a given ratio b/delta; the bulk disappears at a ratio of 2."""
     # R = delta² j(a) + delta² int e(s/delta, a) mu(ds) = 2 alpha delta² - Delta/2 and
-    # lambda = 4 a delta (alpha - A(a) - int A_1 mu(ds)), negative where no network has this threshold.
-    # One root, of a decreasing function of log(delta).
+    # lambda = 4 a delta (alpha - A(a) - int A_1 mu(ds)), with e and A_1 of (quadratic 11). A negative
+    # lambda means that no network has this ratio. The function of log(delta) below decreases.
     strengths, masses = target.nodes, target.node_weights
     bulk = semicircle_tail(shrinkage)
     energy = float(masses @ strengths**2)
@@ -88,9 +88,9 @@ def dilute_state(
     ends = (excess(start - 40), excess(start + 40))
     if not ends[0] > 0 > ends[1]:
         raise InvalidParameter(
-            f"sample_ratio {sample_ratio}, label noise {label_noise} and shrinkage {shrinkage} leave "
-            "no error, or a bulk that keeps more noise than the samples hold; allowed: label noise or "
-            "fewer samples, or a shrinkage closer to 2."
+            f"no solution for sample_ratio {sample_ratio}, label noise {label_noise} and shrinkage "
+            f"{shrinkage}: the error vanishes, or the bulk keeps more noise than the samples hold. Use "
+            "label noise, fewer samples or a shrinkage closer to 2."
         )
     noise = float(np.exp(bracketed_root(excess, start - 40, start + 40, absolute=1e-13, ends=ends)))
     _, freedom = spike_error(strengths / noise, shrinkage=shrinkage)

@@ -1,4 +1,4 @@
-r"""Errors of quadratic networks feature by feature, and the regularisation that makes them least."""
+r"""Error decomposition of quadratic networks, and the regularisation of least error."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from solvable.spectra.measures import Measure, as_measure, second_moment
 
 @dataclass(frozen=True)
 class ErrorDecomposition:
-    """The three parts of the error when few features stand out of a bulk of noise."""
+    """Three parts of the error, for a few features above a bulk of noise."""
 
     overfitting: float  # noise learned by the bulk, delta² int_(b/delta)² (x - b/delta)² mu_sc
     underfitting: float  # features below the noise, the sum of s_i² / d
-    approximation: float  # features above it, the sum of e(s_i) / d
+    approximation: float  # features above the noise, the sum of e(s_i) / d
     features: float  # share of features above delta
 
     @property
@@ -35,10 +35,10 @@ class ErrorDecomposition:
 def outlier_error(
     strength: np.ndarray | float, *, effective_noise: float, threshold: float
 ) -> np.ndarray:
-    """Error of an isolated feature s > delta, which is seen at x = s + delta² / s."""
+    """Error of an isolated feature s > delta, with eigenvalue x = s + delta² / s (quadratic 10)."""
     # e(s) = (delta² / s - b)² + 2 (delta² / s) (x - b) for x > b, else s²: from the overlap
-    # 1 - delta² / s², s² + (x - b)² - 2 s (x - b) (1 - delta² / s²). Published forms (2509.24882)
-    # lack the factor 2.
+    # 1 - delta² / s², s² + (x - b)² - 2 s (x - b) (1 - delta² / s²). Summaries of arXiv:2509.24882,
+    # Result 3, print the second term without its factor 2.
     values = np.asarray(strength, dtype=np.float64)
     push = effective_noise**2 / values
     seen = (push - threshold) ** 2 + 2 * push * (values + push - threshold)
@@ -46,23 +46,24 @@ def outlier_error(
 
 
 def decompose_error(state: QuadraticState) -> ErrorDecomposition:
-    r"""Overfitting, underfitting and approximation error by the picture of bulk and spikes.
+    r"""Split the error into overfitting, underfitting and approximation error.
 
     Parameters
     ----------
     state : QuadraticState
-        A solution, for a target of few features, :math:`K\ll d`.
+        A solution with few features above the noise, :math:`K\ll d`.
 
     Returns
     -------
     ErrorDecomposition
-        Whose total approaches :attr:`QuadraticState.matrix_error` when the bulk is cut
-        (:math:`b\approx2\delta`); up to twice too large when it is not, as features just below
-        :math:`\delta` are partly learned by the bulk.
+        The three parts. Their total approaches :attr:`QuadraticState.matrix_error` for
+        :math:`b\approx2\delta`. For smaller b the total is up to twice too large, as the bulk learns
+        a part of the features just below :math:`\delta`.
 
     Notes
     -----
-    Asymptotic. Exact is ``solvable.spectra.denoiser.feature_errors``. Backed by
+    The parts treat bulk and spikes as separate (arXiv:2509.24882, Result 3; quadratic 10). Exact errors
+    of features: ``solvable.spectra.denoiser.feature_errors``. Backed by
     ``tests/models/quadratic/network/test_errors.py``.
 
     Examples
@@ -91,9 +92,9 @@ def decompose_error(state: QuadraticState) -> ErrorDecomposition:
 def optimal_regularisation(
     target: Measure | np.ndarray, *, sample_ratio: float, label_noise: float
 ) -> QuadraticState:
-    r"""Network at the regularisation of least error.
+    r"""Find the regularisation of least error, and predict the network there.
 
-    Its threshold is the mean shrinkage of the rotationally invariant denoiser above it,
+    The threshold equals the mean shrinkage of the rotationally invariant denoiser above the threshold,
 
     .. math:: \int_b^\infty\mu_\delta(dx)\,\big(b-2\delta^2h(x)\big)=0 .
 
@@ -109,17 +110,17 @@ def optimal_regularisation(
     Returns
     -------
     QuadraticState
-        Its ``regularisation`` is the best one; 0 if the best threshold is.
+        Prediction; its ``regularisation`` is the best one, 0 if the best threshold is 0.
 
     Raises
     ------
     InvalidParameter
-        Without label noise or without a target: less error is then to be had from ever smaller, or
-        ever larger, regularisation.
+        Without label noise the error falls with ever smaller regularisation, and without a target
+        with ever larger: no finite regularisation is best.
 
     Notes
     -----
-    A search over :math:`\tilde\lambda`, whose place is known to about 1e-5. Backed by
+    A search over :math:`\tilde\lambda` with a relative accuracy of about 1e-5 (quadratic 18). Backed by
     ``tests/models/quadratic/network/test_errors.py`` (the condition above).
 
     Examples
@@ -140,7 +141,7 @@ def optimal_regularisation(
     from scipy.optimize import minimize_scalar
 
     problem = {"sample_ratio": sample_ratio, "label_noise": label_noise}
-    # From lambda = 4 alpha (s_1 + 2 delta) on nothing is learned, 2 alpha delta² = Q* + Delta/2.
+    # Above lambda = 4 alpha (s_1 + 2 delta) nothing is learned, with 2 alpha delta² = Q* + Delta/2.
     null = np.sqrt((energy + label_noise / 2) / (2 * sample_ratio))
     top = 4 * sample_ratio * (float(measure.nodes.max()) + 2 * null)
     grid = np.log(top) + np.linspace(-12.0, 0.0, 17)
@@ -154,7 +155,7 @@ def optimal_regularisation(
     if k == 0:
         unregularised = solve_quadratic(measure, **problem, regularisation=0.0)
         return min(unregularised, states[0], key=lambda state: state.matrix_error)
-    # The error is flat there: its place is known to the root of its rounding.
+    # The error is flat at the minimum, so that rounding limits the accuracy of its place.
     best = minimize_scalar(
         lambda place: (
             solve_quadratic(measure, **problem, regularisation=float(np.exp(place))).matrix_error

@@ -1,4 +1,4 @@
-"""The quadratic network's convex problem over the weights, as a network is trained: L-BFGS."""
+"""L-BFGS over the weights of a quadratic network."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def solve_factorised(
     max_iterations: int = 5_000,
     seed: int = 0,
 ) -> QuadraticSolution:
-    """Minimise over the weights by L-BFGS, as a network of this width is trained."""
-    # min over B of shape (d, p) of |y - A(B B^T)|² / d² + lambda |B|_F² / d, as 2606.28242 trains.
-    # From the rank of the minimiser on, the minima are those of the convex problem; below, `converged`
-    # is False. The start is random: B = 0 is a saddle. Along a direction D the objective is a quartic,
-    # whose minimum is exact: two products of p columns and one of d each iteration.
+    """Train the weights of a network of this width by L-BFGS."""
+    # min over B of shape (d, p) of |y - A(B B^T)|² / d² + lambda |B|_F² / d  (arXiv:2606.28242). For p of
+    # at least the rank of the minimiser the minima are those of (quadratic 1); for smaller p `converged`
+    # is False. The start is random, as B = 0 is a saddle. The objective along a direction is a quartic
+    # with an exact minimum, so that an iteration takes two products of p columns and one of d.
     d, labels = sensing.dimension, sensing.asarray(labels)
     xp = namespace(labels)
     columns = d if width is None else min(width, d)
@@ -38,7 +38,7 @@ def solve_factorised(
         if float(xp.max(xp.abs(gradient))) <= smallest:
             break
         direction = _direction(gradient, steps)
-        # As long as the weights are, so that differences of products do not cancel.
+        # The direction gets the length of the weights, so that differences of products keep their digits.
         direction = direction * float(xp.sqrt(xp.sum(factor**2) / xp.sum(direction**2)))
         along = sensing.forward(direction)
         across = sensing.forward(factor + direction) - (labels - residual) - along
@@ -49,14 +49,14 @@ def solve_factorised(
             regularisation / d * float(xp.sum(factor * direction)),
             regularisation / d * float(xp.sum(direction**2)),
         )  # fmt: skip
-        if length == 0:  # rounding alone is left
+        if length == 0:  # the decrease is below rounding
             break
         factor = factor + length * direction
         residual = residual - length * across - length**2 * along
         if iteration % 50 == 0:
             residual = labels - sensing.forward(factor)
         new = _gradient(sensing, regularisation, factor, residual)
-        # The inverse Hessian is estimated from the last twenty steps.
+        # The last twenty steps estimate the inverse Hessian.
         steps = [*steps, (length * direction, new - gradient)][-20:]
         gradient = new
     factor = _orthogonal_factor(factor, spread)
@@ -69,7 +69,7 @@ def _gradient(sensing: Sensing, regularisation: float, factor: Array, residual: 
 
 
 def _direction(gradient: Array, steps: list[tuple[Array, Array]]) -> Array:
-    """Quasi-Newton direction by the two loops of L-BFGS."""
+    """Quasi-Newton direction by the two-loop recursion of L-BFGS."""
     xp = namespace(gradient)
     direction, shares = -gradient, []
     for step, change in reversed(steps):
@@ -86,7 +86,7 @@ def _direction(gradient: Array, steps: list[tuple[Array, Array]]) -> Array:
 
 
 def _line_minimum(products: list[float], lean: float, growth: float) -> float:
-    """Least positive place of the quartic |r - t a - t² b|² / d² + lambda |B + t D|² / d."""
+    """Positive t of the least value of |r - t a - t² b|² / d² + lambda |B + t D|² / d."""
     ra, aa, rb, ab, bb = products
     slope = np.array([4 * bb, 6 * ab, 2 * (aa - 2 * rb) + 2 * growth, 2 * (lean - ra)])
     if not slope[3] < 0:
@@ -102,7 +102,7 @@ def _line_minimum(products: list[float], lean: float, growth: float) -> float:
 def _orthogonal_factor(weights: Array, scale: float) -> Array:
     xp = namespace(weights)
     left, strengths, _ = xp.linalg.svd(weights, full_matrices=False)
-    # Columns that the penalty drives to zero only shrink geometrically.
+    # The penalty shrinks superfluous columns geometrically, never to exactly 0.
     size = max(float(strengths[0]) ** 2, scale, np.finfo(float).tiny)
     kept = int(xp.count_nonzero(strengths**2 > 1e-9 * size))
     return left[:, :kept] * strengths[:kept]

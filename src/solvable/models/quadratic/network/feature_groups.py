@@ -1,4 +1,4 @@
-"""Groups of the target's features, strongest first, and the error that is predicted in each."""
+"""Groups of the target's features, strongest first, with their predicted errors and scatter."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from solvable.spectra.denoiser import feature_errors
 
 
 def feature_groups(parameters: QuadraticParameters) -> list[int]:
-    """Ranks at which the groups of features end, strongest features first; the last is d."""
+    """Last rank of each group of features, strongest features first; the last group ends at d."""
     d, rank = parameters.dimension, parameters.target_rank
     if parameters.target == "power-law":
-        # The first three alone, then groups 1.6 times as far each.
+        # Three single features, then groups whose last rank grows by a factor of 1.6.
         ends = [1, 2, 3]
         while ends[-1] < d:
             ends.append(min(d, max(ends[-1] + 1, int(1.6 * ends[-1]))))
         return ends
-    # Fifths of a Marchenko-Pastur target; the directions that it lacks are the last group.
+    # Five groups of a Marchenko-Pastur target; directions of eigenvalue 0 are the last group.
     ends = sorted({max(1, round(rank * part / 5)) for part in range(1, 6)})
     return ends if rank == d else [*ends, d]
 
 
 def group_means(values: np.ndarray, ends: Sequence[int]) -> list[float]:
-    """Means of values, one for each rank, over groups that end at these ranks."""
+    """Means over groups of values that are ordered by rank."""
     starts = [0, *ends[:-1]]
     return [float(values[a:b].mean()) for a, b in zip(starts, ends, strict=True)]
 
@@ -38,7 +38,7 @@ def group_sizes(parameters: QuadraticParameters) -> np.ndarray:
 
 
 def group_names(parameters: QuadraticParameters) -> list[str]:
-    """Words for each group."""
+    """Name each group."""
     ends = feature_groups(parameters)
     starts = [0, *ends[:-1]]
     names = [
@@ -49,35 +49,35 @@ def group_names(parameters: QuadraticParameters) -> list[str]:
 
 
 def group_errors(state: QuadraticState, ends: Sequence[int]) -> list[float]:
-    """Mean errors of groups of features, strongest first; the groups end at these ranks."""
+    """Predicted mean error of each group of features, strongest first (quadratic 8)."""
     return _grouped(state, feature_errors(state.law, state.threshold), ends)
 
 
 def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> list[float]:
-    """Standard deviations of the errors of groups of features between replicates."""
+    """Standard deviation of the error of each group between replicates (quadratic 9)."""
     ends, d = feature_groups(parameters), parameters.dimension
     nodes, m, e = feature_deviations(state)
-    # E_ij ~ N(0, q/d), q = e - m², twice that at E_ii of mean m: Var |E v|² = 2 q (q + 4 m²) / d; the
-    # fourth moment of samples adds 14 m² / n to Var E_ii where the feature is learned (derived).
+    # E_ij ~ N(0, q/d) with q = e - m², E_ii ~ N(m, 2 q/d): Var |E v|² = 2 q (q + 4 m²) / d. The fourth
+    # moment of samples adds 14 m² / n to Var E_ii for features that are learned (quadratic 9).
     q = np.maximum(e - m**2, 0)
     variance = 2 * q * (q + 4 * m**2) / d
     if parameters.sensing == "network":
         variance += 56 * m**4 / parameters.n_samples * np.minimum(q / state.law.variance, 1)
     alone, together = (
         np.array(_grouped(state, np.interp(state.law.target.nodes, nodes, values), ends))
-        for values in (variance, 3 / d * q)  # delta moves all the same way, by some 3/d (measured)
+        for values in (variance, 3 / d * q)  # 3/d: common to all features, measured
     )
     return [float(s) for s in np.hypot(np.sqrt(alone / group_sizes(parameters)), together)]
 
 
 def group_strengths(state: QuadraticState, ends: Sequence[int]) -> list[float]:
-    """Mean squared strengths of groups of features, as :func:`group_errors`."""
+    """Mean squared strength of each group of features, strongest first."""
     return _grouped(state, state.law.target.nodes**2, ends)
 
 
 def _grouped(state: QuadraticState, values: np.ndarray, ends: Sequence[int]) -> list[float]:
     weights = state.law.target.node_weights[::-1]
-    # Both sums at the boundaries of the nodes: exact where groups end between atoms.
+    # Cumulative sums at the boundaries of the nodes are exact for groups that end between atoms.
     mass = np.append(0.0, np.cumsum(weights))
     total = np.append(0.0, np.cumsum(weights * values[::-1]))
     places = np.append(0.0, np.asarray(ends) / ends[-1])

@@ -184,7 +184,7 @@ PANELS = (
         [*_limit_and_samples("matrix_error"), _part("overfitting_error", "noise learned by the bulk", 1),
          _part("underfitting_error", "features below the noise", 2),
          _part("approximation_error", "features above the noise", 3)],
-        "Decomposition of arXiv:2509.24882, which treats bulk and spikes as separate. The sum of the parts "
+        "Parts of arXiv:2509.24882, Result 3, which treats bulk and spikes as separate. Their sum "
         "equals the error where the bulk is cut, and exceeds the error elsewhere.",
         markers=thresholds, y_scale="log", y_range=_log_range,
         when=lambda curve: curve.setting.target == "power-law",
@@ -217,7 +217,7 @@ PANELS = (
     Panel(
         "features", "Error of features", "error along a feature / its strength squared",
         [Trace("feature_errors", "feature", names=group_names, scale=_strengths, where=NETWORK)],
-        "A feature with value 1 is not learned. Strong features are learned first. Values above 1: fitted "
+        "A feature with value 1 is not learned. Strong features are learned first. Above 1 the fitted "
         "noise exceeds the strength of the feature. The mean of value times strength squared over all d "
         "directions is the error R.",
         markers=thresholds, y_scale="log", y_range=_log_range,

@@ -1,13 +1,13 @@
-"""First corrections in 1/d to the limit of quadratic networks."""
+"""First order in 1/d of the predictions for quadratic networks."""
 
-# All follow from the minimum Phi(alpha, Delta, lambda) of the objective by its derivatives: of n, the
-# gain T / (1 + V) of one more sample (T the test error, V its leverage); of Delta, alpha / (1 + V); of
-# lambda, Tr S / d. The limit knows a target's spectrum through J(delta, b) = int_b (x - b)² mu_delta
-# alone. At finite d the mean spectrum of S* + delta Z has a mass T(x)/d above x that the limit lacks.
-# Its resolvent obeys a Burgers equation with viscosity 1/2d, solved to first order along its
-# characteristics, and J + J_1/d with J_1(delta, b) = 2 int_b (x - b) T(x) dx takes the place of J
-# (derived). For a target that is itself random the same is added for the d-th part of its own mean
-# spectrum. Gaussian measurements need nothing else; what samples add is in `sample_shape`.
+# Corrections of errors, rank and trace are derivatives of the correction of the minimum
+# Phi(alpha, Delta, lambda) of the objective. The derivative in n is the gain T / (1 + V) of one more
+# sample (T the test error, V its leverage), in Delta alpha / (1 + V), and in lambda Tr S / d. In the
+# limit Phi depends on the spectrum through J(delta, b) = int_b (x - b)² mu_delta only. At finite d the
+# mean spectrum of S* + delta Z has an additional mass T(x)/d above x. The resolvent obeys a Burgers
+# equation with viscosity 1/2d, and J + J_1/d with J_1(delta, b) = 2 int_b (x - b) T(x) dx replaces J
+# (quadratic 19). A random target adds the first order of its own mean spectrum. This is complete for
+# Gaussian measurements; `sample_shape` computes the additional correction for samples.
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ class _Functionals:
     shape: SampleShape | None
 
     def place(self, label_noise: float) -> _Place:
-        """The solution of the limit that has this law, threshold and label noise."""
+        """Solution in the limit with this law, threshold and label noise."""
         noise, b, energy = self.law.noise, self.threshold, second_moment(self.law.target)
         error = energy + 4 * noise**2 * self.slope - self.second - 2 * b * self.first
         alpha = (error + label_noise / 2) / (2 * noise**2)
         penalty = 4 * b * (alpha - self.slope)
-        # (B / delta) (Q_1 - J_1): a random target has its own 1/d, E tr S² / d being 1 + k + 1/d.
+        # (B / delta) (Q_1 - J_1)  (quadratic 19); E Tr S*² / d = 1 + k + 1/d gives Q_1 = 1.
         own = float(isinstance(self.law.target, MarchenkoPasturMeasure))
         gaussian = penalty / (2 * b) * (own - self.excess)
         gain = Gain(0.0, 0.0) if self.shape is None else self.shape.gain(alpha, label_noise)
         return _Place(np.array([alpha, label_noise, penalty, gaussian, gain.total]), gain.by_noise)
 
     def by_rank(self, place: _Place) -> np.ndarray:
-        """Derivatives of a place's numbers in eta, for a penalty eta of the rank next to b Tr S."""
+        """Derivatives of the numbers of a solution in eta, for a penalty b Tr S + eta rank S."""
         law, b = self.law, self.threshold
-        # It keeps what is above b + sqrt(2 eta): R and A lose what is learned there.
+        # The penalty removes eigenvalues up to b + sqrt(2 eta), which changes R and A.
         u, height = law.preimage(b)
         density, first = float(height) / (np.pi * law.variance), 2 * float(u) - b
         alpha = density * first / law.variance
@@ -97,16 +97,16 @@ class _Functionals:
 
 
 class _Place(NamedTuple):
-    """A solution of the limit, and what it adds to Phi, times d."""
+    """A solution in the limit, and the first order in 1/d of Phi, times d."""
 
     numbers: np.ndarray
-    """alpha, Delta and lambda; what Gaussian measurements add, and the gain of a sample's shape."""
+    """alpha, Delta, lambda, the correction of Gaussian measurements, and the gain of samples."""
     by_noise: float
-    """Derivative of that gain in Delta."""
+    """Derivative in Delta of the gain of samples."""
 
 
 def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[FiniteSize, FiniteSize]:
-    """First order in 1/d of Gaussian measurements and, if they are asked for, of samples."""
+    """First order in 1/d for Gaussian measurements and, with ``samples``, for samples."""
     noise, b, labels = state.effective_noise, state.threshold, state.label_noise
     alpha, penalty = state.sample_ratio, state.regularisation
     limited = state.width_limited
@@ -115,7 +115,7 @@ def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[Finite
         return _functionals(law, threshold, samples, state.cut_in(law, threshold))
 
     step = 1e-3  # relative, of central differences
-    # Noise and threshold together, threshold, label noise (which may be zero): one law for each noise.
+    # Differences in noise and threshold together, in the threshold, and in the label noise.
     test_error = 4 * alpha * noise**2
     push = step * test_error
     low, high = (
@@ -145,7 +145,7 @@ def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[Finite
     kept = 1 - state.degrees_of_freedom / alpha  # 1 / (1 + V)
 
     def corrected(part: float) -> FiniteSize:
-        # The gain of a sample is itself one order off its mean: alpha d(gain), not d(alpha gain).
+        # The gain belongs to one sample more: the correction is alpha d(gain), not d(alpha gain).
         by_samples = gaussian[0] + part * alpha * shape[0]
         share = gaussian[1] / alpha + part * (shape[1] - by_noise)
         return FiniteSize(
@@ -160,18 +160,18 @@ def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[Finite
 
 @dataclass(frozen=True)
 class AtDimension:
-    """A prediction at a dimension, with its first order in 1/d: of samples, and of Gaussian matrices."""
+    """Prediction at a finite dimension, for samples and for Gaussian matrices."""
 
     limit: float
-    order: float  # size of what is added to the limit
-    expected: float | None  # None where it is more than half of the limit: no expansion holds there
+    order: float  # size of the correction
+    expected: float | None  # None if the correction exceeds half of the limit
     control: float | None
 
 
 def at_dimension(
     state: QuadraticState, dimension: int, *, samples: bool = True
 ) -> dict[str, AtDimension]:
-    """Error, training error, rank and trace at a dimension."""
+    """Predict error, training error, rank and trace at a finite dimension."""
     gaussian, full = finite_sizes(state, samples=samples)
     full = full if samples else gaussian
     lost = {"train_error": unreachable(state, dimension)} if samples else {}
@@ -186,10 +186,10 @@ def at_dimension(
 
 
 def unreachable(state: QuadraticState, dimension: int) -> float:
-    """Training error of labels below anything that a positive matrix can fit, in no order of 1/d."""
-    # x^T S x >= 0: no fit lowers an output by more than sqrt(d) tau, tau = Tr S / d, where it would by
-    # A / alpha of a residual r ~ N(0, E_test): E ((r A / alpha - sqrt(d) tau)_+)² (derived; 1 to 7
-    # times what was measured in addition to the first order, see docs).
+    """Bound of the training error of labels that no positive matrix fits (quadratic 21)."""
+    # As x^T S x >= 0, no fit lowers an output by more than sqrt(d) tau, tau = Tr S / d. The fit of a
+    # residual r ~ N(0, E_test) would lower the output by r A / alpha. Bound: E ((r A / alpha - sqrt(d)
+    # tau)_+)², 1 to 7 times the measured value. It is smaller than any power of 1/d.
     spread = state.degrees_of_freedom / state.sample_ratio * math.sqrt(state.test_error)
     if spread <= 0:
         return 0.0
@@ -204,7 +204,7 @@ def unreachable(state: QuadraticState, dimension: int) -> float:
 def _functionals(
     law: SpectralLaw, threshold: float, samples: bool = False, cut: float | None = None
 ) -> _Functionals:
-    """Functionals of what is learned above a cut, the threshold if none is given."""
+    """Functionals of a law above a cut; the default cut is the threshold."""
     _, points, weights = tail_rule(law, np.array([threshold if cut is None else cut]))
     rise = points.x - threshold
     return _Functionals(

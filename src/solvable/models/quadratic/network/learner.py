@@ -1,4 +1,4 @@
-"""Over-parametrised quadratic network after scikit-learn's conventions."""
+"""Quadratic network regression with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -30,39 +30,39 @@ SOLVERS = ("amp", "fista", "factorised")
 """Allowed solvers."""
 
 PATH_RATIOS = tuple(0.5**power for power in range(1, 11))
-"""Regularisations tried by ``"gcv"``, relative to the smallest that leaves nothing."""
+"""Regularisations tried by ``"gcv"``, relative to the smallest one that learns nothing."""
 
 
 class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
-    r"""Quadratic network trained to its global minimum, which is a convex problem.
+    r"""Quadratic network regression, trained to the global minimum of a convex problem.
 
     .. math:: \min_{S\succeq0}\ \frac1{d^2}\sum_\mu\big(y_\mu - c - \mathrm{Tr}[Z_\mu S]\big)^2
         + \frac{\tilde\lambda}{d}\mathrm{Tr}\,S,\qquad Z(x) = \frac{xx^\top - I_d}{\sqrt d},
         \qquad S = \frac{1}{\sqrt{pd}}\sum_{k\le p} w_kw_k^\top
 
-    is what a network of p units with weight decay :math:`\lambda = \tilde\lambda/\sqrt{p/d}` learns
-    as soon as p is at least the rank of the minimiser. Any features may stand in place of x; the
-    theory, AMP and ``gcv_score_`` expect whitened ones (``whiten=True`` or ``PCA(whiten=True)``).
+    A network of p units with weight decay :math:`\lambda = \tilde\lambda/\sqrt{p/d}` reaches this
+    minimum if p is at least the rank of the minimiser. The inputs x may be any features. The theory,
+    AMP and ``gcv_score_`` expect whitened features (``whiten=True`` or ``PCA(whiten=True)``).
 
     Parameters
     ----------
     regularisation : float or "gcv"
-        :math:`\tilde\lambda > 0`; "gcv" takes the best of :data:`PATH_RATIOS` by ``gcv_score_``,
-        with no validation set.
+        :math:`\tilde\lambda > 0`; "gcv" chooses the best of :data:`PATH_RATIOS` by ``gcv_score_``,
+        without a validation set.
     solver : {"amp", "fista", "factorised"}
-        AMP is fastest on whitened features. FISTA always converges and takes over, with a warning,
-        where another does not contract. "factorised" trains the weights by L-BFGS.
+        AMP is fastest on whitened features. "factorised" trains the weights by L-BFGS. FISTA always
+        converges, and replaces another solver that does not, with a warning.
     fit_intercept : bool
-        Whether c is fitted, without penalty; otherwise 0, as in the theory.
+        If True, c is fitted without penalty. If False, c is 0, as in the theory.
     whiten : bool
-        Whether features are first given mean zero and unit covariance, directions without variance
-        left out; ``matrix_`` and d are then those of the whitened features.
+        If True, features are transformed to mean zero and unit covariance, without directions of no
+        variance; ``matrix_`` and d refer to the whitened features.
     width : int, optional
-        Units of the factorised solver; d by default.
+        Number of units of the factorised solver; d by default.
     tolerance : float
-        Largest optimality residual, in (0, 1), or what the rounding of products leaves if that is more.
+        Largest optimality residual, in (0, 1); raised to the rounding error of products if larger.
     max_iterations : int
-        Of each solver, at least 1.
+        Largest number of iterations of each solver, at least 1.
 
     Attributes
     ----------
@@ -71,37 +71,38 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
     intercept_ : float
         c.
     condition_number_ : float
-        Of the second moment of the features given; the theory of ``gcv_score_`` supposes 1.
+        Condition number of the second moment of the features; ``gcv_score_`` assumes 1.
     whitening_ : Whitening or None
-        Mean and map of ``whiten``.
+        Mean and linear map of ``whiten``.
     solution_ : QuadraticSolution
         Factor, residual, dual and iterations.
     kkt_residual_ : float
-        Distance from optimality, whatever the solver.
+        Distance from optimality, for every solver.
     solver_ : str
-        Which one found the minimiser.
+        Solver that found the minimiser.
     regularisation_ : float
-        What was used.
+        Regularisation of the fit.
     spectrum_ : SpectralEstimate
-        Noise, shrinkage, degrees of freedom and the noisy spectrum, hidden part included.
+        Noise, shrinkage, degrees of freedom, and all eigenvalues of the noisy matrix M.
     gcv_score_ : float
-        Predicted mean squared error on fresh labels, from the training data alone.
+        Mean squared error on fresh labels, estimated from the training data.
     n_iter_ : int
-        Of the solver that succeeded.
+        Iterations of the solver that succeeded.
     n_features_in_ : int
         d.
 
     Raises
     ------
     InvalidParameter, InvalidData
-        From ``fit``, whose samples are an array of shape (n, d), a path to a ``.npy`` file or a Source.
+        If ``fit`` gets invalid parameters or data. Samples are an array of shape (n, d), a path to a
+        ``.npy`` file or a Source.
 
     Notes
     -----
-    arXiv:2505.17958 with the factor d of the penalty that the talk's slide drops. Time
-    :math:`2nd^2` per iteration, memory of one block of rows. A torch tensor is fitted on its device
-    in its own precision, summed in double; only numbers that decide whether to go on leave it, and the
-    result at the end. ``tests/models/quadratic/network/test_learner.py`` and ``test_devices.py``.
+    Source: arXiv:2505.17958 (quadratic 1). Time :math:`2nd^2` per iteration, memory of one block of
+    rows. A torch tensor is fitted on its device in its own precision, with sums in double precision;
+    only stopping criteria and the result leave the device. Backed by
+    ``tests/models/quadratic/network/test_learner.py`` and ``test_devices.py``.
 
     Examples
     --------
@@ -131,7 +132,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         self.max_iterations = max_iterations
 
     def fit(self, X: Array | Source, y: Array) -> QuadraticNetRegressor:
-        """Find the minimiser; warn where a solver gave way to FISTA or the score is unreliable."""
+        """Find the minimiser; warn if FISTA replaces a solver or if the score is unreliable."""
         self._check_parameters()
         source, labels = validated_fit_input(self, X, y)
         mean = float(np.mean(labels)) if self.fit_intercept else 0.0
@@ -145,12 +146,12 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         elif self.condition_number_ > 100:
             warnings.warn(
                 f"the second moment of the features has condition number "
-                f"{self.condition_number_:.3g}; gcv_score_ supposes 1 and is a seventh off at "
-                "100. Ask for whiten=True.",
+                f"{self.condition_number_:.3g}; gcv_score_ assumes 1 and is wrong by about 15 % at "
+                "100. Use whiten=True.",
                 UserWarning,
                 stacklevel=2,
             )
-        # With an intercept S only sees what deviates from the sample's own moment.
+        # With an intercept S fits only deviations from the second moment of the samples.
         centre = moment if self.fit_intercept else None
         sensing = SampleSensing(source, centre, whitening)
         self._minimise(sensing, labels - mean)
@@ -160,7 +161,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Array | Source) -> np.ndarray:
-        """Predicted labels, float64, of an array, a ``.npy`` file or a Source of samples."""
+        """Predict labels, float64, for an array, a ``.npy`` file or a Source of samples."""
         check_is_fitted(self)
         source = validated_input(self, X)
         sensing = SampleSensing(source, whitening=self.whitening_)
@@ -170,7 +171,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         if self.solver not in SOLVERS:
             raise InvalidParameter(unknown_choice("solver", self.solver, SOLVERS))
         if self.regularisation != "gcv":
-            limit = ", or 'gcv'. For the ridgeless limit take a small number"
+            limit = ", or 'gcv'. For the ridgeless limit use a small number"
             check_real("regularisation", self.regularisation, 1e-100, also=limit)
         check_real("tolerance", self.tolerance, 1e-100)
         if self.tolerance >= 1:
@@ -187,13 +188,13 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         top = 2 / sensing.dimension * float(namespace(dual).linalg.eigvalsh(dual)[-1])
         best: tuple[QuadraticSolution, float, SpectralEstimate] | None = None
         for ratio in PATH_RATIOS:
-            # Labels without a positive direction leave nothing to learn at any regularisation.
+            # If no direction has a positive dual, every regularisation gives S = 0.
             strength = ratio * top if top > 0 else ratio
             solution = self._solved(sensing, labels, strength)
             estimate = spectral_estimate(solution, strength)
             if best is None or estimate.gcv_score < best[2].gcv_score:
                 best = solution, strength, estimate
-            # Smaller regularisations are the slowest.
+            # Smaller regularisations are slower, and the score has risen: stop.
             elif estimate.gcv_score > 1.5 * best[2].gcv_score:
                 break
         assert best is not None
@@ -233,8 +234,8 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
                 return first
             warnings.warn(
                 f"{self.solver} stopped after {first.iterations} iterations at an optimality "
-                f"residual of {first.kkt_residual:.2g}; allowed: {self.tolerance:g}. FISTA takes "
-                "over. Whiten the features, regularise more, or ask for solver='fista'.",
+                f"residual of {first.kkt_residual:.2g}; allowed: {self.tolerance:g}. FISTA "
+                "continues. Whiten the features, raise regularisation, or use solver='fista'.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -250,13 +251,13 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         return solution
 
     def __sklearn_tags__(self) -> Any:
-        """Tags: a positive quadratic form fits neither linear nor all other labels."""
+        """Return the tags; poor_score, as a positive quadratic form does not fit linear labels."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
 
 
 def _on_host(result: Any) -> Any:
-    """A dataclass with its arrays as NumPy arrays."""
+    """Convert the arrays of a dataclass to NumPy arrays."""
     values = {field.name: getattr(result, field.name) for field in fields(result)}
     return replace(result, **{k: to_numpy(v) for k, v in values.items() if hasattr(v, "shape")})

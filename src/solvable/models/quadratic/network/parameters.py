@@ -15,7 +15,7 @@ class QuadraticParameters(Parameters):
     """Parameters of a quadratic network."""
 
     target: Literal["marchenko-pastur", "power-law"] = "marchenko-pastur"
-    """Spectrum of the target: a random network of `width_ratio` times d units, or a power law i^-gamma."""
+    """Spectrum of the target: a network of `width_ratio` times d random units, or i^-gamma."""
     dimension: int = Field(100, ge=4, le=1_000_000)
     """Number d of input coordinates; above 2000 only `solvable theory` runs."""
     width_ratio: float = Field(0.2, gt=0, le=100)

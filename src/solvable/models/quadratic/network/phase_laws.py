@@ -11,7 +11,7 @@ from solvable.spectra.roots import bracketed_root
 
 
 class QuadraticPhase(StrEnum):
-    """Name of a phase in arXiv:2509.24882, and of the interpolation peak between V and VIa."""
+    """Phases of arXiv:2509.24882, Result 1, and the interpolation peak between V and VIa."""
 
     PLATEAU = "Ia"
     COLLAPSE = "Ib"
@@ -27,38 +27,38 @@ class QuadraticPhase(StrEnum):
 DESCRIPTIONS = {
     QuadraticPhase.PLATEAU: "too few samples: the strongest feature is below the noise",
     QuadraticPhase.COLLAPSE: "too strong a regularisation: nothing is learned",
-    QuadraticPhase.THRESHOLDED: "strong features kept and shrunk, no bulk: outliers to heavy tail",
-    QuadraticPhase.SHIFTED: "every feature kept and shrunk: shifted heavy tail",
-    QuadraticPhase.BENIGN: "features above the noise learned, little of the bulk kept: best rate",
+    QuadraticPhase.THRESHOLDED: "strong features learned and shrunk, no bulk: outliers to heavy tail",
+    QuadraticPhase.SHIFTED: "every feature learned and shrunk: shifted heavy tail",
+    QuadraticPhase.BENIGN: "features above the noise learned, most of the bulk cut: best rate",
     QuadraticPhase.OVERFITTING: "noise in the bulk dominates the error: harmful overfitting",
-    QuadraticPhase.PEAK: "labels just interpolated: wide bulk",
-    QuadraticPhase.NOISY_BULK: "half of the bulk kept next to spikes: parametric rate",
+    QuadraticPhase.PEAK: "interpolation threshold: wide bulk",
+    QuadraticPhase.NOISY_BULK: "half of the bulk learned next to spikes: parametric rate",
     QuadraticPhase.FULL_RANK: "every feature learned with its noise: parametric rate, twice VIa",
 }
-"""What happens in each phase."""
+"""Description of each phase."""
 
 
 def full_rank_risk(
     *, sample_ratio: float, label_noise: float, regularisation: float = 0.0
 ) -> float:
-    """Phases III and VIb: every eigenvalue of the noisy target is above the threshold."""
+    """Error in phases III and VIb, where all eigenvalues of target plus noise exceed the threshold."""
     if not 0.5 < sample_ratio < np.inf:
         raise InvalidParameter(
-            f"sample_ratio is {sample_ratio}; allowed: above 1/2, as fewer samples leave a part of "
-            "the target undetermined."
+            f"sample_ratio is {sample_ratio}; allowed: above 1/2, as fewer samples do not determine "
+            "the target."
         )
     # b = lambda epsilon, 1/epsilon = 4 alpha - 2, delta² = (Delta + 2 b²) / (4 alpha - 2) and
-    # R = b² + delta² (derived): exact as long as b is below the spectrum of S* + delta Z, as the
-    # positive cone does nothing. For many samples b² + Delta / 4 alpha, twice the noise of VIa.
+    # R = b² + delta²  (quadratic 27). Exact if b is below the spectrum of S* + delta Z, as the positive
+    # cone has no effect. For many samples R = b² + Delta / 4 alpha, with twice the noise term of VIa.
     shift = regularisation / (4 * sample_ratio - 2)
     return float(shift**2 + (label_noise + 2 * shift**2) / (4 * sample_ratio - 2))
 
 
 def truncated_constant(exponent: float) -> float:
-    """Constant C of phase IV, R = C delta² K / d with K features above the noise."""
-    # C = 1 / (2 gamma - 1) + 6 - 8 / (1 + gamma) + 3 / (1 + 2 gamma): the tail below the noise, and
-    # the error of an outlier at b = 2 delta, summed over s_i = delta (K / i)^gamma (derived). b /
-    # delta -> 2 without regularisation and with few samples.
+    """Constant C of phase IV, in R = C delta² K / d for K features above the noise (quadratic 25)."""
+    # C = 1 / (2 gamma - 1) + 6 - 8 / (1 + gamma) + 3 / (1 + 2 gamma): the tail below the noise,
+    # plus the error of outliers at b = 2 delta, summed over s_i = delta (K / i)^gamma. For few samples
+    # and no regularisation b / delta -> 2.
     head = 6 - 8 / (1 + exponent) + 3 / (1 + 2 * exponent)
     return float(1 / (2 * exponent - 1) + head)
 
@@ -66,10 +66,10 @@ def truncated_constant(exponent: float) -> float:
 def truncated_risk(
     *, exponent: float, normalisation: float, effective_samples: float, label_noise: float
 ) -> float:
-    """Phase IV: features above the noise are learned, and little of the bulk is kept."""
+    """Error in phase IV, where features above the noise are learned and most of the bulk is cut."""
     # R = c² C K^(1 - 2 gamma) with c² K^(-2 gamma) (2 n_eff - C K) = Delta/2, which is s_K = delta with
-    # 2 alpha delta² = R + Delta/2. For R << Delta it is n_eff^(-1 + 1/2 gamma) (2509.24882, constants
-    # derived), and without noise K = 2 n_eff / C: n_eff^(1 - 2 gamma).
+    # 2 alpha delta² = R + Delta/2  (quadratic 25). For R << Delta the rate is n_eff^(-1 + 1/2 gamma).
+    # Without noise K = 2 n_eff / C, and the rate is n_eff^(1 - 2 gamma).
     constant = truncated_constant(exponent)
     most = 2 * effective_samples / constant
     learned = most
@@ -86,9 +86,9 @@ def truncated_risk(
 def thresholded_risk(
     *, dimension: int, exponent: float, normalisation: float, threshold: float
 ) -> float:
-    """Phase II: features above the threshold are shrunk by it, the others are lost."""
+    """Error in phase II, where features above the threshold b are shrunk by b and others are lost."""
     # R = (K b² + sum over i > K of s_i²) / d = 2 gamma / (2 gamma - 1) K b² / d with s_K = b and
-    # b = lambda d / 4 n_eff: (lambda sqrt(d) / n_eff)^(2 - 1/gamma), 2509.24882, constant derived
+    # b = lambda d / 4 n_eff  (quadratic 26): the rate is (lambda sqrt(d) / n_eff)^(2 - 1/gamma).
     kept = (np.sqrt(normalisation * dimension) / threshold) ** (1 / exponent)
     return float(2 * exponent / (2 * exponent - 1) * kept * threshold**2 / dimension)
 
@@ -96,8 +96,8 @@ def thresholded_risk(
 def phase_exponents(
     phase: QuadraticPhase, *, exponent: float, noiseless: bool = False
 ) -> tuple[float, float, float]:
-    """Powers of n/d, of the regularisation and of d in the error of a phase."""
-    # 2509.24882, Result 1; without noise IV is n_eff^(1 - 2 gamma).
+    """Exponents of n/d, of the regularisation and of d in the error of a phase."""
+    # arXiv:2509.24882, Result 1. Without noise phase IV has n_eff^(1 - 2 gamma)  (quadratic 25).
     tail = 2 - 1 / exponent
     return {
         QuadraticPhase.PLATEAU: (0.0, 0.0, 0.0),

@@ -1,4 +1,4 @@
-r"""Phases of a quadratic network that learns a power-law target, with boundaries and constants."""
+r"""Phases of quadratic networks on power-law targets: boundaries, and laws with constants."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class PhasePoint:
-    """Phase at a point, with its law."""
+    """Phase at a point, with its leading law."""
 
     phase: QuadraticPhase
     description: str
-    matrix_error: float  # R by the leading law of that phase, constants included
+    matrix_error: float  # R by the leading law of the phase
     exponents: tuple[float, float, float]  # powers of n_eff, lambda and d in that law
 
 
@@ -38,9 +38,9 @@ class PhasePoint:
 class PowerLawPhases:
     r"""Boundaries and laws for :math:`s_i=c_\gamma\sqrt d\,i^{-\gamma}`, :math:`Q^\star=1`.
 
-    Boundaries are where one mechanism takes over from another, with constants: a feature crosses
-    the noise or the threshold, the bulk disappears, or two laws cross. At finite d the error bends
-    over about half a decade around each.
+    At a boundary a feature crosses the noise or the threshold, the bulk disappears, or two laws
+    cross. Boundaries include constants. At finite d the error crosses over within about half a
+    decade around a boundary.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class PowerLawPhases:
 
     Notes
     -----
-    Phases of arXiv:2509.24882 with two conditions repaired, constants derived. Backed by
+    Phases of arXiv:2509.24882, Result 1; constants of (quadratic 22 to 28). Backed by
     ``tests/models/quadratic/network/test_phases.py`` (the exact solution).
 
     Examples
@@ -70,8 +70,8 @@ class PowerLawPhases:
     def __post_init__(self) -> None:
         if not 0.5 < self.exponent < np.inf:
             raise InvalidParameter(
-                f"exponent is {self.exponent}; allowed: above 1/2, else the energy of the target is not "
-                "in finitely many features and none of the laws holds."
+                f"exponent is {self.exponent}; allowed: above 1/2. At 1/2 and below, no finite number of "
+                "features holds most of the energy of the target, and the laws do not apply."
             )
         if self.dimension != int(self.dimension) or self.dimension < 2:
             raise InvalidParameter(
@@ -81,7 +81,7 @@ class PowerLawPhases:
 
     @cached_property
     def target(self) -> DiscreteMeasure:
-        """The spectrum, its tail in bins."""
+        """Spectrum of the target, with the weak features in bins."""
         return power_law(dimension=self.dimension, exponent=self.exponent)
 
     @cached_property
@@ -94,35 +94,35 @@ class PowerLawPhases:
         return float(self.target.nodes[-1] ** 2 / self.dimension)
 
     def strength(self, rank: float) -> float:
-        r""":math:`s` at a rank, whole or not."""
+        r"""Strength :math:`s` at a rank, which need not be an integer."""
         return float(np.sqrt(self.normalisation * self.dimension) * rank**-self.exponent)
 
     def count_above(self, strength: float) -> float:
-        r""":math:`K=(c_\gamma\sqrt d/s)^{1/\gamma}`, at most d."""
+        r"""Number of features above a strength, :math:`K=(c_\gamma\sqrt d/s)^{1/\gamma}`, at most d."""
         count = (self.strength(1.0) / strength) ** (1 / self.exponent)
         return float(min(count, self.dimension))
 
     @property
     def plateau_samples(self) -> float:
-        r"""Between Ia and IV, :math:`s_1=\delta`: :math:`\frac{1+\Delta/2}{2c_\gamma^2}`."""
+        r"""n/d between Ia and IV, where :math:`s_1=\delta`: :math:`\frac{1+\Delta/2}{2c_\gamma^2}`."""
         return (1 + self.label_noise / 2) / (2 * self.normalisation)
 
     @property
     def interpolation_samples(self) -> float:
-        r"""Between V and VIa: :math:`d/4`, up to the few features."""
+        r"""n/d between V and VIa: :math:`d/4`, to leading order for few features."""
         return self.dimension / 4
 
     @property
     def full_rank_samples(self) -> float:
-        """Between VIa and VIb: every feature is above the noise."""
-        # s_d = delta at Delta d^(2 gamma) / 4 c², and from d/2 on samples determine every direction.
+        """n/d between VIa and VIb, above which every feature exceeds the noise."""
+        # s_d = delta at Delta d^(2 gamma) / 4 c². Above d/2 the samples determine every direction.
         learned = self.label_noise * self.dimension ** (2 * self.exponent) / 4 / self.normalisation
         return max(learned, self.dimension / 2)
 
     @cached_property
     def overfitting_samples(self) -> float:
-        """Between IV and V without regularisation: their laws cross; infinite without noise."""
-        # Of order d^(4 gamma / (14 gamma - 5)).
+        """n/d between IV and V without regularisation, where the laws cross; infinite without noise."""
+        # The order is d^(4 gamma / (14 gamma - 5)).
         if self.label_noise == 0:
             return np.inf
 
@@ -145,7 +145,7 @@ class PowerLawPhases:
 
     def cut_regularisation(self, effective_samples: float) -> float:
         """Regularisation at which the bulk disappears, to first order in the learned features."""
-        # 4 sqrt(alpha Delta) when many features are learned but few of all.
+        # The limit is 4 sqrt(alpha Delta) for 1 << K << d learned features.
         if effective_samples not in self._cuts:
             ratio = effective_samples / self.dimension
             state = dilute_state(
@@ -155,7 +155,7 @@ class PowerLawPhases:
         return self._cuts[effective_samples]
 
     def collapse_regularisation(self, effective_samples: float) -> float:
-        """Regularisation from where nothing is learned, up to the width of a single spike."""
+        """Regularisation above which nothing is learned."""
         # lambda = 4 alpha lambda_max(S* + delta Z), delta² = (1 + Delta/2) / 2 alpha: the largest is
         # s_1 + delta² / s_1 if s_1 > delta, else 2 delta.
         ratio = effective_samples / self.dimension
@@ -168,13 +168,13 @@ class PowerLawPhases:
         return 4 * effective_samples / self.dimension * self.strength(self.dimension)
 
     def shift_regularisation(self, effective_samples: float) -> float:
-        r"""Between III and VIb, :math:`b=\delta`: :math:`2\sqrt{\alpha\Delta}`."""
+        r"""Regularisation between III and VIb, where :math:`b=\delta`: :math:`2\sqrt{\alpha\Delta}`."""
         return float(2 * np.sqrt(effective_samples / self.dimension * self.label_noise))
 
     def peak_window(self, regularisation: float) -> tuple[float, float]:
-        """Range of n/d in which the regularisation bounds the peak; empty without a peak."""
-        # From where (Delta/2) / |4 alpha - 1|, the law on both of its sides, exceeds the error at
-        # alpha = 1/4; empty unless that exceeds the label noise.
+        """Range of n/d in which the regularisation limits the peak; empty without a peak."""
+        # The range in which (Delta/2) / |4 alpha - 1|, the law on both sides of the peak, exceeds the
+        # error at alpha = 1/4. It is empty if this error is below the label noise.
         quarter = self.interpolation_samples
         if regularisation == 0 or self.label_noise == 0:
             return quarter, quarter
@@ -187,13 +187,12 @@ class PowerLawPhases:
         return quarter * (1 - half_width), quarter * (1 + half_width)
 
     def phase(self, effective_samples: float, regularisation: float) -> QuadraticPhase:
-        """Phase at a point."""
+        """Return the phase at a point."""
         check_positive(effective_samples=effective_samples)
         check_not_negative(regularisation=regularisation)
         n = effective_samples
-        # A regularisation not far below the cut line keeps little of the bulk: IV reaches past the
-        # samples of V and VIa there, where the bulk alone has less error than the law of IV, or the
-        # threshold exceeds the noise.
+        # A regularisation just below the cut line cuts most of the bulk. Phase IV then extends to the
+        # samples of V and VIa, if the error of the bulk is below the law of IV or b exceeds delta.
         if regularisation >= self.collapse_regularisation(n):
             return QuadraticPhase.COLLAPSE
         if n < self.plateau_samples:
@@ -210,7 +209,7 @@ class PowerLawPhases:
         low, high = self.peak_window(regularisation)
         if low < n < high:
             return QuadraticPhase.PEAK
-        # Just above 0 instead of 0: at n = d² / 4 there is no limit.
+        # A small value replaces 0, as no finite limit exists at n = d² / 4.
         bulk = noise_only(
             sample_ratio=n / self.dimension,
             label_noise=self.label_noise,
@@ -223,7 +222,7 @@ class PowerLawPhases:
         return QuadraticPhase.OVERFITTING if harmful else QuadraticPhase.BENIGN
 
     def locate(self, effective_samples: float, regularisation: float) -> PhasePoint:
-        """Phase at a point with its law; see :meth:`phase`."""
+        """Return the phase at a point with its leading law; see :meth:`phase`."""
         phase = self.phase(effective_samples, regularisation)
         return PhasePoint(
             phase,
@@ -233,7 +232,7 @@ class PowerLawPhases:
         )
 
     def law(self, phase: QuadraticPhase, effective_samples: float, regularisation: float) -> float:
-        """Leading law of a phase at a point, whether the point lies in it or not."""
+        """Evaluate the leading law of a phase at a point, which may lie in another phase."""
         ratio, noise = effective_samples / self.dimension, self.label_noise
         if phase is QuadraticPhase.COLLAPSE:
             return 1.0
@@ -260,11 +259,11 @@ class PowerLawPhases:
         ).matrix_error
 
     def optimal_regularisation(self, effective_samples: float) -> float:
-        """Leading law of the best regularisation; `theory.optimal_regularisation` is exact."""
+        """Leading law of the best regularisation (quadratic 28); exact: `optimal_regularisation`."""
         # 4 sqrt(alpha Delta) (1 - [(15 pi / 2) gamma / (1 + gamma) K / d]^(2/5) / 2): near the cut line
-        # the noise kept grows like 16 (2 - b/delta)^(7/2) / 105 pi and the error of the features falls
-        # linearly. At d = 400 the bracket is why grid searches find some 0.5 of the cut line. 0 in
-        # VIb, where the error is flat below 4 alpha s_d.
+        # the learned noise grows as 16 (2 - b/delta)^(7/2) / 105 pi and the error of the features falls
+        # linearly. At d = 400 the optimum is near 0.5 of the cut line. In VIb the value is 0, as the
+        # error is flat below 4 alpha s_d.
         check_positive(effective_samples=effective_samples)
         if effective_samples >= self.full_rank_samples:
             return 0.0
@@ -285,7 +284,7 @@ def quadratic_phase(
     regularisation: float,
     label_noise: float,
 ) -> PhasePoint:
-    r"""Phase of a quadratic network that learns a power-law target; see :class:`PowerLawPhases`.
+    r"""Return the phase of a quadratic network on a power-law target; see :class:`PowerLawPhases`.
 
     Parameters
     ----------
@@ -303,7 +302,7 @@ def quadratic_phase(
     Returns
     -------
     PhasePoint
-        Name, law with its constants, exponents.
+        Phase, error by its leading law, and exponents.
 
     Examples
     --------

@@ -69,8 +69,8 @@ def _metrics(
     denoised = denoised_error(parameters, state) if known and denoise else None
     if not known:
         reasons += [
-            f"gcv_test_error and denoised_error are missing: training leaves {left:.2g} degrees of freedom "
-            "per coordinate to estimate the noise; allowed: 4 or more. Raise sample_ratio or "
+            f"gcv_test_error and denoised_error are missing: training leaves {left:.2g} degrees of "
+            "freedom per coordinate to estimate the noise; allowed: 4 or more. Raise sample_ratio or "
             "regularisation."
         ]
     elif denoised is None and denoise:

@@ -1,4 +1,4 @@
-r"""The scalar saddle point of a quadratic network: its objective, and the one search that finds it."""
+r"""Scalar saddle point of quadratic networks, found by a bracketed search."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from solvable.spectra.functionals import (
 from solvable.spectra.measures import Measure, second_moment
 
 LEAST_PENALTY = 1e-100
-"""Penalty, if any, below which powers of its threshold are beyond arithmetic."""
+"""Smallest penalty above 0: powers of smaller thresholds underflow."""
 
 LEAST_NOISE = 1e-11
 """Effective noise, relative to the largest eigenvalue, below which recovery counts as perfect."""
 
 
 LEAST_ERROR = 1e-12
-"""Error, relative to the target's energy, that is rounding."""
+"""Error, relative to the target's energy, that counts as rounding."""
 
 
 class PerfectRecovery(Exception):
-    """The error vanishes: there is no effective noise left to solve for."""
+    """Raised when the error, and with it the effective noise, vanishes."""
 
 
 def check_problem(*, sample_ratio: float, label_noise: float, regularisation: float) -> None:
-    """Refuse parameters outside the theory's domain."""
+    """Raise InvalidParameter for parameters outside the domain of the theory."""
     if not 0 < sample_ratio < np.inf:
         raise InvalidParameter(
-            f"sample_ratio is {sample_ratio}; allowed: a finite number above 0 (samples over d^2)."
+            f"sample_ratio is {sample_ratio}; allowed: a finite number above 0 (samples over d²)."
         )
     check_not_negative(label_noise=label_noise, regularisation=regularisation)
     if 0 < regularisation < LEAST_PENALTY:
@@ -46,7 +46,7 @@ def check_problem(*, sample_ratio: float, label_noise: float, regularisation: fl
 
 
 def check_not_negative(**values: float) -> None:
-    """Refuse values that are not finite numbers of at least 0, by name."""
+    """Raise InvalidParameter for values that are not finite or below 0."""
     for name, value in values.items():
         if not 0 <= value < np.inf:
             raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")
@@ -65,11 +65,11 @@ class SaddlePoint:
 
 @dataclass
 class SaddleProblem:
-    """Bracketed search: at each delta the best B, then the one root in delta."""
+    """Bracketed search for the saddle point: the best B at each delta, then the root in delta."""
 
-    # The maximum over B is convex in delta, and its slope has the sign of 2 alpha delta² - Delta/2
-    # - R(delta, b): one change of sign. With lambda = 0 the same two equations hold, with b = 0
-    # where the left side of the one in `best_threshold` is larger.
+    # The maximum over B of (quadratic 3) is convex in delta. Its slope has the sign of 2 alpha delta²
+    # - Delta/2 - R(delta, b), which changes once. For lambda = 0 the same equations hold, with b = 0 if
+    # the left side of the equation in `best_threshold` exceeds the right side at b = 0.
 
     target: Measure
     sample_ratio: float
@@ -80,10 +80,10 @@ class SaddleProblem:
         self.energy = second_moment(self.target)
 
     def best_threshold(self, law: SpectralLaw) -> TruncatedMoments:
-        """Moments above the threshold of the best B, or above 0 where there is none."""
-        # b solves 2 alpha delta² + Delta/2 + Q* = int_b (x² - b²) mu_delta + lambda delta² / b;
-        # the difference of both sides is increasing and concave in b²: Newton from the left is
-        # monotone.
+        """Moments above the threshold of the best B; above 0 if the best threshold is 0."""
+        # b solves 2 alpha delta² + Delta/2 + Q* = int_b (x² - b²) mu_delta + lambda delta² / b. The
+        # difference of both sides is increasing and concave in b², so that Newton's method from the
+        # left is monotone.
         total = 2 * self.sample_ratio * law.variance + self.label_noise / 2 + self.energy
         pull = self.regularisation * law.variance
         top = float(law.edges[-1, 1])
@@ -106,30 +106,30 @@ class SaddleProblem:
             after = float(np.sqrt(moved)) if moved > 0 else 0.0
             if not low <= after <= high:
                 after = float(np.sqrt(low * high)) if low > 0 else high / 2
-            # The steps are quadratic: the next would be below rounding.
+            # Convergence is quadratic: the next step would be below rounding.
             if abs(after - b) <= 1e-8 * b:
                 return _moments_near(law, after, anchor)[0]
             b = after
         raise NotConverged(
-            "the threshold at fixed effective noise did not settle; change the regularisation by one "
+            "the threshold at fixed effective noise did not converge; change the regularisation by one "
             "part in a billion.",
             {"threshold": b, "effective_noise": law.noise, "bracket": (low, high)},
         )
 
     @staticmethod
     def _among_nodes(law: SpectralLaw, total: float, pull: float) -> tuple[float, float, float]:
-        """Bracket of the root and a guess, from sums over the nodes above each node."""
+        """Return a bracket of the root and a first guess, from cumulative sums over the nodes."""
         least, top = pull / total, float(law.edges[-1, 1])
         x, weights = law.x[::-1], law.weights[::-1]
         x, weights = x[x > least], weights[x > least]
         if x.size == 0:
             return least, (least + top) / 2, top
-        # Half a node lies above its own place.
+        # Half of the weight of a node lies above the node.
         mass = np.cumsum(weights) - weights / 2
         excess = total - (np.cumsum(weights * x**2) - weights * x**2 / 2 - x**2 * mass) - pull / x
         below = np.flatnonzero(excess <= 0)
         if below.size == 0:
-            # All nodes are above the root: the integrals hardly depend on it.
+            # All nodes lie above the root, so that the integrals hardly depend on the root.
             rest = total - (weights @ x**2)
             return least, min(pull / rest, float(x[-1])) if rest > 0 else float(x[-1]) / 2, top
         k = int(below[0])
@@ -139,34 +139,34 @@ class SaddleProblem:
         return least, float(x[k] + share * (x[k - 1] - x[k])), top
 
     def imbalance(self, log_noise: float) -> tuple[float, SaddlePoint]:
-        """Logarithm of (R + Delta/2) / 2 alpha delta², positive below the root in delta."""
+        """Logarithm of (R + Delta/2) / 2 alpha delta² (quadratic 4), positive below the root in delta."""
         noise = float(np.exp(log_noise))
         law = SpectralLaw(self.target, noise=noise)
         moments = self.best_threshold(law)
         error = thresholded_error(self.energy, moments)
-        # A smaller error is a difference of rounded numbers of the size of the energy.
+        # Smaller errors are rounding, as R is a difference of numbers of the size of the energy.
         total = max(error + self.label_noise / 2, LEAST_ERROR * self.energy)
         point = SaddlePoint(noise, float(moments.threshold[0]), error, law, moments)
         return float(np.log(total / (2 * self.sample_ratio * law.variance))), point
 
     def _range(self) -> tuple[float, float, float]:
-        """Logarithms between which the solution lies, and the noise of the null predictor."""
+        """Return the logarithms that bracket delta, and the noise of the null predictor."""
         null = float(np.sqrt((self.energy + self.label_noise / 2) / (2 * self.sample_ratio)))
         if null == 0:
             raise PerfectRecovery
-        # At the floor the error is at least 0, and just below it the imbalance above 0.
+        # As R >= 0, the imbalance is positive just below this floor.
         floor = (1 - 1e-6) * np.sqrt(self.label_noise / (4 * self.sample_ratio))
         least = LEAST_NOISE * float(np.abs(self.target.pieces).max())
-        # Beyond 1e5 times the noise of the null predictor there is no solution.
+        # No solution exists above 1e5 times the noise of the null predictor.
         return float(np.log(max(floor, least))), float(np.log(1e5 * null)), null
 
     def solve(self, guess: float | None = None) -> SaddlePoint:
-        """Find the saddle point; a guess changes the number of evaluations, not the answer."""
+        """Find the saddle point; a guess changes the number of evaluations, not the result."""
         low, high, null = self._range()
         below, above = low, high
         here = min(max(float(np.log(guess or null)), low + 1e-9), high)
         past: tuple[float, float] | None = None
-        slope = -2.0  # that of the fixed-point iteration
+        slope = -2.0  # slope of the fixed-point iteration
         for _ in range(200):
             gap, point = self.imbalance(here)
             total = point.matrix_error + self.label_noise / 2
@@ -178,12 +178,12 @@ class SaddleProblem:
             if below > high - 1e-3:
                 raise NotConverged(
                     "the error of the network has no finite limit at this sample ratio without "
-                    "regularisation: it sits on the interpolation peak. Use a regularisation above 0.",
+                    "regularisation (interpolation peak). Use a regularisation above 0.",
                     {"effective_noise": np.exp(here), "imbalance": gap},
                 )
             if above < low + 1e-9:
                 raise PerfectRecovery
-            # Secants in the bracket; where they hardly gain, bisection, or twice the last step.
+            # Secant steps in the bracket. After little gain: bisection, or twice the last step.
             least, slow = 0.0, past is not None and abs(gap) > abs(past[1]) / 2
             closed = below > low and above < high
             if past is not None and past[0] != here and past[1] != gap:
@@ -196,7 +196,7 @@ class SaddleProblem:
                 return point
             past, here = (here, gap), there
         raise NotConverged(
-            "the effective noise did not settle in 200 steps; change the regularisation by one part "
+            "the effective noise did not converge in 200 steps; change the regularisation by one part "
             "in a billion.",
             {"effective_noise": np.exp(here), "imbalance": gap, "bracket": (below, above)},
         )
@@ -208,10 +208,10 @@ Anchor = tuple[float, float, float] | None
 def _moments_near(
     law: SpectralLaw, threshold: float, anchor: Anchor
 ) -> tuple[TruncatedMoments, Anchor]:
-    """Moments at or near a positive threshold."""
+    """Moments at a positive threshold, or at a nearby threshold that is cheaper to evaluate."""
     moments, nearby = truncated_moments_near(law, threshold, anchor)
     away = abs(float(moments.threshold[0]) - threshold)
-    # A tiny threshold has more digits than places of the law have: keep the one asked for.
+    # The law resolves tiny thresholds with fewer digits: keep the requested threshold.
     if away <= 1e-14 * law.noise:
         moments = replace(moments, threshold=np.array([threshold]))
     elif away > threshold / 2:

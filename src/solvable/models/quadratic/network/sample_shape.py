@@ -1,12 +1,12 @@
-"""Difference of samples and Gaussian measurements of the same covariance, to first order in 1/d."""
+"""First order in 1/d of the difference between samples and Gaussian measurements."""
 
-# Exchange Gaussian matrices for Z = (x x^T - I) / sqrt(d) one by one (Lindeberg): each changes the
-# minimum of the objective by the mean of max over u of u r - d² (1 + V) u² / 4 - cubic - quartic, where
-# r = y - <Z, S> without this sample and V its leverage (derived). Three properties of x x^T count at
-# order 1/d: leverages differ, by the place of x among the directions that are learned; they and r
-# depend on each other; and a sample is no small change of M = S* + delta Z, but moves it by
-# theta x x^T, so that Tr (M - b)_+^2 changes by the phase shift -Im log(1 - theta x^T G x) / pi, of which
-# a Gaussian matrix has the second order in theta alone.
+# Gaussian matrices are replaced by Z = (x x^T - I) / sqrt(d) one by one (Lindeberg). Each replacement
+# changes the minimum of the objective by the mean of max over u of u r - d² (1 + V) u² / 4 - cubic -
+# quartic terms, with the residual r = y - <Z, S> without the sample and its leverage V. Three properties
+# of x x^T contribute at order 1/d (quadratic 20). First, leverages vary with the direction of x. Second,
+# the leverage and r are correlated. Third, a sample moves M = S* + delta Z by theta x x^T, which is not
+# small: Tr (M - b)_+² changes by the phase shift -Im log(1 - theta x^T G x) / pi, and a Gaussian matrix
+# changes it by the second order in theta only.
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ GROUPS = 1000
 
 
 class Gain(NamedTuple):
-    """Contribution of the shape of samples to the d² Phi that one more sample gains, times d."""
+    """Difference in the gain of d² Phi between one sample and one Gaussian matrix, times d."""
 
     total: float
     by_noise: float
-    """Its derivative in Delta, all but the sample itself unchanged."""
+    """Derivative of the difference in the label noise of this one sample."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SampleShape:
     freedom: float
     """A."""
     leverages: float
-    """Mean of rho^2."""
+    """Mean of rho²."""
     with_error: float
     with_lean: float
     cube: float
@@ -49,7 +49,7 @@ class SampleShape:
     tilt: float
 
     def gain(self, sample_ratio: float, label_noise: float) -> Gain:
-        """First order of one more sample, over a Gaussian measurement, at a solution of the limit."""
+        """Gain of one sample over a Gaussian measurement, to first order (quadratic 20)."""
         T, s = 2 * self.error + label_noise, 1 - self.freedom / sample_ratio
         e = 1 / (4 * sample_ratio * s)  # epsilon; s = 1 / (1 + V)
         together = 8 * e * self.with_lean  # sqrt(d) Cov(r, V)
@@ -65,17 +65,17 @@ class SampleShape:
 
 
 def sample_shape(law: SpectralLaw, threshold: float, cut: float | None = None) -> SampleShape:
-    """Functionals of target plus noise, its learned part and the error that it leaves."""
+    """Functionals of the law of target plus noise, its learned part and the remaining error."""
     return _Learned(law, threshold, threshold if cut is None else cut).shape()
 
 
 def rank_slopes(law: SpectralLaw, threshold: float) -> SampleShape:
-    """Their derivatives in eta for a penalty eta of the rank next to b Tr S and |M - S|² / 2."""
+    """Derivatives of the functionals in eta, for a penalty b Tr S + eta rank S."""
     return _Learned(law, threshold, threshold).slopes()
 
 
 class _Learned:
-    """The law at its nodes, those above a cut first, and what is learned there, f(x) = x - b."""
+    """Nodes of the law, those above a cut first, with the learned values f(x) = x - b above the cut."""
 
     def __init__(self, law: SpectralLaw, b: float, cut: float) -> None:
         self.law, self.b, t = law, b, law.variance
@@ -96,7 +96,7 @@ class _Learned:
             (top_x, low_x), (top_u, low_u), (top_v, low_v), (top_w, low_w),
         ))  # fmt: skip
         self.f, shift = np.append(top_x - b, 0 * low_x), self.x - u  # delta² h
-        # Moments of S* in an eigenvector of M at x, and so those of E = S* - S: E_xx and (E²)_xx.
+        # Moments of S* in an eigenvector of M at x give E_xx and (E²)_xx of E = S* - S.
         self.first, self.second = u - shift, t + u**2 - 2 * u * shift - v**2
         self.lean = self.first - self.f
         self.square = self.second - 2 * self.f * self.first + self.f**2
@@ -110,7 +110,7 @@ class _Learned:
         return np.asarray(zeta * g - 1 + self.mass - (x - self.b) * (g - left))
 
     def shape(self) -> SampleShape:
-        """The functionals."""
+        """Compute the functionals."""
         t, w, f, rho, lean = self.law.variance, self.w, self.f, self.rho, self.lean
         nodes = self.law.target.nodes
         cube = self.law.target.node_weights @ nodes**3
@@ -138,7 +138,7 @@ class _Learned:
         )
 
     def slopes(self) -> SampleShape:
-        """Derivatives along -delta(x - b), by which a penalty of the rank changes f (derived)."""
+        """Derivatives along -delta(x - b), the change of f under a penalty of the rank."""
         t, b, mass = self.law.variance, self.b, self.mass
         u, v = (float(value) for value in self.law.preimage(b))
         density, hilbert = v / (np.pi * t), (b - u) / t
@@ -174,7 +174,7 @@ class _Learned:
 
 
 def _sides(law: SpectralLaw, threshold: float) -> list[np.ndarray]:
-    """Place, u, height and weight of the nodes below a threshold, and above."""
+    """Nodes (x, u, height, weight) of a law below and above a threshold."""
     component, (start, stop) = law.panel_components, law.panel_ends.T
     end = tail_ends(law, threshold)[component]
     nodes = np.stack([law.x, law.u, law.height, law.weights]).reshape(4, -1, PANEL_NODES)
@@ -190,7 +190,7 @@ def _sides(law: SpectralLaw, threshold: float) -> list[np.ndarray]:
 
 
 def grouped(nodes: np.ndarray, most: int = GROUPS) -> np.ndarray:
-    """Means over as many neighbouring nodes as leave at most so many groups, and their weights."""
+    """Average neighbouring nodes so that at most ``most`` groups remain."""
     size = 1
     while nodes.shape[1] > most * size:
         size *= 2

@@ -1,4 +1,4 @@
-"""Linear measurements of a symmetric matrix: by samples, whitened or not, and the Gaussian control."""
+"""Linear measurements of a symmetric matrix, by samples or by Gaussian matrices."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from solvable.errors import InvalidData
 from solvable.operators.blocks import array_behind, rows_per_block
 
 CHUNK_ROWS = 2_048
-"""Rows read at a time on a host: a block and its product with a matrix stay in cache."""
+"""Rows of a block on the host: a block and its product with a matrix fit in the cache."""
 
 SYMMETRIC_COLUMNS = 256
-"""Columns from which two products of symmetric result beat one of general result."""
+"""Number of columns above which two symmetric rank updates are faster than one product."""
 
 LEAST_VARIANCE = 1e-10
-"""Directions of less variance than this, relative to the largest, hold rounding alone."""
+"""Relative variance below which a direction counts as rounding."""
 
 
 class Sensing(Protocol):
@@ -28,7 +28,7 @@ class Sensing(Protocol):
     n_samples: int
     dimension: int
     rounding: float
-    """Relative rounding of products."""
+    """Relative rounding error of products."""
 
     def forward(self, factor: Array) -> Array:
         """Measurements of the positive matrix ``factor @ factor.T``."""
@@ -39,14 +39,14 @@ class Sensing(Protocol):
         ...
 
     def asarray(self, values: Any) -> Array:
-        """These numbers in double precision, in the library and on the device of the samples."""
+        """Convert numbers to double precision, on the device of the samples."""
         ...
 
 
 class Samples:
-    """Samples in blocks, multiplied where they live: tensors on their device in their own precision."""
+    """Samples in blocks; tensors are multiplied on their device in their own precision."""
 
-    # All else is read as NumPy arrays in double precision. Sums are taken in double precision.
+    # Other sources are read as NumPy arrays in double precision. Sums are in double precision.
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -56,7 +56,7 @@ class Samples:
         self.rounding = float((np if self.on_host else namespace(self.array)).finfo(self.dtype).eps)
 
     def asarray(self, values: Any) -> Array:
-        """Numbers in double precision, where the samples are."""
+        """Convert numbers to double precision, on the device of the samples."""
         if self.on_host:
             return np.asarray(to_numpy(values), dtype=np.float64)
         from array_api_compat import device
@@ -65,30 +65,30 @@ class Samples:
         return xp.asarray(values, dtype=xp.float64, device=device(self.array))
 
     def cast(self, values: Array) -> Array:
-        """Numbers in the precision in which samples are multiplied."""
+        """Convert numbers to the precision of the samples."""
         return values if self.on_host else namespace(values).astype(values, self.dtype)
 
     def widened(self, values: Array) -> Array:
-        """Products in double precision."""
+        """Convert products to double precision."""
         return (
             values if self.on_host else namespace(values).astype(values, namespace(values).float64)
         )
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Rows and their samples, in order."""
-        # A block, the same with weights, and its product with a matrix.
+        """Yield blocks of samples with their rows, in order."""
+        # Memory of a block: the samples, the weighted samples, and a product with a matrix.
         rows = rows_per_block(self.source, CHUNK_ROWS, 24.0 * self.source.n_columns)
         for part, block in self.source.chunks(rows):
             yield part, np.asarray(to_numpy(block), np.float64) if self.on_host else block
 
 
 class SampleSensing:
-    """Measurements of S by samples, without an array of n matrices."""
+    """Measurements by samples, without an array of n matrices (quadratic 1)."""
 
     # A(S)_mu = (x_mu^T S x_mu - Tr C S) / sqrt(d),  A*(r) = (X^T diag(r) X - (sum of r) C) / sqrt(d).
-    # C is the identity for isotropic samples (2505.17958); the sample second moment is what remains
-    # when an intercept is fitted too. With a whitening, S, C and d are those of its features.
-    # A product takes 2 n d² flops, or 2 n d k for a factor of k columns.
+    # C is the identity for isotropic samples (arXiv:2505.17958), and the second moment of the samples if
+    # an intercept is fitted. With a whitening, S, C and d refer to the whitened features. A product
+    # takes 2 n d² flops, or 2 n d k for a factor of k columns.
 
     def __init__(
         self,
@@ -133,22 +133,22 @@ class SampleSensing:
 
 
 class GaussianSensing:
-    """Control: independent Gaussian matrices with the covariance of :class:`SampleSensing`."""
+    """Measurements by independent Gaussian matrices with the covariance of :class:`SampleSensing`."""
 
-    # The theory is exact for these at smaller d, so that they separate its errors from those of samples.
-    # All of them are in memory: 8 n d² bytes.
+    # The limit is reached at smaller d than with samples, so that this control separates errors of the
+    # theory from finite-size effects of samples. All matrices are in memory: 8 n d² bytes.
 
     def __init__(self, n_samples: int, dimension: int, seed: int) -> None:
         self.n_samples, self.dimension = n_samples, dimension
         self.rounding = float(np.finfo(float).eps)
         rng = random_stream(seed, "gaussian sensing")
         draws = rng.standard_normal((n_samples, dimension, dimension))
-        # A(S)_mu = Tr Z_mu S with off-diagonal variance 1/d and diagonal 2/d, as for Gaussian samples
+        # A(S)_mu = Tr Z_mu S; entries have the variance 1/d, on the diagonal 2/d, as for samples
         symmetric = (draws + draws.transpose(0, 2, 1)) / np.sqrt(2 * dimension)
         self.matrices = symmetric.reshape(n_samples, -1)
 
     def asarray(self, values: Any) -> np.ndarray:
-        """These numbers in double precision."""
+        """Convert numbers to double precision."""
         return np.asarray(values, dtype=np.float64)
 
     def forward(self, factor: np.ndarray) -> np.ndarray:
@@ -180,14 +180,14 @@ def second_moment(source: Source, origin: Array | None = None) -> Array:
 
 
 def condition_number(moment: Array) -> float:
-    """Largest over smallest eigenvalue; infinite where a direction has no variance."""
+    """Largest over smallest eigenvalue; infinite if a direction has no variance."""
     values = namespace(moment).linalg.eigvalsh(moment)
     low, high = float(values[0]), float(values[-1])
     return float("inf") if low <= LEAST_VARIANCE * high else high / low
 
 
 def whitening_of(source: Source) -> Whitening:
-    """Whitening by the samples' own mean and covariance, directions without variance left out."""
+    """Whitening by the mean and covariance of the samples, without directions of no variance."""
     samples, total = Samples(source), 0.0
     for _, block in samples.blocks():
         xp = namespace(block)
@@ -199,15 +199,15 @@ def whitening_of(source: Source) -> Whitening:
     if flat == values.shape[0]:
         raise InvalidData(
             f"all {source.n_samples} samples are equal; allowed: at least one column that varies. "
-            "There is nothing to whiten: fit with whiten=False or give other features."
+            "Whitening is not possible: fit with whiten=False or pass other features."
         )
     return Whitening(mean, vectors[:, flat:] / xp.sqrt(values[flat:]))
 
 
 def weighted_gram(samples: Array, weights: Array) -> Array:
     """Symmetric matrix X^T diag(r) X, for weights of either sign."""
-    # For many columns the rows of either sign go into one symmetric rank update each: half the
-    # arithmetic, 1.4 times faster at 400 columns.
+    # For many columns: one symmetric rank update for the rows of each sign. This halves the arithmetic
+    # and is 1.4 times faster at 400 columns.
     if not isinstance(samples, np.ndarray) or samples.shape[1] < SYMMETRIC_COLUMNS:
         return samples.T @ (weights[:, None] * samples)
     from scipy.linalg.blas import dsyrk

@@ -1,4 +1,4 @@
-"""Solutions of the theory at a parameter set, each computed once for predictions, claims and figures."""
+"""Cached solutions of the theory, shared by predictions, claims and figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.spectra.thresholds import bayes_perfect_recovery_threshold, interp
 
 
 def state_of(parameters: QuadraticParameters) -> QuadraticState:
-    """The saddle point of a parameter set."""
+    """Saddle point at a parameter set."""
     return _state(
         _key(parameters),
         parameters.ratio,
@@ -24,12 +24,12 @@ def state_of(parameters: QuadraticParameters) -> QuadraticState:
 
 
 def measure_of(parameters: QuadraticParameters) -> Measure:
-    """Spectrum of the target in the theory: d eigenvalues, or Marchenko and Pastur's law."""
+    """Spectrum of the target in the theory: d eigenvalues, or the Marchenko-Pastur law."""
     return _measure(_key(parameters))
 
 
 def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:
-    """Least error of any estimator from this many samples per squared dimension."""
+    """Bayes-optimal error at this number of samples per squared dimension (quadratic 16)."""
     rank = parameters.target_rank / parameters.dimension
     if parameters.noise == 0 and ratio >= bayes_perfect_recovery_threshold(rank):
         return 0.0
@@ -37,7 +37,7 @@ def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:
 
 
 Key = tuple[str, int, float]
-"""Spectrum, dimension where it matters, and the ratio or exponent."""
+"""Spectrum, dimension (0 for a limit law), and the width ratio or exponent."""
 
 
 def _key(parameters: QuadraticParameters) -> Key:
@@ -67,7 +67,7 @@ def _bayes(key: Key, ratio: float, noise: float) -> float:
 
 
 def interpolation_of(parameters: QuadraticParameters) -> Metrics:
-    """Place and height of the peak where the labels are just interpolated; None without label noise."""
+    """Place and height of the interpolation peak (quadratic 14); None without label noise."""
     return _interpolation(_key(parameters), parameters.noise)
 
 

@@ -1,4 +1,4 @@
-"""The quadratic network's convex problem: minimisers with their proof, by FISTA or by the weights."""
+"""Convex problem of quadratic networks: objective, optimality conditions and FISTA."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solvable.models.quadratic.network.sensing import Sensing
 
 @dataclass(frozen=True)
 class QuadraticSolution:
-    """Minimiser S = B B^T of the convex problem, with the proof that it is one."""
+    """Minimiser S = B B^T of the convex problem, with its dual and optimality residual."""
 
     factor: Array
     """B, shape (d, k): orthogonal columns, strongest first."""
@@ -27,13 +27,13 @@ class QuadraticSolution:
 
     @property
     def matrix(self) -> Array:
-        """The minimiser itself, of shape (d, d)."""
+        """S, shape (d, d)."""
         return self.factor @ self.factor.T
 
 
 def objective(sensing: Sensing, factor: Array, labels: Array, regularisation: float) -> float:
-    """Value of the convex problem."""
-    # Phi(S) = |y - A(S)|² / d² + lambda Tr S / d: 2505.17958, with the d that the talk's slide drops.
+    """Value of the convex objective (quadratic 1)."""
+    # Phi(S) = |y - A(S)|² / d² + lambda Tr S / d  (quadratic 1)
     d, xp = sensing.dimension, namespace(factor)
     residual = sensing.asarray(labels) - sensing.forward(factor)
     return float(residual @ residual) / d**2 + regularisation * float(xp.sum(factor**2)) / d
@@ -41,7 +41,7 @@ def objective(sensing: Sensing, factor: Array, labels: Array, regularisation: fl
 
 def kkt_residual(factor: Array, dual: Array) -> float:
     """Distance from optimality: the larger of dual infeasibility and relative duality gap."""
-    # max{(lambda_max(H) - 1)_+, |<H, S> - Tr S| / Tr S}, 0 exactly at the minimiser (derived)
+    # max{(lambda_max(H) - 1)_+, |<H, S> - Tr S| / Tr S}, which is 0 only at the minimiser
     xp = namespace(factor)
     infeasible = max(float(xp.linalg.eigvalsh(dual)[-1]) - 1, 0.0)
     trace = float(xp.sum(factor**2))
@@ -51,9 +51,9 @@ def kkt_residual(factor: Array, dual: Array) -> float:
 
 
 def reachable(sensing: Sensing, residual: Array, regularisation: float, tolerance: float) -> float:
-    """The tolerance, or what rounding of the products leaves of the optimality residual."""
-    # H sums 2 |r_mu| x x^T / (d^1.5 lambda): measured 1 to 5 times this sum's rounding in single
-    # precision, the minimiser itself being right to 1e-7.
+    """Smallest optimality residual to ask for: the tolerance, or the rounding error if larger."""
+    # H is a sum of 2 |r_mu| x x^T / (d^1.5 lambda). In single precision the optimality residual was 1
+    # to 5 times the rounding of this sum, while the minimiser was accurate to 1e-7.
     size = float(namespace(residual).sum(abs(residual)))
     left = 8 * sensing.rounding * size / (sensing.dimension**1.5 * regularisation)
     return max(tolerance, left)
@@ -68,7 +68,7 @@ def certified(
     tolerance: float,
     solver: str,
 ) -> QuadraticSolution:
-    """Solution with residual, dual and optimality recomputed from the factor alone."""
+    """Compute residual, dual and optimality of a factor."""
     residual = labels - sensing.forward(factor)
     dual = 2 / (sensing.dimension * regularisation) * sensing.adjoint(residual)
     error = kkt_residual(factor, dual)
@@ -94,13 +94,13 @@ def lipschitz_constant(sensing: Sensing) -> float:
     for _ in range(40):
         matrix = matrix / max(float(xp.linalg.matrix_norm(matrix)), np.finfo(float).tiny)
         values, vectors = xp.linalg.eigh(matrix)
-        # A is known on positive matrices: the parts of either sign.
+        # `forward` takes positive matrices: the positive and the negative part separately.
         scaled, low = vectors * xp.sqrt(xp.abs(values)), int(xp.count_nonzero(values < 0))
         matrix = sensing.adjoint(
             sensing.forward(scaled[:, low:]) - sensing.forward(scaled[:, :low])
         )
         norm = float(xp.linalg.matrix_norm(matrix))
-    # Two per cent for what the iterations leave.
+    # 2 % for the error of the power iterations.
     return 1.02 * 2 / d**2 * max(norm, np.finfo(float).tiny)
 
 
@@ -113,9 +113,9 @@ def solve_fista(
     tolerance: float = 1e-6,
     max_iterations: int = 10_000,
 ) -> QuadraticSolution:
-    """Minimise by accelerated proximal gradient with adaptive restart: slow, but sure."""
+    """Minimise by accelerated proximal gradient with adaptive restart; slow, but always converges."""
     # S <- (Y + 2 A*(y - A(Y)) / (d² L) - lambda I / (d L))_+. One iteration takes 2 n d (d + k) flops
-    # and an eigendecomposition: measurements of the extrapolated matrix are those of two of rank k.
+    # and an eigendecomposition, as A(Y) is a combination of the last two A(S).
     d = sensing.dimension
     lipschitz = lipschitz_constant(sensing)
     labels = sensing.asarray(labels)

@@ -1,4 +1,4 @@
-r"""Phase of the learned spectrum, from effective noise, threshold and the target's strengths."""
+r"""Phase of a learned spectrum, from effective noise, threshold and the target's strengths."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import discrete
 
 MERGING = 2.83
-"""Bumps of neighbouring features merge below this gap, in units of delta / sqrt(d)."""
+"""Gap in units of delta / sqrt(d) below which the peaks of neighbouring features merge."""
 
-# An outlier is (s - delta)² / s beyond the edge, whose 99 % quantile is 2.02 delta d^(-2/3).
+# An outlier lies (s - delta)² / s above the edge. The 99 % quantile of the edge is 2.02 delta d^(-2/3).
 WINDOW = 1.42
-"""Half-width of bleeding-out in (s_1 / delta - 1) d^(1/3): the square root of 2.02."""
+"""Half-width of the phase bleeding-out in (s_1 / delta - 1) d^(1/3): the square root of 2.02."""
 
 MANY = 5
-"""Features from which on one speaks of a tail or a decay instead of single spikes."""
+"""Number of features from which they count as a tail or a decay instead of single spikes."""
 
 
 class SpectralPhase(StrEnum):
-    """The six phases of arXiv:1810.01075, in the order in which a spectrum leaves noise."""
+    """Six spectral phases of arXiv:1810.01075, ordered from noise to structure."""
 
     RANDOM = "random-like"
     BLEEDING = "bleeding-out"
@@ -37,38 +37,38 @@ class SpectralPhase(StrEnum):
 
 @dataclass(frozen=True)
 class SpectralDecision:
-    """Phase of a learned spectrum with the numbers behind it."""
+    """Phase of a learned spectrum, with the numbers that decide on the phase."""
 
     phase: SpectralPhase
-    cut: float  # b / 2 delta; from 1 on the bulk is gone
+    cut: float  # b / 2 delta; the bulk disappears at 1
     separation: (
-        float  # (s_1 / delta - 1) d^(1/3): within 1.42 of 0 the first feature touches the edge
+        float  # (s_1 / delta - 1) d^(1/3); the first feature touches the edge within 1.42 of 0
     )
     above_noise: int  # K, features with s > delta
-    kept: int  # features that show in the learned spectrum, s + delta² / s > b with s > delta
+    kept: int  # learned features: s > delta and s + delta² / s > b
     gap: float  # mean gap of the weakest quarter of the K over 2.83 delta / sqrt(d); NaN for K < 2
     local_exponent: (
-        float  # log(s_1 / s_k) / log k at k = ceil(sqrt(K)), near 0 if bounded; NaN for K < 4
+        float  # log(s_1 / s_k) / log k at k = ceil(sqrt(K)); near 0 if bounded, NaN for K < 4
     )
-    structured: bool  # the K features are many and bounded: a second bulk, not a tail
-    margin: float  # smallest relative change of a number above that gives another phase, in the logarithm
+    structured: bool  # True if the K features are many and bounded: a second bulk instead of a tail
+    margin: float  # smallest change in the logarithm of a number above that changes the phase
 
 
 def spectral_phase(
     *, effective_noise: float, threshold: float, strengths: np.ndarray, dimension: int | None = None
 ) -> SpectralDecision:
-    r"""Name the phase of :math:`(S^\star+\delta Z-b)_+`, with its distance from others.
+    r"""Name the phase of :math:`(S^\star+\delta Z-b)_+`, with its distance from other phases.
 
-    Everything is the place of the cut b, of the edge :math:`2\delta` of the bulk, and of the outliers
+    The phase depends on the cut b, the edge :math:`2\delta` of the bulk, and the outliers
     :math:`s_i+\delta^2/s_i`:
 
     ============= ===========================================================================
-    rank-collapse fewer than 5 features kept, and no bulk: :math:`b\ge2\delta`
-    heavy-tailed  no bulk and 5 features or more; or half of all directions above the noise
-    random-like   :math:`b<2\delta`, :math:`s_1<\delta` by more than the window
+    rank-collapse fewer than 5 learned features and no bulk, :math:`b\ge2\delta`
+    heavy-tailed  5 learned features or more and no bulk; or half of all directions above the noise
+    random-like   :math:`b<2\delta`, and :math:`s_1<\delta` by more than the window below
     bleeding-out  :math:`|s_1/\delta-1|\le1.42\,d^{-1/3}`; or many bounded features inside the bulk
-    bulk-decay    5 features or more, whose bumps merge with the bulk
-    bulk+spikes   features apart from the bulk, or a bulk of features apart from it
+    bulk-decay    5 features or more whose peaks merge with the bulk
+    bulk+spikes   features separate from the bulk, or a second bulk of features
     ============= ===========================================================================
 
     Parameters
@@ -78,7 +78,7 @@ def spectral_phase(
     threshold : float
         b, at least 0.
     strengths : array of shape (m,)
-        Eigenvalues of the target, at least 0; those not given are 0.
+        Eigenvalues of the target, at least 0; the remaining d - m are 0.
     dimension : int, optional
         :math:`d\ge m`; m by default.
 
@@ -94,16 +94,16 @@ def spectral_phase(
 
     Notes
     -----
-    Criteria derived (:math:`d^{-1/3}` of Baik, Ben Arous and Peche, gaps of the free convolution);
-    the window and the counts are conventions. Backed by
+    The power :math:`d^{-1/3}` is that of Baik, Ben Arous and Peche, and the gaps follow from the free
+    convolution. The window and the counts are conventions. Backed by
     ``tests/models/quadratic/network/test_spectral_phase.py``.
 
     Examples
     --------
-    >>> found = spectral_phase(
+    >>> decision = spectral_phase(
     ...     effective_noise=1.0, threshold=0.5, strengths=[4.0, 2.5], dimension=1000
     ... )
-    >>> found.phase.value, found.above_noise
+    >>> decision.phase.value, decision.above_noise
     ('bulk+spikes', 2)
     """
     check_positive(effective_noise=effective_noise)
@@ -115,7 +115,8 @@ def spectral_phase(
         raise InvalidData("the strengths must be finite numbers of at least 0, and at least one.")
     if size < values.size or size < 2:
         raise InvalidParameter(
-            f"dimension is {size} with {values.size} strengths; allowed: at least as many, and 2."
+            f"dimension is {size} with {values.size} strengths; allowed: at least the number of "
+            "strengths, and at least 2."
         )
     return _decide(values, threshold / effective_noise, size)
 
@@ -167,9 +168,8 @@ def _weakest_gap(above: np.ndarray, size: int) -> float:
         return np.nan
     first = min(int(0.75 * above.size), above.size - 2)
     mean = (above[first] - above[-1]) / (above.size - 1 - first)
-    # Bumps of neighbouring features merge below the gap g of (w^(1/3) + w'^(1/3))³ / g² = 1 / delta²
-    # with both weights 1/d: at
-    # sqrt(8) delta / sqrt(d).
+    # Peaks of neighbouring features merge below the gap g of (w^(1/3) + w'^(1/3))³ / g² = 1 / delta².
+    # With both weights 1/d the gap is sqrt(8) delta / sqrt(d).
     return float(mean * np.sqrt(size) / MERGING)
 
 
@@ -181,7 +181,7 @@ def _local_exponent(above: np.ndarray) -> float:
 
 
 def _apart(values: np.ndarray, size: int) -> bool:
-    """Whether most features lie outside the component of the law that holds the bulk."""
+    """Return True if most features lie outside the component of the law with the bulk."""
     places = np.concatenate([values, [0.0]])
     masses = np.concatenate([np.ones(values.size), [size - values.size]])
     law = SpectralLaw(discrete(places, masses), noise=1.0)
@@ -191,7 +191,7 @@ def _apart(values: np.ndarray, size: int) -> bool:
 
 
 def phase_of_spectrum(state: QuadraticState, dimension: int) -> str:
-    """Name of the learned spectrum at this dimension, one of six after arXiv:1810.01075."""
+    """Spectral phase of a solution at a finite dimension."""
     measure = state.law.target
     mass = np.cumsum(measure.node_weights[::-1])
     places = np.searchsorted(mass, (np.arange(dimension) + 0.5) / dimension)
@@ -205,6 +205,6 @@ def phase_of_spectrum(state: QuadraticState, dimension: int) -> str:
 
 
 def outlier_edge(noise: float, threshold: float, dimension: int) -> float:
-    """Learned eigenvalue from which one stands out of the noise."""
-    # 2 delta - b, with the margin delta d^(-2/3) in which the largest of d eigenvalues lies.
+    """Smallest learned eigenvalue that stands out of the noise."""
+    # 2 delta (1 + d^(-2/3)) - b: the edge, with a margin for the largest of d eigenvalues (quadratic 12)
     return max(2 * noise * (1 + dimension ** (-2 / 3)) - threshold, 0.0)

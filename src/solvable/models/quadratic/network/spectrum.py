@@ -1,4 +1,4 @@
-"""Error of a fitted network from its training data: spectral GCV, noise, pruning, denoising."""
+"""Test error, noise and spectrum of a fit, estimated from its training data."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from solvable.spectra.free_convolution import SpectralLaw
 
 @dataclass(frozen=True)
 class SpectralEstimate:
-    """Test error and noisy spectrum of a fit, from training data alone."""
+    """Test error and noisy spectrum of a fit, estimated from training data."""
 
     gcv_score: float
-    """Mean squared error on fresh noisy labels, 4 alpha delta^2."""
+    """Estimated mean squared error on fresh noisy labels, 4 alpha delta²."""
     degrees_of_freedom: float
     noise: float
-    """delta, of the semicircle that the target's spectrum is convolved with."""
+    """delta, the scale of the semicircle that is added to the target's spectrum."""
     shrinkage: float
-    """b, by which its eigenvalues are shrunk."""
+    """b, the shift of the learned eigenvalues."""
     eigenvalues: Array
-    """Eigenvalues of M, descending, shape (d,): those above b are learned, the others hidden."""
+    """Eigenvalues of M, descending, shape (d,); those above b are learned."""
     vectors: Array
     """Eigenvectors of M as columns, shape (d, d)."""
 
     def pruned(self) -> np.ndarray:
-        """Fit with its cut moved to the edge of the noise."""
-        # (M - max(2 delta, b))_+, 2509.24882, Corollary 2
+        """Return the fit with its cut moved to the edge of the noise."""
+        # (M - max(2 delta, b))_+  (quadratic 15; arXiv:2509.24882, Corollary 2)
         cut = max(2 * self.noise, self.shrinkage)
         return self._rebuilt(np.maximum(self.eigenvalues - cut, 0))
 
     def denoised(self, target: np.ndarray | None = None) -> np.ndarray:
-        """Rotationally invariant denoiser of M, by the target's eigenvalues where they are known."""
-        # nu - 2 delta² h(nu), clipped at 0, with h the Hilbert transform of the law of M (2408.03733):
-        # of target plus noise, or of the eigenvalues of M smoothed over delta / sqrt(d) (derived).
-        # Measured on both targets at d = 60 and 100, the error is 2 to 8 % above that of the best
-        # eigenvalues for M's eigenvectors with the target, 4 to 18 % without (a law of eigenvalues
-        # guessed from M does better on the one and worse on the other).
+        """Return the rotationally invariant denoiser of M, with the target's eigenvalues if given."""
+        # nu - 2 delta² h(nu), clipped at 0, with h the Hilbert transform of the law of M (2408.03733).
+        # The law is that of target plus noise, or the eigenvalues of M smoothed over delta / sqrt(d). At
+        # d = 60 and 100 the error exceeds that of the best eigenvalues for the eigenvectors of M by 2 to
+        # 8 % with the target's eigenvalues, and by 4 to 18 % without.
         if target is not None:
             law = SpectralLaw(np.asarray(target, dtype=np.float64), noise=self.noise)
             return self._rebuilt(np.maximum(denoised(law, self.eigenvalues), 0))
@@ -51,11 +50,11 @@ class SpectralEstimate:
         return self._rebuilt(np.maximum(kept, 0))
 
     def features(self) -> tuple[np.ndarray, np.ndarray]:
-        """Strengths of the features that stand out of the noise, strongest first, and their overlaps."""
-        # Noise alone passes 2.02 in the units of Tracy and Widom once in a hundred times.
+        """Strengths and squared overlaps of the features above the noise, strongest first."""
+        # 2.02 is the 99 % quantile of the Tracy-Widom law.
         edge = self.noise * (2 + 2.02 * len(self.eigenvalues) ** (-2 / 3))
         seen = self.eigenvalues[self.eigenvalues > edge]
-        # nu = s + delta² / s, overlap 1 - delta² / s² for isolated features (2505.17958, derived)
+        # nu = s + delta² / s, squared overlap 1 - delta² / s² for isolated features
         strengths = (seen + np.sqrt(np.maximum(seen**2 - 4 * self.noise**2, 0))) / 2
         return strengths, 1 - (self.noise / strengths) ** 2
 
@@ -64,13 +63,13 @@ class SpectralEstimate:
 
 
 def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> SpectralEstimate:
-    """Generalised cross-validation of the convex problem's minimiser."""
+    """Estimate test error, noise and spectrum of a minimiser by generalised cross-validation."""
     from scipy.optimize import brentq
 
-    # E_test = E_train / (1 - df/n)²,  1/epsilon = 4 (n - df) / d²,  M = S + lambda epsilon H: derived
-    # from the saddle point of 2505.17958, exact for isotropic samples of large d. At the minimiser S
-    # and H commute and H = 1 on the range of S, so that df falls with the threshold and there is one
-    # crossing. Where the fit interpolates, df = n and the score is infinite.
+    # E_test = E_train / (1 - df/n)²,  1/epsilon = 4 (n - df) / d²,  M = S + lambda epsilon H
+    # (quadratic 7), exact for isotropic samples of large d. At the minimiser S and H commute and
+    # H = 1 on the range of S, so that df falls with the threshold and the root is unique. If the fit
+    # interpolates the labels, df = n and the score is infinite.
     d, n = solution.dual.shape[0], solution.residual.shape[0]
     xp = namespace(solution.factor)
     strengths = xp.sum(solution.factor**2, axis=0)
@@ -87,7 +86,7 @@ def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> Spe
     def excess(epsilon: float) -> float:
         return 4 * epsilon * (n - freedom(regularisation * epsilon)) / d**2 - 1
 
-    # Nothing learned has its root at d^2/4n itself, which rounding may put on either side.
+    # If nothing is learned the root is d²/4n, which rounding may move out of the bracket.
     low = (1 - 1e-12) * d**2 / (4 * n)
     high = 1e12 * low
     inside = solution.factor / xp.sqrt(strengths)

@@ -1,4 +1,4 @@
-r"""Quadratic networks as targets: a positive matrix of known spectrum seen through samples."""
+r"""Quadratic networks as targets: positive matrices of known spectrum."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from solvable.teachers.first_layer import freeze
 
 @dataclass(frozen=True)
 class QuadraticTarget:
-    r"""Quadratic network on isotropic inputs, known by its matrix :math:`S^\star\succeq0`.
+    r"""Target of quadratic networks: a matrix :math:`S^\star\succeq0` on isotropic inputs.
 
     .. math:: y = \frac{x^\top S^\star x - \mathrm{Tr}\,S^\star}{\sqrt d} + \sqrt\Delta\,\xi,
         \qquad x\sim\mathcal N(0, I_d),\ \xi\sim\mathcal N(0,1),
 
     with :math:`S^\star=\frac1{\sqrt{p^\star d}}WW^\top`, :math:`W\in\mathbb R^{d\times p^\star}` of
     standard normal entries ("marchenko-pastur"), or with eigenvalues
-    :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}` along the axes ("power-law"). Isotropic
-    inputs have no preferred axes, so that the eigenvectors do not matter.
+    :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}` along the axes ("power-law"). The
+    eigenvectors have no effect, as the inputs are isotropic.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class QuadraticTarget:
     noise : float
         Variance :math:`\Delta` of the label noise, at least 0.
     seed : int
-        Of :math:`W`.
+        Seed of the draw of :math:`W`.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class QuadraticTarget:
 
     Notes
     -----
-    arXiv:2505.17958 (Marchenko-Pastur), arXiv:2606.28242 (power law). Backed by
+    Sources: arXiv:2505.17958 (Marchenko-Pastur), arXiv:2606.28242 (power law). Backed by
     ``tests/models/quadratic/network/test_target.py``.
 
     Examples
@@ -76,7 +76,7 @@ class QuadraticTarget:
 
     @cached_property
     def factor(self) -> np.ndarray:
-        r"""F of :math:`S^\star=FF^\top`, with orthogonal columns, strongest first; shape (d, rank)."""
+        r"""F in :math:`S^\star=FF^\top`, orthogonal columns, strongest first; shape (d, rank)."""
         d = self.dimension
         if self.spectrum == "power-law":
             strengths = np.arange(1, d + 1) ** -float(self.exponent)
@@ -98,9 +98,9 @@ class QuadraticTarget:
         return freeze(self.factor @ self.factor.T)
 
     def signal(self, X: np.ndarray) -> np.ndarray:
-        """Labels without noise, float64."""
+        """Compute labels without noise, float64."""
         values = np.empty(len(X))
-        for start in range(0, len(X), 2_048):  # a block and its product stay in cache
+        for start in range(0, len(X), 2_048):  # a block and its product fit in the cache
             hidden = np.asarray(X[start : start + 2_048], dtype=np.float64) @ self.factor
             values[start : start + 2_048] = np.einsum("ij,ij->i", hidden, hidden)
         return np.asarray((values - self.strengths.sum()) / np.sqrt(self.dimension))
@@ -108,18 +108,18 @@ class QuadraticTarget:
     def sample(
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw n samples, standard normal inputs of this type and noisy float64 labels."""
+        """Draw n standard normal inputs of this type, and noisy float64 labels."""
         generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = generator.standard_normal((n, self.dimension), dtype=dtype)
         return X, self.signal(X) + np.sqrt(self.noise) * generator.standard_normal(n)
 
     def matrix_error(self, estimate: np.ndarray) -> float:
-        """Error R of a symmetric estimate of the matrix, shape (d, d)."""
+        """Compute the error R of a symmetric estimate of shape (d, d)."""
         # R = |S - S*|_F² / d; the error on fresh noisy labels is 2 R + Delta.
         return float(np.sum((estimate - self.matrix) ** 2) / self.dimension)
 
     def feature_errors(self, estimate: np.ndarray) -> np.ndarray:
-        """Error along each eigenvector of the target's matrix, strongest first; their mean is R."""
+        """Compute the error along each eigenvector of the target, strongest first; the mean is R."""
         # e_i = |(S - S*) v_i|²
         deviation = estimate - self.matrix
         lengths = np.sqrt(np.sum(self.factor**2, axis=0))
@@ -127,7 +127,7 @@ class QuadraticTarget:
         errors = np.empty(self.dimension)
         errors[:rank] = np.sum((deviation @ (self.factor / lengths)) ** 2, axis=0)
         if rank < self.dimension:
-            # No basis is preferred where eigenvalues of S* are 0: the error is shared evenly.
+            # Directions of eigenvalue 0 have no preferred basis: each gets the mean of their errors.
             rest = float(np.sum(deviation**2)) - float(errors[:rank].sum())
             errors[rank:] = rest / (self.dimension - rank)
         return errors

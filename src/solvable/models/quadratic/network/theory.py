@@ -41,9 +41,7 @@ class QuadraticState:
         float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta² - Delta / 2); a solution has 0
     )
     law: SpectralLaw  # of S* + delta Z
-    width_limited: bool = (
-        False  # True in a narrow network whose width cuts the spectrum above b
-    )
+    width_limited: bool = False  # True in a narrow network whose width cuts the spectrum above b
 
     def cut_in(self, law: SpectralLaw, threshold: float) -> float:
         """Eigenvalue below which nothing is learned, in a law with this threshold."""
@@ -106,8 +104,8 @@ def solve_quadratic(
 
     Notes
     -----
-    The solution is unique and found by a bracketed search in :math:`\delta`. Sources:
-    arXiv:2505.17958, and (quadratic 4) for this form of the equations. Backed by ``tests/models/quadratic/network/test_theory.py`` and
+    The solution is unique and found by a bracketed search in :math:`\delta`. Source: arXiv:2505.17958,
+    in the form (quadratic 4). Backed by ``tests/models/quadratic/network/test_theory.py`` and
     ``tests/models/quadratic/network/test_paper_theory.py``.
 
     Examples
@@ -241,7 +239,7 @@ def state_at(
     law = SpectralLaw(measure, noise=effective_noise)
     moments = truncated_moments(law, threshold)
     error = thresholded_error(second_moment(measure), moments)
-    ratio = (error + label_noise / 2) / (2 * law.variance)  # alpha = (R + Delta/2) / 2 delta²  (quadratic 4)
+    ratio = (error + label_noise / 2) / (2 * law.variance)  # alpha, (quadratic 4)
     regularisation = 4 * threshold * (ratio - float(moments.slope[0]))  # lambda = 4 b (alpha - A)
     if ratio <= 0 or regularisation < -1e-9 * threshold:
         raise InvalidParameter(
