@@ -1,4 +1,4 @@
-"""What the records of several families must hold."""
+"""Checks of records that several families share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def check_recovery() -> Callable[..., None]:
-    """Function of parameters, record and prediction: overlaps and errors of so many features."""
+    """Function that checks the overlaps and errors of a given number of features in a record."""
 
     def check(
         parameters: Any, record: Mapping[str, Any], prediction: Mapping[str, Any], features: int

@@ -1,4 +1,4 @@
-"""Claims and panels of every shipped system on records of which parts are missing: none raises."""
+"""Claims and panels of every shipped system do not raise on incomplete records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONE_FEATURE: dict[str, dict[str, Any]] = {
     "separable-multi-index": {"directions": 2, "dimension": 40},
     "narrow-network": {"width": 1, "dimension": 20},
 }
-"""Smallest numbers of features, where lists have one entry and lists of neighbours none."""
+"""Smallest numbers of features, for which lists have one entry or none."""
 
 
 @cache
@@ -42,12 +42,12 @@ def record_of(name: str, **settings: Any) -> tuple[Mapping[str, Any], Metrics, M
 
 
 def missing(metrics: Metrics, *names: str) -> Metrics:
-    """The same without a value of these metrics, or of any."""
+    """Remove the values of the given metrics, or of all metrics."""
     return {**metrics, **dict.fromkeys(names or metrics)}
 
 
 def gaps(metrics: Metrics, *names: str) -> Metrics:
-    """The same with None in the place of every number, or of those of these lists."""
+    """Replace every number, or the numbers of the given lists, by None."""
     return {
         name: value
         if names and name not in names
@@ -57,7 +57,7 @@ def gaps(metrics: Metrics, *names: str) -> Metrics:
 
 
 def whole(metrics: Metrics, prediction: Metrics) -> Iterator[tuple[str, Metrics, Metrics]]:
-    """Records of which all measured or all predicted numbers are missing."""
+    """Records without measured numbers, or without predicted numbers."""
     yield "as it is", metrics, prediction
     for word, lose in (("none", missing), ("gaps", gaps)):
         yield f"measured: {word}", lose(metrics), prediction
@@ -66,7 +66,7 @@ def whole(metrics: Metrics, prediction: Metrics) -> Iterator[tuple[str, Metrics,
 
 
 def single(metrics: Metrics, prediction: Metrics) -> Iterator[tuple[str, Metrics, Metrics]]:
-    """Records of which one metric is missing."""
+    """Records without one metric."""
     for word, lose in (("none", missing), ("gaps", gaps)):
         for name in metrics:
             yield f"measured {name}: {word}", lose(metrics, name), prediction
@@ -76,13 +76,13 @@ def single(metrics: Metrics, prediction: Metrics) -> Iterator[tuple[str, Metrics
 
 @pytest.fixture
 def theory_lines(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Metrics]]:
-    """Function that makes the theory lines of a system constant, at what its answer holds."""
+    """Function that replaces the theory lines of a system by constants, from its answer."""
 
     def constant(name: str) -> dict[str, Metrics]:
         held: dict[str, Metrics] = {}
         system = load(name)
         assert system.claims
-        assert system.panels  # imported before they are changed
+        assert system.panels  # panels are imported before the change
         parts = system._parts | {"curve": lambda _, grid: [held["line"]] * len(grid)}
         monkeypatch.setattr(system, "_parts", parts)
         for module in [

@@ -1,4 +1,4 @@
-"""Each number at the ends of its range: theory answers or refuses, silently."""
+"""Each number at the ends of its range: theory predicts or raises, without warnings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ QUICK = {
     "boltzmann-machine", "diagonal-network", "emergence-in-sgd", "kernel-staircase",
     "matrix-sensing", "narrow-network", "quadratic-network",
 }  # fmt: skip
-"""Systems that are checked each time; all of them in the slow suite."""
+"""Systems of the quick tier; the slow tier checks all systems."""
 
 
 def ends(field):
-    """The smallest and the largest allowed value of a number."""
+    """Smallest and largest allowed value of a number."""
     for rule in field.metadata:
         if isinstance(rule, (at.Ge, at.Gt)):
             yield float(rule.ge) if isinstance(rule, at.Ge) else np.nextafter(rule.gt, np.inf)
@@ -88,7 +88,7 @@ def test_penalties_beyond_arithmetic_are_refused_from_python():
 
 def test_noise_of_activations_ends_where_its_square_does():
     high, low = (activations_of("he4", noise=noise).rows[0] for noise in (1e100, 1e50))
-    # beta* = 2: samples grow as the square of the noise
+    # For beta* = 2 the number of samples grows as the square of the noise.
     assert high.threshold_ratio == pytest.approx(1e100 * low.threshold_ratio, rel=1e-6)
     with pytest.raises(InvalidParameter, match=r"noise is 1e\+308"):
         activations_of("he4", noise=1e308)

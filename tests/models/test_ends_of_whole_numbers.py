@@ -1,4 +1,4 @@
-"""Each whole number at the ends of its range: theory answers or refuses in one line, silently."""
+"""Each integer at the ends of its range: theory predicts or raises one line, without warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = {
     "bilinear-sequence", "boltzmann-machine", "emergence-in-sgd", "matrix-sensing",
     "neural-lofi-images",
 }  # fmt: skip
-"""Systems that are checked each time; all of them in the slow suite."""
+"""Systems of the quick tier; the slow tier checks all systems."""
 
 
 def whole_numbers():
@@ -29,7 +29,7 @@ def whole_numbers():
 
 
 def ends(field):
-    """The smallest and the largest allowed value of a whole number."""
+    """Smallest and largest allowed value of an integer."""
     for rule in field.metadata:
         if isinstance(rule, at.Ge):
             yield rule.ge
@@ -62,7 +62,7 @@ def test_every_whole_number_has_two_ends():
 
 
 def test_a_lone_student_is_predicted():
-    """Each draw of one student learns another feature, so that the median of each start is 0."""
+    """Each draw of one student learns a different feature, so that the median of each feature is 0."""
     (found,) = theory_of("emergence-in-sgd", width=1, time=1000.0).points
     captured = found.prediction["captured"]
     assert 0 < sum(captured) <= 1

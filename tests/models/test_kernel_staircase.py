@@ -1,4 +1,4 @@
-"""The system `kernel-staircase`: mean-field theory in its limits, and claims that can fail."""
+"""The system `kernel-staircase`: limits of the mean-field theory, and claims that can fail."""
 
 import numpy as np
 import pytest
@@ -18,9 +18,9 @@ from solvable.study import Study, run_study
 def test_learned_directions_are_no_more_than_samples():
     parameters = KernelParameters(dimension=20, samples=150, ridge=1e-3, hierarchy=1.0)
     every = predict(parameters)["learned"]
-    # Equal eigenvalues and hardly a ridge: n of the D_1 + D_2 + D_3 directions.
+    # Equal eigenvalues and a small ridge: the fit learns n of the D_1 + D_2 + D_3 directions.
     assert sizes_of(parameters) @ every == pytest.approx(150, rel=5e-3)
-    # Inputs of small norm show the lower degrees.
+    # Lower degrees have larger shares, as they dominate for inputs of small norm.
     assert every[0] > every[1] > every[2]
     found = [measure(parameters, np.random.default_rng([seed, 2]))["learned"] for seed in range(30)]
     error = np.std(found, axis=0, ddof=1) / np.sqrt(30)
@@ -35,7 +35,7 @@ def test_a_large_ridge_shrinks_every_degree_by_its_eigenvalue():
 
 
 def test_two_degrees_far_apart_are_learned_one_after_the_other():
-    # Degree 1 takes D_1 samples, and the rest of them learns degree 2 as one ridgeless degree.
+    # Degree 1 uses D_1 samples; the remaining samples learn degree 2 without a ridge.
     parameters = KernelParameters(
         dimension=60,
         samples=300,
@@ -72,7 +72,7 @@ def test_error_and_shares_of_small_dimensions(setting):
 
 
 def test_in_many_dimensions_norms_are_equal_and_the_law_is_that_of_one_threshold():
-    # 2110.03922: n = sum_p D_p eta_p / (eta_p + kappa) + penalty / kappa, here of one degree
+    # n = sum_p D_p eta_p / (eta_p + kappa) + penalty / kappa for one degree (kernel-staircase 3)
     d, n, penalty, noise = 240, 540, 42.0, 0.3
     found = ridge_on_degrees(
         samples=n, dimension=d, degrees=(1,), energies=np.ones(1), eigenvalues=np.ones(1),

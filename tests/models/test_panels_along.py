@@ -1,4 +1,4 @@
-"""Panels along a parameter that varies between curves, in the systems that have one."""
+"""Panels whose axis is a parameter that varies between curves."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_a_parameter_that_varies_has_a_figure(name, panel, parameter, values, se
     assert len(points) == len(lines) == len(places)
     for dots, line in zip(points, lines, strict=True):
         assert list(dots["x"]) == list(values)
-        # What was measured here is the prediction: the line passes through the points.
+        # Measured values equal predictions here, so that the line passes through the points.
         np.testing.assert_allclose(line["y"][[0, -1]], dots["y"], rtol=1e-6)
     assert row(curves[:1]) == []

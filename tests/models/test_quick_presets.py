@@ -1,4 +1,4 @@
-"""What a system ships: its quick preset run to the end, and no claim of it fails."""
+"""The quick preset of every shipped system runs to the end, and no claim fails."""
 
 import pytest
 

@@ -95,7 +95,7 @@ def test_a_cut_file_is_refused(saved, keep):
 
 @pytest.mark.parametrize("kind", ["hierarchical", "compositional"])
 def test_a_flipped_byte_is_refused_or_harmless(kind, tmp_path):
-    """No byte of the file, wherever it is, gives another teacher or another kind of error."""
+    """Changing any byte of the file raises InvalidData or leaves the teacher unchanged."""
     if kind == "hierarchical":
         target = HierarchicalTarget(dimension=4, features=2)
     else:
@@ -103,7 +103,7 @@ def test_a_flipped_byte_is_refused_or_harmless(kind, tmp_path):
     path = target.save(tmp_path / "teacher.npz")
     content = path.read_bytes()
     expected = target.sample(3, 1)
-    # The directory at the end is where the reader trips in the most ways.
+    # Damage to the directory at the end raises the largest variety of errors.
     places = [*range(0, len(content) - 400, 7), *range(len(content) - 400, len(content), 2)]
     refused = 0
     for place in places:
@@ -115,7 +115,7 @@ def test_a_flipped_byte_is_refused_or_harmless(kind, tmp_path):
         except InvalidData:
             refused += 1
             continue
-        # Names, dates and attributes of the archive carry nothing.
+        # Names, dates and attributes in the archive have no effect.
         assert again == target
         np.testing.assert_array_equal(again.sample(3, 1)[1], expected[1])
     assert refused > 0.4 * len(places)

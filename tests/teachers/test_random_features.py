@@ -14,7 +14,7 @@ def less_linear(u):
 
 @pytest.mark.parametrize("rho", [-0.9, -0.2, 0.0, 0.5])
 def test_covariance_is_that_of_the_double_integral(rho):
-    # Trapezoidal rule: exact for Gaussian tails, O(step²) at the two kinks.
+    # The trapezoidal rule is exact for Gaussian tails, with errors O(step²) at the two kinks.
     grid = np.linspace(-8, 8, 3201)
     u, v = grid[:, None], np.sqrt(1 - rho**2) * grid
     density = stats.norm.pdf(grid)
@@ -36,7 +36,7 @@ def test_features_have_no_constant_and_no_linear_part():
     X = random_stream(0).standard_normal((n, 6))
     phi = features.transform(X)
     assert (abs(phi.mean(axis=0)) < 5 * phi.std(axis=0) / np.sqrt(n)).all()
-    # Standard error below 0.4/sqrt(n) for each of 240 entries.
+    # The standard error is below 0.4/sqrt(n) for each of 240 entries.
     assert abs(X.T @ phi / n).max() < 5 * 0.4 / np.sqrt(n)
 
 
@@ -66,6 +66,6 @@ def test_hermite_directions_are_the_regression_on_hermite_features():
     directions = features.hermite_directions(columns)
     # The entries F_a h have a standard deviation below 4.
     np.testing.assert_allclose(F.T @ h / n, directions, atol=5 * 4 / np.sqrt(n))
-    # Of the variance, degree 2 holds c_2² against the rest of the ReLU: 0.876 on average.
+    # Degree 2 has a share c_2² of 0.876 of the variance on average.
     share = np.sum(directions**2, axis=0)
     assert ((share > 0.7) & (share < 1.0)).all()

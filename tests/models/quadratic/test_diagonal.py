@@ -1,4 +1,4 @@
-"""The system `diagonal-network`: the trained network is the LASSO, and the claims can fail."""
+"""The system `diagonal-network`: trained networks are the LASSO, and claims can fail."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_network_trained_by_gradients_is_the_lasso(n):
 
 
 def test_many_samples_shrink_every_coefficient_by_the_penalty_over_n():
-    # X^T X / n is the identity: b = lambda sqrt(d) / n up to df / n, and no noise.
+    # X^T X / n is the identity: b = lambda sqrt(d) / n up to df / n, without noise.
     parameters = DiagonalParameters(
         dimension=16, samples=100_000, noise=1e-6, weight_decay=500.0, exponent=0.6
     )
@@ -75,12 +75,12 @@ def test_learned_coefficients_scatter_as_predicted():
     predicted = predict(parameters)
     records = [measure(parameters, random_stream("scatter", r))["captured"] for r in range(80)]
     found = np.std(records, axis=0)
-    # A standard deviation of 80 draws is good to 8 %; those of rare ones to less.
+    # A standard deviation over 80 draws is accurate to 8 %, and less for rare features.
     np.testing.assert_allclose(found[:3], predicted["captured_scatter"][:3], rtol=0.35)
 
 
 def test_features_that_no_replicate_found_do_not_fail_a_claim():
-    """Far above the signal noise finds a feature in a few replicates of many, and then much of it."""
+    """At large noise few replicates learn a feature, and those learn much of the feature."""
     parameters = DiagonalParameters(
         dimension=101, samples=80, exponent=0.629, noise=41.9, weight_decay=2.58
     )
@@ -132,7 +132,7 @@ def test_scikit_learn_agrees_within_standard_errors(n, penalty):
             ]
         )
     mean, error = np.mean(gaps, axis=0), np.std(gaps, axis=0, ddof=1) / 2
-    # Four draws: 4 standard errors of a t with three degrees of freedom are 2.8 % of chance.
+    # Four standard errors of four draws: a t distribution exceeds them with probability 2.8 %.
     assert np.all(np.abs(mean) < 4 * error + 0.01)
 
 
@@ -146,7 +146,7 @@ def test_solution_satisfies_its_equations(n, penalty):
     )
     assert n * state.effective_noise**2 == pytest.approx(0.3 + risk, rel=1e-9)
     assert state.threshold * (n - freedom) == pytest.approx(penalty, rel=1e-6)
-    # Generalised cross-validation: the test error from the train error alone.
+    # Generalised cross-validation, the test error from the training error (quadratic 33).
     assert state.test_error == pytest.approx(state.train_error / (1 - freedom / n) ** 2)
 
 
@@ -187,7 +187,7 @@ def test_penalty_is_that_of_the_network_itself():
 
 def test_parameters_out_of_range_are_refused():
     target = np.ones(5)
-    with pytest.raises(NotConverged, match="no finite limit"):
+    with pytest.raises(NotConverged, match="error is infinite"):
         solve_diagonal(target, n_samples=5, label_noise=0.5, penalty=0.0)
     with pytest.raises(InvalidParameter, match="penalty is -1"):
         solve_diagonal(target, n_samples=5, label_noise=0.5, penalty=-1.0)
@@ -209,5 +209,5 @@ def test_overfitting_without_coefficients_falls_only_as_a_logarithm():
         expected = 0.5 * 10_000 * kept / (n - 10_000 * kept)
         assert found.error == pytest.approx(expected, rel=1e-8)
         ratios.append(found.error * np.log(10_000 / n) / 0.5)
-    # Slow: the next order is log log over log.
+    # The next order, log log / log, decays slowly.
     assert abs(ratios[1] - 1) < abs(ratios[0] - 1) < 0.3

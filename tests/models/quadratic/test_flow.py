@@ -1,4 +1,4 @@
-"""The system `quadratic-flow`: the flow is that of a trained network, its mean course, its limits."""
+"""The system `quadratic-flow`: closed form, mean growth of features, and limits."""
 
 import numpy as np
 import pytest
@@ -33,11 +33,11 @@ def test_flow_is_gradient_descent_of_a_network_on_fresh_samples():
     for _ in range(steps):
         X = rng.standard_normal((4_000, 4))
         residual = (X**2 - 1) @ strengths - (np.sum((X @ W) ** 2, axis=1) - np.sum(W**2))
-        # The gradient of the mean squared error is eight times that of the flow's loss in the mean.
+        # The mean gradient of the squared error is eight times that of the loss of the flow.
         slope = -4 * (X.T @ (residual[:, None] * (X @ W)) - residual.sum() * W) / len(X)
         W = W - rate / 8 * slope
     expected = flow_matrix(strengths, start, rate * steps)
-    # Noise of 4,000 fresh samples a step, and steps of 0.02.
+    # Tolerance for 4,000 fresh samples per step and steps of 0.02.
     np.testing.assert_allclose(W @ W.T, expected, atol=0.03)
     found = integrate(strengths, start, rate * steps)
     np.testing.assert_allclose(found @ found.T, expected, atol=1e-5)
@@ -76,7 +76,7 @@ def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
 
 @pytest.mark.parametrize(("time", "exponent"), [(1.0, 0.3), (14.0, 1.5)])
 def test_features_beyond_the_width_grow_until_the_stronger_take_its_units(time, exponent):
-    """Mean of closed forms over many starts: two units, three features."""
+    """Means of the closed form over many starts, for two units and three features."""
     parameters = FlowParameters(
         dimension=5, features=3, width=2, exponent=exponent, initial_scale=1e-2, time=time
     )
@@ -88,13 +88,13 @@ def test_features_beyond_the_width_grow_until_the_stronger_take_its_units(time, 
     )
     error = courses.std(axis=0) / np.sqrt(len(courses))
     gap = np.abs(courses.mean(axis=0) - predict(parameters)["captured"])
-    # Early exact; later features overlap while they grow.
+    # Exact at early times; several features grow together at later times.
     assert np.all(gap < 4 * error + (0 if time == pytest.approx(1.0) else 0.06))
 
 
 @pytest.mark.parametrize("shape", [1e-3, 0.5, 3.0, 171.5, 200.0])
 def test_means_over_a_random_start_have_the_moments_of_their_law(shape):
-    """At shapes whose gamma function overflows, too: networks wider than 342 had no prediction."""
+    """Moments of the quadrature, also at shapes whose gamma function overflows."""
     nodes, weights = gamma_quadrature(shape)
     for power in range(4):
         moment = np.prod(shape + np.arange(power))
@@ -112,14 +112,14 @@ def test_a_network_of_many_units_has_its_features_predicted():
 
 
 def power_law(features, exponent, dimension=None):
-    """Strengths j^-a of so many features, and 0 beyond."""
+    """Strengths j^-a of the features, followed by zeros."""
     found = np.zeros(dimension or features)
     found[:features] = np.arange(1.0, features + 1) ** -exponent
     return found
 
 
 def half_times(flow):
-    """Times at which half of each feature is captured, between those of the flow; NaN if never."""
+    """Interpolated times at which half of each feature is captured; NaN if never."""
     return np.array(
         [
             np.interp(0.5, share, flow.times) if np.nanmax(share, initial=0) >= 0.5 else np.nan
@@ -129,12 +129,12 @@ def half_times(flow):
 
 
 def front(times, exponent, start):
-    """Features learned by a time: t = k^a log(k^-a / g_0) / 2, so that k^-a = -W_-1(-2 t g_0) / 2 t."""
+    """Number of learned features: t = k^a log(k^-a / g_0) / 2 gives k^-a = -W_-1(-2 t g_0) / 2 t."""
     return (-lambertw(-2 * times * start, -1).real / (2 * times)) ** (-1 / exponent)
 
 
 def integrated(strengths, weights, time):
-    """Solve dW/dt = (Lambda - W W^T) W itself, by SciPy's Runge-Kutta."""
+    """Integrate dW/dt = (Lambda - W W^T) W by SciPy's Runge-Kutta method."""
     shape = weights.shape
 
     def velocity(_, flat):
@@ -152,7 +152,7 @@ def test_closed_form_is_the_flow_for_strengths_of_any_sign_and_order(time, width
     strengths = np.array([0.3, 1.0, 0.0, 0.1, -0.2, 0.5, 0.0])
     weights = 0.2 * np.random.default_rng(width).standard_normal((7, width))
     expected = integrated(strengths, weights, time) if time else weights @ weights.T
-    # The integrator's own error: 1e-11 a step.
+    # The error of the integrator is 1e-11 per step.
     np.testing.assert_allclose(flow_matrix(strengths, weights, time), expected, atol=1e-9)
 
 
@@ -169,7 +169,7 @@ def test_the_flow_composes(strengths, width, time, seed):
     halfway = flow_matrix(rates, weights, time / 2)
     values, vectors = np.linalg.eigh(halfway)
     factor = vectors * np.sqrt(np.clip(values, 0, None))
-    # Any factor of G(t / 2) is a start; its rounding, 1e-16, grows at most by exp(2 rate t / 2).
+    # A factor of G(t / 2) is a valid start; rounding of 1e-16 grows at most by exp(2 rate t / 2).
     again = flow_matrix(rates, factor, time / 2)
     np.testing.assert_allclose(again, flow_matrix(rates, weights, time), atol=1e-10)
 
@@ -196,7 +196,7 @@ def test_learning_times_are_where_half_is_captured():
     times = np.linspace(0, 250, 626)
     flow = quadratic_flow(strengths, 1e-2 * np.eye(12), times)
     expected = feature_learning_times(strengths[:10], initial_strength=1e-4)
-    # Linear interpolation on a grid of 0.4.
+    # Tolerance for linear interpolation on a grid of 0.4.
     np.testing.assert_allclose(half_times(flow)[:10], expected, atol=0.03)
     assert np.isnan(half_times(flow)[10:]).all()
 
@@ -207,7 +207,7 @@ def test_random_start_learns_at_the_same_times_up_to_the_logarithm():
     times = np.linspace(0, 120, 601)
     found = half_times(quadratic_flow(strengths, weights, times))[:8]
     expected = feature_learning_times(strengths[:8], initial_strength=1e-8)
-    # The start of a feature is chi-squared about its mean, and the faster ones take a share.
+    # The start of a feature is a chi-squared variable, and faster features take a share.
     assert np.all(np.abs(found / expected - 1) < 2 / np.log(1e8 / np.arange(1, 9)))
 
 
@@ -219,7 +219,7 @@ def test_late_risk_is_the_width_floor(width):
     floor = width_floor(strengths, width=width)
     assert floor < early
     assert late == pytest.approx(floor, rel=1e-9)
-    # Note 04, section 4.3, has 0.0564, 0.0184 and 0.0045 for the floor.
+    # (quadratic 36): floors 0.0564, 0.0184 and 0.0045
     assert floor == pytest.approx({10: 0.0564, 30: 0.0184, 100: 0.0045}[width], abs=5e-5)
 
 
@@ -243,7 +243,7 @@ def test_slope_of_the_risk_is_the_exponent_times_its_logarithmic_correction(expo
         for t in times
     ]
     bare = -(2 * exponent - 1) / exponent  # in t / log t
-    # Features that do not exist are added to the tail.
+    # The sum to infinity adds the features beyond the dimension.
     tail = features ** (1 - 2 * exponent) / (2 * exponent - 1)
     found = np.polyfit(np.log(times), np.log(np.array(risk) + tail), 1)[0]
     learned = front(times, exponent, start)
@@ -251,7 +251,7 @@ def test_slope_of_the_risk_is_the_exponent_times_its_logarithmic_correction(expo
     assert found == pytest.approx(expected, rel=0.01)
     ratio = np.mean(np.log(learned**-exponent / start))
     assert expected == pytest.approx(bare * ratio / (ratio - 1), rel=0.005)
-    # The correction is what is tested: the bare exponent is off by several per cent.
+    # The bare exponent is wrong by several per cent, so that this tests the correction.
     assert abs(found / bare - 1) > 0.03
 
 
@@ -272,7 +272,7 @@ def test_arrays_that_do_not_fit_are_refused(strengths, weights):
 def test_parameters_out_of_range_are_refused():
     with pytest.raises(InvalidParameter, match="time is -1"):
         flow_matrix(np.ones(1), np.ones((1, 1)), -1.0)
-    with pytest.raises(InvalidData, match="nothing to learn"):
+    with pytest.raises(InvalidData, match="every strength is 0"):
         quadratic_flow(np.zeros(2), np.ones((2, 1)), np.ones(1))
     with pytest.raises(InvalidData, match="never learned"):
         feature_learning_times([0.0], initial_strength=1e-3)

@@ -1,4 +1,4 @@
-"""The system `narrow-network`: training, its limits, and claims that can fail."""
+"""The system `narrow-network`: training, limits, and claims that can fail."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_claims_are_not_made_where_the_network_nearly_interpolates(tmp_path):
 
 
 def test_a_wide_network_has_its_first_order_in_the_dimension():
-    """At the width of its rank and beyond, against trained networks; the limit is a tenth below."""
+    """First order in 1/d against trained networks of at least the rank; the limit is 10 % lower."""
     parameters = NarrowParameters(dimension=24, width=20, sample_ratio=1.0, noise=0.3)
     found = [measure(parameters, random_stream("wide", r))["matrix_error"] for r in range(24)]
     error = np.std(found, ddof=1) / np.sqrt(len(found))
@@ -81,7 +81,7 @@ def test_a_wide_network_has_its_first_order_in_the_dimension():
     [(4, 0.6, 1.4, 0.2, 0.05), (9, 0.8, 0.9, 0.5, 0.15)],
 )
 def test_a_width_limited_network_has_its_first_order_too(width, ratio, exponent, noise, penalty):
-    """The limit of the error is a tenth below what is measured, that of the training error above."""
+    """The limit is 10 % below the measured error, and above the measured training error."""
     parameters = NarrowParameters(
         dimension=32, width=width, sample_ratio=ratio, exponent=exponent, noise=noise,
         regularisation=penalty,
@@ -106,7 +106,7 @@ def test_where_a_wide_network_has_no_expansion_there_is_no_number():
 
 
 def test_where_training_has_many_minima_there_is_no_number():
-    """Trained networks lie below the limit there, which knows a single minimum."""
+    """With many minima the measured error is below the limit, which assumes a single minimum."""
     setting = {"sample_ratio": 0.16, "exponent": 0.9, "noise": 1.0, "regularisation": 0.03}
     one = NarrowParameters(dimension=70, width=1, **setting)
     many = NarrowParameters(dimension=70, width=8, **setting)
@@ -120,7 +120,7 @@ def test_where_training_has_many_minima_there_is_no_number():
 
 
 def test_labels_that_no_positive_matrix_fits_leave_no_training_error():
-    """Nearly interpolated, what they add is several times the limit; the error is predicted still."""
+    """Near interpolation such labels add several times the limit; the error is still predicted."""
     parameters = NarrowParameters(
         dimension=50, width=50, sample_ratio=0.11, exponent=0.75, noise=15.0, regularisation=0.02
     )

@@ -19,7 +19,7 @@ from solvable.spectra.product_measure import marchenko_pastur
 
 
 def test_growth_of_a_small_change_by_simulated_matrices():
-    """Twelve directions out of the bulk, whose gaps to it hardly fluctuate."""
+    """Twelve directions separate from the bulk, whose gaps to the bulk hardly fluctuate."""
     d, alpha = 100, 0.9
     strengths = np.append(np.linspace(6, 9, 12), np.zeros(d - 12))
     state = solve_narrow(
@@ -35,7 +35,7 @@ def test_growth_of_a_small_change_by_simulated_matrices():
             values, vectors = np.linalg.eigh(matrix)
             top = vectors[:, -12:]
             fits.append((top * (values[-12:] - state.threshold)) @ top.T)
-        # Noise of variance 1e-10 is that of a change of mean square 2 alpha 1e-10.
+        # (quadratic 30): noise of variance 1e-10 is a perturbation of mean square 2 alpha 1e-10.
         grown.append(np.sum((fits[1] - fits[0]) ** 2) / d / (2 * alpha * 1e-10))
     assert state.width_limited
     assert instability(state, d) == pytest.approx(np.mean(grown), rel=0.1)
@@ -59,7 +59,7 @@ def test_error_and_divergence_of_the_best_p_directions(width):
         )
         kept, lost = values[-width:], values[:-width]
         pairs = np.sum((kept[:, None] - threshold) / (kept[:, None] - lost))
-        # The p diagonal terms, of order 1 / d, are not in the limit.
+        # The limit omits the p diagonal terms, of order 1 / d.
         freedom = (pairs + width * (width - 1) / 2) / dimension**2
         top = vectors[:, -width:]
         estimate = (top * (kept - threshold)) @ top.T
@@ -73,7 +73,7 @@ def test_error_and_divergence_of_the_best_p_directions(width):
         moments.first,
     ]
     mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(12)
-    # Corrections of relative order 1 / d, below 1.5 % here, beside four standard errors.
+    # Tolerance: four standard errors, plus 1.5 % for corrections of order 1 / d.
     assert np.all(np.abs(mean - expected) < 4 * error + 0.015 * np.abs(expected))
 
 
@@ -92,11 +92,11 @@ def test_cut_between_components_is_in_the_gap():
 
 @pytest.mark.parametrize("ratio", [0.15, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_the_rank_of_the_convex_problem_is_width_enough(ratio):
-    # Bounded, so that the cut falls into a bulk: thirty eigenvalues, and many at 0.
+    # Thirty bounded eigenvalues and many zeros, so that the cut lies in a bulk.
     target = discrete(np.append(0.0, np.linspace(0.5, 4.5, 30)), np.append(120.0, np.ones(30)))
     setting = {"sample_ratio": ratio, "label_noise": 0.5, "regularisation": 0.3}
     exact = solve_quadratic(target, **setting)
-    # A little below the rank by the equations of a cut spectrum, at and above it by the others.
+    # Equations of a cut spectrum just below the rank, those of a wide network above.
     for factor, within in ((0.995, 3e-3), (1.001, 1e-7), (5.0, 1e-7)):
         found = solve_narrow(target, width_ratio=factor * exact.rank_fraction, **setting)
         assert found.width_limited == (factor < 1)
@@ -110,7 +110,7 @@ def test_the_rank_of_the_convex_problem_is_width_enough(ratio):
     ("width", "published", "within"), [(23, 0.00810, 0.015), (1, 0.2553, 0.002)]
 )
 def test_published_errors_of_narrow_networks(width, published, within):
-    # arXiv:2606.28242 at d = 400, n = 160,000: trained by L-BFGS, one instance each.
+    # arXiv:2606.28242 at d = 400, n = 160,000: one network trained by L-BFGS at each width.
     found = solve_narrow(
         power_law_strengths(400, 1.25),
         width_ratio=width / 400,
@@ -135,12 +135,12 @@ def test_error_has_its_minimum_at_a_finite_width():
         for width in (3, 10, 23, 100, 400)
     ]
     assert np.argmin(errors) == 2
-    # arXiv:2606.28242 has 0.01453 at full width, 0.01442 by its own theory.
+    # arXiv:2606.28242: 0.01453 for a trained wide network, 0.01442 by the equations.
     assert errors[-1] == pytest.approx(0.01442, rel=0.01)
 
 
 def test_width_limited_error_falls_as_the_tail_of_the_target():
-    # p^(1 - 2 gamma): with few units and many samples, what is lost is the tail.
+    # p^(1 - 2 gamma): few units on many samples lose the tail of the target (arXiv:2606.28242).
     strengths = power_law_strengths(100, 1.25)
     for width in (1, 3):
         found = solve_narrow(
@@ -182,7 +182,7 @@ def agrees(dimension, width, n, seeds):
     measured = trained(dimension, width, n, noise, penalty, seeds)
     for values, value in zip(measured, (theory.matrix_error, theory.train_error), strict=True):
         error = values.std(ddof=1) / np.sqrt(seeds)
-        # Sensing by samples adds 4 / d, as it does at full width.
+        # Samples add about 4 / d, as for wide networks.
         assert abs(values.mean() - value) < 4 * error + 4 / dimension * value
     return theory
 
@@ -190,7 +190,7 @@ def agrees(dimension, width, n, seeds):
 def test_trained_networks_of_few_units():
     theory = agrees(60, 5, 3600, 3)
     assert theory.rank_fraction == pytest.approx(5 / 60)
-    # Five units differ from full width by far more than the tolerance above.
+    # Five units differ from a wide network by far more than the tolerance above.
     wide = solve_quadratic(
         power_law_strengths(60, 1.0), sample_ratio=1.0, label_noise=0.5, regularisation=0.3
     )
@@ -227,7 +227,7 @@ def test_gaussian_sensing_of_few_samples(width, penalty):
         measured.append([error, np.mean(solution.residual**2)])
     mean, error = np.mean(measured, axis=0), np.std(measured, axis=0, ddof=1) / 2
     expected = np.array([theory.matrix_error, theory.train_error])
-    # Four standard errors of four draws, and the diagonal terms of order 1 / d.
+    # Tolerance: four standard errors of four draws, plus diagonal terms of order 1 / d.
     assert np.all(np.abs(mean - expected) < 4 * error + expected / dimension)
 
 

@@ -1,4 +1,4 @@
-"""The scalar function whose saddle point a trained quadratic network is."""
+"""Scalar objective whose saddle point predicts a trained quadratic network."""
 
 import pytest
 
@@ -16,11 +16,11 @@ def objective_at(
     label_noise,
     regularisation,
 ):
-    """Scalar function whose saddle point, max over B and min over delta, is the trained network."""
+    """Scalar objective (quadratic 3), to be maximised over B and minimised over delta."""
     # Phi(B, delta) = 2 alpha B delta + B Delta / 2 delta - B² + (B / delta) (Q* - J(delta, b)) with
-    # b = lambda delta / 2 B and J(delta, b) = int_b (x - b)² mu_delta. Derived by a Gaussian
-    # comparison; its stationarity is the system of 2505.17958. Convex in delta and concave in B: it
-    # is a minimum over S of a function jointly convex in (S, delta) and, up to -B², linear in B.
+    # b = lambda delta / 2 B and J(delta, b) = int_b (x - b)² mu_delta. The objective is convex in delta
+    # and concave in B, as it is a minimum over S of a function that is jointly convex in (S, delta)
+    # and, up to -B², linear in B.
     measure = as_measure(target)
     threshold = regularisation * effective_noise / (2 * residual_norm)
     second = truncated_moments(SpectralLaw(measure, noise=effective_noise), threshold).second[0]
@@ -31,5 +31,5 @@ def objective_at(
 
 @pytest.fixture(scope="session")
 def saddle_objective():
-    """That function of the target, the residual norm, the effective noise and the problem."""
+    """Scalar objective as a function of target, residual norm, effective noise and problem."""
     return objective_at

@@ -1,4 +1,4 @@
-"""Message passing against the reference minimiser, its divergence, and where it gives up."""
+"""Message passing against the reference minimiser, its degrees of freedom, and divergence."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_extrapolation_takes_fewer_iterations_to_the_same_minimiser(penalty):
 
 
 def test_extrapolation_converges_where_message_passing_alone_does_not():
-    # Ten samples per unit of dimension or fewer: the note's limit for rank-one measurements.
+    # Below about ten samples per coordinate plain message passing does not converge.
     sensing, labels = problem(40, 160, seed=5)
     assert not solve_amp(sensing, labels, 0.5, memory=0).converged
     found = solve_amp(sensing, labels, 0.5)
@@ -54,12 +54,12 @@ def test_gaussian_control_too():
     assert distance(found, solve_fista(sensing, labels, 0.5, tolerance=1e-9)) < 1e-5
 
 
-def test_says_where_it_does_not_contract():
+def test_reports_where_it_does_not_converge():
     sensing, labels = problem(12, 400, seed=2, scales=np.linspace(1, 6, 12))
     found = solve_amp(sensing, labels, 0.5)
     assert not found.converged
     assert found.iterations < 300
-    # Its residual is that of the matrix it returns, not what the iteration believed.
+    # The reported residual belongs to the returned matrix.
     residual = labels - sensing.forward(found.factor)
     np.testing.assert_array_equal(found.residual, residual)
     assert found.kkt_residual > 1e-6

@@ -12,7 +12,7 @@ from solvable.spectra.thresholds import bayes_perfect_recovery_threshold
 
 
 def test_best_denoiser_of_matrices_has_this_error():
-    # The oracle that keeps the eigenvectors of S + delta Z and knows v^T S v for each.
+    # The oracle has the eigenvectors v of S + delta Z, and v^T S v for each.
     state = bayes_optimal(marchenko_pastur(0.5), sample_ratio=0.3, label_noise=0.25)
     rng = np.random.default_rng(0)
     d, errors = 300, []
@@ -23,7 +23,7 @@ def test_best_denoiser_of_matrices_has_this_error():
         _, vectors = np.linalg.eigh(target + state.effective_noise * (z + z.T) / np.sqrt(2 * d))
         kept = np.einsum("ij,ij->j", vectors, target @ vectors)
         errors.append((np.sum(target**2) - np.sum(kept**2)) / d)
-    # The oracle fits one number to each of d directions, of relative share O(1/d).
+    # The oracle fits one number for each of d directions, which lowers its error by O(1/d).
     assert np.mean(errors) == pytest.approx(state.matrix_error, rel=0.02)
     assert state.matrix_error + 0.125 == pytest.approx(0.6 * state.effective_noise**2, rel=1e-9)
 
@@ -67,7 +67,7 @@ def test_atoms_with_many_samples():
 
 
 def test_nothing_to_learn():
-    # A multiple of the identity is known beforehand.
+    # A multiple of the identity has no free parameter to learn.
     state = bayes_optimal(np.array([2.0, 2.0]), sample_ratio=0.5, label_noise=0.4)
     assert state.matrix_error == pytest.approx(0, abs=1e-10)
     assert state.effective_noise == pytest.approx(np.sqrt(0.2))

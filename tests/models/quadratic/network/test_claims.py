@@ -1,4 +1,4 @@
-"""Claims and figures of `quadratic-network`: what agrees holds, what does not fails, and why."""
+"""Claims and figures of `quadratic-network` on records that agree or disagree with theory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def predictions():
 
 @pytest.fixture(scope="module")
 def make(predictions):
-    """Points whose records say what theory does, apart from the changes given."""
+    """Points whose records equal the predictions, except for the given changes."""
 
     def make(names=tuple(SETTINGS), **changes):
         points = []
@@ -95,7 +95,7 @@ def test_records_that_agree_with_theory_hold_every_claim(make):
 def test_records_that_disagree_fail(make, claim, changes):
     points = make(**changes)
     if claim == "control-is-closer":
-        # Control and samples change places.
+        # Control and samples are exchanged.
         pair = make(("random", "control"))
         points = [
             replace(one, metrics=other.metrics) for one, other in zip(pair, pair[::-1], strict=True)
@@ -145,7 +145,7 @@ def test_distance_of_distributions():
     quantiles = np.array([3.0, 2.0, 1.0, 0.0, 0.0])
     assert distribution_distance(quantiles[None], quantiles) <= 0.1 + 1e-12
     assert distribution_distance(quantiles[None] + 10, quantiles) == pytest.approx(0.9)
-    # Eigenvalues at zero do not count, however many there are.
+    # Eigenvalues at zero have no effect on the distance.
     assert distribution_distance(np.zeros((2, 5)), np.zeros(5)) == 0
 
 
@@ -166,8 +166,8 @@ def test_figures_show_every_quantity_and_name_the_phases(make, coarse):
     figures = {one.name: one for one in system.figures(points)}
     assert {"error", "train-error", "rank", "self-estimate", "features"} <= set(figures)
     lines = {one.label: np.asarray(one.y) for one in figures["error-parts"].series}
-    names = "noise learned by the bulk", "features below the noise", "features above it"
-    # Bulk and spikes as if apart: never less than the error, up to twice as much.
+    names = "noise learned by the bulk", "features below the noise", "features above the noise"
+    # The sum of the parts lies between the error and about twice the error.
     share = sum(lines[name] for name in names) / lines["theory, d → ∞"]
     assert np.all((share > 1) & (share < 2.5))
     assert "Phases: " in figures["error"].caption
@@ -183,7 +183,7 @@ def test_figures_show_every_quantity_and_name_the_phases(make, coarse):
         assert [one.label for one in figure.markers] == ["threshold b", "edge of noise 2δ"]
         law = next(one for one in figure.series if one.label == "law, learned part")
         counts = next(one for one in figure.series if one.kind == "histogram")
-        # The law is drawn per bin: both hold the learned eigenvalues.
+        # The law is scaled to counts per bin: both integrate to the learned eigenvalues.
         width = counts.x[1] - counts.x[0]
         learned = np.nan_to_num(np.asarray(law.y))
         held = np.sum((learned[1:] + learned[:-1]) / 2 * np.diff(law.x)) / width
@@ -255,14 +255,13 @@ def test_curves_that_differ_in_the_regularisation_share_figures(make, coarse):
     ids=lambda setting: setting.get("target", "marchenko-pastur"),
 )
 def test_groups_of_features_scatter_as_their_claim_supposes(setting):
-    """Pooled errors suppose logarithms of scatter that are right to a half; errors of one feature
-    and of many do not scatter alike."""
+    """Predicted scatters are right to a factor of about 1.6; single features scatter more than groups."""
     place = QuadraticParameters(sample_ratio=1.2, **setting)
     errors = np.array(
         [measure(place, random_stream("feature scatter", k))["feature_errors"] for k in range(32)]
     )
     ratio = np.log(errors.std(axis=0, ddof=1) / group_scatter(place, state_of(place)))
-    # 32 replicates tell a logarithm to 0.13; the mean over groups has no group's own excuse.
+    # 32 replicates determine the logarithm of a scatter to 0.13.
     assert np.sqrt(np.mean(ratio**2)) < 0.5
     relative = np.log(errors.std(axis=0, ddof=1) / errors.mean(axis=0))
     if "target" in setting:

@@ -1,4 +1,4 @@
-"""Error of the denoiser at a finite dimension, where something is found and where nothing is."""
+"""Error of the denoiser at a finite dimension, with and without learned features."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from solvable.models.quadratic.network.solutions import state_of
 @pytest.mark.parametrize(
     "setting",
     [
-        # Nothing is found: samples that are correlated with their labels make M noisier than it says.
+        # Nothing is learned: samples are correlated with their residuals, which adds noise to M.
         {"dimension": 10, "width_ratio": 6.0, "sample_ratio": 20.0, "regularisation": 900.0},
         {"dimension": 25, "width_ratio": 0.5, "sample_ratio": 8.0, "regularisation": 200.0},
         {"target": "power-law", "dimension": 30, "sample_ratio": 5.0, "regularisation": 100.0},
         {"dimension": 24, "sample_ratio": 0.4, "regularisation": 60.0, "sensing": "goe"},
-        # Something is.
+        # Features are learned.
         {"target": "power-law", "dimension": 40, "sample_ratio": 1.5, "regularisation": 0.5},
     ],
 )
@@ -34,7 +34,7 @@ def test_what_is_measured(setting):
 
 
 def test_samples_make_more_noise_than_gaussian_matrices():
-    """By 14 / d for a target that is nearly a multiple of the identity: more than twice at d = 10."""
+    """The variance rises by 14 / d for a target near a multiple of the identity (quadratic 17)."""
     setting = {"dimension": 10, "width_ratio": 50.0, "sample_ratio": 50.0, "regularisation": 1e4}
     samples, control = (
         denoised_error(parameters, state_of(parameters))
@@ -48,7 +48,7 @@ def test_samples_make_more_noise_than_gaussian_matrices():
 
 @pytest.mark.parametrize("penalty", [0.1, 30.0])
 def test_large_dimensions_are_an_integral(penalty):
-    """Drawn matrices and the integral agree where both are quick, nothing being found included."""
+    """Drawn matrices and the integral agree, also if nothing is learned."""
     parameters = QuadraticParameters(
         target="power-law", dimension=250, sample_ratio=0.3, regularisation=penalty, sensing="goe"
     )
@@ -57,7 +57,7 @@ def test_large_dimensions_are_an_integral(penalty):
 
 
 def test_noise_far_above_the_target_leaves_what_smoothing_does():
-    """delta² / d, whatever the nodes of the law: the noise is a thousand times the target."""
+    """The error is delta² / d for any nodes of the law, at noise a thousand times the target."""
     parameters = QuadraticParameters(
         target="power-law",
         dimension=1200,
@@ -82,8 +82,8 @@ def test_few_samples_are_refused_with_the_reason():
 
 
 @pytest.mark.parametrize("sensing", ["network", "goe"])
-def test_training_that_leaves_hardly_any_freedom_tells_no_noise(sensing):
-    """The noise that training data tell is a fifth off there, and so is what is made of it."""
+def test_training_that_leaves_hardly_any_freedom_estimates_no_noise(sensing):
+    """The noise estimated from training data is wrong by 20 %, and with it the denoised error."""
     parameters = QuadraticParameters(
         dimension=36, width_ratio=0.4, sample_ratio=0.22, regularisation=0.06, sensing=sensing
     )

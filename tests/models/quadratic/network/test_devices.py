@@ -1,4 +1,4 @@
-"""The quadratic network on torch tensors: the same fit, and nothing leaves their device in a loop."""
+"""Fits on torch tensors: equal to fits on arrays, and without copies to the host in a loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAVING = {"cpu", "numpy", "tolist", "__array__", "__dlpack__", "resolve_conj"}
 
 
 class Tracer(torch.overrides.TorchFunctionMode):
-    """Counts arrays that are copied to the host, and numbers that are read."""
+    """Count arrays that are copied to the host, and numbers that are read."""
 
     def __init__(self):
         super().__init__()
@@ -72,7 +72,7 @@ def test_a_tensor_is_fitted_as_the_array_is(solver, penalty, whiten):
     assert there.intercept_ == pytest.approx(host.intercept_, abs=1e-4)
     np.testing.assert_allclose(there.predict(torch.asarray(X)), host.predict(X), atol=1e-3)
     assert isinstance(there.matrix_, np.ndarray)
-    # Only the result: mean and directions, the solution, the spectrum, the centre; each by two calls.
+    # Only the result is copied: whitening, solution, spectrum and centre, each with two calls.
     assert len(tracer.arrays) <= 2 * 8
 
 
@@ -88,7 +88,7 @@ def test_what_leaves_does_not_grow_with_the_iterations():
     assert copies[0] == copies[1]
     (few, start), (many, end) = numbers
     assert end >= start + 30
-    # The numbers that decide: restart, kept eigenvalues, and a proof every tenth time.
+    # Numbers read per iteration: restart, number of eigenvalues, optimality every tenth time.
     assert (many - few) / (end - start) < 6
 
 
@@ -96,7 +96,7 @@ def test_what_leaves_does_not_grow_with_the_iterations():
 def test_products_run_where_there_is_nothing_to_read(whiten):
     X, _ = samples(300)
     whitening = sensing.Whitening(X.mean(axis=0), np.eye(9)[:, :7]) if whiten else None
-    # Tensors of this device hold no numbers: reading one raises.
+    # Tensors of this device have no values: reading one raises an error.
     there = sensing.SampleSensing(
         ArraySource(torch.empty(300, 9, device="meta")), whitening=whitening
     )
@@ -126,7 +126,7 @@ def test_blocks_are_those_of_the_device(monkeypatch):
 @pytest.mark.parametrize("solver", ["amp", "fista", "factorised"])
 def test_products_in_the_precision_of_the_samples(solver):
     X, y = samples()
-    # A tolerance that single precision cannot resolve: its rounding ends the fit, with no warning.
+    # Single precision cannot reach this tolerance: rounding ends the fit without a warning.
     single = QuadraticNetRegressor(0.3, solver=solver).fit(torch.asarray(X, dtype=torch.float32), y)
     double = QuadraticNetRegressor(0.3, tolerance=1e-8).fit(X, y)
     assert single.solver_ == solver

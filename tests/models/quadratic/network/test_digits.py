@@ -1,4 +1,4 @@
-"""Predicted against real test error of a quadratic head on real features, and the choice it makes."""
+"""Estimated against true test error of quadratic networks on digits, and the chosen penalty."""
 
 import numpy as np
 import pytest
@@ -38,8 +38,8 @@ def test_predicted_error_is_the_real_one(n, penalty):
         model = QuadraticNetRegressor(penalty, whiten=True, tolerance=1e-4).fit(X, y)
         assert model.solver_ == "amp"
         ratios.append(model.gcv_score_ / np.mean((model.predict(X_test) - y_test) ** 2))
-    # Within 10 % by more than the mean's own standard error of 1 to 3 %; training sets of two
-    # splits overlap, so that these are not independent, and nothing finer is asked.
+    # Standard errors are 1 to 3 %. Training sets of two splits overlap and are not independent, so
+    # that the tolerance is 10 %.
     standard_error = np.std(ratios, ddof=1) / np.sqrt(SPLITS)
     assert standard_error < 0.04
     assert abs(np.mean(ratios) - 1) + standard_error < 0.1
@@ -59,14 +59,14 @@ def test_chosen_regularisation_is_near_the_best_of_the_path():
             errors.append(np.mean((model.predict(X_test) - y_test) ** 2))
         mine = np.mean((chosen.predict(X_test) - y_test) ** 2)
         excess.append(mine / min(errors) - 1)
-    # The best is picked with the test labels in hand; 5 % of its error is the price of not having
-    # them.
+    # The best penalty is chosen with the test labels; a choice without them may cost 5 % of the
+    # error.
     assert np.mean(excess) < 0.05
     assert np.min(excess) >= -1e-3
 
 
 def empty_from(X, y):
-    """Smallest regularisation that leaves nothing."""
+    """Smallest regularisation at which nothing is learned."""
     centred = X - X.mean(axis=0)
     white = centred @ np.linalg.inv(np.linalg.cholesky(centred.T @ centred / len(X))).T
     moment = (white * (y - y.mean())[:, None]).T @ white

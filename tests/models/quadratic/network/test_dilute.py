@@ -10,7 +10,7 @@ from solvable.spectra.measures import discrete, power_law
 
 
 def dilute_at(state, target):
-    """The same network to first order in the number of features: of one threshold over noise."""
+    """Solution to first order in the number of features, at the ratio b/delta of a full solution."""
     return dilute_state(
         target,
         sample_ratio=state.sample_ratio,
@@ -35,7 +35,7 @@ def test_one_feature_is_the_derivative_of_the_spectral_law_in_its_mass(strength,
         (error_and_freedom(places, np.array([1 - mass, mass]), threshold) - start) / mass
         for mass in (1e-5, 2e-5)
     ]
-    # Richardson: the next order in the mass drops out.
+    # Richardson extrapolation removes the next order in the mass.
     found = 2 * slopes[0] - slopes[1]
     expected = np.array([float(part) for part in spike_error(strength, shrinkage=threshold)])
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
@@ -59,7 +59,7 @@ def test_one_feature_in_simulated_noise_with_and_without_it():
     mean, error = np.mean(differences), np.std(differences, ddof=1) / np.sqrt(40)
     expected, _ = spike_error(strength, shrinkage=threshold)
     assert abs(mean - expected) < 4 * error
-    # The formula of an isolated spike, with its factor 2, does not hold beside a bulk.
+    # The formula of an isolated spike (quadratic 10) does not hold next to a bulk.
     published = (1 / 3 - 0.5) ** 2 + 2 / 3 * (3 + 1 / 3 - 0.5)
     assert published - mean > 4 * error
 
@@ -77,7 +77,7 @@ def test_with_a_bulk_that_formula_is_too_large():
     published = (1 / r - 0.5) ** 2 + 2 / r * (r + 1 / r - 0.5)
     found, _ = spike_error(r, shrinkage=0.5)
     assert np.all(found < published - 0.5)
-    # Without any threshold half of a weak feature is learned, because half of the noise is cut.
+    # Without a threshold half of a weak feature is learned, because half of the noise is cut.
     weak, _ = spike_error(1e-5, shrinkage=0.0)
     assert weak == pytest.approx(0.5e-10, rel=1e-4)
 
@@ -95,7 +95,7 @@ def test_few_features_agree_with_the_exact_solution(exponent, samples, relative)
     }
     exact = solve_quadratic(target, **setting)
     found = dilute_at(exact, target)
-    # What is left out is of relative order K / d, below 0.02 here except for the slow tail.
+    # The neglected terms are of relative order K / d, below 0.02 except for the slow decay.
     within = 0.015 if exponent > 0.9 else 0.025
     assert found.matrix_error == pytest.approx(exact.matrix_error, rel=within)
     assert found.effective_noise == pytest.approx(exact.effective_noise, rel=within)
@@ -103,14 +103,14 @@ def test_few_features_agree_with_the_exact_solution(exponent, samples, relative)
     assert found.regularisation == pytest.approx(setting["regularisation"], rel=within)
 
 
-def test_small_networks_too_where_the_note_has_its_table_of_errors():
+def test_small_networks_of_the_table_of_error_decompositions():
     target = power_law(dimension=400, exponent=1.0)
     for samples, penalty, error in ((100.0, 1.5, 0.11922), (7.5, 0.05, 0.50375)):
         exact = solve_quadratic(
             target, sample_ratio=samples / 400, label_noise=0.5, regularisation=penalty
         )
         found = dilute_at(exact, target)
-        # Table 3 of note 04; the formula of isolated spikes is off by up to 2 there.
+        # The table in docs/quadratic-phases.md. (quadratic 10) is wrong by up to a factor of 2 there.
         assert found.matrix_error == pytest.approx(error, rel=0.01)
 
 
@@ -118,5 +118,5 @@ def test_states_that_no_network_has_are_refused():
     target = power_law(dimension=50, exponent=1.0)
     with pytest.raises(InvalidParameter, match="closer to 2"):
         dilute_state(target, sample_ratio=0.01, label_noise=0.5, shrinkage=0.1)
-    with pytest.raises(InvalidParameter, match="leave no error"):
+    with pytest.raises(InvalidParameter, match="the error vanishes"):
         dilute_state(target, sample_ratio=5.0, label_noise=0.0, shrinkage=1.0)

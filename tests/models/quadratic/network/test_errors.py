@@ -17,7 +17,7 @@ from solvable.spectra.product_measure import marchenko_pastur
 
 
 def test_spike_in_matrices():
-    # One spike of strength 2 in noise 1, cut above the bulk: all the error is the spike's.
+    # One spike of strength 2 in noise 1, cut above the bulk: the spike causes the whole error.
     rng = np.random.default_rng(2)
     d, threshold, errors = 250, 2.1, []
     for _ in range(80):
@@ -32,7 +32,7 @@ def test_spike_in_matrices():
     assert expected == pytest.approx((0.5 - 2.1) ** 2 + 2 * 0.5 * (2.5 - 2.1))
     error = np.std(errors, ddof=1) / np.sqrt(len(errors))
     assert np.mean(errors) == pytest.approx(expected, abs=3 * error + 2 / d)
-    # Without the factor 2 the same formula is off by many standard errors.
+    # Without the factor 2 the formula is wrong by many standard errors.
     assert abs(np.mean(errors) - (expected - 0.5 * 0.4)) > 5 * error
 
 
@@ -43,7 +43,7 @@ def test_spikes_beyond_the_threshold_are_lost_whole():
 
 
 def test_parts_when_the_bulk_is_cut():
-    # Few spikes and a threshold past the bulk: no overfitting, and the sum is nearly exact.
+    # Few spikes and a threshold above the bulk: no overfitting, and the sum is nearly exact.
     spikes = np.array([3.0, 2.0, 1.5])
     target = np.concatenate([np.zeros(997), spikes * np.sqrt(1000 / np.sum(spikes**2))])
     state = solve_quadratic(target, sample_ratio=0.02, label_noise=0.5, regularisation=0.5)
@@ -74,7 +74,7 @@ def test_errors_of_chosen_features():
 )
 def test_best_regularisation_has_the_mean_shrinkage_of_the_denoiser(target, ratio, label_noise):
     best = optimal_regularisation(target, sample_ratio=ratio, label_noise=label_noise)
-    # int_b (b - 2 delta² h(x)) mu(dx) = 0
+    # int_b (b - 2 delta² h(x)) mu(dx) = 0  (quadratic 18)
     _, points, weights = tail_rule(best.law, np.array([best.threshold]))
     shrinkage = float(weights @ (2 * (points.x - points.u))) / float(weights.sum())
     assert shrinkage == pytest.approx(best.threshold, rel=1e-3)

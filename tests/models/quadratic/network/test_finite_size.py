@@ -1,4 +1,4 @@
-"""First order in 1/d: against simulated spectra, a second derivation, and Gaussian measurements."""
+"""First order in 1/d against simulated spectra, a second derivation, and trained networks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from solvable.spectra.product_measure import marchenko_pastur
 
 
 def finite_size(state, *, samples):
-    """First order in 1/d of samples, or of Gaussian measurements."""
+    """First order in 1/d for samples or for Gaussian measurements."""
     return finite_sizes(state, samples=samples)[samples]
 
 
 def mass_at(law, place):
-    """Mass above a place, times d, that the limit lacks."""
+    """Additional mass above x at finite d, times d (quadratic 19)."""
     u, height = law.preimage(place)
     return float(excess_mass(law, np.atleast_1d(u + 1j * height))[0])
 
@@ -37,18 +37,18 @@ def gaussian_matrices(rng, count, d):
 
 
 def test_the_excess_of_pure_noise_is_known():
-    """A quarter of an eigenvalue too many at either edge, half of one too few between."""
+    """Pure noise: a quarter of an eigenvalue more at each edge, half of one less in between."""
     law = SpectralLaw([0.0], noise=1.0)
     assert mass_at(law, 2 - 1e-9) == pytest.approx(0.25, abs=1e-4)
     x = np.array([-1.2, 0.0, 0.7, 1.9])
     wanted = 0.25 - np.arccos(x / 2) / (2 * np.pi)
     np.testing.assert_allclose([mass_at(law, one) for one in x], wanted, atol=1e-10)
-    # E tr Z² / d = 1 + 1/d, of which the limit has the 1.
+    # E Tr Z² / d = 1 + 1/d; the limit is 1.
     assert _functionals(law, -20.0).excess == pytest.approx(1.0, abs=1e-6)
 
 
 def test_the_excess_of_a_random_target_is_known():
-    """E tr S² / d = 1 + k + 1/d, and noise adds its own."""
+    """E Tr S² / d = 1 + k + 1/d, plus the contribution of noise."""
     law = SpectralLaw(marchenko_pastur(0.3), noise=0.8)
     assert _functionals(law, -20.0).excess == pytest.approx(1 + 0.8**2, rel=1e-5)
 
@@ -70,7 +70,7 @@ def test_moments_of_simulated_spectra(kind):
         error = seen.std() / np.sqrt(count)
         gap = seen.mean() - float(truncated_moments(law, threshold).second[0])
         first = _functionals(law, threshold).excess / d
-        # The second order is a further 1/d of the first.
+        # The second order is smaller by a factor of 1/d.
         assert abs(gap - first) < 4 * error + abs(first) / d * 2
         assert abs(gap) > 4 * error  # the limit itself is off
 
@@ -78,11 +78,11 @@ def test_moments_of_simulated_spectra(kind):
 @pytest.mark.parametrize("target", [power_law(dimension=24, exponent=1.0), marchenko_pastur(0.2)])
 @pytest.mark.parametrize("ratio", [0.2, 1.5])
 def test_shift_of_the_saddle_point_by_a_second_way(saddle_objective, target, ratio):
-    """The corrected error follows from the objective alone: half of its slope in the noise."""
+    """The correction of the error equals half of the slope of the corrected objective in the noise."""
     penalty, noise = 0.1, 0.5
     state = solve_quadratic(target, sample_ratio=ratio, label_noise=noise, regularisation=penalty)
     found = finite_size(state, samples=False)
-    # Phi(B, delta) with J replaced by J + t J_1; its saddle point by Newton on differences.
+    # Newton search for the saddle point of Phi(B, delta) with J replaced by J + t J_1.
     step = 1e-4
     size, width = penalty * state.effective_noise / (2 * state.threshold), state.effective_noise
 
@@ -127,7 +127,7 @@ def test_shift_of_the_saddle_point_by_a_second_way(saddle_objective, target, rat
     curvature[1, 0] = curvature[0, 1]
     moved = -np.linalg.solve(curvature, gradient(1.0) - gradient(0.0))
     assert found.matrix_error == pytest.approx(4 * ratio * width * moved[1], rel=2e-2)
-    # The training error is B² / alpha; the code takes it from the leverage of a sample.
+    # The training error is B² / alpha; the code uses the leverage of a sample.
     assert found.train_error == pytest.approx(2 * size * moved[0] / ratio, rel=2e-2)
 
 
@@ -136,7 +136,7 @@ def test_shift_of_the_saddle_point_by_a_second_way(saddle_objective, target, rat
     [(power_law(dimension=24, exponent=1.0), 0.8, 0.5), (marchenko_pastur(0.4), 0.5, 0.1)],
 )
 def test_the_rank_by_a_second_way(target, ratio, penalty):
-    """By the mass above the threshold, which moves with the noise, in place of a penalty of the rank."""
+    """The rank from the mass above the moving threshold, instead of a penalty of the rank."""
     setting = {"sample_ratio": ratio, "label_noise": 0.7, "regularisation": penalty}
     state = solve_quadratic(target, **setting)
     found = finite_size(state, samples=False)
@@ -157,7 +157,7 @@ def test_the_rank_by_a_second_way(target, ratio, penalty):
 
 @pytest.mark.parametrize("b", [0.3, 1.1])
 def test_a_penalty_of_the_rank_cuts_a_little_above_the_threshold(b):
-    """Its derivatives against differences; pairs of eigenvalues across a jump are too near for these."""
+    """Derivatives in a penalty of the rank against finite differences."""
     law = SpectralLaw(2.5 * np.arange(1, 25) ** -0.8, noise=0.8)
     found, before = rank_slopes(law, b), sample_shape(law, b)
     for name in ("error", "cube", "third", "fourth", "tilt"):
@@ -169,7 +169,7 @@ def test_a_penalty_of_the_rank_cuts_a_little_above_the_threshold(b):
 
 
 def test_a_width_of_the_rank_has_the_first_order_of_a_wide_network():
-    """A little below it eigenvalues just above the threshold are cut, which hardly count."""
+    """A width just below the rank cuts eigenvalues just above the threshold, with a small effect."""
     target = power_law(dimension=60, exponent=1.0)
     setting = {"sample_ratio": 0.7, "label_noise": 0.4, "regularisation": 0.3}
     wide = solve_quadratic(target, **setting)
@@ -204,10 +204,10 @@ def compared(state, found, correction, d):
     limit = np.array([getattr(state, name) for name in names])
     first = np.array([getattr(correction, name) for name in names]) / d
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    # What is left is of second order: the square of the first, and 1/d², some five times.
+    # The tolerance is of second order: the square of the first order, plus 5/d².
     left = np.abs(found.mean(axis=0) - limit - first)
     np.testing.assert_array_less(left, 4 * error + 5 * (first**2 / limit + limit / d**2))
-    # A rank may be the same in all draws.
+    # A rank may be equal in all draws.
     return np.abs(found.mean(axis=0) - limit) / np.maximum(error, 1e-300)
 
 
@@ -216,7 +216,7 @@ def gaussian(n, d, rng):
 
 
 def test_gaussian_measurements_obey_the_first_order():
-    """Limit and correction at d = 20; without the correction error and residuals are far off."""
+    """The prediction at d = 20 holds with the first order, and not without."""
     state, found = simulated(gaussian, 0.6, 60)
     off = compared(state, found, finite_size(state, samples=False), 20)
     assert off[0] > 4 or off[1] > 4
@@ -228,11 +228,11 @@ def samples(n, d, rng):
 
 @pytest.mark.parametrize(("ratio", "noise"), [(0.7, 0.0), (1.3, 0.8)])
 def test_samples_obey_the_first_order(ratio, noise):
-    """With label noise and without; the rank too, of which Gaussian measurements have a fifth."""
+    """Samples with and without label noise; the correction of the rank is five times the Gaussian one."""
     state, found = simulated(samples, ratio, 60, noise=noise)
     off = compared(state, found, finite_size(state, samples=True), 20)
     gaussian = finite_size(state, samples=False)
-    # Neither the limit nor what Gaussian measurements have beside it is enough.
+    # Neither the limit nor the correction for Gaussian measurements suffices.
     error = found[:, 0].std() / np.sqrt(len(found))
     assert off[0] > 6
     assert off[3] > 4
@@ -250,7 +250,7 @@ def test_samples_at_more_settings(ratio, noise, penalty):
 
 
 def test_functionals_of_the_shape_are_those_of_a_matrix():
-    """Moments of one large draw of target plus noise, its eigenvectors and divided differences."""
+    """Functionals against one large drawn matrix of target plus noise."""
     d, noise, b = 400, 0.9, 0.7
     strengths = 3.0 * np.arange(1, d + 1) ** -0.5
     matrix = np.diag(strengths) + noise * gaussian_matrices(random_stream("shape"), 1, d)[0]
@@ -270,7 +270,7 @@ def test_functionals_of_the_shape_are_those_of_a_matrix():
     assert found.with_lean == pytest.approx(np.mean(rho * lean), rel=0.05)
     assert found.cube == pytest.approx(np.trace(error @ error @ error) / d, rel=0.05)
 
-    # Third and fourth change of Tr (M - b)_+^2 along x x^T, by the phases of its resolvent.
+    # Third and fourth derivative of Tr (M - b)_+² along x x^T, from phases of the resolvent.
     def changes(order):
         places = np.linspace(b, b + 60, 60_001) - 1j * 0.02
         resolvent = np.mean(1 / (places[:, None] - values), axis=1)
@@ -289,7 +289,7 @@ def test_gaussian_measurements_at_more_ratios(ratio):
 
 
 def test_the_correction_vanishes_with_the_noise_and_the_target_alone_stays():
-    """Far beyond recovery only what regularisation and noise do is left: all of order delta."""
+    """Far above recovery the remaining corrections are of order delta."""
     state = solve_quadratic(
         power_law(dimension=20, exponent=1.0),
         sample_ratio=500.0,
@@ -303,7 +303,7 @@ def test_the_correction_vanishes_with_the_noise_and_the_target_alone_stays():
 
 @pytest.mark.parametrize(("ratio", "many"), [(0.17, True), (0.7, False)])
 def test_labels_below_what_a_positive_matrix_fits(ratio, many):
-    """Where the fit interpolates nearly all, they are most of the training error of few samples."""
+    """For few samples near interpolation such labels cause most of the training error (quadratic 21)."""
     d = 32
     state, found = simulated(samples, ratio, 12, d=d, penalty=0.02, noise=0.5)
     lost = unreachable(state, d)

@@ -57,7 +57,7 @@ def test_intercept_is_the_free_minimum():
 
 def test_falls_back_with_a_warning():
     X, y = samples()
-    with pytest.warns(ConvergenceWarning, match="amp stopped after .* FISTA takes over"):
+    with pytest.warns(ConvergenceWarning, match="amp stopped after .* FISTA continues"):
         model = QuadraticNetRegressor(1.0).fit(X * np.linspace(1, 6, 12), y)
     assert model.solver_ == "fista"
     assert model.kkt_residual_ <= 1e-6
@@ -82,7 +82,7 @@ def test_file_array_and_stream_give_the_same(tmp_path):
     read = QuadraticNetRegressor(0.5, whiten=True).fit(tmp_path / "x.npy", y)
     np.testing.assert_array_equal(read.matrix_, held.matrix_)
     streamed = QuadraticNetRegressor(0.5, whiten=True).fit(stream, y)
-    # The stream comes in blocks of other sizes, so that sums round differently.
+    # The stream has blocks of other sizes, so that sums round differently.
     np.testing.assert_allclose(streamed.matrix_, held.matrix_, atol=1e-10)
     np.testing.assert_allclose(streamed.predict(stream), held.predict(X), atol=1e-9)
 
@@ -95,7 +95,7 @@ def test_single_precision_and_order_of_samples():
     shuffled = random_stream(9).permutation(len(X))
     other = QuadraticNetRegressor(0.5, tolerance=1e-9).fit(X[shuffled], y[shuffled])
     np.testing.assert_allclose(other.matrix_, model.matrix_, atol=1e-7)
-    # Products are taken in double precision: only the rounding of the samples is left.
+    # Products are in double precision: only the samples are rounded.
     single = QuadraticNetRegressor(0.5, tolerance=1e-9).fit(X.astype(np.float32), y)
     np.testing.assert_allclose(single.matrix_, model.matrix_, atol=1e-5)
     assert single.predict(X.astype(np.float32)).dtype == np.float64
@@ -109,8 +109,8 @@ def test_memory_is_that_of_blocks_of_rows(whiten):
     model.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # Two blocks of 2048 rows, and nine states of 2n + d² numbers to extrapolate from; one matrix
-    # per sample would be 120 MB, a second copy of the samples 2.4.
+    # Two blocks of 2048 rows, and nine states of 2n + d² numbers for extrapolation. One matrix per
+    # sample would take 120 MB, a second copy of the samples 2.4 MB.
     blocks, states = 3 * 2048 * 50 * 8, 2 * 9 * (2 * 6000 + 50**2) * 8
     assert peak < blocks + states
 
@@ -124,7 +124,7 @@ def test_whitening_undoes_any_affine_map_of_the_features():
     np.testing.assert_allclose(other.predict(mixed), model.predict(X), atol=1e-6)
     assert other.gcv_score_ == pytest.approx(model.gcv_score_, rel=1e-6)
     assert other.condition_number_ > 100 > model.condition_number_
-    # By hand: the same features, whitened before.
+    # The same features, whitened before the fit.
     white = (X - X[:400].mean(axis=0)) @ np.linalg.inv(
         np.linalg.cholesky(np.cov(X[:400].T, bias=True)).T
     )
@@ -162,7 +162,7 @@ def test_any_finite_samples_give_a_finite_positive_form(X, penalty):
     assert np.isfinite(model.predict(X)).all()
     assert np.isfinite(model.kkt_residual_)
     assert np.linalg.eigvalsh(model.matrix_)[0] >= -1e-9 * max(np.trace(model.matrix_), 1)
-    # Never worse on the training labels than the mean, whose penalty is 0.
+    # The training error is at most that of the mean, which has no penalty.
     assert np.mean((model.predict(X) - y) ** 2) <= np.var(y) * (1 + 1e-6) + 1e-6
 
 

@@ -1,4 +1,4 @@
-"""Acceptance check 18: a tail exponent does not order networks by their error; the law does."""
+"""Tail exponents of learned spectra are not monotone in the error; a fit of (quadratic 2) is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIMENSION, DRAWS = 400, 8
 
 
 def clauset(values):
-    """Exponent by every threshold and the least Kolmogorov-Smirnov distance, as in common use."""
+    """Tail exponent at the threshold of least Kolmogorov-Smirnov distance, the common method."""
     ordered = np.sort(values[values > 0])
     logs = np.log(ordered)
     best, exponent = np.inf, np.nan
@@ -28,7 +28,7 @@ def clauset(values):
 
 
 def learned(samples):
-    """Error of the theory, and spectra drawn from it with their noise and threshold."""
+    """Solution of the theory, and spectra that are drawn from its law."""
     target = power_law(dimension=DIMENSION, exponent=1.0)
     state = solve_quadratic(
         target,
@@ -51,7 +51,8 @@ def networks():
     return {samples: learned(samples) for samples in (4_000, 16_000, 40_000)}
 
 
-def test_errors_are_those_of_the_note(networks):
+def test_errors_of_the_theory(networks):
+    # (quadratic 4) by a second program
     for samples, error in ((4_000, 0.442), (16_000, 0.286), (40_000, 1.333)):
         assert networks[samples][0].matrix_error == pytest.approx(error, abs=1e-3)
 
@@ -62,21 +63,21 @@ def test_the_exponent_is_not_monotone_in_the_error(networks):
     }
     means = {samples: float(np.mean(one)) for samples, one in fitted.items()}
     errors = {samples: np.std(one) / np.sqrt(DRAWS) for samples, one in fitted.items()}
-    # The note has 3.17 for both, from four draws: 2.9 and 3.05 here, by the rule for the threshold.
+    # The exponents are 2.9 and 3.05; another rule for the threshold gave 3.17 for both.
     assert means[4_000] == pytest.approx(3.0, abs=0.3)
     assert means[16_000] == pytest.approx(3.0, abs=0.3)
-    # An error larger by half comes with no larger exponent.
+    # The error is larger by 50 %, and the exponent is not.
     between = float(np.hypot(errors[4_000], errors[16_000]))
     assert means[4_000] < means[16_000] + 2 * between
-    # At the peak it rises with the error: neither direction can be relied on.
+    # At the interpolation peak the exponent rises with the error.
     assert means[40_000] > means[16_000] + 1
 
 
-def test_the_generative_law_tells_the_networks_apart(networks):
+def test_the_generative_law_distinguishes_the_networks(networks):
     for samples in (4_000, 16_000):
         state, spectra = networks[samples]
         fits = [fit_symmetric(one) for one in spectra]
-        # Weak strengths, a tenth of the noise on average, stay in the bulk.
+        # Weak features, on average a tenth of the noise, stay in the bulk.
         noise = float(np.mean([one.noise for one in fits]))
         assert noise == pytest.approx(state.effective_noise, rel=0.05)
         shift = float(np.mean([one.shrinkage for one in fits]))
@@ -84,6 +85,6 @@ def test_the_generative_law_tells_the_networks_apart(networks):
         assert float(np.mean([(one.zeros / DIMENSION) for one in fits])) == pytest.approx(
             1 - state.rank_fraction, abs=0.01
         )
-        # Four deltas squared times the ratio is the test error: it follows from the spectrum alone.
+        # R = 2 alpha delta² - Delta / 2, with delta estimated from the spectrum.
         risk = 2 * samples / DIMENSION**2 * noise**2 - 0.25
         assert risk == pytest.approx(state.matrix_error, rel=0.25)

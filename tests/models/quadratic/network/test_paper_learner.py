@@ -1,4 +1,7 @@
-"""Acceptance checks 6 to 8, 10 and 15 to 17 of quadratic networks, tables, published data: solvers."""
+"""Minimisers of quadratic networks against theory and published data.
+
+Equation numbers are those of docs/derivations/quadratic.md.
+"""
 
 import numpy as np
 import pytest
@@ -43,7 +46,7 @@ def mean_and_error(values):
 
 
 def assert_optimal(found):
-    """Conditions of check 6: the dual is 1 on the range, at most 1 elsewhere, and closes the gap."""
+    """Optimality conditions of (quadratic 1): H = 1 on the range, H <= 1, and Tr H S = Tr S."""
     basis = np.linalg.qr(found.factor)[0]
     on_range = np.linalg.eigvalsh(basis.T @ found.dual @ basis)
     assert -1e-6 <= on_range[-1] - 1 <= 1e-5
@@ -54,7 +57,7 @@ def assert_optimal(found):
 
 @pytest.mark.slow
 def test_marchenko_pastur():
-    # Check 6: theory 0.3469, above it the bias 2.5/d of rank-one measurements.
+    # (quadratic 4, 5): R = 0.3469 in the limit, plus about 2.5/d for samples.
     errors, trains, ranks = [], [], []
     for seed in range(4):
         sensing, labels, target = marchenko_pastur_problem(100, 0.5, seed)
@@ -71,7 +74,7 @@ def test_marchenko_pastur():
 
 @pytest.mark.slow
 def test_marchenko_pastur_by_the_reference_solver():
-    # Check 6 as the note runs it.
+    # FISTA on the problem of the test above.
     sensing, labels, _ = marchenko_pastur_problem(100, 0.5, 0)
     found = solve_fista(sensing, labels, 0.02, tolerance=1e-6)
     assert found.converged
@@ -82,7 +85,7 @@ def test_marchenko_pastur_by_the_reference_solver():
 
 @pytest.mark.slow
 def test_gaussian_control():
-    # Check 7: theory 0.685, without the bias of rank-one measurements.
+    # (quadratic 4): R = 0.685 for Gaussian matrices, without the bias of samples.
     errors = []
     for seed in range(6):
         control = GaussianSensing(320, 40, seed=seed)
@@ -95,8 +98,8 @@ def test_gaussian_control():
 
 @pytest.mark.slow
 def test_power_law():
-    # Check 8; theory: R = 0.0948, rank 17.1, top three 5.55, 2.53, 1.53. Over 4 seeds the standard
-    # error of the first eigenvalue is 0.035, more than half the tolerance; over 16 it is 0.018.
+    # (quadratic 4, 5): R = 0.0948, rank 17.1, largest eigenvalues 5.55, 2.53, 1.53. The standard error
+    # of the first eigenvalue over 16 seeds is 0.018, a third of the tolerance.
     errors, ranks, tops = [], [], []
     for seed in range(16):
         sensing, labels, target = power_law_problem(60, 7200, seed)
@@ -113,7 +116,7 @@ def test_power_law():
 @pytest.mark.slow
 @pytest.mark.parametrize(("ratio", "recovered"), [(0.2, False), (0.28, True)])
 def test_perfect_recovery(ratio, recovered):
-    # Check 10: the threshold is at 0.2556.
+    # (quadratic 13): the threshold is 0.2556.
     sensing, labels, target = marchenko_pastur_problem(60, ratio, 0, noise=0.0)
     found = solve_fista(sensing, labels, 1e-3, tolerance=1e-3)
     assert error(found, target) < 1e-3 if recovered else error(found, target) > 0.04
@@ -125,9 +128,9 @@ def test_perfect_recovery(ratio, recovered):
     [(7200, 0.05, 0.03, 5), (7200, 4.0, 0.03, 5), (2000, 0.05, 0.12, 0), (2000, 1.0, 0.12, 0)],
 )
 def test_gcv_is_the_test_error(n, penalty, bound, beyond):
-    # Check 15 asks for the bound seed by seed, and at n = 2000 has it. From n - df free residuals
-    # any prediction scatters by sqrt(2/(n - df)): 0.017 at n = 7200, where the bound is 1.8 of these
-    # deviations and 7 % of seeds lie beyond by chance, 5 of 24 at most in 99 of 100 cases.
+    # (quadratic 7). An estimate from n - df residuals scatters by sqrt(2/(n - df)), 0.017 at n = 7200.
+    # The bound is 1.8 of these deviations there: 7 % of the seeds exceed the bound by chance, and at
+    # most 5 of 24 in 99 % of cases.
     ratios, deviations = [], []
     for seed in range(24):
         sensing, labels, target = power_law_problem(60, n, seed)
@@ -143,7 +146,7 @@ def test_gcv_is_the_test_error(n, penalty, bound, beyond):
 
 
 def test_gcv_is_the_test_error_at_few_seeds():
-    # Check 15, its largest sample: four seeds, three deviations sqrt(2/n) of one.
+    # (quadratic 7) at the largest sample size: three standard deviations sqrt(2/n) of one seed.
     for seed in range(4):
         sensing, labels, target = power_law_problem(60, 7200, seed)
         found = solve_amp(sensing, labels, 4.0)
@@ -152,7 +155,7 @@ def test_gcv_is_the_test_error_at_few_seeds():
 
 
 def test_message_passing_reaches_the_reference_within_25_iterations():
-    # Check 16, by the note's algorithm and by the extrapolated one.
+    # (quadratic 6), without and with extrapolation.
     sensing, labels, _ = power_law_problem(100, 5000, 0)
     reference = solve_fista(sensing, labels, 1.0, tolerance=1e-8).matrix
     for memory in (0, 8):
@@ -163,7 +166,7 @@ def test_message_passing_reaches_the_reference_within_25_iterations():
 
 
 class Counted:
-    """Measurements that count the flops of their products."""
+    """Count the flops of the products with measurements."""
 
     def __init__(self, sensing):
         self.sensing, self.flops = sensing, 0
@@ -184,8 +187,8 @@ class Counted:
 @pytest.mark.slow
 @pytest.mark.parametrize(("penalty", "least"), [(1.0, 5.0), (0.05, 3.5)])
 def test_work_to_the_same_minimiser(penalty, least):
-    # Five times less is asked, penalty not said; at 0.05 it is 3.9 to 4.3 over three seeds. At 1,
-    # half of the reference's work is the power iterations for its step.
+    # The ratio is 3.9 to 4.3 over three seeds at penalty 0.05. At penalty 1 the power iterations for
+    # its step size are half of the work of FISTA.
     sensing, labels, _ = power_law_problem(100, 5000, 0)
     exact = solve_fista(sensing, labels, penalty, tolerance=1e-10).matrix
     work = []
@@ -198,7 +201,7 @@ def test_work_to_the_same_minimiser(penalty, least):
 
 
 def test_network_is_the_convex_problem_from_the_rank_on():
-    # Check 17.
+    # (quadratic 1)
     sensing, labels, _ = power_law_problem(40, 800, 3)
     reference = solve_fista(sensing, labels, 0.5, tolerance=1e-8)
     rank = reference.factor.shape[1]
@@ -215,9 +218,9 @@ def test_network_is_the_convex_problem_from_the_rank_on():
 @pytest.mark.parametrize(
     ("ratio", "expected", "rank"), [(0.2, 0.749, 0.400), (0.3, 1.076, 0.525), (1.0, 0.122, 0.580)]
 )
-def test_table_1_of_experiments(ratio, expected, rank):
-    # Table 1, d = 100: the note's mean of two seeds against six here. The spread of two says little,
-    # so that of the six stands for both: three standard errors.
+def test_errors_of_an_independent_program(ratio, expected, rank):
+    # Means of an independent program over two seeds at d = 100, against six seeds here: three standard
+    # errors, with the scatter of the six seeds.
     errors, ranks = [], []
     for seed in range(6):
         sensing, labels, target = marchenko_pastur_problem(100, ratio, seed)
@@ -238,8 +241,8 @@ def test_table_1_of_experiments(ratio, expected, rank):
         pytest.param(7200, 1.0, 0.0486, 0.0011, 37.8, marks=pytest.mark.slow),
     ],
 )
-def test_table_2_of_experiments(n, penalty, expected, spread, rank):
-    # Table 2: the note's mean and standard error over four seeds against eight here.
+def test_errors_of_an_independent_program_for_a_power_law(n, penalty, expected, spread, rank):
+    # Means and standard errors of an independent program over four seeds at d = 60, against eight here.
     errors, ranks = [], []
     for seed in range(8):
         sensing, labels, target = power_law_problem(60, n, seed)
@@ -254,12 +257,12 @@ def test_table_2_of_experiments(n, penalty, expected, spread, rank):
 
 @pytest.mark.slow
 def test_published_error_at_400_dimensions():
-    # arXiv:2606.28242, full width: R = 0.01453 by their L-BFGS in single precision. Two per cent.
+    # arXiv:2606.28242, full width: R = 0.01453 by L-BFGS in single precision. Tolerance 2 %.
     sensing, labels, target = power_law_problem(400, 160_000, 0, exponent=1.25, noise=0.1)
     found = solve_amp(sensing, labels, 0.1, tolerance=1e-5)
     assert found.converged
     assert error(found, target) == pytest.approx(0.01453, rel=0.02)
-    # Twice the error and the labels' noise are predicted from the training data alone.
+    # The training data estimate 2 R + Delta by (quadratic 7).
     predicted = spectral_estimate(found, 0.1).gcv_score
     truth = 2 * error(found, target) + 0.1
     assert predicted == pytest.approx(truth, rel=5 * np.sqrt(2 / 160_000))

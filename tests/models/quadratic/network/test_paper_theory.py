@@ -1,4 +1,7 @@
-"""Acceptance checks 1 to 5 and 9 to 14 of quadratic networks, tables 2 and 3, Bayes-optimal errors."""
+"""Theory of quadratic networks against published solutions and closed forms.
+
+Equation numbers are those of docs/derivations/quadratic.md.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +29,7 @@ def power_law_state(dimension, exponent, samples, label_noise, regularisation):
 
 @pytest.mark.parametrize("noise", [1.0, 2.0])
 def test_free_convolution(noise):
-    # Check 1.
+    # mu_delta of (quadratic 2): the resolvent g of a Marchenko-Pastur target solves a cubic equation.
     law, root, t = SpectralLaw(marchenko_pastur(0.2), noise=noise), np.sqrt(0.2), noise**2
     (low, high), *others = law.edges
     assert not others
@@ -46,40 +49,39 @@ def test_free_convolution(noise):
 
 
 def test_single_atom():
-    # Check 2.
+    # Pure noise, (quadratic 22): J(delta, 0) = delta² / 2 and A(delta, 0) = 1/4.
     for noise in (0.5, 3.0):
         moments = truncated_moments(SpectralLaw([0.0], noise=noise), 0.0)
         assert moments.second[0] == pytest.approx(noise**2 / 2, abs=1e-10)
         assert moments.slope[0] == pytest.approx(0.25, abs=1e-10)
 
 
-TALK = [
+# Sample ratio, R, B² and rank/d of (quadratic 4, 5), kappa* = 0.2, Delta = 0.5, lambda = 0.02, as in
+# arXiv:2505.17958. The values at ratio 1 are backed by the next two tests.
+CURVE = [
     (0.05, 1.1154, 0.00006, 0.164),
     (0.1, 0.8663, 0.00010, 0.254),
     (0.2, 0.6853, 0.00035, 0.404),
     (0.3, 1.0326, 0.00674, 0.525),
     (0.5, 0.3469, 0.09118, 0.567),
-    # The note has 0.1163 and 0.3404 here: see the next test.
     (1.0, 0.11244, 0.33649, 0.582),
 ]
 
 
-def test_curve_of_the_talk():
-    # Check 3.
-    ratios, errors, residuals, ranks = np.array(TALK).T
+def test_curve_of_the_paper():
+    ratios, errors, residuals, ranks = np.array(CURVE).T
     states = quadratic_curve(
         marchenko_pastur(0.2), sample_ratios=ratios, label_noise=0.5, regularisation=0.02
     )
     np.testing.assert_allclose([state.matrix_error for state in states], errors, atol=2e-4)
-    # The note's train column is the sum over all samples, over d squared.
     trains = [state.train_error * state.sample_ratio for state in states]
     np.testing.assert_allclose(trains, residuals, atol=1e-5)
     np.testing.assert_allclose([state.rank_fraction for state in states], ranks, atol=6e-4)
 
 
 def test_last_point_of_the_curve_against_matrices():
-    # Which of 0.1124 and 0.1163 solves the equations at sample ratio 1: matrices of one large draw,
-    # with no spectral law in between. A = <S-hat, Z> / (2 delta d).
+    # At sample ratio 1 a value of 0.1163 circulates. One large drawn matrix, without any spectral law,
+    # solves (quadratic 4) with 0.1124: A = <S-hat, Z> / (2 delta d).
     rng = np.random.default_rng(3)
     d = 600
     w = rng.standard_normal((d, d // 5))
@@ -97,7 +99,7 @@ def test_last_point_of_the_curve_against_matrices():
         marchenko_pastur(0.2), sample_ratio=1.0, label_noise=0.5, regularisation=0.02
     )
     error, freedom = learned(state.effective_noise, state.threshold)
-    # Linear statistics of one draw: errors of order 1 / d, here with a factor of at most 2.
+    # Linear statistics of one draw have errors of order 1 / d, with a factor of at most 2 here.
     assert error == pytest.approx(0.11244, abs=0.11244 * 2 / d * 3)
     assert freedom == pytest.approx(state.degrees_of_freedom, abs=2 / d)
     noise = np.sqrt((0.1163 + 0.25) / 2)
@@ -107,8 +109,8 @@ def test_last_point_of_the_curve_against_matrices():
 
 @pytest.mark.slow
 def test_last_point_of_the_curve_against_large_networks():
-    # The error of samples exceeds the theory's by a share near 3 / d: at d = 300 three networks, each
-    # with a scatter of 1 %, tell 0.1124 (plus 1 %) from 0.1163.
+    # The error of samples exceeds the limit by about 3 / d. At d = 300 three networks, each with a
+    # scatter of 1 %, distinguish 0.1124 (plus 1 %) from 0.1163.
     from solvable.arrays import ArraySource
     from solvable.models.quadratic.network.amp import solve_amp
     from solvable.models.quadratic.network.sensing import SampleSensing
@@ -127,7 +129,7 @@ def test_last_point_of_the_curve_against_large_networks():
 
 
 def test_another_solver():
-    # Check 4: that of arXiv:2601.10483, S = W W^T / p and penalty 4 alpha lambda.
+    # Values of the solver of arXiv:2601.10483, with S = W W^T / p and penalty 4 alpha lambda.
     target = marchenko_pastur(0.2, scale=1 / np.sqrt(0.2))
 
     def state(ratio):
@@ -152,7 +154,7 @@ def test_another_solver():
     ],
 )
 def test_residual_identity(target, ratio, penalty):
-    # Check 5.
+    # (quadratic 4) is solved, and the mean of (quadratic 8) over the features is R.
     state = solve_quadratic(target, sample_ratio=ratio, label_noise=0.5, regularisation=penalty)
     assert abs(state.residual) < 1e-7
     features = target.node_weights @ feature_errors(state.law, state.threshold)
@@ -171,8 +173,8 @@ def test_residual_identity(target, ratio, penalty):
     ],
 )
 def test_published_scaling_law(samples, theirs, network):
-    # Check 9: arXiv:2606.28242, their Monte-Carlo equations within 1 %. Their networks of one draw
-    # lie above: within 2 % from n = 87884 on, and by finite size 4 % at n = 26515.
+    # Data of arXiv:2606.28242 at d = 400, gamma = 1.25, Delta = 0.1: their equations, solved with drawn
+    # matrices, within 1 %. Their networks are within 2 % above n = 5e4; finite size adds 4 % below.
     state = power_law_state(400, 1.25, samples, 0.1, 0.1 * np.sqrt(samples) / 400)
     assert state.matrix_error == pytest.approx(theirs, rel=0.01)
     if network is not None:
@@ -180,17 +182,18 @@ def test_published_scaling_law(samples, theirs, network):
 
 
 def test_published_slow_decay():
+    # Data of arXiv:2606.28242 at gamma = 0.6.
     state = power_law_state(400, 0.6, 26515, 0.5, 400**-0.15)
     assert state.matrix_error == pytest.approx(0.4209, rel=0.01)
     assert state.matrix_error == pytest.approx(0.4226, rel=0.01)
 
 
 def test_perfect_recovery():
-    # Check 10, the formula; and the error of the saddle point on both sides of it.
+    # (quadratic 13), and the error of the saddle point on both sides of the threshold.
     values = {0.01: 0.0231, 0.05: 0.0920, 0.1: 0.1576, 0.2: 0.2556, 0.5: 0.4222, 0.8: 0.4892}
     for fraction, ratio in values.items():
         assert perfect_recovery_threshold(fraction) == pytest.approx(ratio, abs=1e-4)
-    # The note has 0.0879 at 0.2; matrices as in test_last_point_of_the_curve give 0.0890.
+    # One large drawn matrix, as in the test of the last point of the curve, gives 0.0890 at 0.2.
     quoted = [(0.15, 0.3061), (0.2, 0.08886), (0.24, 0.00734)]
     for ratio, error in quoted:
         state = solve_quadratic(
@@ -209,19 +212,19 @@ def test_perfect_recovery():
         (0.2, 0.5, 0.2758, 5.71),
         (0.2, 0.1, 0.2946, 1.27),
         (0.05, 0.5, 0.2569, 19.8),
-        # The note has 0.3460 and 2.16: atoms in place of the law, whose density is infinite at 0.
+        # Discrete eigenvalues give 0.3460 and 2.16, as the density of this law is infinite at 0.
         (1.0, 0.5, 0.34466, 2.219),
     ],
 )
 def test_interpolation(width_ratio, label_noise, ratio, error):
-    # Check 11.
+    # (quadratic 14)
     peak = interpolation_threshold(marchenko_pastur(width_ratio), label_noise=label_noise)
     assert peak.sample_ratio == pytest.approx(ratio, abs=1e-4)
     assert peak.matrix_error == pytest.approx(error, rel=0.0035)
 
 
 def test_peak_law():
-    # Check 12: no target, ratio 1/4.
+    # (quadratic 24), without a target at ratio 1/4.
     errors = []
     for penalty in (1e-4, 1e-5):
         state = solve_quadratic(
@@ -236,17 +239,17 @@ def test_peak_law():
 
 
 def test_constants_of_many_samples():
-    # Check 13: samples over dimension of 1e6 at d = 1000, hardly regularised.
+    # Phase VIb, n/d = 1e6 at d = 1000 with little regularisation: R = Delta d / 4 n_eff (quadratic 27).
     state = power_law_state(1000, 1.0, 1e9, 0.5, 1e-6)
     assert state.matrix_error == pytest.approx(0.5 * 1000 / 4e6, rel=2e-3)
-    # Phase III, d = 300, 1e7 samples over dimension: bias of the threshold plus variance.
+    # Phase III, n/d = 1e7 at d = 300: R = b² + Delta d / 4 n_eff.
     strong = power_law_state(300, 1.0, 3e9, 0.5, 10 * np.sqrt(300))
     assert strong.matrix_error == pytest.approx(5.4375e-6, rel=1e-3)
     assert strong.matrix_error == pytest.approx(strong.threshold**2 + 0.5 * 300 / 4e7, rel=1e-3)
 
 
 def test_slope_of_benign_overfitting():
-    # Check 14.
+    # arXiv:2509.24882, Result 1: exponent -1 + 1/(2 gamma) of phase IV (quadratic 25).
     target = power_law(dimension=10**6, exponent=1.0)
     errors = [
         solve_quadratic(
@@ -263,7 +266,8 @@ def test_slope_of_benign_overfitting():
     ("ratio", "error"), [(0.1, 0.771), (0.2, 0.521), (0.3, 0.339), (0.5, 0.167)]
 )
 def test_bayes_optimal(ratio, error):
-    # Noise of deviation 1/4 inside the activation, width ratio 1/2, network normalisation.
+    # (quadratic 16) with noise of standard deviation 1/4 inside the activation, for S* = W W^T / p* with
+    # kappa* = 1/2: values of the program of arXiv:2408.03733.
     inner = 0.25**2
     state = bayes_optimal(
         marchenko_pastur(0.5), sample_ratio=ratio, label_noise=2 * inner * (2 + inner)
@@ -284,15 +288,16 @@ def test_bayes_optimal(ratio, error):
     ],
 )
 def test_table_of_a_power_law(samples, penalty, error, train, rank, leading):
+    # (quadratic 4, 5) by a second program, d = 60, gamma = 1, Delta = 0.5.
     state = power_law_state(60, 1.0, samples, 0.5, penalty)
     assert state.matrix_error == pytest.approx(error, abs=6e-4)
     assert state.train_error * state.sample_ratio == pytest.approx(train, abs=6e-5)
     assert 60 * state.rank_fraction == pytest.approx(rank, abs=0.06)
-    # The note's leading eigenvalues are those of isolated spikes.
+    # The leading eigenvalues in the table are those of isolated spikes, s + delta² / s - b.
     spikes = state.law.target.nodes[:-4:-1]
     places = spikes + state.effective_noise**2 / spikes - state.threshold
     np.testing.assert_allclose(places, leading, atol=6e-3)
-    # All atoms together push them further apart, the more the closer they are.
+    # Repulsion between the eigenvalues moves them further apart.
     together = state.leading_eigenvalues(3, dimension=60)
     assert (together > places).all()
     np.testing.assert_allclose(together, places, atol=0.13)
@@ -309,6 +314,7 @@ def test_table_of_a_power_law(samples, penalty, error, train, rank, leading):
     ],
 )
 def test_table_of_the_decomposition(dimension, samples, penalty, error, doubled):
+    # (quadratic 10) summed over the features, the table in docs/quadratic-phases.md.
     state = power_law_state(dimension, 1.0, samples, 0.5, penalty)
     assert state.matrix_error == pytest.approx(error, abs=6e-6)
     assert decompose_error(state).total == pytest.approx(doubled, abs=6e-6)

@@ -88,7 +88,7 @@ def test_peak_law_and_its_slope():
         noise_only(sample_ratio=0.25, label_noise=NOISE, regularisation=penalty).matrix_error
         for penalty in (1e-3, 1e-4, 1e-5)
     ]
-    # Note 04, check 12.
+    # (quadratic 24)
     assert errors[1] == pytest.approx(40.64, abs=0.005)
     laws = [
         interpolation_peak_risk(regularisation=penalty, label_noise=NOISE)
@@ -100,14 +100,14 @@ def test_peak_law_and_its_slope():
 
 def test_overfitting_law_is_reached_slowly():
     ratios = np.array([1e-2, 1e-3, 1e-4, 1e-8])
-    # (Delta / 4 alpha) (16 / 105 pi) (2 - a)^(7/2) with 2 - a = (15 pi alpha / 4)^(2/5)
+    # (Delta / 4 alpha) (16 / 105 pi) (2 - a)^(7/2) with 2 - a = (15 pi alpha / 4)^(2/5)  (quadratic 23)
     laws = NOISE / (4 * ratios) * 16 / (105 * np.pi) * (15 * np.pi * ratios / 4) ** 1.4
     found = [
         noise_only(sample_ratio=ratio, label_noise=NOISE).matrix_error / law
         for ratio, law in zip(ratios, laws, strict=True)
     ]
     np.testing.assert_allclose(found[:3], [1.361, 1.117, 1.044], atol=1e-3)
-    # Corrections of relative order alpha^(2/5).
+    # Corrections have the relative order alpha^(2/5).
     excess = np.array(found) - 1
     np.testing.assert_allclose(excess[1:] / excess[:-1], [0.32, 0.38, 0.0251], rtol=0.05)
 
@@ -170,17 +170,16 @@ def test_local_slopes_are_the_exponents(phase, dimension, exponent, samples, pen
 
 
 def test_slope_of_the_best_rate_between_100_and_300_samples():
-    # Note 04, check 14.
+    # arXiv:2509.24882, Result 1: exponent -1 + 1/(2 gamma) of phase IV  (quadratic 25)
     errors = [exact(10**6, 1.0, samples, 1e-7) for samples in (100.0, 300.0)]
     assert np.log(errors[1] / errors[0]) / np.log(3) == pytest.approx(-0.5, abs=0.03)
 
 
 @pytest.mark.slow
 def test_every_direction_costs_twice_when_all_are_learned():
-    # Note 04: 1.33, 1.87 and 2 times the law of VIa.
+    # The error over the law of VIa (quadratic 22) approaches 2, the law of VIb (quadratic 27).
     found = [exact(1000, 1.0, n, 1e-6) * 8 * n / (NOISE * 1000) for n in (3e3, 1e5, 1e6)]
     np.testing.assert_allclose(found, [1.325, 1.873, 2.001], atol=1e-3)
-    # Check 13.
     assert found[2] == pytest.approx(2, rel=2e-3)
     assert full_rank_risk(sample_ratio=1e3, label_noise=NOISE) == pytest.approx(
         NOISE / 4e3, rel=2e-3
@@ -188,7 +187,7 @@ def test_every_direction_costs_twice_when_all_are_learned():
 
 
 @pytest.mark.slow
-def test_shifted_tail_to_the_digits_of_the_note():
+def test_shifted_tail_to_published_digits():
     found = exact(300, 1.0, 1e7, 10 * np.sqrt(300))
     shift = 10 * np.sqrt(300) * 300 / 4e7
     assert found == pytest.approx(5.4375e-6, rel=1e-3)
@@ -229,7 +228,7 @@ def test_constant_of_the_best_rate_sums_the_errors_of_the_features():
     assert truncated_constant(0.8) == pytest.approx(errors.sum() / 1e4 + missing, rel=1e-4)
 
 
-def test_boundaries_are_where_they_are_said_to_be():
+def test_boundaries_are_where_mechanisms_change():
     phases = PowerLawPhases(dimension=1000, exponent=1.0, label_noise=NOISE)
     n = phases.full_rank_samples
     assert np.sqrt(NOISE * 1000 / (4 * n)) == pytest.approx(phases.strength(1000), rel=1e-12)
@@ -277,7 +276,7 @@ def test_each_neighbour_lies_across_its_boundary():
 def test_overfitting_starts_at_the_published_power_of_d():
     starts = [PowerLawPhases(d, 1.0, NOISE).overfitting_samples for d in (10**4, 10**5, 10**6)]
     slopes = np.diff(np.log10(starts))
-    # 4 gamma / (14 gamma - 5) = 4 / 9, approached as corrections alpha^(2/5) fade.
+    # 4 gamma / (14 gamma - 5) = 4 / 9 is approached slowly, with corrections alpha^(2/5).
     assert abs(slopes[1] - 4 / 9) < abs(slopes[0] - 4 / 9) < 0.1
 
 

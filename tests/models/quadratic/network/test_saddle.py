@@ -1,4 +1,4 @@
-"""The saddle point by an independent search, its shape, and what its slopes must be."""
+"""Saddle point: an independent search, convexity, derivatives and invariances."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_search_of_the_objective_finds_the_same_point(saddle_objective, target, 
     )
     value, log_noise = lowest(best.x)
     assert value == pytest.approx(state.objective, rel=1e-7)
-    # Both optima are flat: their places are known to the root of the precision of the value.
+    # Both optima are flat: places are accurate to the root of the precision of the value.
     assert log_noise == pytest.approx(np.log(state.effective_noise), abs=2e-4)
     assert best.x == pytest.approx(np.log(root), abs=2e-4)
 
@@ -75,7 +75,7 @@ def test_convex_in_the_noise_and_concave_in_the_residual(
 
 
 def test_slopes_of_the_minimum():
-    # At an optimum only the explicit dependence counts: 2 B delta, B / (2 delta) and the trace.
+    # At an optimum only explicit derivatives remain: 2 B delta, B / (2 delta) and the trace.
     setting = {"sample_ratio": 0.4, "label_noise": 0.3, "regularisation": 0.2}
     target = power_law(dimension=30, exponent=0.8)
     state = solve_quadratic(target, **setting)
@@ -112,12 +112,12 @@ def test_any_problem_is_solved(values, ratio, label_noise, penalty):
     kept = 1 - state.degrees_of_freedom / ratio
     assert state.train_error == pytest.approx(state.test_error * kept**2, rel=1e-6, abs=1e-9)
     assert 4 * state.threshold * kept * ratio == pytest.approx(penalty, rel=1e-6)
-    # No worse than no network at all.
+    # The error is at most that of S = 0.
     assert state.objective <= ratio * (2 * energy + label_noise) * (1 + 1e-9)
 
 
 def test_units():
-    # S -> c S, labels -> c labels: the noise variance with c² and the penalty with c.
+    # S -> c S and labels -> c labels: the noise variance scales with c², the penalty with c.
     for scale in (0.01, 300.0):
         plain = solve_quadratic(
             np.array([0.0, 1.0, 2.0]), sample_ratio=0.4, label_noise=0.5, regularisation=0.1
@@ -153,7 +153,7 @@ def test_no_network_when_the_penalty_is_beyond_the_spectrum():
 
 def test_targets():
     assert as_measure(marchenko_pastur(0.3)) is not None
-    # Rounding of an eigenvalue at 0 is no negative target.
+    # An eigenvalue that is negative by rounding counts as 0.
     as_measure(np.array([-1e-15, 1.0]))
     for bad in (np.array([-0.1, 1.0]), np.array([np.nan]), np.ones((2, 2))):
         with pytest.raises(InvalidData):

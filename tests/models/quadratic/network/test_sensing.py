@@ -1,4 +1,4 @@
-"""Measurements of a matrix and whitening against their definition; the Gaussian control."""
+"""Measurements of a matrix, whitening and the Gaussian control against their definitions."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_control_has_the_variance_of_samples():
     factor = random_stream(3).standard_normal((d, 2))
     expected = 2 * np.sum((factor @ factor.T) ** 2) / d
     values = GaussianSensing(n, d, seed=1).forward(factor)
-    # Five standard errors of a Gaussian's variance, sqrt(2/n) each.
+    # Five standard errors sqrt(2/n) of the variance of a Gaussian.
     assert np.mean(values**2) == pytest.approx(expected, rel=5 * np.sqrt(2 / n))
 
 

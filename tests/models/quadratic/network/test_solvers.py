@@ -1,4 +1,4 @@
-"""Solvers of the quadratic network against each other and against the optimality conditions."""
+"""Solvers of the convex problem against each other and against the optimality conditions."""
 
 import numpy as np
 import pytest

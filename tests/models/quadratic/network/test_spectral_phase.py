@@ -7,11 +7,13 @@ from solvable.models.quadratic.network.spectral_phase import (
     MERGING,
     WINDOW,
     SpectralPhase,
+    outlier_edge,
     spectral_phase,
 )
 from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.edges import tracy_widom_quantile
 from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.product_measure import marchenko_pastur
 
 
@@ -91,12 +93,12 @@ def test_window_of_bleeding_out_is_where_the_edge_hides_the_outlier():
             effective_noise=1.0, threshold=0.0, strengths=[strength / 1.001], dimension=dimension
         )
         assert found.phase == ("bleeding-out" if sign == 1 else "bulk+spikes")
-    # Past the window the isolated spike's overlap holds; its own scatter is some 0.05 a draw.
+    # Above the window the overlap of an isolated spike holds, with a scatter of about 0.05 per draw.
     assert hidden[1][0] == pytest.approx(hidden[1][1], abs=0.1)
 
 
 def test_merging_gap_is_that_of_the_spectral_law():
-    # The gap grows as the root of the weight of the features: 1 / d there, 1 / 2 here.
+    # The gap grows as the root of the weight of a feature: 1 / d in the code, 1 / 2 here.
     for factor, parts in ((0.98, 1), (1.02, 2)):
         law = SpectralLaw([0.0, factor * MERGING * np.sqrt(0.5)], noise=1.0)
         assert len(law.edges) == parts
@@ -145,3 +147,21 @@ def test_values_out_of_range_are_refused():
         spectral_phase(effective_noise=1.0, threshold=-1.0, strengths=[1.0, 0.0])
     with pytest.raises(InvalidParameter, match="dimension is 2"):
         spectral_phase(effective_noise=1.0, threshold=1.0, strengths=[1.0] * 3, dimension=2)
+
+
+@pytest.mark.parametrize(("samples", "penalty"), [(40.0, 0.01), (400.0, 0.5)])
+def test_directions_out_of_the_noise_are_counted_by_the_law(samples, penalty):
+    # (quadratic 12): eigenvalues of drawn target plus noise, shifted by b, above the edge.
+    d, rng = 200, np.random.default_rng(4)
+    strengths = power_law_strengths(d)
+    state = solve_quadratic(
+        strengths, sample_ratio=samples / d, label_noise=0.5, regularisation=penalty
+    )
+    edge = outlier_edge(state.effective_noise, state.threshold, d)
+    counts = []
+    for _ in range(8):
+        Z = rng.standard_normal((d, d))
+        noisy = np.diag(strengths) + state.effective_noise * (Z + Z.T) / np.sqrt(2 * d)
+        counts.append(np.sum(np.linalg.eigvalsh(noisy) - state.threshold > edge))
+    expected = d * truncated_moments(state.law, edge + state.threshold).mass[0]
+    assert np.mean(counts) == pytest.approx(expected, abs=1)

@@ -1,4 +1,4 @@
-"""Test error, noise and denoising from training data alone, against the truth."""
+"""Test error, noise and denoising estimated from training data, against the true target."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_identities_of_the_estimate():
     train = np.mean(found.residual**2)
     factor = (1 - estimate.degrees_of_freedom / 1600) ** 2
     assert estimate.gcv_score == pytest.approx(train / factor, rel=1e-9)
-    # M is the fit plus its dual, and thresholding it gives the fit back.
+    # M is the fit plus its dual, and thresholding M returns the fit.
     noisy = (estimate.vectors * estimate.eigenvalues) @ estimate.vectors.T
     np.testing.assert_allclose(noisy, found.matrix + estimate.shrinkage * found.dual, atol=1e-6)
     rebuilt = (
@@ -49,7 +49,7 @@ def test_pruning_and_denoising_lower_the_error():
         unknown.append(np.sum((estimate.denoised() - target) ** 2))
         known.append(np.sum((estimate.denoised(np.diag(target)) - target) ** 2))
         assert known[-1] < unknown[-1] < pruned < raw
-        # Nothing with these eigenvectors is nearer than their Rayleigh quotients.
+        # Rayleigh quotients are the best eigenvalues for these eigenvectors.
         quotients = np.einsum("ij,ik,kj->j", estimate.vectors, target, estimate.vectors)
         best.append(np.sum((estimate.vectors * quotients @ estimate.vectors.T - target) ** 2))
     assert np.sum(best) < np.sum(known) < 1.1 * np.sum(best)
@@ -57,9 +57,9 @@ def test_pruning_and_denoising_lower_the_error():
 
 
 def test_denoising_reaches_the_error_of_the_law():
-    # The least error of the law with the noise that the fit itself reports: the fit's matrix M is
-    # the target plus a semicircle. One instance of d = 60 scatters by 6.5 %, so that 10 % is 2.7
-    # standard errors of three.
+    # The least error of the law at the noise estimated from the fit, as M is the target plus a
+    # semicircle. One instance of d = 60 scatters by 6.5 %, so that 10 % is 2.7 standard errors of
+    # three.
     ratios = []
     for seed in range(3):
         sensing, labels, target = problem(60, 3600, seed)
@@ -75,9 +75,9 @@ def test_features_are_those_of_the_target():
     estimate = spectral_estimate(solve_amp(sensing, labels, 0.5), 0.5)
     strengths, overlaps = estimate.features()
     true = np.diag(target)
-    # A feature s appears when s exceeds the noise; near it, one more or less stands out.
+    # Features above the noise stand out; near the noise one more or one less may do so.
     assert abs(len(strengths) - np.sum(true > estimate.noise)) <= 4
-    # Outliers fluctuate by the noise times sqrt(2/d), three deviations.
+    # Three standard deviations of an outlier, noise times sqrt(2/d).
     bound = 3 * estimate.noise * np.sqrt(2 / 100)
     np.testing.assert_allclose(strengths[:4], true[:4], atol=bound)
     seen = np.diag(estimate.vectors)[:4] ** 2
@@ -93,7 +93,7 @@ def test_noise_alone_shows_no_feature():
     for _ in range(20):
         found = solve_amp(sensing, rng.standard_normal(2000), 0.5)
         shown.append(len(spectral_estimate(found, 0.5).features()[0]))
-    # One in a hundred expected: two in twenty happen in fewer than 2 % of cases.
+    # Each draw exceeds the edge with probability 0.01; two of twenty have a probability below 2 %.
     assert np.sum(shown) <= 2
 
 
@@ -113,13 +113,13 @@ def test_gcv_chooses_near_the_best():
     for factor in (0.1, 0.3, 3, 10):
         other = QuadraticNetRegressor(chosen.regularisation_ * factor, solver="fista")
         other.fit(X[:600], y[:600])
-        # The best by test error may lie between two of the path: 2 % covers that.
+        # The best regularisation may lie between two of the path, which costs up to 2 %.
         assert error < 1.02 * np.mean((other.predict(X[600:]) - y[600:]) ** 2)
 
 
 @pytest.mark.parametrize("n", range(30, 62))
-def test_a_fit_that_learned_nothing_tells_the_noise_at_any_number_of_samples(n):
-    """The root stands at the end of its bracket, on either side by rounding (n = 35 and others)."""
+def test_a_fit_that_learned_nothing_estimates_the_noise_at_any_number_of_samples(n):
+    """The root is at the end of the bracket, where rounding decides on the sign (for example n = 35)."""
     sensing, labels, _ = problem(9, n, n)
     found = solve_amp(sensing, labels, 1e5, tolerance=1e-6)
     estimate = spectral_estimate(found, 1e5)

@@ -82,7 +82,7 @@ def test_samples_take_the_place_of_their_ratio():
     assert one.n_samples == 100
     both = QuadraticParameters(dimension=20, samples="100", sample_ratio=7.0)
     assert both == one
-    # What a study stores reads back as itself.
+    # Stored parameters read back unchanged.
     assert QuadraticParameters(**one.model_dump()) == one
     assert QuadraticParameters(dimension=20, sample_ratio=0.3).n_samples == 120
 
@@ -164,8 +164,8 @@ def test_the_theory_has_the_spectrum_of_the_target(name):
         assert law.width_ratio == pytest.approx(target.n_units / parameters.dimension)
 
 
-def test_the_talks_curve():
-    """arXiv:2505.17958: the errors behind its first figure."""
+def test_curve_of_the_paper():
+    """Setting of arXiv:2505.17958: errors by (quadratic 4)."""
     for ratio, error in ((0.1, 0.8663), (0.2, 0.6853), (0.5, 0.3469)):
         found = predict(QuadraticParameters(sample_ratio=ratio))
         assert found["matrix_error"] == pytest.approx(error, abs=2e-4)
@@ -191,7 +191,7 @@ def test_without_noise_the_best_estimator_recovers_first():
 
 @pytest.mark.parametrize("ratio", [0.24, 0.26, 0.3, 0.4])
 def test_feature_errors_add_up_where_peaks_are_narrower_than_any_quadrature(ratio):
-    """Overlaps of width 1e-5 beside eigenvalues of 1: the error is a millionth of their squares."""
+    """Overlaps of width 1e-5 at eigenvalues near 1, for an error a million times below their squares."""
     state = state_of(QuadraticParameters(noise=0.0, regularisation=1e-3, sample_ratio=ratio))
     groups = np.array(group_errors(state, [20, 40, 60, 80, 100]))
     assert groups.mean() == pytest.approx(state.matrix_error, rel=1e-6)
@@ -199,7 +199,7 @@ def test_feature_errors_add_up_where_peaks_are_narrower_than_any_quadrature(rati
 
 
 def exact_places(state, count):
-    """Learned eigenvalues at the quantiles (k - 1/2) / count of the law, by a search; 0 below b."""
+    """Learned eigenvalues at the quantiles (k - 1/2) / count of the law, found by a search; 0 below b."""
 
     def place(tail):
         if tail >= state.rank_fraction:
@@ -255,7 +255,7 @@ def test_phases_of_the_spectrum(setting, phase):
 
 
 def test_a_collapsed_network_has_a_prediction():
-    """Nothing learned: every error is that of knowing nothing, and its 1/d that of the target."""
+    """With S = 0 every error is that of learning nothing, with the order 1/d of the target."""
     found = predict(QuadraticParameters(dimension=50, regularisation=50.0, sample_ratio=0.1))
     assert found["spectral_phase"] == "rank-collapse"
     assert found["matrix_error"] == pytest.approx(1.2)

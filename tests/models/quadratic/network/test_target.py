@@ -36,7 +36,7 @@ def test_matrix_factor_and_strengths_agree(target):
 
 
 def test_a_target_is_a_network_of_its_units():
-    """S = W W^T / sqrt(p* d) of the very weights that the seed draws."""
+    """S = W W^T / sqrt(p* d) for the weights W that the seed draws."""
     target = TARGETS["wide"]
     weights = random_stream(2, "quadratic").standard_normal((20, 40))
     np.testing.assert_allclose(target.matrix, weights @ weights.T / np.sqrt(800), atol=1e-12)
@@ -60,7 +60,7 @@ def test_variance_of_labels(target):
     assert abs(y.mean()) < 4 * y.std() / np.sqrt(n)
 
 
-def test_spectra_follow_the_laws_told_to_theory():
+def test_spectra_follow_the_laws_of_the_theory():
     """Moments of Marchenko-Pastur: mean sqrt(k), second moment 1 + k + 1/d at finite d."""
     d, k = 200, 0.5
     found = [QuadraticTarget(d, width_ratio=k, seed=seed).strengths for seed in range(30)]
@@ -97,7 +97,7 @@ def test_errors_of_an_estimate(target):
 
 
 def test_excess_risk_in_the_labels_is_twice_the_error(target):
-    """E (f - f*)² = 2 R on fresh inputs: the convention that papers differ in."""
+    """E (f - f*)² = 2 R on fresh inputs; papers differ in this convention."""
     n = 40_000
     shift = np.eye(target.dimension) * 0.3
     shift[0, 1] = shift[1, 0] = 1.0

@@ -25,7 +25,7 @@ def test_parametric_and_solved_agree():
 
 
 def test_a_target_of_nothing_in_closed_form():
-    # Half a semicircle above 0: R = delta² / 2 and A = 1/4.
+    # Half of the semicircle is above 0: R = delta² / 2 and A = 1/4  (quadratic 22).
     for ratio in (0.3, 0.5, 4.0):
         state = solve_quadratic(
             np.zeros(3), sample_ratio=ratio, label_noise=0.5, regularisation=0.0
@@ -95,7 +95,7 @@ def test_more_eigenvalues_than_dimensions_are_refused():
 
 
 def test_two_scalars_of_no_network():
-    # Far above the best threshold's noise but uncut: the penalty would have to be negative.
+    # A noise with too small a threshold would need a negative penalty.
     with pytest.raises(InvalidParameter, match="larger threshold"):
         state_at(marchenko_pastur(1.0), effective_noise=3.0, threshold=1e-3, label_noise=0.1)
 
