@@ -95,9 +95,8 @@ def instability(state: NarrowState, dimension: int) -> float:
     """Growth of a perturbation in a step of message passing (quadratic 30); stable up to 1."""
     # <D²> / 2 alpha: a perturbation of S of mean square q is noise of variance q / 2 alpha in M, and
     # returns multiplied by D_ij = (f_i - f_j) / (x_i - x_j). A convex problem has D <= 1 and a growth of
-    # at most A / alpha. The jump of f at a cut inside the bulk makes <D²> grow as log d, with many minima as
-    # a
-    # consequence. The sum below uses typical eigenvalues at this d.
+    # at most A / alpha. The jump of f at a cut inside the bulk makes <D²> grow as log d, which
+    # creates many minima. The sum below uses typical eigenvalues at this d.
     x = state.law.typical_places(dimension)
     kept = min(round(state.rank_fraction * dimension), dimension)
     top, low = x[:kept], x[kept:]
