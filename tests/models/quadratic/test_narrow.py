@@ -102,7 +102,7 @@ def test_where_a_wide_network_has_no_expansion_there_is_no_number():
         NarrowParameters(dimension=12, width=12, sample_ratio=0.15, regularisation=0.01)
     )
     assert metrics["matrix_error"] is None
-    assert "more than half" in metrics["no prediction"]
+    assert "exceeds half of the limit" in metrics["no prediction"]
 
 
 def test_where_training_has_many_minima_there_is_no_number():
@@ -126,7 +126,7 @@ def test_labels_that_no_positive_matrix_fits_leave_no_training_error():
     )
     found, limit = predict(parameters), solve(parameters).train_error
     assert found["train_error"] is None
-    assert "no network fits" in found["no prediction"]
+    assert "no positive matrix fits" in found["no prediction"]
     measured = [measure(parameters, random_stream("labels", r)) for r in range(6)]
     errors = np.array([(one["matrix_error"], one["train_error"]) for one in measured])
     spread = errors.std(axis=0, ddof=1) / np.sqrt(6)

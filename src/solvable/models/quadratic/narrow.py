@@ -112,8 +112,9 @@ def predict(parameters: NarrowParameters) -> Metrics:
         )
     elif None in (*errors.values(), *wide_errors.values()):
         reason = (
-            "the finite-size correction of an error, of this network or of a wide one, exceeds half "
-            "of the limit. Raise dimension, sample_ratio or regularisation."
+            "the first order in 1/d of an error, of this network or of a wide one, exceeds half of the "
+            "limit, or labels that no positive matrix fits add as much. Raise dimension, sample_ratio or "
+            "regularisation."
         )
     return {
         **errors,

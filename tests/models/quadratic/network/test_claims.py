@@ -119,7 +119,7 @@ def test_where_no_expansion_holds_claims_say_so(change):
     found = verdicts([Point(setting.model_dump(), [record] * 3, prediction)])
     for name in ("test-error", "train-error", "rank", "spectrum", "feature-errors"):
         assert found[name].status == "not testable"
-        assert "no expansion holds there" in found[name].reason
+        assert "exceeds a quarter of the limit" in found[name].reason
 
 
 def test_what_cannot_be_tested_says_what_would(make):

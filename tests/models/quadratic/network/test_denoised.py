@@ -77,7 +77,7 @@ def test_few_samples_are_refused_with_the_reason():
         )
     )
     assert found["denoised_error"] is None
-    assert "no denoised_error" in found["no prediction"]
+    assert "denoised_error is missing" in found["no prediction"]
     assert found["matrix_error"] == pytest.approx(1)
 
 

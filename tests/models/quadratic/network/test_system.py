@@ -173,7 +173,9 @@ def test_curve_of_the_paper():
         assert found["interpolation_ratio"] == pytest.approx(0.2758, abs=1e-4)
         assert found["perfect_recovery_ratio"] == pytest.approx(0.2556, abs=1e-4)
         assert 0 < found["bayes_matrix_error"] < found["matrix_error"]
-        if ratio < 0.5:  # nearly interpolated: nothing is left to tell the noise by
+        if (
+            ratio < 0.5
+        ):  # near interpolation: too few residual degrees of freedom to estimate the noise
             assert found["denoised_error"] is None
         else:
             assert found["bayes_matrix_error"] < found["denoised_error"] < found["matrix_error"]
