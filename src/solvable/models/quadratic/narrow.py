@@ -199,7 +199,7 @@ system = System(
         ),
         Agreement(
             "train-error",
-            "The training error equals the prediction of the same equations.",
+            "The training error equals the prediction at this dimension and width.",
             metric="train_error",
             source="derivations/quadratic (29), (19), (20), (21)",
             within=lambda cell: 4 / cell.setting.dimension,

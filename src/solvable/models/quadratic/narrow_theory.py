@@ -47,7 +47,7 @@ class CutMoments:
         return self.hilbert_first - threshold * self.hilbert
 
     def error(self, energy: float, variance: float, threshold: float) -> float:
-        """Error R."""
+        """Error R of the learned matrix (quadratic 29)."""
         # R = Q* + 4 delta² A - int_omega (x² - b²) mu_delta
         kept = self.second - threshold**2 * self.mass
         return energy + 4 * variance * self.freedom(threshold) - kept

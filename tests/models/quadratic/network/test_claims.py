@@ -112,7 +112,7 @@ def test_every_claim_fails_at_its_stated_power_and_for_a_learner_of_nothing(make
 
 @pytest.mark.parametrize("change", [{"sample_ratio": 0.29}, {"sample_ratio": 0.1}])
 def test_where_no_expansion_holds_claims_say_so(change):
-    """Near the peak of a small regularisation, and below ten samples per coordinate."""
+    """No claim is made near the interpolation peak and below ten samples per coordinate."""
     setting = QuadraticParameters(**BASE | {"regularisation": 1e-3} | change)
     prediction = predict(setting)
     record = dict(prediction) | {"network_objective": None}

@@ -136,8 +136,8 @@ def _over_recovery(cell: Cell) -> float:
 
 def _clearly(cell: Cell, metric: str) -> bool:
     """Return True if a change of the fit should lower the error by 15 %."""
-    # Pruning and denoising use the noise that is estimated from the training data, and suppose a
-    # semicircle, which sums of n matrices of rank one resemble for n >> d.
+    # Pruning and denoising use the noise that is estimated from the training data, and assume that
+    # this noise is a semicircle, which holds for n >> d.
     gains = cell.predicted(metric) <= 0.85 * cell.predicted("matrix_error")
     return gains and _noise_estimated(cell) and shape_effect(cell.setting) <= 0.06
 
@@ -184,7 +184,7 @@ PAIRS = (
 def _changed(
     name: str, statement: str, metric: str, within: float, because: str, source: str
 ) -> Agreement:
-    """Claim on a changed fit: its error is the predicted one, where the prediction falls by 15 %."""
+    """Claim on the error of a pruned or denoised fit, where the predicted error falls by 15 %."""
 
     def judged(cell: Cell) -> bool:
         # With fewer than ten learned directions the law of their eigenvalues is wrong by 30 to 60 %.

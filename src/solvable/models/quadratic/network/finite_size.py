@@ -48,11 +48,11 @@ class _Functionals:
     law: SpectralLaw
     threshold: float
     slope: float
-    """A."""
+    """Degrees of freedom A over d²."""
     first: float
     second: float
     excess: float
-    """J_1."""
+    """J_1, the first order in 1/d of J (quadratic 19)."""
     shape: SampleShape | None
 
     def place(self, label_noise: float) -> _Place:

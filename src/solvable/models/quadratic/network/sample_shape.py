@@ -36,9 +36,9 @@ class SampleShape:
     """Functionals of a law and a threshold from which the gain follows."""
 
     error: float
-    """R."""
+    """Error R of the learned matrix."""
     freedom: float
-    """A."""
+    """Degrees of freedom A over d²."""
     leverages: float
     """Mean of rho²."""
     with_error: float

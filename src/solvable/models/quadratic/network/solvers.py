@@ -27,7 +27,7 @@ class QuadraticSolution:
 
     @property
     def matrix(self) -> Array:
-        """S, shape (d, d)."""
+        """Minimiser S, shape (d, d)."""
         return self.factor @ self.factor.T
 
 

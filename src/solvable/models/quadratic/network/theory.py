@@ -25,14 +25,14 @@ class QuadraticState:
 
     # S = (S* + delta Z - b)_+
 
-    sample_ratio: float  # alpha = n / d²
+    sample_ratio: float  # alpha = n / d², the number of samples over d²
     label_noise: float  # Delta, a variance
     regularisation: float  # lambda
-    effective_noise: float  # delta
-    threshold: float  # b
+    effective_noise: float  # delta, the scale of the semicircle that is added to the target
+    threshold: float  # b, the shift of the learned eigenvalues
     matrix_error: float  # R = |S - S*|² / d, half the excess risk in the labels
     train_error: float  # mean squared residual per sample, B² / alpha
-    test_error: float  # on fresh noisy labels, 2 R + Delta = 4 alpha delta²
+    test_error: float  # mean squared error on fresh noisy labels, 2 R + Delta = 4 alpha delta²
     trace: float  # Tr S / d
     rank_fraction: float  # rank of S over d, 1 - F_delta(b)
     objective: float  # minimum of sum r² / d² + lambda Tr S / d
