@@ -8,11 +8,11 @@ from solvable.models.quadratic.network.theory import quadratic_curve, solve_quad
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
 
-TALK = {"label_noise": 0.5, "regularisation": 0.02}
+PAPER = {"label_noise": 0.5, "regularisation": 0.02}
 
 
 def test_parametric_and_solved_agree():
-    here = solve_quadratic(marchenko_pastur(0.2), sample_ratio=0.4, **TALK)
+    here = solve_quadratic(marchenko_pastur(0.2), sample_ratio=0.4, **PAPER)
     again = state_at(
         marchenko_pastur(0.2),
         effective_noise=here.effective_noise,
@@ -42,15 +42,15 @@ def test_a_target_of_nothing_in_closed_form():
 def test_curves_do_not_depend_on_their_order():
     ratios = np.array([0.1, 0.27, 0.9, 0.2])
     spectrum = power_law(dimension=40, exponent=1.0)
-    there = quadratic_curve(spectrum, sample_ratios=ratios, **TALK)
-    back = quadratic_curve(spectrum, sample_ratios=ratios[::-1], **TALK)[::-1]
+    there = quadratic_curve(spectrum, sample_ratios=ratios, **PAPER)
+    back = quadratic_curve(spectrum, sample_ratios=ratios[::-1], **PAPER)[::-1]
     for one, other in zip(there, back, strict=True):
         assert one.matrix_error == pytest.approx(other.matrix_error, rel=1e-10)
         assert one.threshold == pytest.approx(other.threshold, rel=1e-10)
 
 
 def test_bad_input_is_named():
-    good = {"sample_ratio": 0.5, **TALK}
+    good = {"sample_ratio": 0.5, **PAPER}
     for name, value in (
         ("sample_ratio", 0.0),
         ("sample_ratio", np.nan),
@@ -67,7 +67,7 @@ def test_bad_input_is_named():
 
 def test_spectrum_of_matrices():
     spectrum = power_law(dimension=60, exponent=1.0)
-    state = solve_quadratic(spectrum, sample_ratio=2000 / 3600, **TALK)
+    state = solve_quadratic(spectrum, sample_ratio=2000 / 3600, **PAPER)
     rng = np.random.default_rng(4)
     draws, d = 400, 60
     z = rng.standard_normal((draws, d, d))
@@ -89,7 +89,7 @@ def test_spectrum_of_matrices():
 
 
 def test_more_eigenvalues_than_dimensions_are_refused():
-    state = solve_quadratic(marchenko_pastur(0.2), sample_ratio=0.4, **TALK)
+    state = solve_quadratic(marchenko_pastur(0.2), sample_ratio=0.4, **PAPER)
     with pytest.raises(InvalidParameter, match="count"):
         state.leading_eigenvalues(7, dimension=6)
 
@@ -102,7 +102,7 @@ def test_two_scalars_of_no_network():
 
 def test_shapes_of_a_curve():
     with pytest.raises(InvalidParameter, match="sample_ratios"):
-        quadratic_curve(np.ones(2), sample_ratios=0.5, **TALK)
+        quadratic_curve(np.ones(2), sample_ratios=0.5, **PAPER)
     with pytest.raises(InvalidParameter, match="regularisation has shape"):
         quadratic_curve(np.ones(2), sample_ratios=[0.5, 1.0], label_noise=0.5, regularisation=[0.1])
     one, other = quadratic_curve(
