@@ -177,7 +177,8 @@ def test_the_error_floor_agrees_with_the_characteristic_function(overlap):
     characteristic = np.exp(exponent.sum(axis=-1)) / np.prod(np.sqrt(denominator), axis=-1)
     chance = 0.5 + characteristic.imag.sum(axis=1) * (log_t[1] - log_t[0]) / np.pi
     expected = np.minimum(chance, 1 - chance).mean()
-    assert _error_floor(overlap) == pytest.approx(expected, abs=0.02)
+    # min(P, 1 - P) scatters by 0.15 over u: three standard errors of 3,000 and 4,000 draws together.
+    assert _error_floor(overlap) == pytest.approx(expected, abs=0.0115)
 
 
 def test_weak_recovery_does_not_depend_on_a_one_to_one_map():

@@ -96,7 +96,7 @@ def _error_floor(overlap: tuple[float, ...]) -> float:
     # 4,000 draws of learned coordinates u, and for each 600 draws of the true coordinates:
     # s_i = q_i u_i + sqrt(1 - q_i²) z_i   (lofi 26)
     learned = rng.standard_normal((4_000, 1, a.size))
-    spread = rng.standard_normal((1, 600, a.size))
+    spread = rng.standard_normal((4_000, 600, a.size))
     form = (np.sqrt(c2) * learned + np.sqrt(1 - c2) * spread) ** 2 @ a
     # Decide with half of the draws and count errors on the other half, which avoids a bias.
     decision = np.mean(form[:, ::2] > 0, axis=1) > 0.5
