@@ -104,14 +104,14 @@ class LinearForm:
         return self * (Fraction(1) / Fraction(divisor))
 
     def __str__(self) -> str:
-        """Over one denominator: ``(n1+2*n2+1)/3``."""
+        """Write the form over one denominator: ``(n1+2*n2+1)/3``."""
         values = [value for _, value in self.coefficients] + [self.constant]
         below = 1
         for value in values:
             below = lcm(below, value.denominator)
         parts = [(value * below, name) for name, value in self.coefficients]
         parts += [(self.constant * below, "")] if self.constant or not parts else []
-        # A sum opens with a positive term where there is one: n-1, 1-n.
+        # A positive term comes first if there is one: n-1, 1-n.
         parts.sort(key=lambda part: part[0] < 0)
         text = "".join(
             _term(int(value), name, first=not i) for i, (value, name) in enumerate(parts)
@@ -202,9 +202,9 @@ def _rounded(value: Fraction) -> str:
 
 
 def _rounded_sum(match: re.Match[str]) -> str:
-    """``(140*n+293)/408`` as ``0.34*n+0.72``, in brackets where something acts on it."""
+    """Write ``(140*n+293)/408`` as ``0.34*n+0.72``, in brackets inside a larger expression."""
     below, found = int(match[2]), []
-    # Forms of patterns themselves have small denominators, and those are exact.
+    # Forms of patterns have small denominators and are exact.
     if below <= MOST_EXACT:
         return match[0]
     for sign, size, name in re.findall(r"([-+]?)(?:([0-9]+)\*?)?([A-Za-z]\w*)?", match[1]):

@@ -125,7 +125,7 @@ def closed_form(program: Program) -> tuple[LinearForm, ...]:
 def minimise(
     program: Program, point: Mapping[str, Fraction] | None = None, *, faces: bool = True
 ) -> Minimum | None:
-    """Solve the program at sizes; None where no choice meets the constraints."""
+    """Solve the program at given sizes; return None if the constraints contradict each other."""
     held = program.at(point or {})
     columns = (*held.terms, *held.constraints)
     constants = [term.constant.constant for term in columns]
@@ -134,7 +134,7 @@ def minimise(
     vertices = _vertices(program)
     if not vertices:
         closed_form(program)
-    # Of vertices that hold the same value, the one that needs the fewest bounds is reported.
+    # Among vertices of equal value, the one with the fewest active bounds is reported.
     value, _, weights = max(
         (
             sum((w * c for w, c in zip(vertex, constants, strict=True) if w), Fraction(0)),
@@ -220,12 +220,12 @@ def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
             f"a program of {rank} equations in {columns} weights has {comb(columns, rank):,} "
             f"supports; allowed: {LARGEST_ENUMERATION:,}. Take fewer layers or fewer free sizes."
         )
-    # Supports are solved together in floating point; each that is not negative is made rational and
-    # checked exactly. Determinants of these small integer systems are integers, far from rounding.
+    # All supports are solved in floating point; non-negative solutions are converted to rationals and
+    # checked exactly.
     supports = np.array(list(combinations(range(columns), rank)))
     values = np.array([[float(entry) for entry in row] for row in held])
     systems = values[:, supports].transpose(1, 0, 2)
-    # Entries are small rationals: a determinant is zero or far from it.
+    # Entries are small rationals, so that a determinant is zero or far from zero.
     regular = np.abs(np.linalg.det(systems)) > 1e-7
     supports, systems = supports[regular], systems[regular]
     goal = np.broadcast_to(np.array([float(value) for value in target]), (len(supports), rank))
