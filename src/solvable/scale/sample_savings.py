@@ -145,11 +145,11 @@ def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterato
 def _least(
     line: PhaseLine, here: Fraction, size: _Size, words: str, until: str
 ) -> Iterator[Suggestion]:
-    """How far to go, and what each step on the way saves."""
+    """Find the best value of a size, and the saving per power of the size on the way."""
     places = sorted(
         {line.box[0][0], *line.breakpoints, line.box[0][1]}, key=lambda place: abs(place - here)
     )
-    # Of equal places, the nearest.
+    # Among equal values, the nearest is taken.
     best = min(places, key=line.at)
     now, then = line.at(here), line.at(best)
     if then >= now:

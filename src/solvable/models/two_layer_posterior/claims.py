@@ -116,7 +116,7 @@ CLAIMS = (
     ),
     Agreement(
         "alignment",
-        "The alignment of a network with the target is the one predicted for the posterior at this size.",
+        "The alignment of a network with the target is that predicted for the posterior at this size.",
         "alignment", f"{THEORY}; {PAGE} (13)", within=0.15, relative=True, power=0.5,
         because="The theory neglects fluctuations of other modes, and their correlations.",
         where=lambda cell: settled(cell) and cell.expected > 0.05,
@@ -124,7 +124,7 @@ CLAIMS = (
     ),
     Estimate(
         "samples-to-learn",
-        "Learning takes the predicted number of samples: the measured curve of alignments is not shifted.",
+        "Learning takes the predicted number of samples: the measured learning curve is not shifted.",
         f"{PAGE} (13), (18)", estimate=sample_factor, apart=("scaled_samples",), fewest=3, within=0.1,
         because="The theory neglects fluctuations of other modes.", where=learns_in_equilibrium,
         missing="no curve has three points in equilibrium along which the predicted alignment crosses "

@@ -219,7 +219,7 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
             return background, law
     raise NotConverged(
         f"the effective ridge did not converge in 300 rounds at d = {layer.dimension}, N = {width}, "
-        f"P = {samples}, kappa = {layer.kappa:g}: last change {change:.1e}; take a larger kappa or width.",
+        f"P = {samples}, kappa = {layer.kappa:g}: last change {change:.1e}. Take a larger kappa.",
         {"change": change, "ridge": ridge},
     )
 

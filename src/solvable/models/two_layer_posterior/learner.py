@@ -222,7 +222,7 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         if len(labels) != X.shape[0] or not np.isfinite(labels).all():
             raise InvalidData(
                 f"X has {X.shape[0]} samples and y {len(labels)} labels, of which "
-                f"{np.count_nonzero(np.isfinite(labels))} are finite; allowed: one finite label per sample."
+                f"{np.count_nonzero(np.isfinite(labels))} are finite; allowed: one finite per sample."
             )
         return X, as_on(labels, X)
 

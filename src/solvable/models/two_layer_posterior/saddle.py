@@ -88,7 +88,7 @@ class FieldProblem:
         along /= np.sqrt(along @ hessian @ along)
         across = np.linalg.svd(typical[None])[2][1:].T
         value = self.action(t, others)[0]
-        # Trapezoidal rule in units of the Gaussian width; the integrand at -s is the conjugate of that at s.
+        # Trapezoidal rule in units of the Gaussian width; the integrand at -s is the conjugate at s.
         total, step, largest = np.zeros(law.size), 0.5, 0.0
         readout, fields = np.zeros(law.size), np.zeros(t.size)
         for j in range(80):

@@ -310,10 +310,10 @@ def _owned(cells: Sequence[Cell]) -> list[tuple[int, Polygon]]:
 
 
 def _edge(border: Any, cells: Sequence[Cell], axes: Sequence[str]) -> Edge:
-    """An edge in words: what changes as the first symbol, or else the second, grows."""
+    """Describe an edge: what changes as the first symbol (or else the second) grows."""
     line = line_through(border.start, border.end)
     rising = border.end[1] > border.start[1]
-    # On the left of one who walks up a rising line, the first symbol is small.
+    # On the left of a rising line the first symbol is small.
     small, large = (
         (border.left, border.right)
         if rising or border.start[0] == border.end[0]

@@ -27,11 +27,11 @@ class Piece(NamedTuple):
 def lower_envelope(
     functions: Iterable[tuple[str, frozenset[Affine]]], region: Polygon
 ) -> list[Piece]:
-    """Pieces of the least of named functions, each the largest of its forms."""
+    """Compute the pieces of the least of named functions, each the largest of its forms."""
     grouped: dict[frozenset[Affine], set[str]] = {}
     for name, forms in functions:
         grouped.setdefault(_needed(forms, region), set()).add(name)
-    # The lowest in the middle first: most others then lose at once.
+    # Functions that are low at the centre come first, so that most others are discarded early.
     middle = tuple(sum(places, Fraction(0)) / len(region) for places in zip(*region, strict=True))
     (forms, names), *rest = sorted(
         grouped.items(), key=lambda item: (max(value(f, middle) for f in item[0]), sorted(item[0]))
