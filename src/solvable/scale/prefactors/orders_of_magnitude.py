@@ -103,7 +103,7 @@ class Overview:
             ]
             if lazy:
                 low, high = (_short(end) for end in (min(lazy), max(lazy)))
-                text += f". The prefactor of the lazy kernel is {low if low == high else f'{low} to {high}'}"
+                text += f". For the lazy kernel it is {low if low == high else f'{low} to {high}'}"
             found.append(f"{text}.")
         if any(row.lazy_samples is not None for row in rows):
             found.append(

@@ -138,9 +138,9 @@ def numbers_of(
     Notes
     -----
     docs/derivations/scale (scale 3), from arXiv:2512.04165, Equations 9 and 10. For one hidden layer the
-    law of a neuron is the prior, moved by u along the target and with other weights shrunk by
+    law of a neuron is the prior, moved by u along the target, with other weights shrunk by
     :math:`\sqrt r`. The energy is an upper bound of the exact one up to the entropy of choosing neurons,
-    of order log N each. For two layers :math:`\langle y, K_2, y\rangle` sums both routes of a spike. Time:
+    of order log N each. For two layers :math:`\langle y, K_2, y\rangle` sums both routes. Time:
     0.1 s for one layer, 3 s for two with He3, 10 s with He5. Backed by
     ``tests/scale/prefactors/test_samples_at_sizes.py``.
 
