@@ -52,7 +52,8 @@ def _of_comparison(comparison: Comparison) -> list[Part]:
 
 def _of_network(answer: Answer, *, symbolic: bool, details: bool) -> list[Part]:
     found, tie, sums = answer.found[0], answer.tie, answer.sums
-    parts: list[Part] = [Cell(words.headline(found), "bold")]
+    at_sizes = "" if sums is None else f" {number_words.samples_sentence(sums)}"
+    parts: list[Part] = [Cell(words.headline(found) + at_sizes, "bold")]
     parts.append(Cell(words.subject(found.network), "dim"))
     if answer.real is not None:
         parts += section("What was read and measured", answer.real.words(numbers=sums is not None))

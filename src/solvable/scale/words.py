@@ -81,7 +81,7 @@ def _layer(layer: LearnedLayer) -> str:
         return "lazy, with neurons as in the prior"
     if layer.kind == "magnified":
         gain = _size(layer.gain, "D")
-        return f"all neurons magnify {feature}, the variance along it grows by a factor {gain}"
+        return f"all neurons magnify {feature} (its variance grows by a factor {gain})"
     strength = _size(layer.strength, "mu")
     if layer.kind == "magnetised":
         return f"all neurons get a mean along {feature}, of strength {strength}"

@@ -66,6 +66,11 @@ def number_sentences(found: Numbers) -> list[str]:
     return said
 
 
+def samples_sentence(found: Numbers) -> str:
+    """State the least number of samples at the given sizes."""
+    return f"At the sizes given it takes at least {size(found.winner.samples)} samples."
+
+
 def tie_sentence(tie: Tie) -> str:
     """Write the energies of patterns that tie in exponents, cheapest first."""
     rows = list(tie.coefficients.items())
