@@ -1,4 +1,4 @@
-"""`solvable scale` with phases, comparisons and reports, in processes of its own, as a user runs it."""
+"""`solvable scale` with phases, comparisons and reports, run as separate processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ layers = [ { width = "n", act = "erf" }, { width = "3/2", act = "erf" } ]
 
 @pytest.fixture(scope="module")
 def drawn(terminal_in, tmp_path_factory):
-    """A program in whose directory the phases of a network of two layers were drawn."""
+    """Run `solvable scale` in a directory with the phases of a network with two layers."""
     program = terminal_in(tmp_path_factory.mktemp("drawn"), "scale", columns=None)
     program.request = (
         "--layers", "erf:n1,erf:n2", "--target", "he3", "--phase", "n1", "n2", "--range", "n1=1:7,n2=1:7"
@@ -63,7 +63,7 @@ def test_the_directory_holds_page_numbers_and_figure(drawn):
 def test_the_page_says_all_and_asks_no_network(drawn):
     page = (drawn.cwd / "out" / "report.html").read_text()
     body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-    for part in ('<h2 id="phases">', "N_1 = N_2", "What the layers do in each cell", "Sp(1)-GP"):
+    for part in ('<h2 id="phases">', "N_1 = N_2", "Layers in each cell", "Sp(1)-GP"):
         assert part in body
     assert "data:image/svg+xml;base64," in body
     assert not re.search(r"(src|href)=[\"']https?:", body)
@@ -113,7 +113,7 @@ def test_a_comparison_says_who_wins_where(drawn):
     result = json.loads(answer.stdout)
     assert [row["name"] for row in result["networks"]] == ["wide", "deep"]
     borders = [row for row in result["sentences"] if row.startswith("Border")]
-    # n = 3/2: beyond it the second layer of the deep network is the narrower one.
+    # Beyond n = 3/2 the second layer of the deep network is the narrower layer.
     assert borders == ["Border: n = 3/2 (N = d^(3/2)) between deep and wide and deep."]
     told = drawn("--compare", "wide.toml", "deep.toml", "--at", "n=3,k=1/2")
     assert told.returncode == 0, told.stderr

@@ -1,4 +1,4 @@
-"""Which architecture wins where: exact cells against evaluation, numbers against the calculator."""
+"""Comparison of architectures: exact cells against evaluation, values against sample exponents."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_blocks_of_attention_have_one_target_whatever_their_titles() -> None:
     ]
     found = compare(blocks)
     assert found.warnings == ()
-    # One head is all that is needed; more of them cost where they are few enough to count.
+    # One head is enough; further heads cost more.
     assert found.sentences()[-1].startswith("For l from ")
     assert {name for cell in found.phases.cells for name in cell.names} == {"one head", "many"}
 

@@ -1,4 +1,4 @@
-"""The phase diagram as a picture: marks within their cells, neighbours apart, every edge drawn."""
+"""Figures of phase diagrams: labels within cells, colours of neighbours, edges."""
 
 from __future__ import annotations
 
