@@ -23,7 +23,7 @@ def test_a_file_is_answered_in_json(solvable, tmp_path):
     assert (answer.returncode, answer.stderr) == (0, "")
     told = json.loads(answer.stdout)
     assert told.keys() >= KEYS
-    # One neuron of layer 2 has a strength below one: mu² S = N W / mu^6   (scale 11).
+    # One neuron of layer 2 has a strength below one: mu² d = N W / mu^6   (scale 11).
     assert told["exponent"] == "47/48"
     (pattern,) = told["patterns"]
     assert pattern["name"] == "GP-Sp(1)"
