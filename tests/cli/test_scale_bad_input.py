@@ -68,7 +68,7 @@ LAYERS = '[{ width = "1", act = "erf" }]'
         ("a = '" + 5_000 * "x" + "'", "allowed: 4,000"),
         (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ "\u00b3" = "-1" }}', "inputs names"),
         (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ 0 = "-1" }}', "inputs names"),
-        (f'[patterns.a]\nenergy = ["d^{3_000 * "9"}", "1/d"]', "is no monomial"),
+        (f'[patterns.a]\nenergy = ["d^{3_000 * "9"}", "1/d"]', "is not a monomial"),
         (f'[sizes]\nN = "{3_000 * "9"}"\n[patterns.a]\nenergy = ["d"]', "sizes.N is"),
         (
             '[patterns."\\u001b[31m"]\nenergy = ["d^3"]\n[patterns."[31m"]\nenergy = ["d"]',

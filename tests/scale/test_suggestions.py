@@ -82,7 +82,7 @@ def test_every_change_is_computed(
 def test_a_ridge_above_order_one_is_lowered() -> None:
     said = suggestions(network_of_flags("erf:1", "he3", kappa="3/4"))
     assert said == (
-        "Lower the ridge: d^x less of it saves d^x samples, down to order one: d^(3/4) fewer.",
+        "Lower the ridge: a ridge smaller by d^x saves d^x samples, down to order one: d^(3/4) fewer.",
     )
 
 
@@ -100,7 +100,7 @@ def test_patches_are_a_size_too() -> None:
     smaller = scaling_of(network_of_flags("erf:2:0", "he3")).exponent
     now = scaling_of(network).exponent
     assert said == [
-        "If the target is a sum over smaller patches, take them down to O(1) inputs, which begins to "
+        "If the target is a sum over smaller patches, use these down to O(1) inputs, which begins to "
         f"save at d^(1/4): exponent {smaller} instead of {now}."
     ]
     edge = scaling_of(network_of_flags("erf:2:1/4", "he3")).exponent

@@ -38,7 +38,7 @@ def record_of(setting, seed=0):
     ("values", "words"),
     [
         ({"dimension": 2}, "greater than or equal to 3"),
-        ({"degree": 2}, "no neuron with activation 'erf' has any part"),
+        ({"degree": 2}, "whose overlap with every neuron of activation 'erf' is 0"),
         ({"degree": 3, "activation": "relu"}, "allowed: degrees that the activation has"),
         ({"activation": "gelu"}, "relu"),
         ({"kappa": 0.0}, "greater than or equal to 0.02"),

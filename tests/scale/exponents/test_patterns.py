@@ -258,10 +258,10 @@ ERF = {"layers": [{"width": 1, "act": "erf"}], "target": {"hermite": 3}}
         (ERF | {"inputs": {"linear": 1}}, "up to 0"),
         ({"attention": {"heads": "-1", "context": "1"}}, "exponents from 0"),
         ({"patterns": {}}, "no patterns"),
-        ({"patterns": {"A": {"energy": ["2*d"]}}}, "no monomial"),
-        ({"patterns": {"A": {"energy": ["M^1/2"]}}}, "no monomial"),
+        ({"patterns": {"A": {"energy": ["2*d"]}}}, "not a monomial"),
+        ({"patterns": {"A": {"energy": ["M^1/2"]}}}, "not a monomial"),
         ({"patterns": {"A": {"energy": ["M*d"]}}}, "has no minimum"),
-        ({"patterns": {"A": {"energy": ["M"], "at_most_one": ["d*M", "d/M"]}}}, "no pattern meets"),
+        ({"patterns": {"A": {"energy": ["M"], "at_most_one": ["d*M", "d/M"]}}}, "no pattern satisfies"),
         ({"sizes": {"N": "M", "M": "N"}, "patterns": {"A": {"energy": ["N"]}}}, "refer to each other"),
     ],
 )  # fmt: skip

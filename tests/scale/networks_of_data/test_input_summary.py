@@ -118,7 +118,7 @@ def test_streams_and_arrays_agree_and_seeds_decide():
     data = load("wine")
     some, again = (measure_inputs(from_arrays(data.X, data.y)) for _ in range(2))
     assert some.to_dict() == again.to_dict()
-    assert "one unit" in " ".join(measure_inputs(data).words())
+    assert "standardised columns" in " ".join(measure_inputs(data).words())
 
 
 def test_large_data_are_thinned(monkeypatch):

@@ -109,7 +109,7 @@ def test_an_everyday_network_is_answered_without_a_target(tmp_path):
     text = " ".join(found.overview.sentences())
     assert "times fewer samples) for He3" in text
     assert [row.degree for row in found.overview.rows] == [1, 2, 3]
-    assert any("No target is named" in said for said in found.real.words(numbers=False))
+    assert any("No target is given" in said for said in found.real.words(numbers=False))
     assert json.dumps(found.to_dict(), allow_nan=False)
 
 

@@ -187,11 +187,11 @@ def test_words_and_json():
     ]
     assert any("N = 20 is below 30" in said for said in found.warnings)
     assert f"k = {found.k:.4g}" in number_sentences(found)[0]
-    assert "Next is GFL(1)" in number_sentences(found)[1]
+    assert "The next pattern is GFL(1)" in number_sentences(found)[1]
     shared = network_of_flags("erf:1:1/2", "he1", "1/2")
     said = number_sentences(numbers_of(shared, {"S": 16, "W": 16, "N": 20}))
-    assert said[1] == "Within a part in a thousand at these sizes: Mag(1)."
-    assert "Next is GFL(1)" in said[2]
+    assert said[1] == "Equal within 0.1 % of the energy at these sizes: Mag(1)."
+    assert "The next pattern is GFL(1)" in said[2]
 
 
 @pytest.mark.parametrize(
