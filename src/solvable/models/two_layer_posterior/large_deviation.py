@@ -23,7 +23,7 @@ from solvable.spectra.roots import bracketed_root
 Readout = Literal["standard", "mean-field"]
 
 READOUTS = ("standard", "mean-field")
-"""Scalings of the readout: variance sigma_a^2/N, or sigma_a^2/N^2."""
+"""Scalings of the readout: variance sigma_a²/N, or sigma_a²/N²."""
 
 EDGE_MASS = 1e-12
 """Largest fraction of the tilted law allowed at the edge of a grid."""
