@@ -48,11 +48,11 @@ DRAWN = {
     "boltzmann-overlap.svg": Drawing(
         "boltzmann-machine", "Overlap of a Boltzmann machine with the spikes (decay 2, gradient)"
     ),
-    "curse-of-detail.svg": Drawing(
-        "curse-of-detail", "What networks of the posterior learn of the target"
-    ),
+    "curse-of-detail.svg": Drawing("curse-of-detail", "Alignment of networks with the target"),
     "curse-of-detail-energy.svg": Drawing("curse-of-detail", "Energy of learning the target"),
-    "curse-of-detail-law.svg": Drawing("curse-of-detail", "Where neurons look"),
+    "curse-of-detail-law.svg": Drawing(
+        "curse-of-detail", "Distribution of the overlaps of neurons"
+    ),
     "curse-of-detail-width.svg": Drawing("curse-of-detail", "Specialised neurons", "width"),
     "emergence-captured.svg": Drawing(
         "emergence-in-sgd", "Features emerge in the order of their amplitudes"

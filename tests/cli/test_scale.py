@@ -1,4 +1,4 @@
-"""``solvable scale`` as a process."""
+"""``solvable scale`` run as a process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_file_is_answered_in_json(solvable, tmp_path):
     assert (answer.returncode, answer.stderr) == (0, "")
     told = json.loads(answer.stdout)
     assert told.keys() >= KEYS
-    # One neuron of layer 2 less than fully specialised: mu² d = N W / mu^6.
+    # One neuron of layer 2 has a strength below one: mu² d = N W / mu^6   (scale 11).
     assert told["exponent"] == "47/48"
     (pattern,) = told["patterns"]
     assert pattern["name"] == "GP-Sp(1)"
@@ -35,7 +35,10 @@ def test_flags_and_words(solvable):
     answer = solvable("scale", "--layers", "erf:1,erf:1", "--target", "he3")
     assert (answer.returncode, answer.stderr) == (0, "")
     text = " ".join(answer.stdout.split())
-    assert "Samples needed: P ~ d^1" in text
+    assert text.startswith("Learning He3 takes P ~ d^1 samples")
+    assert "The energy balances" not in text
+    details = solvable("scale", "--layers", "erf:1,erf:1", "--target", "he3", "--details")
+    assert "The energy balances" in details.stdout
     assert "Exponents tie" in text
     assert "GP-Sp(1)" in text
     assert "neurons specialise on He1" in text
@@ -52,7 +55,7 @@ def test_all_patterns_in_closed_form(solvable):
 
 
 def test_patterns_without_a_minimum_of_their_own_are_listed_with_their_bounds(solvable):
-    # Of a polynomial a few strong neurons cost ever less: only M >= 1 holds the energy.
+    # With a polynomial, fewer and stronger neurons cost less; only the bound M >= 1 limits this.
     answer = solvable("scale", "--layers", "poly3:n", "--target", "he3", "--symbolic", "--json")
     assert (answer.returncode, answer.stderr) == (0, "")
     rows = {row["name"]: row for row in json.loads(answer.stdout)["table"]}
@@ -64,7 +67,7 @@ def test_ten_layers_are_answered_within_seconds(solvable):
     start = monotonic()
     answer = solvable("scale", "--layers", ",".join(["erf:5/4"] * 10), "--target", "he3", "--json")
     assert json.loads(answer.stdout)["exponent"] == "9/8"
-    # Seven to the ninth patterns: without the pass through the layers it would take years.
+    # There are 7^9 patterns, so that solving the program of each one would take years.
     assert monotonic() - start < 60
 
 

@@ -18,7 +18,7 @@ DIGITS = 5_000 * "9"
 
 
 def refused(words, capsys):
-    """The one line of a refusal."""
+    """Return the single line of an error message."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         status = main(["scale", *words])
@@ -68,7 +68,7 @@ LAYERS = '[{ width = "1", act = "erf" }]'
         ("a = '" + 5_000 * "x" + "'", "allowed: 4,000"),
         (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ "\u00b3" = "-1" }}', "inputs names"),
         (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ 0 = "-1" }}', "inputs names"),
-        (f'[patterns.a]\nenergy = ["d^{3_000 * "9"}", "1/d"]', "is no monomial"),
+        (f'[patterns.a]\nenergy = ["d^{3_000 * "9"}", "1/d"]', "is not a monomial"),
         (f'[sizes]\nN = "{3_000 * "9"}"\n[patterns.a]\nenergy = ["d"]', "sizes.N is"),
         (
             '[patterns."\\u001b[31m"]\nenergy = ["d^3"]\n[patterns."[31m"]\nenergy = ["d"]',
@@ -184,7 +184,7 @@ def test_a_killed_phase_diagram_leaves_no_directory_without_its_page(tmp_path, c
     assert ".part" not in printed
     names = {path.name for path in target.iterdir()}
     assert names == {"report.html", "result.json", "phase-line.svg", "phase-line.pdf"}
-    # The same request again replaces the files; another is refused.
+    # The same request replaces the files; another request is refused.
     assert main(words) == 0
     capsys.readouterr()
     assert main([*words[:2], "erf:2*n", *words[3:]]) == 2

@@ -1,4 +1,4 @@
-"""Whatever the output of ``solvable scale`` names as a next step works for that very network."""
+"""Every next step that the output of ``solvable scale`` names works for the same network."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_everyday_network_needs_no_second_command(tmp_path, monkeypatch, cap
     assert status == 0
     assert "see --numbers" not in text
     assert "Learning features saves a factor" in text
-    assert "he lazy kernel is" in text
+    assert "For the lazy kernel it is" in text
     assert not re.search(r"d\^\(?-?[0-9]{2,}/", text)
 
 
@@ -140,7 +140,7 @@ def test_columns_that_do_not_vary_are_inputs_too(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((200, 5))
-    X[:, 4] = 7.0  # dropped in reading, as it is constant
+    X[:, 4] = 7.0  # dropped by the reader, because it is constant
     rows = "\n".join(",".join(f"{x:.4f}" for x in (*row, row[0])) for row in X)
     (tmp_path / "table.csv").write_text(f"a,b,c,d,e,y\n{rows}\n")
     for inputs, status in ((4, 0), (5, 0), (6, 2), (3, 2)):

@@ -1,4 +1,4 @@
-"""Prefactors on the command line: ``--numbers``, and ties that are broken unasked."""
+"""Prefactors on the command line: ``--numbers``, and prefactors of ties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from solvable.scale import network_of_flags, numbers_of
 ONE = ("scale", "--layers", "erf:1", "--target", "he3")
 
 
-def test_numbers_beside_exponents(call):
+def test_numbers_in_addition_to_exponents(call):
     status, out, _ = call(*ONE, "--numbers", "d=60", "N=120", "kappa=0.5", "--json")
     assert status == 0
     held = json.loads(out)
@@ -26,7 +26,7 @@ def test_the_table_holds_every_pattern_and_the_exact_energy(call):
     assert "The exact large-deviation energy is" in " ".join(out.split())
 
 
-def test_ties_are_broken_unasked(call):
+def test_ties_are_compared_by_default(call):
     deep = ("scale", "--layers", "erf:1,erf:1", "--target", "he3")
     status, out, _ = call(*deep)
     assert status == 0
@@ -41,7 +41,7 @@ def test_parities_have_their_own_coefficients(call):
     bits, cubic = (json.loads(call(*flags, target)[1])["numbers"] for target in ("parity2", "he2"))
     assert bits["winner"] == cubic["winner"] == "Sp(1)"
     ratio = bits["patterns"][0]["energy"] / cubic["patterns"][0]["energy"]
-    # 2 sqrt(2) against 2 sqrt(pi)
+    # the constants are 2 sqrt(2) and 2 sqrt(pi)
     assert 0.78 < ratio < 0.82
 
 

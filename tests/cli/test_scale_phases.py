@@ -1,4 +1,4 @@
-"""`solvable scale` with phases, comparisons and reports, in processes of its own, as a user runs it."""
+"""`solvable scale` with phases, comparisons and reports, run as separate processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ layers = [ { width = "n", act = "erf" }, { width = "3/2", act = "erf" } ]
 
 @pytest.fixture(scope="module")
 def drawn(terminal_in, tmp_path_factory):
-    """A program in whose directory the phases of a network of two layers were drawn."""
+    """Run `solvable scale` in a directory with the phases of a network with two layers."""
     program = terminal_in(tmp_path_factory.mktemp("drawn"), "scale", columns=None)
     program.request = (
         "--layers", "erf:n1,erf:n2", "--target", "he3", "--phase", "n1", "n2", "--range", "n1=1:7,n2=1:7"
@@ -63,7 +63,7 @@ def test_the_directory_holds_page_numbers_and_figure(drawn):
 def test_the_page_says_all_and_asks_no_network(drawn):
     page = (drawn.cwd / "out" / "report.html").read_text()
     body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-    for part in ('<h2 id="phases">', "N_1 = N_2", "What the layers do in each cell", "Sp(1)-GP"):
+    for part in ('<h2 id="phases">', "N_1 = N_2", "Layers in each cell", "Sp(1)-GP"):
         assert part in body
     assert "data:image/svg+xml;base64," in body
     assert not re.search(r"(src|href)=[\"']https?:", body)
@@ -113,12 +113,14 @@ def test_a_comparison_says_who_wins_where(drawn):
     result = json.loads(answer.stdout)
     assert [row["name"] for row in result["networks"]] == ["wide", "deep"]
     borders = [row for row in result["sentences"] if row.startswith("Border")]
-    # n = 3/2: beyond it the second layer of the deep network is the narrower one.
+    # Beyond n = 3/2 the second layer of the deep network is the narrower layer.
     assert borders == ["Border: n = 3/2 (N = d^(3/2)) between deep and wide and deep."]
     told = drawn("--compare", "wide.toml", "deep.toml", "--at", "n=3,k=1/2")
     assert told.returncode == 0, told.stderr
     said = " ".join(told.stdout.split())
-    assert "deep wins with d^(7/4) samples, fewer than the next by d^(3/4)." in said
+    assert (
+        "deep wins with d^(7/4) samples, fewer than the next network by a factor d^(3/4)." in said
+    )
 
 
 def test_a_comparison_has_a_page_of_its_own(call, tmp_path):
@@ -155,8 +157,8 @@ def test_a_comparison_has_a_page_of_its_own(call, tmp_path):
         ),
         (("--phase", "n1", "n2", "--range", "n1=3:3"), "the range of n1 is 3 to 3, which is empty"),
         (("--phase", "n1", "n2", "--range", "n1=-1:3"), "a width below 1"),
-        (("--phase", "n1", "n2", "--range", "n1=3"), "'n1=3' is no range"),
-        (("--range", "n1=0:3"), "no phases are asked for"),
+        (("--phase", "n1", "n2", "--range", "n1=3"), "'n1=3' is not a range"),
+        (("--range", "n1=0:3"), "is given without --phase"),
         (("--phase", "n1", "n2", "--compare", "wide.toml"), "one of them"),
         (("--compare", "missing.toml"), "missing.toml"),
         (("--at", "n1=1,n2=1", "--phase", "n1", "n2", "--output", "wide.toml"), "wide.toml"),

@@ -1,4 +1,4 @@
-"""Which architecture wins where: exact cells against evaluation, numbers against the calculator."""
+"""Comparison of architectures: exact cells against evaluation, values against sample exponents."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_numbers_name_the_winner_and_its_lead() -> None:
     assert exponents == [2, F(5, 4)]
     assert found.winners == ("network (2)",)
     assert found.sentences() == [
-        "network (2) wins with d^(5/4) samples, fewer than the next by d^(3/4)."
+        "network (2) wins with d^(5/4) samples, fewer than the next network by a factor d^(3/4)."
     ]
 
 
 def test_networks_that_need_the_same_tie() -> None:
     same = [network_of_flags("erf:1", "he3"), network_of_flags("erf:1,erf:1", "he3")]
     assert compare(same).winners == ("network (1)", "network (2)")
-    assert compare(same).sentences() == ["All need d samples: exponents do not decide."]
+    assert compare(same).sentences() == ["All networks need d samples: they tie in exponents."]
 
 
 def test_shared_symbols_are_the_axes_of_exact_cells() -> None:
@@ -80,7 +80,7 @@ def test_blocks_of_attention_have_one_target_whatever_their_titles() -> None:
     ]
     found = compare(blocks)
     assert found.warnings == ()
-    # One head is all that is needed; more of them cost where they are few enough to count.
+    # One head is enough; further heads cost more.
     assert found.sentences()[-1].startswith("For l from ")
     assert {name for cell in found.phases.cells for name in cell.names} == {"one head", "many"}
 
@@ -90,7 +90,7 @@ def test_blocks_of_attention_have_one_target_whatever_their_titles() -> None:
     [
         (["erf:n"], {}, "1 network is given"),
         (["erf:n1,erf:n2", "erf:n3"], {}, "sizes n1, n2, n3 have no numbers"),
-        (["erf:n", "erf:2"], {"q": F(1)}, "q is no symbol of the networks; allowed: n"),
+        (["erf:n", "erf:2"], {"q": F(1)}, "q is not a symbol of the networks; allowed: n"),
     ],
 )
 def test_what_cannot_be_compared_is_one_clear_line(layers: list[str], at: dict, words: str) -> None:

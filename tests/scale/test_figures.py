@@ -1,4 +1,4 @@
-"""The phase diagram as a picture: marks within their cells, neighbours apart, every edge drawn."""
+"""Figures of phase diagrams: labels within cells, colours of neighbours, edges."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_comparison_is_coloured_by_its_winner() -> None:
         colours[cell.names].add(region.colour)
     assert all(len(used) == 1 for used in colours.values())
     assert len({min(used) for used in colours.values()}) == len(colours)
-    assert "where the winner changes" in figure.caption
+    assert "On a solid line the winner changes" in figure.caption
 
 
 def test_a_line_has_its_breakpoints_as_markers() -> None:

@@ -1,4 +1,4 @@
-"""What to change: each saving that is told is that of the calculator on the changed network."""
+"""Suggested changes: each listed saving equals the exponent of the changed network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F = Fraction
 
 
 def promised(sentence: str) -> tuple[Fraction, Fraction]:
-    """Exponents after and before the change."""
+    """Return the exponents after and before the change."""
     match = re.search(r"exponent (\S+) instead of (\S+)\.$", sentence)
     assert match is not None
     return F(match[1]), F(match[2])
@@ -30,7 +30,7 @@ def test_a_wide_layer_is_narrowed_at_its_slope() -> None:
     network = network_of_flags("erf:7/3", "he3")
     (said,) = [row for row in suggestions(network) if row.startswith("Narrow")]
     assert "Narrow layer 1: d^x fewer neurons save d^(x/2) samples, down to d neurons" in said
-    # The slope, from the calculator itself a little below.
+    # The slope is computed at a slightly smaller size.
     here, below = (
         scaling_of(network_of_flags(f"erf:{n}", "he3")).exponent for n in ("7/3", "11/6")
     )
@@ -40,8 +40,8 @@ def test_a_wide_layer_is_narrowed_at_its_slope() -> None:
     assert promised(said) == (1, here)
 
 
-def test_a_flat_start_is_told_with_where_it_ends() -> None:
-    # Lazy beyond d⁵: narrowing saves nothing before.
+def test_a_flat_start_is_named_with_its_end() -> None:
+    # The network is lazy beyond d⁵, where narrowing saves nothing.
     (said,) = [
         row for row in suggestions(network_of_flags("erf:6", "he3")) if row.startswith("Narrow")
     ]
@@ -82,7 +82,7 @@ def test_every_change_is_computed(
 def test_a_ridge_above_order_one_is_lowered() -> None:
     said = suggestions(network_of_flags("erf:1", "he3", kappa="3/4"))
     assert said == (
-        "Lower the ridge: d^x less of it saves d^x samples, down to order one: d^(3/4) fewer.",
+        "Lower the ridge: a ridge smaller by d^x saves d^x samples, down to order one: d^(3/4) fewer.",
     )
 
 
@@ -100,7 +100,7 @@ def test_patches_are_a_size_too() -> None:
     smaller = scaling_of(network_of_flags("erf:2:0", "he3")).exponent
     now = scaling_of(network).exponent
     assert said == [
-        "If the target is a sum over smaller patches, take them down to O(1) inputs, which begins to "
+        "If the target is a sum over smaller patches, use these down to O(1) inputs, which begins to "
         f"save at d^(1/4): exponent {smaller} instead of {now}."
     ]
     edge = scaling_of(network_of_flags("erf:2:1/4", "he3")).exponent

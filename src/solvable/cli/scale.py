@@ -1,4 +1,4 @@
-"""``solvable scale``: how data, width and depth must scale for an architecture to learn a target."""
+"""``solvable scale``: the number of samples that a network needs, as a power of the dimension."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ def scale(
     compare: Files = None,
     output: Path | None = None,
     symbolic: Flag = False,
+    details: Flag = False,
     numbers: Words = None,
     data: str | None = None,
     column: str | None = None,
     act: str | None = None,
     json: Flag = False,
 ) -> int:
-    """Compute how data must scale with width and depth for a network to learn a target.
+    """Compute the number of samples that a network needs to learn a target, as a power of d.
 
     For example:
       solvable scale --layers erf:1 --target he3
@@ -49,11 +50,13 @@ def scale(
       solvable scale wide.toml --compare deep.toml
 
     All sizes are powers of the input dimension d: erf:3/2 is a hidden layer of
-    d^(3/2) neurons, erf:1/2:1/3 one of d^(1/2) filters on patches of d^(1/3)
-    inputs. The output has the exponent of the number of samples, the patterns of
-    feature learning that attain it, what each layer does in them, which constraint
-    is active, and what to change to need fewer samples. Exponents of such networks
-    are exact: rational numbers, no grid.
+    d^(3/2) neurons, erf:1/2:1/3 a layer of d^(1/2) filters on patches of d^(1/3)
+    inputs. A pattern says how each hidden layer differs from the prior: GP (not at
+    all), GFL (one direction amplified in all neurons), Sp (some neurons specialised)
+    or Mag (all neurons with a small mean); Sp(1)-GP is a pattern of two layers. The
+    output gives the exponent of the number of samples, the patterns that attain it,
+    the role of each layer, the active bounds, and changes that save samples. The
+    exponents are exact rational numbers.
 
     The file is TOML or JSON:
       kappa = "0"
@@ -61,23 +64,24 @@ def scale(
       target = { hermite = 3 }
       layers = [ { width = "7/3", act = "erf" }, { width = "n2", act = "erf", patch = "3/4" } ]
     Instead of layers it may hold attention = { heads = "0", context = "1/2" }, or
-    terms of your own: sizes and patterns, see docs/scale.md.
+    your own terms as sizes and patterns, see docs/scale.md.
 
-    A real model is a file of its sizes in numbers: torch's by
+    A real model is described by a file of its sizes in numbers. Write it from torch:
       solvable.scale.describe_module(net, input_shape).save("model.json")
-    or the weights of linear layers, .safetensors or .npz, and --act; no code in a
-    file is run. Without --target the output compares targets of degree 1 to 3 with
-    what the lazy kernel needs. Sizes are rounded to powers of d, and exponents that
-    follow from them to two digits. See docs/scale-real-models.md.
+    or give the weights of linear layers, .safetensors or .npz, with --act. No code
+    in a file is run. Without --target the output compares targets of degree 1 to 3
+    with the lazy kernel. Sizes are rounded to powers of d, and exponents to two
+    digits. See docs/scale-real-models.md.
 
     Parameters
     ----------
     network
-        File of a network. Or give --layers and --target.
+        File of a network. Without it, give --layers and --target.
     layers
-        ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer, with commas.
+        ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer, separated by
+        commas.
     target
-        heK, a Hermite polynomial of one direction, or parityK. A real model needs none.
+        heK (Hermite polynomial of one direction) or parityK. Optional for a real model.
     readout
         standard or mean-field. [default: standard]
     kappa
@@ -85,37 +89,39 @@ def scale(
     at
         Values of symbols, as in n1=1,n2=3/2.
     phase
-        One or two symbols: where which pattern wins, exactly, as a page. A width that
-        is a number is the symbol n1, n2, ... of its layer, n if there is one.
+        One or two symbols: write a report of the winning patterns over these sizes. The
+        symbol of a width with a number is n1, n2, ... by layer, or n for a single layer.
     box
         Ends of the axes of phases and comparisons, as in n1=1:7,n2=1:7. [default: 0:4]
     compare
-        Other files: which network needs the fewest samples, at given sizes or over
-        the one or two symbols that they share.
+        Other files: find the network that needs the fewest samples, at given sizes or
+        over the one or two symbols that the networks share.
     output
         Directory of report.html, result.json and the figure.
         [default with --phase: solvable-runs/scale-NAME-FINGERPRINT]
     symbolic
-        List all patterns with their closed forms.
+        List all patterns with the closed forms of their energies.
+    details
+        Also print the energy of each pattern and the terms that it balances.
     numbers
-        Sizes, as in d=100 N=500 kappa=0.5: prefactors, not only exponents. Layers of
-        which no width is given have that power of d. A real model brings its own
+        Sizes, as in d=100 N=500 kappa=0.5: compute prefactors in addition to exponents.
+        Sizes that are not given are the network's powers of d. A real model has its own
         sizes; kappa=0.1 changes its ridge.
     data
-        File, folder or name of a data set, as `solvable learn` takes it: how strong
-        the target's direction is in the inputs is measured, not guessed, and so is
-        the target's degree where --target is not given.
+        File, folder or name of a data set, as for `solvable learn`: the strength of the
+        target's direction in the inputs is measured, and without --target also the
+        degree of the target.
     column
         Column of the data to predict.
     act
         Activation between the layers of a file of weights.
     json
         Print {"exponent", "closed_form", "patterns", "ties", "warnings", "point",
-        "suggestions", "tie_break"}: the exponent of the number of samples, that of
-        kappa included, is a rational string, a decimal where sizes were rounded,
-        null while symbols have no values; "table" with --symbolic, "numbers" at the
-        sizes given; with a real model "model" and "overview", with data "data";
-        "phases" if asked for.
+        "suggestions", "tie_break"}. The exponent of the number of samples includes that
+        of kappa; it is a rational string, a decimal if sizes were rounded, or null while
+        symbols have no values. Further keys: "table" (--symbolic), "numbers"
+        (--numbers), "model" and "overview" (real model), "data" (--data), "phases"
+        (--phase).
     """
     from solvable.cli.terminal import status_line, write, write_json
     from solvable.errors import InvalidParameter
@@ -152,14 +158,14 @@ def scale(
     if json:
         write_json(answer_json(answer, symbolic=symbolic, files=files))
     else:
-        write(*answer_text(answer, symbolic=symbolic, files=files))
+        write(*answer_text(answer, symbolic=symbolic, files=files, details=details))
     return 0
 
 
 _EMPTY = {
     "compare": "--compare names no file; allowed: one or more, as in --compare deep.toml.",
-    "numbers": "--numbers has no size; allowed: sizes, as in --numbers d=100 or, with a model in "
-    "numbers, --numbers kappa=0.1.",
+    "numbers": "--numbers has no size; allowed: sizes, as in --numbers d=100 or, with a real model, "
+    "--numbers kappa=0.1.",
     "phase": "--phase names no symbol; allowed: one or two, as in --phase n1 n2.",
 }
 
@@ -169,7 +175,7 @@ def _command(
     options: Mapping[str, str | None],
     lists: Mapping[str, Sequence[str | Path] | None],
 ) -> str:
-    """Words that repeat what was done."""
+    """Return the command that repeats the answer."""
     words = ["solvable", "scale", *([str(network)] if network else [])]
     for name, value in options.items():
         words += [f"--{name}", value] if value is not None else []

@@ -1,4 +1,4 @@
-"""An answer as the command line prints it, composed in one call: text, or JSON."""
+"""Text and JSON of an answer, as the command line prints them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from solvable.scale.prefactors import words as number_words
 from solvable.scale.report import ScaleFiles, phase_tables
 
 
-def answer_text(answer: Answer, *, symbolic: bool, files: ScaleFiles | None) -> list[Part]:
-    """Sentences and tables of an answer, and the files that hold it if there are any."""
+def answer_text(
+    answer: Answer, *, symbolic: bool, files: ScaleFiles | None, details: bool = False
+) -> list[Part]:
+    """Compose the sentences and tables of an answer, and the names of its files."""
+    symbolic = symbolic or not (answer.found[0].winners or answer.phases)
     parts = (
-        _of_network(answer, symbolic=symbolic or not (answer.found[0].winners or answer.phases))
+        _of_network(answer, symbolic=symbolic, details=details)
         if answer.comparison is None
         else _of_comparison(answer.comparison)
     )
@@ -33,36 +36,37 @@ def answer_text(answer: Answer, *, symbolic: bool, files: ScaleFiles | None) -> 
 
 
 def answer_json(answer: Answer, *, symbolic: bool, files: ScaleFiles | None) -> dict[str, Any]:
-    """The same as ``--json`` prints it."""
+    """Return the JSON that ``--json`` prints."""
     table = {"table": words.symbolic_rows(answer.found[0])} if symbolic else {}
     return answer.to_dict() | table | ({"files": files.to_dict()} if files else {})
 
 
 def _of_comparison(comparison: Comparison) -> list[Part]:
-    count = f"{len(comparison.titles)} networks"
-    parts: list[Part] = [Cell("Comparison", "bold"), Cell(count, "dim")]
+    first, *rest = comparison.sentences()
+    parts: list[Part] = [Cell(first, "bold"), *map(Cell, rest)]
     for title, found in zip(comparison.titles, comparison.found, strict=True):
-        parts += ["", Cell(f"{title}: {words.subject(found.network)}")]
+        parts += ["", Cell(f"{title}: {words.subject(found.network)}", "dim")]
         parts.append(Cell(words.headline(found)))
-    parts += section("Which needs the fewest samples?", comparison.sentences())
     return parts + (section("Warnings", comparison.warnings) if comparison.warnings else [])
 
 
-def _of_network(answer: Answer, *, symbolic: bool) -> list[Part]:
+def _of_network(answer: Answer, *, symbolic: bool, details: bool) -> list[Part]:
     found, tie, sums = answer.found[0], answer.tie, answer.sums
-    parts: list[Part] = [Cell("Scaling", "bold"), Cell(words.subject(found.network), "dim")]
+    at_sizes = "" if sums is None else f" {number_words.samples_sentence(sums)}"
+    parts: list[Part] = [Cell(words.headline(found) + at_sizes, "bold")]
+    parts.append(Cell(words.subject(found.network), "dim"))
     if answer.real is not None:
         parts += section("What was read and measured", answer.real.words(numbers=sums is not None))
     if answer.overview is not None:
         sentences = (Cell(f"- {row}") for row in answer.overview.sentences())
         parts += ["", answer.overview.table(), "", *sentences]
-    parts += section(words.headline(found), ())
     if found.winners:
-        parts += ["", words.pattern_table(found)]
+        parts += ["", words.pattern_table(found, details=details)]
         if tie is not None:
             parts += ["", Cell(number_words.tie_sentence(tie))]
         first = answer.cheapest
-        parts += section(f"What the layers do ({first.name})", words.winner_sentences(found, first))
+        sentences_of_winner = words.winner_sentences(found, first, details=details)
+        parts += section(f"Layers of the pattern {first.name}", sentences_of_winner)
     if symbolic:
         parts += ["", words.symbolic_table(found)]
     if sums is not None:

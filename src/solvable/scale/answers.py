@@ -1,4 +1,4 @@
-"""All that one request asks: exponent, changes that save, phases, comparison."""
+"""Answer to one request: exponent, changes that save samples, phases, comparison."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from solvable.scale.sample_savings import suggestions
 
 @dataclass(frozen=True)
 class Answer:
-    """Everything that one request asks for."""
+    """Answer to one request."""
 
-    found: tuple[Scaling, ...]  # one network, or those that are compared
-    changes: tuple[str, ...] = ()  # what to change to need fewer samples
-    phases: PhaseDiagram | PhaseLine | None = None  # over the symbols that were asked for
+    found: tuple[Scaling, ...]  # one network, or the networks that are compared
+    changes: tuple[str, ...] = ()  # changes that save samples
+    phases: PhaseDiagram | PhaseLine | None = None  # over the symbols of --phase
     comparison: Comparison | None = None
-    tie: Tie | None = None  # prefactors where exponents tie
+    tie: Tie | None = None  # prefactors of patterns that tie in exponents
     sums: Numbers | None = None  # energies with coefficients at given sizes
-    real: RealSizes | None = None  # measured sizes and inputs
+    real: RealSizes | None = None  # sizes of a real model and measured inputs
     overview: Overview | None = None  # orders of magnitude of a model in numbers
 
     @property
     def is_rounded(self) -> bool:
-        """Return whether sizes of a network were rounded to powers of d."""
+        """Return True if sizes of a network were rounded to powers of d."""
         return any(found.is_rounded for found in self.found)
 
     @property
@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def cheapest(self) -> Winner:
-        """The winning pattern of one network; of those that tie, the first by prefactors."""
+        """The winning pattern of one network; among ties, the one of the least prefactor."""
         order = (
             {} if self.tie is None else {row.name: at for at, row in enumerate(self.tie.patterns)}
         )
@@ -56,21 +56,21 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about one network, prefactors included."""
+        """Warnings about one network and its prefactors."""
         return self.found[0].warnings + (() if self.sums is None else self.sums.warnings)
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to change; of a model in numbers, also that nothing helps."""
+        """Changes that save samples; for a real model also a sentence if there are none."""
         if self.changes or self.overview is None:
             return self.changes
         return (
-            "Nothing that was tried saves a power of d: another readout or activation, one layer "
+            "None of the changes tried saves a power of d: another readout or activation, one layer "
             "less or more, shared weights.",
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``solvable scale --json`` prints."""
+        """Return the JSON of ``solvable scale --json``."""
         held = self._to_dict()
         real = {} if self.real is None else self.real.to_dict()
         return (about_all(held) if self.is_rounded else held) | real
@@ -100,7 +100,7 @@ def answer_of(
     if len(networks) > 1:
         if phase is not None or sizes is not None:
             raise InvalidParameter(
-                f"{'phases' if sizes is None else 'numbers'} and a comparison are asked for; allowed: "
+                f"--{'phase' if sizes is None else 'numbers'} and --compare are both given; allowed: "
                 "one of them. The axes of a comparison are the symbols that have no value."
             )
         comparison = compare(networks, at=at, box=box)
@@ -112,16 +112,16 @@ def answer_of(
         if len(phase) not in (1, 2):
             raise InvalidParameter(
                 f"--phase has {len(phase)} words ({', '.join(phase)}); allowed: one or two symbols, as "
-                "in --phase n1 n2. A file stands before it."
+                "in --phase n1 n2. Write the file before --phase."
             )
         phases = phases_of(network, *phase, box=box, at=at)
     elif box:
         raise InvalidParameter(
-            f"a range of {', '.join(box)} is given, but no phases are asked for; name the axes, as "
-            "in --phase n1 n2."
+            f"--range of {', '.join(box)} is given without --phase; name the axes, as in "
+            "--phase n1 n2."
         )
     sums, overview = _sums(found.network, sizes, real)
-    # A model in numbers has its own d: a tie at another one would not be about it.
+    # A real model has its own d; prefactors of a tie are computed at another d, so they are left out.
     tie = tie_of(found) if sums is None and overview is None else None
     changes = suggestions(found.network, found=found)
     return Answer((found,), changes, phases, None, tie, sums, real, overview)
@@ -130,28 +130,28 @@ def answer_of(
 def _sums(
     network: Description, sizes: Mapping[str, float] | None, real: RealSizes | None
 ) -> tuple[Numbers | None, Overview | None]:
-    """Prefactors at the sizes that are given or those of a model, and what there is without them."""
+    """Compute prefactors at the given sizes or those of a real model, and the overview of a model."""
     if real is None or real.model is None or not isinstance(network, Network):
         return (numbers_of(network, sizes) if sizes is not None else None), None
     if network.symbols:
         raise InvalidParameter(
-            f"{', '.join(network.symbols)} has no value in a model in numbers; allowed: numbers."
+            f"{', '.join(network.symbols)} has no value in a real model; allowed: numbers."
         )
     own = real.sizes()
-    # The file's own sizes may be repeated.
+    # Sizes equal to those of the file are accepted.
     given = {name: value for name, value in (sizes or {}).items() if own.get(name) != value}
     degrees = DEGREES if real.assumed else (network.degree,)
     sums = None
     if not (wrong := real.underived(network)):
         if not sizes and not is_quick(network):
             return None, overview_of(network, real.model.dimension, degrees=degrees, sizes=own)
-        # Nobody asked for prefactors: a real model has exponents where its sizes have none.
+        # Prefactors were not requested: if they cannot be computed, only exponents are given.
         with suppress(*([] if given else [InvalidParameter])):
             sums = numbers_of(real.white(network), own | given)
     elif unused := [name for name in given if name != "kappa"]:
         raise InvalidParameter(
             f"--numbers has {unused[0]}, and no prefactors are derived for {wrong}; allowed: kappa, "
-            "which counts without them. Change other sizes in the file of the model."
+            "which needs no prefactors. Change other sizes in the file of the model."
         )
     kappa = sums.sizes["kappa"] if sums else given.get("kappa")
     if sums is not None and not real.assumed:

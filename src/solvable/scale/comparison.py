@@ -1,4 +1,4 @@
-"""Which of several networks needs the fewest samples, at given sizes or exactly where among them."""
+"""Comparison of several networks by the samples that they need, at given sizes or over a range."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from solvable.scale.phases.exponent_ranges import Ends, checked_box, sample_form
 
 @dataclass(frozen=True)
 class Comparison:
-    """Sample exponents of several networks, and which of them is the least where."""
+    """Sample exponents of several networks, and the network of the least exponent at each place."""
 
     titles: tuple[str, ...]  # all different
     found: tuple[Scaling, ...]
-    # cells whose names are the networks that win; None where all sizes have numbers
+    # cells, named by the winning networks; None if all sizes have numbers
     phases: PhaseDiagram | PhaseLine | None
-    warnings: tuple[str, ...] = ()  # what makes the comparison less fair
+    warnings: tuple[str, ...] = ()  # reasons why the comparison may be unfair
 
     @property
     def winners(self) -> tuple[str, ...]:
-        """Networks of the least exponent; none while sizes have no numbers."""
+        """Names of the networks of the least exponent; empty while sizes have no numbers."""
         if self.phases is not None:
             return ()
         least = min(self._exponents)
@@ -41,11 +41,11 @@ class Comparison:
 
     @property
     def is_rounded(self) -> bool:
-        """Return whether sizes of a network were rounded to powers of d."""
+        """Return True if sizes of a network were rounded to powers of d."""
         return any(row.is_rounded for row in self.found)
 
     def sentences(self) -> list[str]:
-        """Who wins where, in words."""
+        """Write the winning network at each place."""
         if self.phases is None:
             said = [self._at_a_point()]
         elif isinstance(self.phases, PhaseLine):
@@ -57,15 +57,16 @@ class Comparison:
     def _at_a_point(self) -> str:
         winners = self.winners
         if len(winners) == len(self.titles):
-            return f"All need {_samples(self._exponents[0])}: exponents do not decide."
+            return f"All networks need {_samples(self._exponents[0])}: they tie in exponents."
         others = [exponent for exponent in self._exponents if exponent > min(self._exponents)]
         lead = min(others) - min(self._exponents)
         text = (
             f"{listed(winners)} {'wins' if len(winners) == 1 else 'tie'} with "
-            f"{_samples(min(self._exponents))}, fewer than the next by {power('d', lead)}"
+            f"{_samples(min(self._exponents))}, fewer than the next network by a factor "
+            f"{power('d', lead)}"
         )
         if self.is_rounded and lead <= Fraction(1, 50):
-            text += ", which is within the rounding of sizes"
+            text += ", which is within the rounding error of the sizes"
         return f"{text}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def compare(
     at: Mapping[str, Fraction] | None = None,
     box: Ends | None = None,
 ) -> Comparison:
-    """Compare networks by the samples they need, over the one or two symbols of their sizes.
+    """Compare networks by the samples that they need, over the one or two symbols of their sizes.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def compare(
     at : mapping of str to Fraction, optional
         Values of symbols; up to two may stay free.
     box : mapping of str to (Fraction, Fraction), optional
-        Ends of the ranges of free symbols, 0 to 4 unless said otherwise.
+        Ends of the ranges of free symbols; default 0 to 4.
 
     Returns
     -------
@@ -118,21 +119,21 @@ def compare(
     """
     if len(networks) < 2:
         raise InvalidParameter(
-            f"{len(networks)} network is given; allowed: at least two to compare. Name another one."
+            f"{len(networks)} network is given; allowed: at least two. Name another network."
         )
     known = sorted({symbol for network in networks for symbol in network.symbols})
     fixed = dict(at or {})
     for name in (*fixed, *(box or {})):
         if name not in known:
             raise InvalidParameter(
-                f"{name} is no symbol of the networks; allowed: "
+                f"{name} is not a symbol of the networks; allowed: "
                 f"{', '.join(known) or 'none, all sizes have numbers'}."
             )
     free = [name for name in known if name not in fixed]
     if len(free) > 2:
         raise InvalidParameter(
-            f"sizes {', '.join(free)} have no numbers; allowed: up to two, the axes of the comparison. "
-            "Give the others values with --at."
+            f"the sizes {', '.join(free)} have no numbers; allowed: up to two such sizes, which are the "
+            "axes of the comparison. Give the others values with --at."
         )
     titles = _titles(networks)
     held = [
@@ -154,7 +155,7 @@ def compare(
 
 
 def _limits(titles: Sequence[str], networks: Sequence[Description]) -> list[tuple[str, LinearForm]]:
-    """Limits of validity of all networks, those of the same sizes once."""
+    """Collect the limits of validity of all networks, equal limits once."""
     found: dict[LinearForm, list[str]] = {}
     for title, network in zip(titles, networks, strict=True):
         for name, form in validity(network):
@@ -164,7 +165,7 @@ def _limits(titles: Sequence[str], networks: Sequence[Description]) -> list[tupl
 
 
 def _titles(networks: Sequence[Description]) -> tuple[str, ...]:
-    """Names of the networks; those that occur twice have numbers."""
+    """Names of the networks, with numbers for repeated names."""
     names = [network.title for network in networks]
     return tuple(
         name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
@@ -191,7 +192,7 @@ def _samples(exponent: LinearForm | Fraction) -> str:
 
 
 def _along(line: PhaseLine) -> list[str]:
-    """Who wins between which values of the symbol."""
+    """Write the winner between values of the symbol."""
     found = []
     for cell in line.cells:
         (low,), (high,) = min(cell.pieces[0]), max(cell.pieces[0])
@@ -203,7 +204,7 @@ def _along(line: PhaseLine) -> list[str]:
 
 
 def _over(diagram: PhaseDiagram) -> list[str]:
-    """Who wins at all, and the borders between winners."""
+    """Write the share of the range that each network wins, and the borders between winners."""
     found = []
     for names in dict.fromkeys(cell.names for cell in diagram.cells):
         cells = [cell for cell in diagram.cells if cell.names == names]
@@ -211,7 +212,8 @@ def _over(diagram: PhaseDiagram) -> list[str]:
         exponents = listed(list(dict.fromkeys(power("d", cell.form) for cell in cells)))
         wins = "wins" if len(names) == 1 else "tie"
         found.append(
-            f"{listed(names)} {wins} in {float(share):.3g} % of the range: {exponents} samples."
+            f"{listed(names)} {wins} in {float(share):.3g} % of the area of the range, with {exponents} "
+            "samples."
         )
     borders = []
     for edge in diagram.edges:

@@ -1,4 +1,4 @@
-"""The phase diagram as a figure: marked cells, edges as lines, hatched where the theory ends."""
+"""Figure of a phase diagram: labelled cells, edges, and hatching outside the range of the theory."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from solvable.scale.exponents.linear_forms import power
 from solvable.scale.phases.diagram import Cell, Limit, PhaseDiagram, PhaseLine
 from solvable.scale.phases.polygons import Point, Polygon, area, centroid, clip, line_through, sides
 
-SIZE = (5.2, 3.5)  # inches of the axes
-LINE, CHARACTER = 0.155, 0.075  # inches: height of a line of a mark, width of one of its characters
+SIZE = (5.2, 3.5)  # size of the axes in inches
+LINE, CHARACTER = 0.155, 0.075  # height of a line and width of a character of a label, in inches
 
 
 def mark(number: int) -> str:
-    """Letter of a cell in the figure and in the tables: A to Z, then A1, ..."""
+    """Return the letter of a cell in the figure and in the tables: A to Z, then A1, ..."""
     letters = string.ascii_uppercase
     return letters[number % 26] + (str(number // 26) if number >= 26 else "")
 
 
 def phase_figure(diagram: PhaseDiagram, *, comparison: bool = False) -> Figure:
-    """Cells, edges and limits of validity; what stands out is the exponent, or the network that wins."""
+    """Draw cells, edges and limits of validity, coloured by exponent or by winning network."""
     kinds: list[Hashable] = [c.names if comparison else c.form for c in diagram.cells]
     colours = _colours(kinds, diagram)
     regions, small = [], []
@@ -36,7 +36,7 @@ def phase_figure(diagram: PhaseDiagram, *, comparison: bool = False) -> Figure:
         small += [] if place else [mark(number)]
         label = f"{mark(number)}: {power('d', cell.form)} samples, {listed(cell.names, 3)}"
         polygons = [_array(piece) for piece in cell.pieces]
-        # A legend of more would be longer than the axes are high; the table has them all.
+        # A longer legend would exceed the height of the axes; the table lists all cells.
         shown = label if number < 20 else ""
         regions.append(Region(shown, polygons, colours[kind], mark=text, at=place))
     outside = [_array(limit.outside) for limit in diagram.limits]
@@ -61,18 +61,18 @@ def _caption(diagram: PhaseDiagram, small: Sequence[str], *, comparison: bool, d
         if comparison
         else ("the exponent changes its form", "ties")
     )
-    text = f"A line is where {solid}" if diagram.edges else "One cell fills the range"
-    text += f", a dashed one where only {dashed} change." if dashes else "."
+    text = f"On a solid line {solid}" if diagram.edges else "One cell fills the range"
+    text += f"; on a dashed line only {dashed} change." if dashes else "."
     if diagram.point:
         at = ", ".join(f"{symbol} = {number}" for symbol, number in sorted(diagram.point.items()))
         text += f" At {at}."
     if small:
-        text += f" Too small for a mark: {listed(small, 8)}; see the table."
+        text += f" Cells too small for a label: {listed(small, 8)}; see the table."
     return text
 
 
 def line_figure(line: PhaseLine) -> Figure:
-    """The exponent along one symbol, with its breakpoints."""
+    """Draw the exponent along one symbol, with its breakpoints."""
     places = [line.box[0][0], *line.breakpoints, line.box[0][1]]
     curve = [float(line.at(place)) for place in places]
     markers = [Marker(float(place), f"{line.x} = {place}") for place in line.breakpoints]
@@ -96,7 +96,7 @@ def line_figure(line: PhaseLine) -> Figure:
 
 
 def _colours(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> dict[Hashable, int]:
-    """Few colours, so that they are far apart: the least used one that no neighbour has."""
+    """Choose few, distinct colours: for each kind the least used one that no neighbour has."""
     neighbours: dict[Hashable, set[Hashable]] = {kind: set() for kind in kinds}
     for edge in diagram.edges:
         first, second = (kinds[number] for number in edge.cells)
@@ -107,14 +107,14 @@ def _colours(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> dict[Hashable,
     for kind in neighbours:
         used = list(colours.values())
         taken = {colours[other] for other in neighbours[kind] if other in colours}
-        # One more than there are neighbours is always free.
+        # Among one more colour than neighbours, one is always free.
         free = [i for i in range(max(len(COLOURS), len(taken) + 1)) if i not in taken]
         colours[kind] = min(free, key=lambda i: (used.count(i), i))
     return colours
 
 
 def _edges(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> list[Series]:
-    """Edges as two broken lines: where the kind of cell changes, and where it does not."""
+    """Draw edges as two series: where the kind of cell changes (solid), and elsewhere (dashed)."""
     parts: dict[bool, list[tuple[Point, ...]]] = {True: [], False: []}
     for edge in diagram.edges:
         first, second = (kinds[number] for number in edge.cells)
@@ -125,7 +125,7 @@ def _edges(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> list[Series]:
 def _label(
     letter: str, cell: Cell, diagram: PhaseDiagram
 ) -> tuple[str, tuple[float, float] | None]:
-    """What fits into a cell, the letter with its exponent or alone, and where; else nothing."""
+    """Choose the label of a cell (letter with or without exponent) that fits, and its place."""
     per_inch = [
         (high - low) / Fraction(inches).limit_denominator(100)
         for (low, high), inches in zip(diagram.box, SIZE, strict=True)
@@ -136,10 +136,10 @@ def _label(
             Fraction(length).limit_denominator(1000) * scale
             for length, scale in zip(inches, per_inch, strict=True)
         ]
-        # Better beside the limits of validity than over them.
+        # Places that do not cross a limit of validity are tried first.
         for parts in (_parts(cell.pieces, diagram.limits), cell.pieces):
-            rooms = [_room(part, size) for part in parts]
-            widest = max((room for room in rooms if room), key=area, default=None)
+            places = [_places(part, size) for part in parts]
+            widest = max((place for place in places if place), key=area, default=None)
             if widest:
                 x, y = centroid(widest)
                 return "\n".join(lines), (float(x), float(y))
@@ -147,7 +147,7 @@ def _label(
 
 
 def _parts(pieces: Iterable[Polygon], limits: Sequence[Limit]) -> list[Polygon]:
-    """Pieces cut along the limits of validity."""
+    """Cut pieces along the limits of validity."""
     parts = list(pieces)
     for limit in limits:
         if limit.segment:
@@ -159,15 +159,16 @@ def _parts(pieces: Iterable[Polygon], limits: Sequence[Limit]) -> list[Polygon]:
     return parts
 
 
-def _room(polygon: Polygon, size: Sequence[Fraction]) -> Polygon:
-    """Where the middle of a box of this size can be so that all of it is inside a convex polygon."""
-    room = polygon
+def _places(polygon: Polygon, size: Sequence[Fraction]) -> Polygon:
+    """Return the centres for which a box of this size lies inside a convex polygon."""
+    places = polygon
     for first, second in sides(polygon):
         # The inside is on the left of each side: a x + b y + c >= 0.
         a, b = first[1] - second[1], second[0] - first[0]
         inset = (abs(a) * size[0] + abs(b) * size[1]) / 2
-        room = clip(room, (-(a * first[0] + b * first[1]) - inset, a, b)) if room else room
-    return room
+        side = (-(a * first[0] + b * first[1]) - inset, a, b)
+        places = clip(places, side) if places else places
+    return places
 
 
 def _array(polygon: Polygon) -> np.ndarray:
@@ -175,7 +176,7 @@ def _array(polygon: Polygon) -> np.ndarray:
 
 
 def _broken(segments: Sequence[tuple[Point, ...]], kind: Literal["line", "dashed"]) -> Series:
-    """Segments as one series with gaps."""
+    """Join segments to one series with gaps."""
     gap = (np.nan, np.nan)
     rows = [row for ends in segments for row in (*_array(ends), gap)]
     x, y = np.array(rows).T if rows else np.empty((2, 0))

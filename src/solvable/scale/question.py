@@ -1,4 +1,4 @@
-"""One question, one answer: the verb behind ``solvable scale``."""
+"""The function behind ``solvable scale``."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def scale_network(
     data: str | Path | Dataset | InputSpectrum | None = None,
     column: str | None = None,
 ) -> Scaling:
-    """How data must scale for a network to learn a target: ``solvable scale``.
+    """Compute how the number of samples must scale for a network to learn a target.
 
     Parameters
     ----------
     source : path, mapping or ModelDescription, optional
-        A TOML or JSON file, or a mapping of the same shape, of a network in exponents or of a model
-        in numbers; or give ``layers`` and ``target``.
+        A TOML or JSON file, or a mapping of the same structure, that describes a network in exponents
+        or a real model in numbers. Without it, give ``layers`` and ``target``.
     layers : str, optional
-        Hidden layers, as in ``"erf:1,erf:n2:1/2"``: activation, width and patch, as exponents of d.
+        Hidden layers as activation, width and patch, with exponents of d: ``"erf:1,erf:n2:1/2"``.
     target : str, optional
         ``"heK"`` or ``"parityK"``.
     readout : str, optional
@@ -44,8 +44,8 @@ def scale_network(
     at : mapping of str to number, optional
         Values of symbols; text such as "3/2" is read exactly.
     data : path, Dataset or InputSpectrum, optional
-        Data whose spectrum replaces that of white inputs; without ``target`` its degree is that of
-        the data.
+        Data whose spectrum replaces that of white inputs. Without ``target``, the degree of the target
+        is measured on the data.
     column : str, optional
         Column of the data to predict.
 
@@ -57,7 +57,7 @@ def scale_network(
     Raises
     ------
     InvalidParameter
-        If a description is not understood, or the network cannot represent the target.
+        If a description is invalid, or the network cannot represent the target.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What ``solvable scale`` writes: the numbers as JSON, one HTML file, the phase diagram as pictures."""
+"""Files of ``solvable scale``: the numbers as JSON, one HTML page, the phase diagram as pictures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from solvable.scale.prefactors import words as number_words
 
 REPORT = "report.html"
 
-FORMAT = "solvable-scale-1"  # mark of a result of ours
+FORMAT = "solvable-scale-1"  # identifies a result of this command
 
 FIGURES = tuple(
     f"{name}.{kind}" for name in ("phase-diagram", "phase-line") for kind in ("svg", "pdf")
@@ -39,11 +39,11 @@ DIRECTORY = ResultDirectory("scale", "network", FORMAT, (REPORT, RESULT, *FIGURE
 
 
 class ScaleFiles(NamedTuple):
-    """Files that were written."""
+    """Paths of the written files."""
 
-    report: Path  # the page
-    result: Path  # the numbers
-    figures: tuple[Path, ...]  # as SVG and PDF
+    report: Path  # HTML page
+    result: Path  # JSON of the numbers
+    figures: tuple[Path, ...]  # SVG and PDF
 
     def to_dict(self) -> dict[str, Any]:
         """Paths as text."""
@@ -54,7 +54,7 @@ class ScaleFiles(NamedTuple):
 def write_answer(
     answer: Answer, directory: Path | None, *, command: str, request: Sequence[object]
 ) -> ScaleFiles:
-    """Write the numbers, the page and the pictures; without a directory, to one named by the request."""
+    """Write numbers, page and pictures; the default directory is named after the request."""
     fingerprint = hashlib.sha256(f"{FORMAT} {tuple(request)!r}".encode()).hexdigest()
     directory = directory or DIRECTORY.default(answer.title, fingerprint)
     DIRECTORY.check(directory, fingerprint)
@@ -67,7 +67,7 @@ def write_answer(
     }
     figures = answer_figures(answer)
     with whole_directory(directory) as draft:
-        # The numbers first: they mark the directory as ours if the page should fail.
+        # The numbers come first, because they mark the directory if writing the page fails.
         text = json.dumps(content, allow_nan=False) + "\n"
         write_atomically(draft / RESULT, text.encode())
         pictures = write_figures(figures, draft, drawn=draw_all(figures))
@@ -77,7 +77,7 @@ def write_answer(
 
 
 def answer_figures(answer: Answer) -> list[Figure]:
-    """The phase diagram, or the exponent along a line; none if no phases were asked for."""
+    """Draw the phase diagram, or the exponent along a line; empty without phases."""
     if answer.phases is None:
         return []
     if isinstance(answer.phases, PhaseDiagram):
@@ -88,7 +88,7 @@ def answer_figures(answer: Answer) -> list[Figure]:
 
 
 def phase_tables(answer: Answer) -> list[Table]:
-    """Cells of the phases, and edges where there are any; rounded as the sizes are."""
+    """Build the tables of cells and edges, rounded if the sizes are rounded."""
     if answer.phases is None:
         return []
     found = [cell_table(answer.phases)]
@@ -103,7 +103,7 @@ def _rounded_table(table: Table) -> Table:
 
 
 def _rounded_figure(figure: Figure) -> Figure:
-    """A figure whose marks, labels and caption have rounded exponents."""
+    """Round the exponents in the marks, labels and caption of a figure."""
     regions = [
         replace(region, label=about(region.label), mark=about(region.mark))
         for region in figure.regions
@@ -113,7 +113,7 @@ def _rounded_figure(figure: Figure) -> Figure:
 
 
 def cell_table(phases: PhaseDiagram | PhaseLine) -> Table:
-    """Every cell: exponent, who attains it, where."""
+    """Build the table of cells: exponent, winning patterns, place."""
     if isinstance(phases, PhaseLine):
         table = Table("from", "to", "samples", "attained by")
         for cell in phases.cells:
@@ -127,7 +127,7 @@ def cell_table(phases: PhaseDiagram | PhaseLine) -> Table:
 
 
 def edge_table(diagram: PhaseDiagram) -> Table:
-    """Every edge: its equation, between which cells, what changes."""
+    """Build the table of edges: equation, neighbouring cells, change of the exponent."""
     table = Table("edge", "in powers of d", "cells", "from", "to", "what changes")
     for edge in diagram.edges:
         cells = " | ".join(mark(number) for number in edge.cells)
@@ -137,7 +137,7 @@ def edge_table(diagram: PhaseDiagram) -> Table:
 
 
 def cell_sentences(answer: Answer) -> list[tuple[str, list[str]]]:
-    """What the layers do in the middle of each cell of one network's diagram."""
+    """Describe the layers of each cell of one network's diagram, at a point inside the cell."""
     if answer.comparison is not None or not isinstance(answer.phases, PhaseDiagram):
         return []
     diagram, found = answer.phases, []
@@ -157,7 +157,7 @@ def cell_sentences(answer: Answer) -> list[tuple[str, list[str]]]:
 
 
 def _inside(cell: Cell) -> Point:
-    """A point within a cell, of the smallest denominator near the middle of its largest part."""
+    """Return a point inside a cell: the simplest fractions near the centre of its largest part."""
     middle = centroid(cell.pieces[0])
     for below in (2**k for k in range(12)):
         point = tuple(Fraction(round(x * below), below) for x in middle)

@@ -1,4 +1,4 @@
-"""What to change to need fewer samples: every change is computed, and listed if it saves."""
+"""Changes of a network that save samples; each listed change is computed."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ from solvable.scale.phases.exponent_ranges import sample_forms
 
 ONE = LinearForm.of(1)
 FARTHEST = Fraction(4)
-"""How much larger a size is tried."""
+"""Largest increase of a size's exponent that is tried."""
 LARGEST = Fraction(MOST_EXPONENT)
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A change and what it saves."""
+    """A change of the network, and the factor of samples that it saves."""
 
-    saves: Fraction  # exponent of the factor of samples
+    saves: Fraction  # exponent of the saved factor
     text: str
 
 
 @dataclass(frozen=True)
 class _Size:
-    """A size that may be made smaller or larger."""
+    """A size that may become smaller or larger."""
 
     symbol: str
-    least: Fraction  # below it the theory does not hold
-    most: Fraction  # as far as it is tried
+    least: Fraction  # smallest exponent for which the theory holds
+    most: Fraction  # largest exponent that is tried
     smaller: str  # "Narrow layer 2: d^{0} fewer neurons"
     larger: str
     unit: str  # "a width of"
 
 
 def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[str, ...]:
-    """What to change in a network to need fewer samples, the largest saving first.
+    """List changes of a network that save samples, the largest saving first.
 
     Parameters
     ----------
     network : Network, Attention or OwnMonomials
-        All its sizes have numbers.
+        A network whose sizes are all numbers.
     found : Scaling, optional
-        The answer for it, if it is at hand.
+        Result of :func:`scaling_of` for the network; computed if left out.
 
     Returns
     -------
     tuple of str
-        Sentences; none if nothing saves, or while sizes have no numbers.
+        One sentence per change; empty if no change saves samples, or while sizes have no numbers.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
     if isinstance(network, Network) and found.exponent is not None:
         changes += [*_architectures(network, found.exponent), *_patches(network)]
     rounded = isinstance(network, Network) and network.rounded
-    # Sizes that were rounded within 0.01 each show no smaller saving.
+    # Sizes are rounded within 0.01, so that smaller savings are not significant.
     least = Fraction(1, 50) if rounded else Fraction(0)
     rows = sorted(
         {row.text: row for row in changes if row.saves > least}.values(),
@@ -95,7 +95,7 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
 
 
 def _sizes(found: Scaling) -> Iterator[Suggestion]:
-    """Slopes and breakpoints along each width."""
+    """Find savings along each width."""
     network, kappa = found.network, found.network.kappa
     if isinstance(network, Network) and is_deep(network):
         return
@@ -129,7 +129,7 @@ def _sizes_of(network: Description, point: dict[str, Fraction]) -> Iterator[_Siz
 
 
 def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterator[Suggestion]:
-    """Savings on both sides of the value that a size has."""
+    """Find savings on both sides of the present value of a size."""
     if not any(size.symbol in form.symbols for _, forms in rows for form in forms):
         return
     here = point[size.symbol]
@@ -145,11 +145,11 @@ def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterato
 def _least(
     line: PhaseLine, here: Fraction, size: _Size, words: str, until: str
 ) -> Iterator[Suggestion]:
-    """How far to go, and what each step on the way saves."""
+    """Find the best value of a size, and the saving per power of the size on the way."""
     places = sorted(
         {line.box[0][0], *line.breakpoints, line.box[0][1]}, key=lambda place: abs(place - here)
     )
-    # Of equal places, the nearest.
+    # Among equal values, the nearest is taken.
     best = min(places, key=line.at)
     now, then = line.at(here), line.at(best)
     if then >= now:
@@ -178,17 +178,17 @@ def _ridge(network: Description) -> Iterator[Suggestion]:
     if kappa > 0:
         yield Suggestion(
             kappa,
-            "Lower the ridge: d^x less of it saves d^x samples, down to order one: "
+            "Lower the ridge: a ridge smaller by d^x saves d^x samples, down to order one: "
             f"{_size(kappa)} fewer.",
         )
 
 
 def _architectures(network: Network, now: Fraction) -> Iterator[Suggestion]:
-    """Another readout, other activations, one layer less or more, weights that are shared."""
+    """Try another readout, other activations, one layer less or more, and shared weights."""
     tried: list[tuple[str, Network]] = []
     if network.mean_field or network.readout.constant > 0:
         standard = replace(network, mean_field=False, readout=LinearForm.of(0))
-        tried.append(("Use the standard readout instead of this one", standard))
+        tried.append(("Use the standard readout", standard))
     tried += [*_other_activations(network), *_other_depths(network), *_shared(network)]
     for words, variant in tried:
         try:
@@ -230,7 +230,7 @@ def _shared(network: Network) -> Iterator[tuple[str, Network]]:
 
 
 def _patches(network: Network) -> Iterator[Suggestion]:
-    """Slopes and breakpoints along the size of the patches."""
+    """Find savings along the size of the patches."""
     first = network.layers[0]
     if first.patch is None or len(network.layers) > 2:
         return
@@ -242,8 +242,8 @@ def _patches(network: Network) -> Iterator[Suggestion]:
         "s",
         Fraction(0),
         network.layers[1].reach.constant if len(network.layers) > 1 else Fraction(1),
-        "If the target is a sum over smaller patches, take them: d^x fewer inputs",
-        "If the target is a sum over larger patches, take them: d^x more inputs",
+        "If the target is a sum over smaller patches, use these: d^x fewer inputs",
+        "If the target is a sum over larger patches, use these: d^x more inputs",
         "inputs",
     )
     yield from _along(rows, size, {"s": here})

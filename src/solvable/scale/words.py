@@ -1,4 +1,4 @@
-"""What a scaling argument says, in words and tables."""
+"""Sentences and tables of a scaling argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solvable.scale.exponents.tropical import Monomial
 
 
 def subject(network: Description) -> str:
-    """The network in one line."""
+    """Describe a network in one line."""
     text = _subject(network)
     return about(text) if isinstance(network, Network) and network.rounded else text
 
@@ -44,72 +44,77 @@ def _subject(network: Description) -> str:
 
 
 def headline(found: Scaling) -> str:
-    """The sample exponent in one sentence."""
+    """State the number of samples that the network needs."""
+    learning = f"Learning {_target(found.network)} takes"
     if found.exponent is None:
-        hint = f", as in --at {found.example}" if found.example else ""
-        return f"Samples needed: {found.closed_form}. For the winning patterns give values{hint}."
+        hint = f"; for the winning patterns give values, as in --at {found.example}"
+        return f"{learning} {found.closed_form} samples{hint if found.example else ''}."
     exponent = f"d^{bracketed(found.exponent)}"
+    sizes = ", ".join(f"{name} = {value}" for name, value in sorted(found.point.items()))
+    near = f"; for sizes close to {sizes}, {found.closed_form}" if sizes else ""
     if found.is_rounded:
-        near = ", ".join(f"{name} = {value}" for name, value in sorted(found.point.items()))
-        form = f"; near here {found.closed_form} ({about(near)})" if near else ""
-        return f"Samples needed: about P ~ {about(exponent)}{form}."
-    if found.point:
-        where = ", ".join(f"{name} = {value}" for name, value in sorted(found.point.items()))
-        return f"Samples needed: P ~ {exponent}; near here {found.closed_form} ({where})."
-    return f"Samples needed: P ~ {exponent}."
+        return f"{learning} about P ~ {about(exponent)} samples{about(near)}."
+    return f"{learning} P ~ {exponent} samples{near}."
 
 
-def winner_sentences(found: Scaling, winner: Winner) -> list[str]:
-    """What each layer does in a winning pattern, and what holds its energy."""
-    said = layer_sentences(winner) + binding_sentences(winner)
-    return [about(text) for text in said] if found.is_rounded else said
+def _target(network: Description) -> str:
+    if isinstance(network, Network):
+        return f"a parity of {network.degree} bits" if network.parity else f"He{network.degree}"
+    return "the cubic target" if isinstance(network, Attention) else "the target"
+
+
+def winner_sentences(found: Scaling, winner: Winner, *, details: bool = True) -> list[str]:
+    """Describe the layers of a winning pattern, its active bounds and, as a detail, its balance."""
+    balance, bounds = binding_sentences(winner)
+    sentences = layer_sentences(winner) + (balance if details else []) + bounds
+    return [about(text) for text in sentences] if found.is_rounded else sentences
 
 
 def layer_sentences(winner: Winner) -> list[str]:
-    """What each layer does in a winning pattern."""
+    """Describe each layer of a winning pattern."""
     return [f"Layer {number}: {_layer(layer)}." for number, layer in enumerate(winner.layers, 1)]
 
 
 def _layer(layer: LearnedLayer) -> str:
     feature = f"He{layer.feature}" if layer.feature is not None else "the feature"
     if layer.kind == "lazy":
-        return "lazy, its neurons stay as in the prior"
+        return "lazy, with neurons as in the prior"
     if layer.kind == "magnified":
         gain = _size(layer.gain, "D")
-        return f"all neurons magnified, the variance along {feature} grows by {gain}"
+        return f"all neurons magnify {feature} (its variance grows by a factor {gain})"
     strength = _size(layer.strength, "mu")
     if layer.kind == "magnetised":
-        return f"all neurons magnetised along {feature}, each by {strength}"
+        return f"all neurons get a mean along {feature}, of strength {strength}"
     neurons = _size(layer.neurons, "M")
-    return f"{neurons} neurons specialise on {feature}, strength {strength}"
+    return f"{neurons} neurons specialise on {feature}, with strength {strength}"
 
 
 def _size(interval: Interval | None, name: str) -> str:
-    """``O(1)``, ``d^(1/2)``, or the range of optima: ``M = d^0 to d^1``."""
+    """Write ``O(1)``, ``d^(1/2)``, or a range of optima such as ``M = 1 to d``."""
     low, high = interval or (None, None)
     if low is not None and low == high:
         return "O(1)" if low == 0 else power("d", low)
-    first = "any less" if low is None else power("d", low)
-    last = "any more" if high is None else power("d", high)
+    first = "0" if low is None else power("d", low)
+    last = "any size" if high is None else power("d", high)
     return f"{name} = {first} to {last}"
 
 
-def binding_sentences(winner: Winner) -> list[str]:
-    """Which terms and which bounds hold the energy where it is."""
+def binding_sentences(winner: Winner) -> tuple[list[str], list[str]]:
+    """Name the terms that the energy balances, with dual weights, and the active bounds."""
     held, bounds, mass = [], [], Fraction(0)
     for term, weight in winner.binding:
-        # Weights of the terms come first and add to one; the others are those of bounds.
+        # Weights of the terms come first and add to one; the others belong to bounds.
         if mass == 1:
-            bounds.append(f"Bound that binds: {term.meaning}.")
+            bounds.append(f"Active bound: {term.meaning}.")
             continue
         mass += weight
-        size = monomial(term)
-        held.append(f"{weight} of {term.meaning}" + (f" ({size})" if term.meaning != size else ""))
-    return ([f"The energy is held by {' and '.join(held)}."] if held else []) + bounds
+        size = f"{monomial(term)}; " if term.meaning != monomial(term) else ""
+        held.append(f"{term.meaning} ({size}weight {weight})")
+    return [f"The energy balances {' and '.join(held)}."] if held else [], bounds
 
 
 def monomial(term: Monomial) -> str:
-    """A term as a product of powers: ``M1*d``, ``N1/M1``."""
+    """Write a term as a product of powers: ``M1*d``, ``N1/M1``."""
     sizes = [(name.upper(), value) for name, value in term.constant.coefficients]
     factors = [*term.powers, *sizes] + (
         [("d", term.constant.constant)] if term.constant.constant else []
@@ -124,7 +129,7 @@ def _factor(name: str, value: Fraction) -> str:
 
 
 def symbolic_rows(found: Scaling) -> list[dict[str, str]]:
-    """Every pattern with its energy exponent, with and without bounds on how many and how much."""
+    """List every pattern with its energy exponent, with and without bounds on numbers and gains."""
     model, _ = found.network.symbolic()
     texts = [
         {
@@ -140,15 +145,15 @@ def symbolic_rows(found: Scaling) -> list[dict[str, str]]:
 
 
 def symbolic_table(found: Scaling) -> Table:
-    """Those rows as a table."""
+    """Build the table of all patterns with their energy exponents."""
     heads = ("pattern", "energy exponent", "without bounds on numbers and gains")
     text = about if found.is_rounded else str
     return Table.of(*heads, rows=[map(text, row.values()) for row in symbolic_rows(found)])
 
 
-def pattern_table(found: Scaling, most: int = 6) -> Table:
-    """The winning patterns and what is learned in each; of many that tie, the first."""
-    table = Table("pattern", "energy", "what is learned")
+def pattern_table(found: Scaling, most: int = 6, *, details: bool = True) -> Table:
+    """Build the table of the winning patterns and what is learned; their energies are a detail."""
+    table = Table("pattern", *(["energy"] if details else []), "what is learned")
     text = about if found.is_rounded else str
     for winner in found.winners[:most]:
         learned = [
@@ -160,9 +165,11 @@ def pattern_table(found: Scaling, most: int = 6) -> Table:
             learned = [
                 f"{name} {_size(interval, name)}" for name, interval in sorted(winner.free.items())
             ]
-        said = "; ".join(text.rstrip(".") for text in learned)
-        said = said or "nothing: the kernel of the prior is enough"
-        table.add(winner.name, text(maximum(winner.forms)), text(said))
+        summary = "; ".join(text.rstrip(".") for text in learned)
+        summary = summary or "nothing: the kernel of the prior is enough"
+        energy = [text(maximum(winner.forms))] if details else []
+        table.add(winner.name, *energy, text(summary))
     if len(found.winners) > most:
-        table.add(f"and {len(found.winners) - most} more", "", "they tie; --json lists them")
+        blank = [""] if details else []
+        table.add(f"and {len(found.winners) - most} more", *blank, "tie too; --json lists them")
     return table

@@ -1,4 +1,4 @@
-"""Constants of the wide limit: numbers of the note, a second minimiser, and the kinds."""
+"""Constants of the wide limit: reference values, a second minimiser, and the kinds."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 
 
-def test_the_constants_of_the_note():
-    # acceptance check 2
+def test_constants_of_erf():
+    # (two-layer-posterior 5) and (6), from a Nelder-Mead minimiser
     reduced = specialisation("erf", 3, reduced=True)
     assert pytest.approx(9.768617, rel=1e-6) == reduced.R
     assert reduced.u == pytest.approx(np.sqrt(3), rel=1e-6)
@@ -23,7 +23,7 @@ def test_the_constants_of_the_note():
 
 @pytest.mark.parametrize("degree", [3, 5, 7, 9])
 def test_the_reduced_erf_in_closed_form(degree):
-    # u² = 3(m-1)/2 and R = (3m)^(m/2) / (A_m u^(m-1))
+    # With r = 1, (two-layer-posterior 6) gives u² = 3(m-1)/2 and R = (3m)^(m/2) / (A_m u^(m-1)).
     found = specialisation("erf", degree, reduced=True)
     u = np.sqrt(3 * (degree - 1) / 2)
     amplitude = (
@@ -64,7 +64,7 @@ def test_the_kinds():
     parity = specialisation("relu", 2, "parity")
     assert parity.kind == "condensed"
     assert pytest.approx(2 * np.sqrt(2), rel=1e-4) == parity.R
-    # c -> u a_2(1), a_2(1) = 1 / (2 sqrt(pi))
+    # At large u, c -> u a_2(1) with a_2(1) = 1 / (2 sqrt(pi)).
     assert pytest.approx(2 * np.sqrt(np.pi), rel=1e-5) == specialisation("relu", 2).R
     assert specialisation("z**3", 3).R == 0.0
 

@@ -1,4 +1,4 @@
-"""Chernoff energies: numbers of the note, draws of the prior, limits, and refusals."""
+"""Chernoff energies: reference values, draws of the prior, limits, and errors."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,9 @@ from solvable.models.two_layer_posterior.large_deviation import TiltedNeuron, la
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 
 
-def test_the_energies_of_the_note():
-    # acceptance check 3
+def test_energies_of_full_alignment():
+    # (two-layer-posterior 3) on a plain grid of 1,500 x 500 points; reduced: arXiv:2512.04165, Equation
+    # 37
     for dimension, reduced, exact in (
         (50, 470.14, 385.8),
         (100, 956.73, 785.5),
@@ -26,7 +27,8 @@ def test_the_energies_of_the_note():
 
 @pytest.mark.parametrize("reduced", [False, True])
 def test_slopes(reduced):
-    # acceptance check 4
+    # (two-layer-posterior 5) and (6): E grows like d at N = d, and M like sqrt(N); arXiv:2512.04165,
+    # Figures 2b and 2c
     sizes = [50, 100, 200, 400]
     energies = [large_deviation(dimension=d, width=d, reduced=reduced).energy for d in sizes]
     assert 0.98 < np.polyfit(np.log(sizes), np.log(energies), 1)[0] < 1.04
@@ -37,13 +39,13 @@ def test_slopes(reduced):
 
 @pytest.mark.parametrize(("dimension", "expected"), [(50, 0.379), (500, 0.4605), (5000, 0.4704)])
 def test_mean_square_overlap(dimension, expected):
-    # acceptance check 5; moments at beta = 0 are those of the prior
+    # d³ E c² of (two-layer-posterior 8), reduced; moments at beta = 0 are those of the prior
     neuron = TiltedNeuron(neuron_overlap("erf", 3), dimension, reduced=True)
     assert dimension**3 * neuron.moments(0.0)[1] == pytest.approx(expected, rel=0.01)
 
 
 def test_mean_square_overlap_with_a_fluctuating_rest():
-    # the fluctuating rest raises it: 0.414 against 0.379 at d = 50
+    # Fluctuations of r raise d³ E c² from 0.379 to 0.414 at d = 50.
     draws = random_stream(2, "overlap").standard_normal((2, 400_000))
     r = random_stream(2, "rest").chisquare(49, 400_000) / 50
     squares = neuron_overlap("erf", 3).value(draws[0] / np.sqrt(50), r) ** 2
@@ -53,15 +55,15 @@ def test_mean_square_overlap_with_a_fluctuating_rest():
 
 
 def test_the_limit_is_two_and_a_half_times_the_naive_one():
-    # the naive coefficient expands the dual kernel (2/pi) arcsin(2 x.x'/3d) in x.x'/d: its cubic part
-    # is (2/pi)(1/6)(2/3)³, and <y, (x.x')³, y> = 6
+    # The naive coefficient expands the dual kernel (2/pi) arcsin(2 x.x'/3d) in x.x'/d. Its cubic part
+    # is (2/pi)(1/6)(2/3)³, and <y, (x.x')³, y> = 6   (two-layer-posterior 8).
     naive = 2 / np.pi / 6 * (2 / 3) ** 3 * 6
     assert specialisation("erf", 3).gaussian / naive == pytest.approx(2.5, rel=1e-4)
 
 
 @pytest.mark.parametrize("activation", ["erf", "tanh"])
 def test_amplified_feature(activation):
-    # acceptance check 11: u ~ N(0, D/d) at d = 1000 gives D³ to 20 percent at D = 16
+    # (scale 6): with u ~ N(0, D/d) at d = 1000, E c² grows by D³ within 20 % at D = 16.
     d = 1_000
     z, weights = np.polynomial.hermite_e.hermegauss(80)
     weights = weights / weights.sum()
@@ -73,7 +75,7 @@ def test_amplified_feature(activation):
 
 
 def test_the_bound_holds_for_draws_of_the_prior():
-    # acceptance check 6 at fewer draws: -log Pr[A >= alpha] is above E
+    # (two-layer-posterior 3): -log Pr[A >= alpha] is above E.
     rng = random_stream(11, "prior")
     d = width = 4
     draws = 400_000
@@ -87,7 +89,7 @@ def test_the_bound_holds_for_draws_of_the_prior():
     for alpha in (0.05, 0.1, 0.2):
         energy = large_deviation(dimension=d, width=width, alignment=alpha).energy
         count = int((alignment >= alpha).sum())
-        # four standard errors of the count above it
+        # The count is raised by four standard errors.
         assert -np.log((count + 4 * np.sqrt(count)) / draws) > energy
     assert large_deviation(dimension=d, width=width, alignment=0.3).energy == pytest.approx(
         5.97, abs=0.03
@@ -95,7 +97,7 @@ def test_the_bound_holds_for_draws_of_the_prior():
 
 
 def test_wide_networks_are_lazy():
-    # E -> alpha² / (2 sigma_a² E c²) as N grows at fixed d
+    # (two-layer-posterior 8): E -> alpha² / (2 sigma_a² E c²) as N grows at fixed d.
     neuron = TiltedNeuron(neuron_overlap("erf", 3), 8)
     found = large_deviation(dimension=8, width=10**9, alignment=0.7, readout_variance=1.5)
     assert found.energy == pytest.approx(0.7**2 / (2 * 1.5 * neuron.moments(0.0)[1]), rel=1e-4)
@@ -103,7 +105,7 @@ def test_wide_networks_are_lazy():
 
 @pytest.mark.parametrize(("activation", "degree"), [("erf", 3), ("tanh", 3), ("erf", 5)])
 def test_the_wide_limit(activation, degree):
-    # E / sqrt(N d) -> R with a correction O(log d / d) that falls
+    # (two-layer-posterior 6): E / sqrt(N d) -> R, with a correction of order log d / d.
     constant = specialisation(activation, degree).R
     ratios = [
         large_deviation(dimension=d, width=d, activation=activation, degree=degree).energy
@@ -133,7 +135,7 @@ def test_the_derivative_of_the_energy_is_the_field():
 
 
 def test_relu_condenses():
-    # section 3.3: E -> 2 sqrt(2) sqrt(N d), on a neuron with u² = sqrt(8 N/d)
+    # (two-layer-posterior 7): E -> 2 sqrt(2) sqrt(N d), on one neuron with u² = sqrt(8 N/d).
     found = large_deviation(dimension=50, width=5_000, activation="relu", degree=2, target="parity")
     assert found.condensed
     assert found.neurons == 1
@@ -147,7 +149,7 @@ def test_relu_condenses():
     assert ratios[2] == pytest.approx(2 * np.sqrt(2), rel=1e-3)
 
 
-def test_what_cannot_be_solved_is_refused():
+def test_bad_arguments_raise():
     with pytest.raises(InvalidParameter, match="dimension is 1;"):
         large_deviation(dimension=1, width=5)
     with pytest.raises(InvalidParameter, match="width is 0;"):

@@ -1,4 +1,4 @@
-"""Langevin ensembles: the sampler against exact posteriors, and the scikit-learn surface."""
+"""Langevin ensembles: the sampler against exact posteriors, and scikit-learn conventions."""
 
 import warnings
 from functools import partial
@@ -36,7 +36,7 @@ def problem(P, d, networks, width, seed, dtype=np.float64):
 
 
 def energy(posterior, theta):
-    """U of each network, written out."""
+    """Compute U of each network directly (two-layer-posterior 1)."""
     d = posterior.X.shape[1]
     v, b = theta[..., :d], theta[..., d]
     hidden = evaluate(posterior.activation, np.einsum("pd,kid->kpi", posterior.X, v) / d**0.5)
@@ -94,7 +94,7 @@ def test_curvature_is_the_largest_eigenvalue_of_the_hessian():
     ).reshape(theta.size, -1)
     largest = np.abs(np.linalg.eigvalsh(hessian / 2e-5)).max()
     found = posterior.curvature(theta, Noise(random_stream(0), theta), rounds=60)
-    # a mean over moves of 0.1 in every coordinate, about the length of a step
+    # averaged over displacements of 0.1 per coordinate, about the length of a step
     assert found == pytest.approx(largest, rel=0.1)
 
 
@@ -108,7 +108,8 @@ def test_a_frozen_first_layer_has_its_gaussian_posterior():
     )
     values = np.array(seen).reshape(len(seen), -1)
     assert stats.kstest(values[-1], "norm").pvalue > 0.01
-    # exact for a Gaussian at any step: the plain scheme would have a variance of 1 / (1 - step / 2)
+    # (two-layer-posterior 16) is exact for a Gaussian; the plain scheme has variance 1 / (1 - step /
+    # 2).
     assert run.step == pytest.approx(0.2)
     spread = values.var() - 1
     assert abs(spread) < 4 * np.sqrt(2 / values[0].size / 4)
@@ -145,7 +146,7 @@ MOMENTS = (
 
 
 def test_many_lazy_units_are_ridge_regression_with_their_kernel():
-    # A readout alone would be ridge regression; of many units the first layer hardly moves.
+    # With many units the first layer hardly moves, and a readout alone is ridge regression.
     X, y, _ = problem(25, 3, 1, 1, 5)
     width, kappa = 1_500, 0.5
     model = LangevinEnsemble(
@@ -161,7 +162,7 @@ def test_many_lazy_units_are_ridge_regression_with_their_kernel():
     assert model.virial_ == pytest.approx(1, abs=0.1)
 
 
-def test_a_halved_step_changes_averages_little_and_a_large_one_is_told():
+def test_a_halved_step_changes_averages_little_and_a_large_step_warns():
     X, y, _ = problem(150, 5, 1, 1, 6)
     fit = partial(LangevinEnsemble, 6, width=30, kappa=0.1, random_state=0)
     found = fit(steps=1_500).fit(X, y)
@@ -174,7 +175,7 @@ def test_a_halved_step_changes_averages_little_and_a_large_one_is_told():
         fit(steps=300, step_size=40 * found.step_size_).fit(X, y)
 
 
-def test_a_short_run_is_told():
+def test_a_short_run_warns():
     X, y, _ = problem(150, 5, 1, 1, 7)
     with pytest.warns(ConvergenceWarning, match="raise steps"):
         LangevinEnsemble(2, width=60, kappa=1e-3, steps=60, random_state=0).fit(X, y)
@@ -192,7 +193,7 @@ def test_effective_samples_of_an_autoregression(rho):
     assert abs(count - length * chains * (1 - rho) / (1 + rho)) < 3 * error
 
 
-def test_chains_that_stay_apart_are_worth_their_number():
+def test_separated_chains_count_once_each():
     series = np.random.default_rng(9).standard_normal((1_000, 4)) * 0.01 + np.arange(4)
     assert effective_samples(series)[0] < 10
 

@@ -1,4 +1,4 @@
-"""Overlaps of a neuron with a Hermite target: quadrature, differences, and closed limits."""
+"""Overlaps of a neuron with a Hermite target: quadrature, draws, and closed forms."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ PLACES = [(0.3, 1.0), (1.7, 1.0), (-0.8, 0.3), (2.5, 0.05), (0.02, 1.3)]
 
 
 def by_quadrature(function, degree, u, r, nodes=120):
-    """<sigma(w.x), h_m(x_1)> on a product rule over x_1 and the rest."""
+    """Compute <sigma(w.x), h_m(x_1)> by a product rule over x_1 and the other inputs."""
     z, weights = gaussian_quadrature(nodes)
     first, rest = np.meshgrid(z, z, indexing="ij")
     weight = np.outer(weights, weights)
@@ -26,8 +26,9 @@ def by_quadrature(function, degree, u, r, nodes=120):
     return float(np.sum(weight * values * hermite_polynomials(first, degree)[degree]))
 
 
-def test_the_numbers_of_the_note():
-    # acceptance check 1
+def test_cubic_overlaps_of_erf():
+    # (two-layer-posterior 2; arXiv:2512.04165, Equation 35), from two-dimensional Gauss-Hermite
+    # quadrature
     overlap = neuron_overlap("erf", 3)
     assert overlap.value([0.3, 1.7], 1.0) == pytest.approx([-0.00438665, -0.17398605], abs=5e-9)
 
@@ -43,7 +44,7 @@ def test_erf_in_closed_form(degree, u, r):
 @pytest.mark.parametrize("degree", [1, 3, 5])
 @pytest.mark.parametrize(("u", "r"), PLACES)
 def test_tables_agree_with_quadrature(degree, u, r):
-    # the same table serves a formula: erf written as one must give the closed form to its accuracy
+    # A formula uses the same table: erf given as a formula must agree with its closed form.
     assert neuron_overlap("tanh", degree).value(u, r) == pytest.approx(
         by_quadrature(np.tanh, degree, u, r, 200), abs=1e-6
     )
@@ -70,7 +71,7 @@ def test_even_degrees(activation):
 
 
 def test_relu_parity_never_turns_and_tends_to_its_limit():
-    # acceptance check 13
+    # u / c decreases to 2 sqrt(2) (two-layer-posterior 7), so that one neuron carries the alignment.
     overlap = neuron_overlap("relu", 2, "parity")
     u = np.array([0.1, 0.5, 1, 2, 5, 20, 100, 1e4])
     ratio = u / overlap.value(u, 1.0)
@@ -103,8 +104,9 @@ def test_powers_of_the_parts(activation):
     )
 
 
-def test_mixed_power_of_the_note():
-    # section 2.3: 0.0910 at u² = 3, r = 1; the linear part is 13.5 times the cubic one at u = sqrt(3)
+def test_mixed_power_of_a_strong_neuron():
+    # v of (two-layer-posterior 15) is 0.0910 at u² = 3, r = 1; the linear part has 13.5 times the cubic
+    # power.
     assert float(power_parts("erf", np.sqrt(3), 1.0)[2]) == pytest.approx(0.0910, abs=5e-5)
     linear, cubic = hermite_modes("erf", (1, 3), np.sqrt(3), 1.0)
     assert float((linear / cubic) ** 2) == pytest.approx(13.5, rel=1e-3)
@@ -114,12 +116,12 @@ def test_kernels():
     assert kernel_diagonal("erf") == pytest.approx(2 / np.pi * np.arcsin(2 / 3), rel=1e-12)
     assert kernel_diagonal("relu") == pytest.approx(0.5, rel=1e-10)
     assert linear_gain("erf") == pytest.approx(4 / (3 * np.pi), rel=1e-12)
-    # second layer: variance K_1(x, x)
+    # the second layer has pre-activations of variance K_1(x, x)
     assert linear_gain("erf", 0.46456) == pytest.approx(0.6600, abs=1e-4)
     assert linear_gain("relu", 0.3) == pytest.approx(0.25, rel=1e-10)
 
 
-def test_what_cannot_be_represented_is_refused():
+def test_targets_without_overlap_raise():
     with pytest.raises(InvalidParameter, match=r"He2.*erf"):
         neuron_overlap("erf", 2)
     with pytest.raises(InvalidParameter, match="He3"):

@@ -12,8 +12,9 @@ from solvable.models.two_layer_posterior.posterior import one_mode_alignment, po
 from solvable.models.two_layer_posterior.saddle import FieldProblem
 from solvable.models.two_layer_posterior.sectors import harmonic_count, power_weights, sectors
 
-# d, samples over kappa sqrt(N d), mean overlap and its error: note, section 4.2, kappa = 1/2, N = 10 d
-NOTE = [
+# Independent Langevin ensembles at kappa = 1/2, N = 10 d, steps of 0.015: d, samples over kappa sqrt(N
+# d), mean alignment, and its standard error.
+REFERENCE = [
     (5, 8, 0.061, 0.007),
     (5, 14, 0.116, 0.012),
     (5, 20, 0.181, 0.016),
@@ -30,8 +31,9 @@ NOTE = [
     (14, 8, 0.025, 0.001),
 ]
 
-# Own Langevin ensembles (note 1.1, scaled step 0.015, 2000 to 4000 steps, 8 to 48 networks on as many
-# data sets): d, N, P, kappa, activation, readout, overlap, its error, outliers, their error.
+# Langevin ensembles of the density (two-layer-posterior 1) with plain steps of 0.015, 2000 to 4000
+# steps, 8 to 48 networks on as many data sets: d, N, P, kappa, activation, readout, alignment, its
+# standard error, outliers, their standard error.
 ENSEMBLES = [
     (14, 140, 443, 0.5, "erf", "standard", 0.204, 0.016, 3.96, 0.35),
     (5, 50, 504, 4.0, "erf", "standard", 0.066, 0.0014, 0.38, 0.02),
@@ -47,8 +49,8 @@ ENSEMBLES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dimension", "load", "overlap", "error"), NOTE)
-def test_the_langevin_table_of_the_note(dimension, load, overlap, error):
+@pytest.mark.parametrize(("dimension", "load", "overlap", "error"), REFERENCE)
+def test_the_langevin_table(dimension, load, overlap, error):
     width = 10 * dimension
     samples = round(load * 0.5 * np.sqrt(width * dimension))
     found = posterior(dimension=dimension, width=width, samples=samples, kappa=0.5)
@@ -78,15 +80,16 @@ def test_langevin_ensembles_elsewhere(row):
     [(63, 1.17, 0.02), (114, 1.03, 0.01), (177, 0.89, 0.02), (253, 0.74, 0.01), (354, 0.66, 0.01)],
 )
 def test_risk_of_langevin_ensembles(samples, risk, error):
-    # d = 8, N = 80, kappa = 1/2: 24 data sets each, solvable run curse-of-detail (a plain Euler step of
-    # 0.015 adds a tenth to the squared error of one network, not to its overlap)
+    # Measured by solvable run curse-of-detail at d = 8, N = 80, kappa = 1/2, 24 data sets each. Plain
+    # Euler steps of 0.015 would add a tenth to the squared error of one network.
     found = posterior(dimension=8, width=80, samples=samples, kappa=0.5)
     assert abs(found.risk - risk) < 3 * error
 
 
-def test_one_ensemble_with_what_its_neurons_do():
+def test_one_ensemble_and_its_neurons():
     found = posterior(dimension=10, width=100, samples=310, kappa=0.5, draws=12)
-    # note, check 15: 0.23 +- 0.03, 4 +- 1 outliers with a shrunken rest among a bulk without
+    # Independent simulation: alignment 0.23 +- 0.03, 4 +- 1 outliers with small irrelevant weights, and
+    # a bulk with the irrelevant weights of the prior.
     assert abs(found.alignment - 0.23) < 3 * 0.03
     assert abs(found.outliers - 4.0) < 1
     assert found.outlier_rest < 0.55
@@ -103,14 +106,16 @@ def test_one_ensemble_with_what_its_neurons_do():
     ],
 )
 def test_the_curve_of_one_mode(dimension, loads, expected, absolute):
-    # acceptance check 17: numbers of the note from an FFT of the law of V; here a contour integral
+    # (two-layer-posterior 9): reference values from an FFT of the law of V; the code uses a contour
+    # integral.
     sizes = {"dimension": dimension, "width": dimension, "kappa": 1.0, "reduced": True}
     found = [one_mode_alignment(samples=load * dimension, **sizes) for load in loads]
     assert found == pytest.approx(expected, abs=absolute)
 
 
 def test_the_curve_of_one_mode_by_draws_of_the_prior():
-    # A = <V/(V + r)> under p(V) (1 + V/r)^(-1/2) exp(-1/(2(V + r))), at moderate tilts by plain averages
+    # (two-layer-posterior 9) at moderate tilts: A = <V/(V + r)> under p(V) (1 + V/r)^(-1/2) exp(-1/(2(V
+    # + r))), by plain averages over draws of the prior
     rng = random_stream(5, "prior")
     d, width, samples, kappa = 6, 12, 40, 1.0
     u = rng.standard_normal((200_000, width)) / np.sqrt(d)
@@ -125,7 +130,7 @@ def test_the_curve_of_one_mode_by_draws_of_the_prior():
 
 
 def test_the_wide_curve_is_the_saddle_of_the_large_deviation():
-    # t(alpha) of the Chernoff energy and P = kappa t/(1 - alpha): many neurons carry it, so both agree
+    # (two-layer-posterior 4) with P = kappa t/(1 - alpha) agrees if many neurons carry the alignment.
     d, width, alignment = 6, 3_000, 0.5
     chernoff = large_deviation(dimension=d, width=width, alignment=alignment)
     found = one_mode_alignment(
@@ -135,7 +140,7 @@ def test_the_wide_curve_is_the_saddle_of_the_large_deviation():
 
 
 def test_the_field_integral_is_exact_for_linear_gaussian_neurons():
-    # neurons of one kind: Z is that of N readouts and one feature vector, f = C (C + kappa)^-1 y
+    # (two-layer-posterior 10) for neurons of one kind is Gaussian: f = C (C + kappa)^-1 y.
     feature = np.array([[0.6, -0.3, 0.2]])
     target = np.array([1.0, 0.5, -2.0])
     problem = FieldProblem(feature, target, np.zeros(1), np.full(1, 0.25), 0.7)
@@ -148,7 +153,7 @@ def test_the_field_integral_is_exact_for_linear_gaussian_neurons():
 
 
 def test_the_field_integral_sums_over_two_kinds_of_neurons():
-    # enumerate how many of N neurons are of the second kind
+    # (two-layer-posterior 10), by enumeration of the number of neurons of the second kind
     features = np.array([[0.2, 0.1], [1.5, -0.4]])
     chance = np.array([0.9, 0.1])
     target, variance, ridge, width = np.array([3.0, 1.0]), 0.3, 0.5, 7
@@ -172,9 +177,9 @@ def test_the_field_integral_sums_over_two_kinds_of_neurons():
     assert width * readout @ features == pytest.approx(overlap / total, rel=0.01)
 
 
-def test_where_one_loop_is_not_enough_it_is_told():
-    # N < d, deep beyond the onset: one or two neurons carry all, and the integral without the saddle's
-    # fallback gave alignments of several and of negative sign
+def test_the_saddle_point_replaces_a_failed_integral():
+    # At N < d, far beyond the onset, one or two neurons carry the target. Without the fallback to the
+    # saddle point, the integral gives alignments above 1 and below 0.
     found = posterior(dimension=20, width=14, samples=3_000, kappa=1.5, draws=6)
     assert 0 < found.alignment < 0.7
     assert 0 < found.outliers < 4
@@ -182,13 +187,14 @@ def test_where_one_loop_is_not_enough_it_is_told():
 
 
 def test_degree_one_is_a_lazy_ridge_regression():
-    # at P >> d: A = lambda / (lambda + kappa_eff/P), with the kernel's linear eigenvalue 4/(3 pi d)
+    # (two-layer-posterior 12) at P >> d: A = lambda / (lambda + kappa_eff/P), with eigenvalue 4/(3 pi
+    # d).
     found = posterior(dimension=30, width=2_000, samples=3_000, kappa=2.0, degree=1, draws=4)
     eigenvalue = 4 / (3 * np.pi * 30)
     assert found.alignment == pytest.approx(
         eigenvalue / (eigenvalue + found.ridge / 3_000), abs=0.02
     )
-    # the Gaussian tail beyond three standard deviations
+    # lazy outliers are the Gaussian tail beyond three standard deviations
     assert found.outliers == pytest.approx(2_000 * 0.0027, rel=0.15)
 
 
@@ -206,12 +212,13 @@ def test_sectors_hold_the_power_of_a_neuron():
 
 
 def test_harmonics():
-    # every polynomial of degree q is a sum of harmonics times powers of |x|²
+    # Every polynomial of degree q is a sum of harmonics times powers of |x|²   (two-layer-posterior
+    # 11).
     for n in (2, 3, 7):
         for q in (2, 3, 6):
             parts = sum(harmonic_count(n, ell) for ell in range(q % 2, q + 1, 2))
             assert parts == comb(n + q - 1, q)
     weights = power_weights(8, 5)
     assert weights.sum(1) == pytest.approx(np.ones(9))
-    # share of momentum 1 in t³: 3/(n + 2)
+    # the share of momentum 1 in t³ is 3/(n + 2)
     assert weights[3, 1] == pytest.approx(3 / 7)

@@ -38,7 +38,7 @@ def record_of(setting, seed=0):
     ("values", "words"),
     [
         ({"dimension": 2}, "greater than or equal to 3"),
-        ({"degree": 2}, "no neuron with activation 'erf' has any part"),
+        ({"degree": 2}, "whose overlap with every neuron of activation 'erf' is 0"),
         ({"degree": 3, "activation": "relu"}, "allowed: degrees that the activation has"),
         ({"activation": "gelu"}, "relu"),
         ({"kappa": 0.0}, "greater than or equal to 0.02"),
@@ -72,7 +72,7 @@ def test_the_predicted_law_counts_all_neurons():
     assert np.sum(law * widths) == pytest.approx(300, rel=0.02)
     beyond = LAW_EDGES[:-1] >= 3 / np.sqrt(30)
     assert np.sum((law * widths)[beyond]) == pytest.approx(found["outliers"], rel=0.1)
-    # one side peak, at the strength of specialised neurons
+    # the law has one side peak, at the strength of specialised neurons
     peak = (LAW_EDGES[:-1] + 0.05)[beyond][np.argmax(law[beyond][4:]) + 4]
     assert peak == pytest.approx(found["outlier_overlap"], abs=0.15)
 
@@ -84,7 +84,7 @@ def test_the_predicted_law_counts_all_neurons():
         ({"activation": "relu", "degree": 2}, "not odd"),
     ],
 )
-def test_what_is_not_predicted_says_why_and_claims_nothing(setting, words):
+def test_missing_predictions_have_a_reason_and_no_claim_fails(setting, words):
     parameters = CurseParameters(**setting)
     found = system.predict(parameters)
     assert found["alignment"] is None
@@ -136,7 +136,7 @@ def test_observed_alignment_is_that_of_samples(activation, degree):
     error = products.std(axis=0) / np.sqrt(len(y))
     for k, name in enumerate(("alignment_prior", "alignment_planted")):
         assert abs(metrics[name] - products[:, k].mean()) < 4 * error[k]
-    # three of four specialised neurons carry what is planted, among others of the prior
+    # the planted network contains specialised neurons among neurons of the prior
     assert metrics["alignment_planted"] > 0.4
     test_error = float(np.mean((outputs - y[:, None]) ** 2))
     assert metrics["test_error"] == pytest.approx(test_error, rel=0.15)
@@ -178,7 +178,7 @@ def test_by_chance_is_the_prior():
 
 
 def made(scaled_samples, alignment, predicted, *, gap=0.0, start="both", **metrics):
-    """A point of six replicates that scatter by a tenth."""
+    """Build a point of six replicates with a scatter of a tenth."""
     values = {"start": start, "scaled_samples": scaled_samples, "dimension": 8}
     setting = CurseParameters(**values)
     base = {

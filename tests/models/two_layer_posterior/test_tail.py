@@ -21,7 +21,7 @@ class TailEnergy:
     neurons: int
     u: float
     r: float
-    cost: float  # of that configuration, without the entropy around it
+    cost: float  # cost of that configuration, without the entropy around it
     power: float  # mean variance of A given the hidden weights, among networks that reach the alignment
 
 
@@ -35,24 +35,23 @@ def tail_energy(
     readout: str = "standard",
     bins: int = 2_000,
 ) -> TailEnergy:
-    """Minus log Pr[A >= alpha] = -log E_V Q(alpha / sqrt(V)) under the prior, V = sum c² / (N chi)."""
-    # The law of c² by quadrature over the rest of a neuron, its N-fold convolution by doubling, all in
-    # logarithms, so that no tilt is needed: a tilt reaches the convex hull of the rate alone, and below
-    # width d the rate is concave.
+    """Compute -log Pr[A >= alpha] = -log E_V Q(alpha / sqrt(V)) under the prior, V = sum c² / (N chi)."""
+    # The law of c² comes from quadrature over r, and its N-fold convolution from doubling in
+    # logarithms. A tilt would give only the convex hull of the rate, which is concave below width d.
     scale = 1 / (readout_scale(readout, width) * width)
     overlap = neuron_overlap(activation, degree)
     neurons, square, cost, u, r = _cheapest(overlap, dimension, width, scale, alignment)
-    # up to four times the cheapest V, and to where lazy networks are
+    # the grid reaches four times the cheapest V, and thirty times the V of lazy networks
     lazy = width * specialisation(activation, degree).gaussian / float(dimension) ** degree
     spacing = max(4 * neurons * square, 30 * lazy) / bins
     edges = np.append(0.0, spacing * (np.arange(bins) + 0.5))
     survival = _log_survival(overlap, dimension, edges)
     one = _log_difference(survival)
-    # what lies below the first edge counts by its mean
+    # mass below the first edge counts with its mean
     below = _mean_below(overlap, dimension, float(edges[1]))
     power = scale * (spacing * np.arange(bins) + width * below)
     law = _log_fold(one, width)
-    # A is Gaussian of variance V given the hidden weights
+    # given the hidden weights, A is Gaussian with variance V
     terms = law + log_ndtr(-alignment / np.sqrt(power))
     top = float(terms.max())
     weight = np.exp(terms - top)
@@ -68,7 +67,7 @@ def single_neuron_cost(
     degree: int = 3,
     activation: str = "erf",
 ) -> float:
-    """Least d omega² / 2 + alpha² N / 2 c² of one neuron, at sizes of any magnitude."""
+    """Minimise d omega² / 2 + alpha² N / (2 c²) over one neuron, at sizes of any magnitude."""
     overlap = neuron_overlap(activation, degree)
     return _cheapest(overlap, dimension, 1, 1 / width, alignment)[2]
 
@@ -76,7 +75,7 @@ def single_neuron_cost(
 def _cheapest(
     overlap: NeuronOverlap, dimension: float, most: int, scale: float, alignment: float
 ) -> tuple[int, float, float, float, float]:
-    """Number of equal neurons, their c², cost, u and r, at the least weight decay."""
+    """Find the number of equal neurons of least cost, their c², cost, u and r."""
     u = np.geomspace(1e-4, 300.0, 1_500)
     log_r = np.append(-np.geomspace(12.0, 1e-5, 250), 0.0)
     squares = np.maximum(overlap.value(u[:, None], np.exp(log_r)) ** 2, 1e-300)
@@ -113,7 +112,8 @@ def _log_survival(overlap: NeuronOverlap, dimension: int, squares: np.ndarray) -
         for r, log_weight in zip(*_rest(dimension), strict=True):
             value = np.log(np.maximum(overlap.value(u, r) ** 2, 1e-300))
             assert (np.diff(value) >= -1e-9).all()  # of an overlap that grows with u
-            # c grows with u, so that c² > v means |u| > u(v, r), of which log erfc(x) is the probability
+            # c grows with u, so that c² > v means |u| > u(v, r), of which log erfc(x) is the
+            # probability
             x = sqrt(dimension / 2) * np.exp(np.interp(wanted, value, np.log(u)))
             tail = np.where(wanted > value[-1], -np.inf, np.log(erfcx(x)) - x * x)
             tail = np.where(wanted < value[0], 0.0, tail)
@@ -122,14 +122,14 @@ def _log_survival(overlap: NeuronOverlap, dimension: int, squares: np.ndarray) -
 
 
 def _log_difference(survival: np.ndarray) -> np.ndarray:
-    """Log of the probability between neighbouring places; what lies beyond the last is left out."""
+    """Log of the probability between neighbouring places; mass beyond the last place is left out."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = survival[:-1] + np.log(-np.expm1(survival[1:] - survival[:-1]))
     return np.where(np.isfinite(survival[:-1]), found, -np.inf)
 
 
 def _mean_below(overlap: NeuronOverlap, dimension: int, edge: float) -> float:
-    """Mean of c² where it is below an edge."""
+    """Mean of c² over values below an edge."""
     places = np.append(0.0, np.geomspace(1e-8 * edge, edge, 200))
     survival = np.exp(_log_survival(overlap, dimension, places))
     # int_0^e v dF = int_0^e S dv - e S(e)
@@ -148,7 +148,7 @@ def _log_convolve(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _log_fold(one: np.ndarray, count: int) -> np.ndarray:
-    """Logarithm of the law of a sum of so many, by doubling."""
+    """Logarithm of the law of a sum of many copies, by doubling."""
     power, total = one, None
     while count:
         if count & 1:
@@ -179,8 +179,8 @@ def test_draws_of_the_prior(dimension, width, degree):
         assert abs(found + np.log(share)) < 4 / np.sqrt(share * draws) + 0.01
 
 
-def test_the_numbers_of_the_note():
-    # section 3.1, 4e6 draws at d = N = 4
+def test_energies_of_prior_draws():
+    # reference: 4e6 draws of the prior at d = N = 4
     for alignment, expected in ((0.1, 3.64), (0.2, 6.21), (0.3, 8.89)):
         found = tail_energy(dimension=4, width=4, alignment=alignment)
         assert found.energy == pytest.approx(expected, abs=0.06)
@@ -199,13 +199,13 @@ def test_folding_is_a_convolution():
 def test_the_chernoff_energy_bounds_it_from_below_and_closely_at_wide_layers(width):
     exact = tail_energy(dimension=20, width=width)
     bound = large_deviation(dimension=20, width=width)
-    # the difference is a logarithm: log(t sqrt(2 pi Var))
+    # the difference is log(t sqrt(2 pi Var)), of logarithmic order
     assert 0 < exact.energy - bound.energy < 8
     assert exact.neurons == pytest.approx(bound.neurons, rel=0.45)
 
 
 def test_wide_layers_have_the_exponent_of_the_chernoff_energy():
-    # N = d: d^1, with the same local slope to the correction of the logarithm
+    # At N = d the exponent is 1; the local slopes agree up to a logarithmic correction.
     sizes = (32, 64, 128)
     exact = [tail_energy(dimension=d, width=d).energy for d in sizes]
     bound = [large_deviation(dimension=d, width=d).energy for d in sizes]
@@ -216,7 +216,7 @@ def test_wide_layers_have_the_exponent_of_the_chernoff_energy():
 
 @pytest.mark.parametrize(("exponent", "degree"), [(1 / 3, 3), (1 / 2, 3), (1 / 3, 5), (0.7, 3)])
 def test_one_neuron_has_the_exponent_of_free_strength(exponent, degree):
-    # d u² against N / u^2m: energy d^((m + n)/(m + 1)) at u = d^(-(1 - n)/(2m + 2))
+    # (scale 11): d u² = N / u^2m gives d^((m + n)/(m + 1)) at u = d^(-(1 - n)/(2m + 2)).
     sizes = 10.0 ** np.array([30, 40])
     costs = [single_neuron_cost(dimension=d, width=d**exponent, degree=degree) for d in sizes]
     slope = np.diff(np.log(costs))[0] / np.log(sizes[1] / sizes[0])
@@ -228,14 +228,15 @@ CASES = [(1 / 3, 3, (64, 512, 3375)), (1 / 2, 3, (256, 1024, 4096)), (1 / 3, 5, 
 
 @pytest.mark.parametrize(("exponent", "degree", "sizes"), CASES)
 def test_below_width_d_one_neuron_of_free_strength_holds(exponent, degree, sizes):
-    # The issue's question: erf, N = d^(1/3), He3: a list with unit strength says 1, M and mu free 5/6,
-    # and the Chernoff energy 2/3. The exact tail is the cost of one neuron, whose exponent is 5/6.
+    # (scale 11) at erf, N = d^(1/3), He3: unit strength gives the exponent 1, free M and mu give 5/6,
+    # and the Chernoff energy gives 2/3. The exact tail is the cost of one neuron, with the exponent
+    # 5/6.
     for d in sizes:
         width = round(d**exponent)
         exact = tail_energy(dimension=d, width=width, degree=degree)
         bound = large_deviation(dimension=d, width=width, degree=degree).energy
         assert exact.neurons == 1
-        # the difference is the entropy of one neuron, a logarithm
+        # the difference is the entropy of one neuron, of logarithmic order
         assert abs(exact.energy - exact.cost) < 2 * np.log(d)
         assert bound < exact.energy
     # falls behind by a power
@@ -258,7 +259,7 @@ def test_exponent_of_the_exact_tail_to_a_million_dimensions(exponent, degree):
     ]
     slopes = np.diff(np.log(energies)) / np.diff(np.log(sizes))
     assert (np.diff(slopes) > 0).all()
-    # The correction is a series in u² = d^(-(1 - n)/(m + 1)): a parabola through the slopes.
+    # The correction is a series in u² = d^(-(1 - n)/(m + 1)); a parabola is fitted to the slopes.
     middle = np.sqrt(sizes[1:] * sizes[:-1])
     small = middle ** (-(1 - exponent) / (degree + 1))
     limit = np.polyfit(small, slopes, 2)[-1]
@@ -270,9 +271,10 @@ def test_exponent_of_the_exact_tail_to_a_million_dimensions(exponent, degree):
 
 @pytest.mark.parametrize("target", ["parity", "hermite"])
 def test_weak_relu_neurons_are_no_part_of_the_optimal_face(target):
-    # With M neurons of strength u the energy is sqrt(N d) omega(u)/c(u), the rest at its best. At u >= 1
-    # it is flat up to a factor: M + 2 mu = 1/2 for mu in [0, 1/4]. Below it grows like 1/u, as c falls
-    # like u²: at N = d² neurons of strength d^mu, mu < 0, cost d^(3/2 - mu), not d^(3/2).
+    # With M neurons of strength u the energy is sqrt(N d) omega(u)/c(u), minimised over r. For u >= 1
+    # it is constant up to a factor: M + 2 mu = 1/2 for mu in [0, 1/4]. For u < 1 it grows like 1/u,
+    # because c falls like u²: at N = d², neurons of strength d^mu with mu < 0 cost d^(3/2 - mu), not
+    # d^(3/2).
     overlap = neuron_overlap("relu", 2, target)
     r = np.geomspace(1e-14, 1.0, 4_000)
     u = np.array([1e-6, 1e-5, 1e-4, 1e1, 1e2, 1e3])

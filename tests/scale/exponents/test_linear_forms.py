@@ -1,4 +1,4 @@
-"""Exact linear forms: read, written, added, compared."""
+"""Exact linear forms: reading, writing, arithmetic, comparison."""
 
 from __future__ import annotations
 

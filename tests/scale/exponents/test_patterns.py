@@ -1,4 +1,4 @@
-"""The calculator against every row of the published results, and against a grid."""
+"""Sample exponents against the published results (arXiv:2512.04165), and against a grid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvable.scale.exponents.tropical import minimise
 
 
 def rows(network, *, boxes=False):
-    """Energies without bounds, by pattern: the forms of each of its routes."""
+    """Return the energies without bounds: by pattern, the forms of each route."""
     found: dict[str, list[tuple[LinearForm, ...]]] = {}
     for name, forms in energy_forms(network, boxes=boxes):
         found.setdefault(name, []).append(forms)
@@ -32,7 +32,7 @@ def form(text):
 
 @pytest.mark.parametrize("degree", [1, 3, 5])
 def test_two_layers(degree):
-    # GP d^m; GFL (N d)^(m/(m+1)); Sp sqrt(N d).
+    # (scale 10): GP d^m; GFL (N d)^(m/(m+1)); Sp sqrt(N d).
     found = rows(network_of_flags("erf:n", f"he{degree}"))
     assert found["GP"] == [form(str(degree))]
     assert found["GFL(1)"] == [form(f"{degree}*(n+1)/{degree + 1}")]
@@ -41,7 +41,7 @@ def test_two_layers(degree):
 
 @pytest.mark.parametrize("degree", [1, 3, 5])
 def test_two_layers_with_a_mean_field_readout(degree):
-    # GP N d^m; GFL N d^(m/(m+1)); Sp N sqrt(d).
+    # (scale 10), mean-field: GP N d^m; GFL N d^(m/(m+1)); Sp N sqrt(d).
     found = rows(network_of_flags("erf:n", f"he{degree}", "mean-field"))
     assert found["GP"] == [form(f"n+{degree}")]
     assert found["GFL(1)"] == [form(f"n+{degree}/{degree + 1}")]
@@ -49,13 +49,13 @@ def test_two_layers_with_a_mean_field_readout(degree):
 
 
 def test_convolutional_network_with_a_linear_target():
-    # GP d; GFL and Sp sqrt(N d) whatever the patch.
+    # (scale 10), patches: GP d; GFL and Sp sqrt(N d) for every patch.
     found = rows(network_of_flags("erf:n:s", "he1"))
     assert found["GP"] == [form("1")]
     assert found["GFL(1)"] == found["Sp(1)"] == [form("(n+1)/2")]
     narrow = scaling_of(network_of_flags("erf:1/2:1/2", "he1"))
     assert narrow.exponent == Fraction(3, 4)
-    # M = sqrt(N W/S) filters of strength one are among the optima.
+    # One optimum has M = sqrt(N W/S) filters of strength one.
     (neurons,) = [winner.free["M1"] for winner in narrow.winners if winner.name == "Sp(1)"]
     assert neurons[0] == Fraction(1, 4)
 
@@ -75,7 +75,7 @@ def test_three_layers():
     assert found["Sp(1)-Mag(3)"] == [form("(n1+n2+1)/3")]
     assert form("(n1+n2+1)/3") in found["Sp(1)-Sp(3)"]
     assert form("3*(n1+n2+1)/7") in found["GFL(1)-GFL(1)"]
-    # Whatever the bounds, amplifying layer 1 costs N_1.
+    # With bounds, amplifying layer 1 costs at least N_1   (scale 4).
     assert found["GFL(1)-Sp(1)"] == [form("(n1+n2+1)/3")]
     assert LinearForm.symbol("n1") in rows(network_of_flags("erf:n1,erf:n2", "he3"), boxes=True)[
         "GFL(1)-Sp(1)"
@@ -92,8 +92,7 @@ def test_attention():
 
 @pytest.mark.parametrize("degree", [1, 3, 5])
 def test_thresholds(degree):
-    # Two layers are lazy from N = d^(2m-1) on; with one layer more, the two routes are equal at
-    # n1 = n2.
+    # (scale 10): one hidden layer is lazy for N above d^(2m-1).
     at = Fraction(2 * degree - 1)
     below = scaling_of(network_of_flags(f"erf:{at - Fraction(1, 7)}", f"he{degree}"))
     above = scaling_of(network_of_flags(f"erf:{at + Fraction(1, 7)}", f"he{degree}"))
@@ -103,7 +102,7 @@ def test_thresholds(degree):
 
 
 def test_magnetisation_hands_over_to_the_second_layer():
-    # (n1+n2+1)/3 = (n2+1)/2 at n1 = (1+n2)/2.
+    # The energies (N1 N2 d)^(1/3) and sqrt(N2 d) are equal at n1 = (1+n2)/2.
     found = rows(network_of_flags("erf:n1,erf:n2", "he3"))
     difference = found["Sp(1)-Mag(3)"][0][0] - found["GP-Sp(1)"][0][0]
     assert difference * 3 == LinearForm.parse("n1 - (1+n2)/2")
@@ -111,12 +110,12 @@ def test_magnetisation_hands_over_to_the_second_layer():
 
 def test_strong_neurons_of_relu_tie_with_many():
     (winner,) = scaling_of(network_of_flags("relu:2", "parity2")).winners
-    # M mu² = sqrt(N/d). Weak strengths are not among the optima: their response falls as mu^2.
+    # M mu² = sqrt(N/d). Strengths below one are not optimal, because their response falls as mu².
     assert winner.free == {"M1": (0, Fraction(1, 2)), "mu1": (0, Fraction(1, 4))}
 
 
 def test_a_constant_part_biases_the_next_layer():
-    # relu(h + b) has a part along He3 of h for every b but 0: b phi(b)/sqrt(6) for unit variance.
+    # For b != 0, relu(h + b) has the component -b phi(b)/sqrt(6) along He3 of h, at unit variance.
     points, weights = np.polynomial.hermite_e.hermegauss(300)
     weights = weights / weights.sum()
     for bias in (0.0, 0.5, 1.0):
@@ -127,7 +126,7 @@ def test_a_constant_part_biases_the_next_layer():
     assert scaling_of(network_of_flags("relu:1,relu:1", "he3")).exponent == 1
     assert scaling_of(network_of_flags("sigmoid:1,sigmoid:1", "he2")).exponent == 1
     assert scaling_of(network_of_flags("relu:1,erf:1", "he2")).exponent == 1
-    # erf has no constant: behind it ReLU answers in its own powers, and He3 has to come from layer 1.
+    # erf has no constant part: ReLU after it makes only its own powers, so that layer 1 must make He3.
     names = scaling_of(network_of_flags("erf:2,relu:1", "he3")).winners
     assert all(winner.layers[0].kind != "lazy" for winner in names)
     with pytest.raises(InvalidParameter, match="cannot be represented"):
@@ -164,8 +163,8 @@ def test_three_layers_everywhere_above_width_d():
     ("width", "degree", "energy"), [("1/3", 3, "5/6"), ("1/2", 3, "7/8"), ("1/3", 5, "8/9")]
 )
 def test_below_width_d_one_neuron_of_less_than_full_strength(width, degree, energy):
-    # M = 1: mu² d = N mu^(-2m) gives d^((m+n)/(m+1)); tests/models/two_layer_posterior holds it against
-    # exact tails.
+    # (scale 11): M = 1 and mu² d = N mu^(-2m) give d^((m+n)/(m+1)). Exact tails are compared in
+    # tests/models/two_layer_posterior/test_tail.py.
     found = scaling_of(network_of_flags(f"erf:{width}", f"he{degree}"))
     assert found.exponent == Fraction(energy) == (degree + Fraction(width)) / (degree + 1)
     assert any("kernel fluctuates" in said for said in found.warnings)
@@ -183,7 +182,7 @@ def test_kappa_and_power_law_inputs_shift_the_exponent():
             "inputs": {"linear": "-1/2"},
         }
     )
-    # The direction has d^(-1/2) of the variance: d is replaced by d^(1/2).
+    # The direction has a share d^(-1/2) of the variance, so that d is replaced by d^(1/2).
     assert scaling_of(strong).exponent == Fraction(5, 4)
 
 
@@ -192,7 +191,7 @@ def test_pooling_spares_the_readout_of_each_patch():
         layer = {"width": "1", "act": "erf", "patch": "1/2", "pool": pool}
         return scaling_of(read_network({"layers": [layer], "target": {"hermite": 3}})).exponent
 
-    # Sp: M S + N W/M against M S + N/M.
+    # The sum of Sp is M S + N W/M without pooling, and M S + N/M with pooling.
     assert (exponent(False), exponent(True)) == (1, Fraction(3, 4))
 
 
@@ -259,10 +258,10 @@ ERF = {"layers": [{"width": 1, "act": "erf"}], "target": {"hermite": 3}}
         (ERF | {"inputs": {"linear": 1}}, "up to 0"),
         ({"attention": {"heads": "-1", "context": "1"}}, "exponents from 0"),
         ({"patterns": {}}, "no patterns"),
-        ({"patterns": {"A": {"energy": ["2*d"]}}}, "no monomial"),
-        ({"patterns": {"A": {"energy": ["M^1/2"]}}}, "no monomial"),
+        ({"patterns": {"A": {"energy": ["2*d"]}}}, "not a monomial"),
+        ({"patterns": {"A": {"energy": ["M^1/2"]}}}, "not a monomial"),
         ({"patterns": {"A": {"energy": ["M*d"]}}}, "has no minimum"),
-        ({"patterns": {"A": {"energy": ["M"], "at_most_one": ["d*M", "d/M"]}}}, "no pattern meets"),
+        ({"patterns": {"A": {"energy": ["M"], "at_most_one": ["d*M", "d/M"]}}}, "no pattern satisfies"),
         ({"sizes": {"N": "M", "M": "N"}, "patterns": {"A": {"energy": ["N"]}}}, "refer to each other"),
     ],
 )  # fmt: skip
@@ -273,7 +272,7 @@ def test_bad_descriptions_are_refused_in_one_line(content, says):
 
 
 def test_nothing_of_the_size_of_d_is_allocated():
-    # Exponents of a hundred cost what exponents of one cost.
+    # Exponents of 100 take as long as exponents of 1.
     assert scaling_of(network_of_flags("erf:100", "he9", kappa="50")).exponent == 59
 
 
@@ -300,7 +299,7 @@ def test_a_grid_over_the_patterns_finds_nothing_better(layers, degree, chi):
     words = words.replace("0.3333333333333333", "1/3")
     found = scaling_of(network_of_flags(words, f"he{degree}", str(chi)))
     grid = brute_force().brute_force(layers, chi, degree)
-    # A grid is never below the minimum; its last spacing is 0.8^21 of a range of about four.
+    # A grid is never below the minimum; its final spacing is 0.8^21 of a range of about four.
     assert -1e-9 < grid - float(found.exponent) < 0.02
 
 
@@ -319,7 +318,7 @@ def test_twenty_networks_drawn_at_random():
 
 
 def test_deep_networks_by_one_pass_are_those_of_all_programs():
-    # The pass through the layers solves no program; both are exact.
+    # (scale 9): the pass through the layers and the programs of all patterns are both exact.
     rng = np.random.default_rng(3)
     module = brute_force()
     for _ in range(12):
@@ -335,13 +334,13 @@ def test_deep_networks_by_one_pass_are_those_of_all_programs():
 
 @pytest.mark.parametrize("act", ["erf", "relu"])
 def test_ten_layers_are_answered(act):
-    # The last layer alone is enough: sqrt(N d).
+    # If only the last layer learns, the energy is sqrt(N d).
     found = scaling_of(
         network_of_flags(",".join([f"{act}:5/4"] * 10), "he3" if act == "erf" else "he4")
     )
     assert found.exponent == Fraction(9, 8)
     assert "-".join(["GP"] * 9 + ["Sp(1)"]) in found.ties
-    # M d = N/M at M = d^(1/8).
+    # The terms M d and N/M are equal at M = d^(1/8).
     (winner,) = [held for held in found.winners if held.name.endswith("GP-Sp(1)")]
     assert winner.free == {"M10": (Fraction(1, 8),) * 2, "mu10": (0, 0)}
 

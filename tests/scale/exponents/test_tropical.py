@@ -19,7 +19,7 @@ CONSTANTS = st.fractions(-4, 4, max_denominator=12)
 
 @st.composite
 def programs(draw):
-    """Bounded ones: every free exponent lies in a box, with a few more bounds that the origin meets."""
+    """Draw bounded programs: a box for each free exponent, and bounds that the origin satisfies."""
     names = [f"v{i}" for i in range(draw(st.integers(1, 3)))]
 
     def monomial(constant):
@@ -35,7 +35,7 @@ def programs(draw):
 
 
 def by_scipy(program, point, goal=None):
-    """Least value of the program, or of a free exponent on its optimal face."""
+    """Compute the minimum of a program, or of a free exponent on its optimal face."""
     from scipy.optimize import linprog
 
     names = program.variables
@@ -76,7 +76,7 @@ def test_minimum_and_optimal_face_are_those_of_linear_programming(program, size)
 
 
 def test_two_terms_meet_halfway():
-    # M d and N/M: E = (n+1)/2 at M = (n-1)/2; with M >= 1 not below 1.
+    # (scale 8): the terms M d and N/M give E = (n+1)/2 at exponent (n-1)/2 of M; with M >= 1, E >= 1.
     terms = (
         Monomial.of(1, {"M": 1}, "neurons"),
         Monomial.of(LinearForm.symbol("n"), {"M": -1}, "alignment"),

@@ -1,4 +1,4 @@
-"""Input spectra against populations that are known, and data from which nothing can be told."""
+"""Input spectra against known populations, and data without a measurable spectrum."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from solvable.scale.networks_of_data.input_summary import InputSpectrum
 def measured(
     variances, n, direction=None, degree=1, noise=0.5, seed=0
 ) -> tuple[InputSpectrum, float]:
-    """Spectrum of Gaussian inputs with a target along a direction, and the true strength."""
+    """Measure Gaussian inputs with a target along a direction; return also the true strength."""
     rng = np.random.default_rng(seed)
     d = len(variances)
     w = np.eye(d)[d // 3] if direction is None else direction
@@ -33,7 +33,7 @@ def test_strength_of_a_direction_within_its_error():
         found, true = measured(ranks**-1.4, 2500, w, seed=seed)
         (feature,) = found.features
         scores.append(np.log(feature.strength / true) / feature.error)
-        # The kernel value weighs by the variances once more.
+        # The kernel value has one more power of the variances than the strength.
         aligned = (w**2 @ ranks**-2.8) / (w**2 @ ranks**-1.4) / np.sum(ranks**-1.4)
         assert feature.alignment == pytest.approx(aligned, rel=0.25)
     # Errors of five parts have four degrees of freedom.
@@ -47,7 +47,7 @@ def test_white_inputs_have_the_default_exponent():
     assert found.linear_exponent() == -1
     assert found.effective_dimension == pytest.approx(80, rel=0.01)
     assert found.linear_exponent(6400) == pytest.approx(-0.5, abs=0.011)
-    # Of 160 inputs of which half are constant the direction is stronger than 1/160.
+    # With 120 columns, half of them constant, the direction has the share 1/60.
     X = np.random.default_rng(1).normal(size=(3000, 60))
     wide = np.hstack([X, np.ones((3000, 60))])
     again = measure_inputs(from_arrays(wide, X[:, 0]))
@@ -62,7 +62,7 @@ def test_effective_dimension_is_free_of_few_rows():
     found = [measured(variances, 250, seed=seed)[0].effective_dimension for seed in range(6)]
     error = np.std(found, ddof=1) / np.sqrt(6)
     assert abs(np.mean(found) - true) < 4 * error + 0.01 * true
-    # What the sample itself would say is a quarter too low.
+    # The uncorrected estimate is a quarter too low   (scale 20).
     assert np.mean(found) > 1.15 / (1 / true + 1 / 250)
 
 
@@ -73,11 +73,11 @@ def test_power_laws_are_found(decay):
 
 
 @pytest.mark.parametrize(("variances", "n"), [
-    (np.ones(300), 900),  # pure noise: its spectrum passes for a power law to a usual fit
+    (np.ones(300), 900),  # pure noise, whose spectrum resembles a power law
     (np.ones(200), 20_000),
     (np.exp(-np.arange(250) / 40), 12_000),
     (np.exp(-np.sqrt(np.arange(250))), 12_000),
-    (np.arange(1, 31.0) ** -1.0, 5000),  # too few
+    (np.arange(1, 31.0) ** -1.0, 5000),  # too few eigenvalues
 ])  # fmt: skip
 def test_no_power_law_is_said(variances, n):
     found, _ = measured(variances, n)
@@ -93,7 +93,7 @@ def test_degree_of_the_target(degree):
     assert found.degrees[degree - 1] == pytest.approx(1 / 1.09, abs=0.05)
     assert max((0, *found.degrees[: degree - 1])) < 0.05
     if degree > 1:
-        # No line through the data tells the direction: that of equal directions is taken.
+        # A linear fit has no direction; the strength of equal directions is used.
         assert found.strength(2) == pytest.approx(1 / found.effective_dimension)
         assert "no linear part" in " ".join(found.words())
 
@@ -105,7 +105,7 @@ def test_classes_have_directions_of_their_own():
     assert 12 < found.effective_dimension < 15
     two = measure_inputs(load("digits:even-odd"))
     assert [feature.label for feature in two.features] == ["odd"]
-    # Against the normal equations.
+    # Compare with the normal equations.
     data = load("digits:even-odd")
     X, y = data.X - data.X.mean(axis=0), data.y - data.y.mean()
     S = X.T @ X / len(X)
@@ -118,7 +118,7 @@ def test_streams_and_arrays_agree_and_seeds_decide():
     data = load("wine")
     some, again = (measure_inputs(from_arrays(data.X, data.y)) for _ in range(2))
     assert some.to_dict() == again.to_dict()
-    assert "one unit" in " ".join(measure_inputs(data).words())
+    assert "standardised columns" in " ".join(measure_inputs(data).words())
 
 
 def test_large_data_are_thinned(monkeypatch):

@@ -1,4 +1,4 @@
-"""Real models: what is read of modules, lists and files, and what is refused in one line."""
+"""Real models read from modules, lists and files, and one-line errors."""
 
 import json
 import math
@@ -79,20 +79,20 @@ def test_a_saved_description_is_read_back(tmp_path):
     (["linear -3", "relu", "linear 1"], 8, "size is -3"),
     (["linear 0", "relu", "linear 1"], 8, "size is 0"),
     (["linear 4", "attention", "linear 1"], 8, "kind is 'attention'"),
-    (["linear 4", "linear 1"], 8, "no activation between"),
+    (["linear 4", "linear 1"], 8, "without an activation between"),
     (["linear 4"], 8, "no hidden layer"),
     (["linear 4", "relu"], 8, "linear readout"),
-    (["conv 4 kernel=9", "relu", "linear 1"], (1, 8, 8), "must fit in"),
-    (["conv 4 kernel=3", "relu", "linear 1"], 64, "behind a vector"),
+    (["conv 4 kernel=9", "relu", "linear 1"], (1, 8, 8), "that fits into the inputs"),
+    (["conv 4 kernel=3", "relu", "linear 1"], 64, "after a vector"),
     (["conv 4 kernel=3x3x3", "relu", "linear 1"], (1, 8, 8), "kernel is"),
-    (["conv 4", "relu", "linear 1"], (1, 8, 8), "lacks its kernel"),
-    (["linear", "relu", "linear 1"], 8, "lacks its size"),
+    (["conv 4", "relu", "linear 1"], (1, 8, 8), "has no kernel"),
+    (["linear", "relu", "linear 1"], 8, "has no size"),
     (["pool 2", "linear 4", "relu", "linear 1"], (1, 8, 8), "before any convolution"),
     ([{"kind": "linear", "size": True}], 8, "size is True"),
     ([{"kind": "linear", "size": 4, "cost": 3}], 8, "'cost'"),
     ([{"size": 4}], 8, "mapping with a kind"),
     ([None], 8, "text, or a mapping"),
-    (["linear 4 # x"], 8, "not understood"),
+    (["linear 4 # x"], 8, "is unknown"),
     (["linear 4", "relu", "linear 1"], 0, "input_shape"),
     (["linear 4", "relu", "linear 1"], (1, -8), "input_shape"),
     (["linear 4", "relu", "linear 1"], 1, "1 input"),
@@ -141,7 +141,7 @@ def test_deeply_nested_files_end(tmp_path):
 def test_shapes_of_stored_weights(tmp_path):
     save = pytest.importorskip("safetensors.numpy").save_file
     sizes = [50, 40, 30, 1]
-    # Twelve layers' names would sort as text: 10 before 2.
+    # The names of twelve layers would sort as text, with 10 before 2.
     names = ["net.2", "net.4", "net.10"]
     weights = {
         f"{name}.weight": np.zeros((after, before), dtype=np.float32)
@@ -244,7 +244,7 @@ class TestTorch:
 
 
 class TestCalculator:
-    """Sizes in numbers and measured inputs, in the calculator and its command."""
+    """Sizes in numbers and measured inputs, in Python and on the command line."""
 
     def test_a_model_is_its_network_in_exponents(self):
         model = describe_layers(["linear 256", "erf", "linear 1"], 64)
@@ -259,7 +259,7 @@ class TestCalculator:
         assert found.exponent == scale_network(layers="erf:3/2:2/3", target="he3").exponent
 
     def test_a_stronger_direction_needs_fewer_samples(self):
-        # sqrt(N / lambda_0) with N = d²: half of lambda_0's exponent.
+        # The energy is sqrt(N / lambda_0) with N = d², so that half of lambda_0's exponent enters.
         rng = np.random.default_rng(0)
         model = describe_layers(["linear 2500", "erf", "linear 1"], 50)
         exponents = []
@@ -299,7 +299,7 @@ class TestCalculator:
         )
         theirs = json.loads(capsys.readouterr().out)["numbers"]
         assert mine["patterns"] == theirs["patterns"]
-        # Overlapping patches: as many as do not overlap, whole or not.
+        # Overlapping patches are counted as a (possibly fractional) number of patches without overlap.
         conv = describe_layers(
             ["conv 16 kernel=3 padding=1", "relu", "pool 2", "flatten", "linear 1"], (1, 28, 28)
         ).save(tmp_path / "conv.json")
@@ -322,7 +322,7 @@ class TestCalculator:
         ]
         assert main(words) == 0
         found = json.loads(capsys.readouterr().out)
-        # 4 / (4 + 39) of the variance: white inputs of 10.75 dimensions.
+        # The share 4 / (4 + 39) of the variance corresponds to white inputs of 10.75 dimensions.
         assert found["numbers"]["sizes"]["d"] == 11
 
     def test_large_data_are_read_part_by_part(self, tmp_path, monkeypatch):
@@ -338,8 +338,8 @@ class TestCalculator:
         assert [feature.label for feature in parts.features] == ["risk"]
 
     @pytest.mark.parametrize(("words", "part"), [
-        (["model.json", "--target", "he3", "--layers", "erf:1"], "allowed: one"),
-        (["model.json", "--target", "he3", "--column", "age"], "no data"),
+        (["model.json", "--target", "he3", "--layers", "erf:1"], "both given"),
+        (["model.json", "--target", "he3", "--column", "age"], "without data"),
         (["model.json", "--data", "nosuch"], "nosuch"),
         (["small.json", "--data", "wine"], "13 columns and the model takes 9 inputs"),
         (["model.pt", "--target", "he3"], "are not read"),

@@ -1,4 +1,4 @@
-"""Phase diagrams are exact: against direct evaluation and against the linear programs."""
+"""Exactness of phase diagrams, against direct evaluation and against the linear programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def forms(*texts: str) -> tuple[LinearForm, ...]:
 
 
 def drawn_candidates(rng: random.Random) -> list[tuple[str, tuple[LinearForm, ...]]]:
-    """Patterns with random rational forms in x and y; some names occur twice."""
+    """Draw patterns with random rational forms in x and y; some names occur twice."""
 
     def number() -> Fraction:
         return F(rng.randint(-6, 6), rng.choice([1, 2, 3, 7]))
@@ -42,7 +42,7 @@ def drawn_candidates(rng: random.Random) -> list[tuple[str, tuple[LinearForm, ..
 def directly(
     candidates: list[tuple[str, tuple[LinearForm, ...]]], point: dict[str, Fraction]
 ) -> tuple[Fraction, tuple[str, ...]]:
-    """The least of the largest, and who attains it, by evaluation of everything."""
+    """Compute the least maximum and the patterns that attain it, by evaluating all forms."""
     values: dict[str, Fraction] = {}
     for name, rows in candidates:
         value = max(form(point) for form in rows)
@@ -52,7 +52,7 @@ def directly(
 
 
 def generic(rng: random.Random, low: int, high: int) -> Fraction:
-    """A number that no edge of small denominators goes through."""
+    """Draw a number that is on no edge of small denominators."""
     return low + (high - low) * F(rng.randint(1, 10**6 - 1), 10**6 + 3)
 
 
@@ -90,7 +90,7 @@ def test_neighbours_differ_and_agree_on_their_edge(seed: int) -> None:
             assert first.form(point) == second.form(point)
             solved, text = edge.equation.split(" = ")
             assert point[solved] == LinearForm.parse(text)(point)
-    # Every border inside the box is the edge of two cells: the lengths along each direction agree.
+    # Every border inside the box is an edge of two cells, so that lengths along each direction agree.
     owned = [(i, piece) for i, cell in enumerate(diagram.cells) for piece in cell.pieces]
     assert len(borders(owned)) == len(diagram.edges)
 
@@ -112,7 +112,7 @@ def test_a_network_is_exact_against_the_linear_programs(layers: str, target: str
 
 
 def test_a_pattern_that_amplifies_nothing_is_another_one() -> None:
-    # GFL with a gain of one costs what GP costs here, and is not named beside it.
+    # GFL with a gain of one has the cost of GP here, and is not listed as a tie.
     network = network_of_flags("tanh:n1,relu:n2", "he1", "mean-field")
     diagram = phases_of(network, "n1", "n2")
     rng = random.Random(8)
@@ -159,7 +159,7 @@ def test_ten_thousand_points_against_the_linear_programs() -> None:
 
 
 def test_the_published_edges_of_three_layers() -> None:
-    # Lazy below the widths of section 3.5: n > 2m - 1 on both axes, and the diagonal between them.
+    # (scale 12): the edges are n = 2m - 1 on both axes, and the diagonal.
     diagram = phases_of(
         network_of_flags("erf:n1,erf:n2", "he3"),
         "n1",
@@ -173,7 +173,7 @@ def test_the_published_edges_of_three_layers() -> None:
 
 
 def test_a_magnetised_layer_hands_over_at_the_root_of_the_width() -> None:
-    # Note, 3.5: Sp-Mag equals GP-Sp at N_1 = sqrt(N_2 d).
+    # The energies (N_1 N_2 d)^(1/3) of Sp-Mag and sqrt(N_2 d) of GP-Sp are equal at N_1 = sqrt(N_2 d).
     rows = [("Sp-Mag", forms("(n1+n2+1)/3")), ("GP-Sp", forms("(n2+1)/2"))]
     diagram = phase_diagram(rows, "n1", "n2")
     (edge,) = diagram.edges
@@ -233,7 +233,7 @@ def test_what_cannot_be_drawn_is_one_clear_line(x: str, y: str, more: dict, word
 )
 def test_patches_reach_to_what_sees_them(layers: str, axes: tuple[str, str], top: Fraction) -> None:
     network = network_of_flags(layers, "he3")
-    # Patches go to 1 unless said otherwise; beyond it, or beyond a later patch, there is no network.
+    # The default range of patches ends at 1; no network exists beyond 1 or beyond a later patch.
     box = None if top == 1 else {"s": (F(0), top)}
     diagram = phases_of(network, *axes, box=box)
     assert diagram.box[1] == (0, top)
@@ -278,7 +278,7 @@ def test_halves_of_a_polygon_make_the_whole_again(first: tuple, second: tuple) -
 
 
 def test_a_cell_may_be_no_convex_polygon() -> None:
-    # The least of x and y, above 1 everywhere but in a corner, is 1 in a region like an L.
+    # max(1, min(x, y)) equals 1 in an L-shaped region.
     rows = [("x", forms("x")), ("y", forms("y")), ("one", forms("1"))]
     diagram = phase_diagram(rows, "x", "y", box={"x": (F(0), F(2)), "y": (F(0), F(2))})
     assert {cell.names for cell in diagram.cells} == {("x",), ("y",), ("one",)}

@@ -1,4 +1,4 @@
-"""What the sums of two hidden layers rest on: kernels of lazy layers, spikes, responses."""
+"""Parts of the energies of two hidden layers: kernels of lazy layers, spikes, responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def network(act="erf", degree=3, d=20.0, widths=(60.0, 100.0)):
     ("act", "degree", "d"), [("erf", 3, 50.0), ("tanh", 5, 30.0), ("relu", 2, 90.0)]
 )
 def test_one_lazy_layer_by_two_routes(act, degree, d):
-    # spherical harmonics of the kernel, against the second moment of the neurons' overlaps
+    # (scale 17), against the second moment of the neurons' overlaps
     neurons = mode_moments(act, (degree,), d)[0, 0]
     assert lazy_alignment((act,), degree, d) == pytest.approx(neurons, rel=1e-7)
 
@@ -45,14 +45,14 @@ def test_two_lazy_layers_by_sampling_the_kernel(act):
         targets = (
             hermite_polynomials(x, degree)[degree] * hermite_polynomials(other, degree)[degree]
         )
-        # any direction serves
+        # average over all coordinate directions
         found.append((targets.mean(1) * inner).mean())
     error = np.std(found) / sqrt(len(found))
     assert abs(np.mean(found) - lazy_alignment((act, act), degree, float(d))) < 4 * error
 
 
 def _pairs(act, inner, left, right):
-    """Dual kernel of pairs, one by one."""
+    """Compute the dual kernel pair by pair."""
     if act == "erf":
         return 2 / np.pi * np.arcsin(2 * inner / np.sqrt((1 + 2 * left) * (1 + 2 * right)))
     cosine = np.clip(inner / np.sqrt(left * right), -1, 1)
@@ -67,7 +67,7 @@ def test_large_dimensions_follow_the_expansion():
 
 
 def simulate(act, d, width, learned, u, r, mean, rng, neurons=300, batch=6_000):
-    """Mean square overlap of neurons of layer 2 with He_3, layer 1 having some specialised ones."""
+    """Simulate the mean squared overlap of layer 2 with He_3, with specialised neurons in layer 1."""
     w = rng.normal(size=(width, d)) / sqrt(d)
     w[:learned, 1:] *= sqrt(r)
     w[:learned, 0] += u * rng.choice([-1, 1], size=learned)
@@ -89,7 +89,7 @@ def test_a_spike_is_passed_on_by_a_lazy_layer(act, learned, u, r):
     found = [simulate(act, 20, 60, learned, u, r, 0.0, rng) for _ in range(12)]
     lazy = model.spiked("Sp", learned, u, r, model.prior()).lazy
     error = np.std(found) / sqrt(len(found))
-    # what specialised neurons take from the noise, and their fluctuations, are of order M / N_1 and 1 / d
+    # the neglected noise and fluctuations of specialised neurons are of order M / N_1 and 1 / d
     assert abs(np.mean(found) - lazy) < 4 * error + 0.1 * lazy
 
 
@@ -108,7 +108,7 @@ def test_a_mean_in_the_second_layer_responds_as_said():
     ("share", "cost"), [(0.01, 28.571), (0.1, 8.0), (0.5, 1.905), (1.0, 0.976)]
 )
 def test_a_spike_lowers_the_cost_of_its_feature(share, cost):
-    # claim (i) by linear algebra: <Phi, K^-1, Phi> = R / (1 + c R)
+    # (scale 5; arXiv:2512.04165, Claim i) by linear algebra: <Phi, K^-1, Phi> = R / (1 + c R)
     rng = np.random.default_rng(2)
     basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]
     rest = basis @ np.diag(np.geomspace(1e-3, 1, 30)) @ basis.T
@@ -120,7 +120,7 @@ def test_a_spike_lowers_the_cost_of_its_feature(share, cost):
 
 @pytest.mark.parametrize("feature", [1, 3])
 def test_means_of_the_second_layer_are_the_cheapest(feature):
-    # min h K^-1 h over means with unit overlap with He_j is 1 / K_jj, at K e_j / K_jj
+    # (scale 16): min h K^-1 h over means h of unit overlap with He_j is 1 / K_jj, at K e_j / K_jj.
     model = network(degree=5, d=40.0, widths=(80.0, 80.0))
     seen = model.spiked("Sp", 4.0, 1.3, 0.4, model.prior())
     degrees = (1, 3, 5, 7, 9)
@@ -137,7 +137,7 @@ def test_means_of_the_second_layer_are_the_cheapest(feature):
 
 
 def test_a_lazy_layer_keeps_the_ratios_of_eigenvalues():
-    # claim (iii): linear features of variance D / d and 1 / d keep the ratio D through both layers
+    # (scale 6): linear features of variance D / d and 1 / d keep the ratio D through both layers.
     model = network(d=2_000.0)
     seen, gain = model.prior(), 5.0
     first = [mode_moments("erf", (1,), 2_000.0, D)[0, 0] for D in (gain, 1.0)]
@@ -154,7 +154,8 @@ def test_dual_kernels_are_those_of_the_library():
 
 
 def test_amplified_fluctuations_are_what_a_second_layer_does_exactly():
-    # Given the spike, strengths a ~ N(0, lambda) are independent: their Chernoff energy is exact.
+    # (scale 15): given the spike, strengths a ~ N(0, lambda) are independent; their Chernoff energy is
+    # exact.
     from scipy.optimize import minimize_scalar
 
     width, alpha = 300.0, 1.0
@@ -181,8 +182,8 @@ def test_amplified_fluctuations_are_what_a_second_layer_does_exactly():
 
 
 def test_features_of_a_lazy_layer_are_its_eigenfunctions():
-    # <He_3, K, He_3> is 0.4716 / d³, of which the fluctuations of |x|² in the linear one make 3/5:
-    # what is left is 6 times the cubic coefficient of the kernel
+    # <He_3, K, He_3> is 0.4716 / d³. Fluctuations of |x|² in the linear feature make 3/5 of it; the
+    # remainder is 6 times the cubic coefficient of the kernel.
     d = 1e5
     seen = network(d=d).prior()
     q, inner = 1.0, np.linspace(-0.1, 0.1, 41)

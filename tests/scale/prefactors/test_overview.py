@@ -1,4 +1,4 @@
-"""Orders of magnitude for a real network: lazy numbers against other routes, rows, sentences."""
+"""Orders of magnitude for a real network: lazy numbers by second methods, rows, sentences."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_lazy_samples_are_those_of_the_sums_where_there_are_sums(layers, target)
 
 
 def arc_cosine(cosine, variance):
-    """Kernel of a ReLU layer between two inputs of one length."""
+    """Compute the kernel of a ReLU layer between two inputs of equal length."""
     angle = np.arccos(np.clip(cosine, -1, 1))
     return variance / (2 * pi) * (np.sin(angle) + (pi - angle) * np.cos(angle))
 
 
 def test_lazy_samples_of_three_relu_layers_are_those_of_the_arc_cosine_kernel():
-    # At large d the inputs have one length, and He1's eigenvalue is the kernel's slope over d.
+    # At large d inputs have equal length, and the eigenvalue of He1 is the kernel's slope over d.
     d, variance = 3000, 1.0
     cosine = np.array([-1e-3, 1e-3])
     for _ in range(3):
@@ -56,12 +56,12 @@ def test_lazy_samples_of_three_relu_layers_are_those_of_the_arc_cosine_kernel():
     slope = variance * (cosine[1] - cosine[0]) / 2e-3
     expected = d / slope / (1 + variance)
     network = network_of_flags("relu:1,relu:1,relu:1", "he1")
-    # Lengths and curvature are left out, of relative order 1/d each.
+    # Fluctuations of length and curvature are neglected; both are of relative order 1/d.
     assert lazy_samples(network, d, d, 1.0) == pytest.approx(expected, rel=0.01)
 
 
 def test_lazy_samples_of_two_erf_layers_are_those_of_the_arc_sine_kernel():
-    # K = 2/pi asin(2 q c / (1 + 2 q)), of which He1 sees the slope in c at large d.
+    # K = 2/pi asin(2 q c / (1 + 2 q)); at large d the eigenvalue of He1 is the slope in c over d.
     d = 3000
     first = 2 / pi * asin(2 / 3)
     slope = 2 / pi * (2 / 3) * 2 / pi * 2 / (1 + 2 * first)
@@ -109,7 +109,7 @@ def test_an_everyday_network_is_answered_without_a_target(tmp_path):
     text = " ".join(found.overview.sentences())
     assert "times fewer samples) for He3" in text
     assert [row.degree for row in found.overview.rows] == [1, 2, 3]
-    assert any("No target is named" in said for said in found.real.words(numbers=False))
+    assert any("No target is given" in said for said in found.real.words(numbers=False))
     assert json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -122,7 +122,7 @@ def test_kappa_counts_where_no_prefactors_are_derived(tmp_path):
 
 
 def test_exponents_of_rounded_widths_are_rounded_everywhere(tmp_path):
-    # 500 of 784 and 61 of 784 have exponents that no simple fraction hits.
+    # The exponents of 500 and 61 at d = 784 are not simple fractions.
     layers = ["linear 500", "erf", "linear 61", "erf", "linear 1"]
     found = answer(layers, 784, tmp_path, target="he3")
     assert found.is_rounded

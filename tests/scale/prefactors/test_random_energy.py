@@ -21,7 +21,7 @@ from solvable.scale.prefactors.samples_at_sizes import numbers_of
 @pytest.mark.parametrize(("classes", "expected"), [(2, 0.00249), (10, 0.00450)])
 def test_cross_entropy_expansion(classes, expected):
     assert mean_log_sum(0.1, classes) == pytest.approx(expected, abs=1e-5)
-    # the first order bounds it from above
+    # (scale 2): the first order in K is an upper bound.
     assert mean_log_sum(0.1, classes) < 0.5 * (1 - 1 / classes) * 0.01
     assert mean_log_sum(1.0, classes) == pytest.approx({2: 0.210, 10: 0.426}[classes], abs=1e-3)
 
@@ -67,7 +67,7 @@ def target(x):
 
 
 def drawn_alignment(context, d, draws, batch, seed):
-    """<y, K, y> L d³: two independent batches for each draw of the weights."""
+    """Estimate <y, K, y> L d³ with two independent batches for each draw of the weights."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(draws):
@@ -86,12 +86,13 @@ def test_alignment_of_a_lazy_block():
     value, error = drawn_alignment(8, 3, 800, 3_000, 11)
     assert error < 0.1
     assert 0.5 <= value <= 1.4
-    # The coefficient is that of many dimensions, where scores of the prior are independent normals.
+    # The coefficient holds in high dimension, where scores of the prior are independent normals.
     assert value == pytest.approx(2 * AttentionBlock(3.0, 1.0, 8.0).around(0, 1 / 9) * 9, rel=0.35)
 
 
 def test_first_order_of_a_block_loses_one_token_not_two():
-    # <f, y> sqrt(L) / (A_12 w_3) = 1 - 1/L at small A: the softmax subtracts the mean over keys alone
+    # (scale 18) at small A: <f, y> sqrt(L) / (A_12 w_3) = 1 - 1/L, as the softmax subtracts the mean
+    # over keys.
     rng = np.random.default_rng(4)
     for context in (2, 5):
         x = rng.normal(size=(60_000, context, 3))
@@ -122,7 +123,7 @@ def test_overlap_of_a_specialised_head(context, strength):
 def test_numbers_of_an_attention_block():
     block = read_network({"attention": {"heads": "1/2", "context": "1/2"}})
     found = numbers_of(block, {"d": 400, "H": 400, "L": 900})
-    # many tokens: the softmax is linear, and E = sqrt(H L d³)
+    # (scale 13): with many tokens the softmax is linear, and E = sqrt(H L d³).
     assert found.winner.energy == pytest.approx(sqrt(400 * 900 * 400**3), rel=0.03)
     lazy = next(row for row in found.patterns if row.name == "GP")
     assert lazy.energy == pytest.approx(900 * 400**3 / 4, rel=0.03)

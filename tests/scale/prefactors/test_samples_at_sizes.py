@@ -1,4 +1,4 @@
-"""Sums of patterns with coefficients, against published constants, grids and exact energies."""
+"""Energies of patterns with prefactors, against constants, grids and exact energies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEEP = network_of_flags("erf:1,erf:1", "he3")
 
 
 def energy(name, first, second, **options):
-    """Energy over d of one pattern at widths over d, as d grows."""
+    """Compute the energy over d of one pattern at large d, for widths given over d."""
     sizes = {"d": 1e6, "N1": first * 1e6, "N2": second * 1e6}
     return numbers_of(DEEP, sizes, only=[name], **options).winner.energy / 1e6
 
@@ -57,12 +57,12 @@ def test_crossover_of_magnetisation_and_the_second_layer():
     ratio = energy("Sp(1)-Mag(3)", first, second, one_route=True) / energy(
         "GP-Sp(1)", first, second
     )
-    # E grows like N_1^(1/3), and 3.73 has three digits
+    # E grows like N_1^(1/3), and the constant 3.73 has three digits.
     assert ratio == pytest.approx(1.0, abs=0.001)
 
 
 def test_amplified_fluctuations_beat_a_mean_by_the_entropy_that_the_paper_drops():
-    # A mean B costs B / (2 lambda), a variance the same less N_2 log(D) / 2.
+    # (scale 15): a mean B costs B / (2 lambda); a variance costs N_2 log(D) / 2 less.
     spike, gain = energy("Sp(1)-GFL(3)", 1, 1), energy("Sp(1)-Mag(3)", 1, 1)
     assert spike == pytest.approx(5.608, abs=0.002)
     sums = numbers_of(DEEP, {"d": 1e6}, only=["Sp(1)-GFL(3)"]).winner
@@ -71,7 +71,7 @@ def test_amplified_fluctuations_beat_a_mean_by_the_entropy_that_the_paper_drops(
 
 
 def overlap(u, r, degree):
-    """c of an erf neuron with He_m, by its closed form."""
+    """Compute the overlap of an erf neuron with He_m by its closed form."""
     half = (degree - 1) // 2
     size = 2 / sqrt(pi) * factorial(degree - 1) / (factorial(half) * sqrt(factorial(degree)))
     return size * (u / np.sqrt(1 + 2 * (u * u + r))) ** degree
@@ -81,7 +81,8 @@ def overlap(u, r, degree):
     ("degree", "alpha", "ratio"), [(3, 0.7, 4.0), (5, 1.0, 0.5), (7, 1.3, 2.0)]
 )
 def test_second_layer_by_a_grid(degree, alpha, ratio):
-    # mean mu on noise q_1 - lambda (1 - r), cost d (mu² / lambda + r - 1 - ln r) / 2
+    # (scale 16): mean mu on noise of variance q_1 - lambda (1 - r), at the cost d (mu² / lambda + r - 1
+    # - ln r) / 2
     diagonal, linear = 2 / pi * np.arcsin(2 / 3), 4 / (3 * pi)
     mu = np.geomspace(0.05, 8, 1500)[:, None]
     r = np.geomspace(0.02, 1.5, 700)
@@ -129,7 +130,7 @@ def test_sums_bound_the_exact_energy(flags, sizes, options):
         readout=options.get("readout", "standard"),
     ).energy
     assert found.exact.energy == pytest.approx(exact, rel=1e-9)
-    # Up to the entropy of which neurons specialise, every law of neurons bounds the exact energy.
+    # (scale 3): every law of neurons bounds the exact energy, up to the entropy of choosing neurons.
     assert exact <= found.winner.energy <= 1.13 * exact
     assert found.winner.samples == pytest.approx(2 * found.winner.energy / found.k)
 
@@ -154,12 +155,12 @@ def test_relu_condenses_on_one_neuron():
     found = numbers_of(network_of_flags("relu:1", "he2"), {"d": d, "N": width})
     assert found.winner.name == "Sp(1)"
     assert found.winner.layers[0].neurons == 1
-    # u / c falls to 2 sqrt(pi); at finite u the sum lies above
+    # u / c decreases to 2 sqrt(pi), so that the energy at finite u is larger.
     assert 1 < found.winner.energy / (2 * sqrt(pi) * sqrt(width * d)) < 1.1
     bits = numbers_of(network_of_flags("relu:1", "parity2"), {"d": 1e4, "N": 1e8})
     assert bits.winner.energy / sqrt(1e12) == pytest.approx(2 * sqrt(2), rel=0.03)
     lazy = next(row for row in bits.patterns if row.name == "GP")
-    # c = w_1 w_2 / (s sqrt(2 pi)) for small weights
+    # at small weights c = w_1 w_2 / (s sqrt(2 pi))
     assert lazy.energy == pytest.approx(pi * 1e8, rel=0.01)
 
 
@@ -186,11 +187,11 @@ def test_words_and_json():
     ]
     assert any("N = 20 is below 30" in said for said in found.warnings)
     assert f"k = {found.k:.4g}" in number_sentences(found)[0]
-    assert "Next is GFL(1)" in number_sentences(found)[1]
+    assert "The next pattern is GFL(1)" in number_sentences(found)[1]
     shared = network_of_flags("erf:1:1/2", "he1", "1/2")
     said = number_sentences(numbers_of(shared, {"S": 16, "W": 16, "N": 20}))
-    assert said[1] == "Within a part in a thousand at these sizes: Mag(1)."
-    assert "Next is GFL(1)" in said[2]
+    assert said[1] == "Equal within 0.1 % of the energy at these sizes: Mag(1)."
+    assert "The next pattern is GFL(1)" in said[2]
 
 
 @pytest.mark.parametrize(
@@ -259,8 +260,8 @@ def test_sums_grow_with_the_exponents_of_the_calculator():
         assert slope == pytest.approx(float(found[name]), abs=0.02), name
 
 
-def test_a_pattern_that_another_contains_is_never_dearer():
-    # a specialised neuron that hardly counts, or a gain of one, is the pattern without it
+def test_a_pattern_that_contains_another_never_costs_more():
+    # a specialised neuron of small weight, or a gain of one, reduces to the pattern without it
     net = network_of_flags("tanh:1,tanh:1", "he3")
     sizes = {"d": 126, "N1": 12_404, "N2": 68, "alpha": 0.87, "sigma_a": 1.31}
     names = ["GP-Sp(1)", "Sp(1)-Sp(1)", "GFL(1)-Sp(1)", "GP-GFL(1)", "Sp(1)-GFL(1)", "Sp(1)-GFL(3)"]
@@ -268,5 +269,5 @@ def test_a_pattern_that_another_contains_is_never_dearer():
     assert held["Sp(1)-Sp(1)"] <= held["GP-Sp(1)"] * 1.0001
     assert held["GFL(1)-Sp(1)"] <= held["GP-Sp(1)"] * 1.0001
     assert held["Sp(1)-GFL(1)"] <= held["GP-GFL(1)"] * 1.0001
-    # brute force on these sums: differential evolution in four dimensions
+    # second minimiser: differential evolution in four dimensions
     assert held["Sp(1)-GFL(3)"] == pytest.approx(2238.4, rel=1e-3)

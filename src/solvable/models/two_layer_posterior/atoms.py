@@ -1,4 +1,4 @@
-r"""Beyond the onset in the wide limit: least squares over kinds of neurons, at their weight decay."""
+r"""Alignment beyond the onset in the wide limit: penalised least squares over kinds of neurons."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def wide_limit_alignment(
     activation: str = "erf",
     readout: str = "standard",
 ) -> float:
-    """Alignment with as many neurons of each kind as are cheapest, their numbers not fluctuating."""
+    """Compute the alignment in the wide limit, where numbers of neurons do not fluctuate."""
     # F/S = min over b and beta of sum_j |b_j| omega_j (1 + P sigma_a² v_j / kappa chi N)^(1/2)
     #       + P / (2 kappa S) |sum_j b_j g_j + beta x_1 - y|² + d chi beta² / (2 sigma_a² S lambda_1),
-    # S = sqrt(chi N d) / sigma_a (derived, leading order of many neurons): g_j is the function of x_1
-    # of a neuron (u_j, r_j), omega² = u² + r - 1 - ln r its weight decay, v its mixing power, and
-    # beta the lazy linear mode (a constant too, where the activation has one). At d near 10 the
-    # alignment is off by 0.1.
+    # S = sqrt(chi N d) / sigma_a   (two-layer-posterior 15). g_j is the function of x_1 of a neuron
+    # (u_j, r_j), omega² = u² + r - 1 - ln r is its weight decay, v is its mixing power, and beta is
+    # the lazy linear mode (plus a constant mode if the activation has one). At d near 10 the
+    # alignment is wrong by 0.1.
     scale = 1 / readout_scale(readout, width)
     size = sqrt(width * dimension / scale)
     u, r = _grid(activation)
     highest = 31
     shapes = hermite_modes(activation, range(highest + 1), u, r)
     mixing = power_parts(activation, u, r)[2]
-    # Mixing is paid in the readout.
+    # The parts that mix directions raise the cost of the readout.
     price = np.sqrt((u * u + r - 1 - np.log(r)) * (1 + samples * scale * mixing / (kappa * width)))
     target = np.zeros(highest + 1)
     target[degree] = 1.0
-    # beta² chi / (2 sigma_a² lambda) over S, with the eigenvalues of a constant and of x_1
+    # beta² chi / (2 sigma_a² lambda S), with lambda the eigenvalues of a constant and of x_1
     constant = float(hermite_modes(activation, [0], 0.0, 1.0)[0]) ** 2
     lambdas = np.array([constant, linear_gain(activation) / dimension])
     lazy_price = 1 / (scale * size * np.maximum(lambdas, 1e-12))
@@ -54,7 +54,7 @@ def wide_limit_alignment(
 
 
 def _grid(activation: str) -> tuple[np.ndarray, np.ndarray]:
-    """Kinds of neurons: u from 0.05 to 6, or to 60 and of both signs unless odd; r from 0.02 to 1."""
+    """Grid of neurons: u from 0.05 to 6 (to 60, with both signs, unless odd), r from 0.02 to 1."""
     points = np.array([0.3, 1.1, 2.7])
     link = profile(activation).link
     odd = np.allclose(link(points), -link(-points), rtol=1e-9, atol=1e-12)
@@ -68,9 +68,9 @@ def _grid(activation: str) -> tuple[np.ndarray, np.ndarray]:
 def _active_set(
     shapes: np.ndarray, price: np.ndarray, target: np.ndarray, load: float, lazy_price: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimiser b, beta of price.|b| + load/2 |shapes b + (beta, 0) - y|² + lazy.beta^2/2."""
-    # Lawson and Hanson's active set, with signs: an atom enters where its pull exceeds its price, and
-    # leaves where its amplitude would change sign. It ends, at the exact minimum.
+    """Minimise price.|b| + load/2 |shapes b + (beta, 0) - y|² + lazy.beta²/2 over b and beta."""
+    # Active-set method of Lawson and Hanson, with signs: an atom enters if its pull exceeds its price,
+    # and leaves if its amplitude would change sign. It reaches the exact minimum in finitely many steps.
     free = np.eye(target.size)[:, : lazy_price.size]
     active: list[int] = []
     signs = np.zeros(price.size)
@@ -90,7 +90,7 @@ def _active_set(
             columns = np.column_stack([shapes[:, active], free])
             hessian = load * columns.T @ columns
             count = len(active)
-            # atoms that are nearly copies of each other share their amplitude
+            # a small ridge keeps the system regular if two atoms are nearly equal
             hessian += np.diag(np.append(np.full(count, 1e-11 * load), lazy_price))
             slope = load * columns.T @ target
             slope[:count] -= price[active] * signs[active]
@@ -110,6 +110,7 @@ def _active_set(
             amplitude[active] = np.where(gone, 0.0, moved)
             active = [atom for atom, out in zip(active, gone, strict=True) if not out]
     raise NotConverged(
-        f"the atoms of the posterior did not settle in 2000 exchanges at a load of {load:.3g}.",
+        f"the active-set method of the wide limit did not converge in 2000 exchanges at a load of "
+        f"{load:.3g}; take fewer samples, or a larger kappa.",
         {"residual": residual},
     )

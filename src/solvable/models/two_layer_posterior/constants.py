@@ -1,4 +1,4 @@
-r"""Constants of the wide limit: how an activation learns a feature, and at what price per neuron."""
+r"""Constants of the wide limit: kind of feature learning of an activation, and its cost per neuron."""
 
 from __future__ import annotations
 
@@ -16,35 +16,36 @@ Kind = Literal["specialised", "diffuse", "condensed"]
 
 @dataclass(frozen=True)
 class Specialisation:
-    """How a layer of neurons comes to carry a target at the least weight decay."""
+    """Cheapest neurons that carry a target, and the energy constant R that they give."""
 
     # E(alpha) -> R alpha sqrt(chi N d) / sigma_a, R = inf over u and r of omega / |c|,
-    # omega² = u² + r - 1 - ln r
+    # omega² = u² + r - 1 - ln r   (two-layer-posterior 6)
 
     activation: str
     degree: int
-    kind: Kind  # neurons of one strength, all neurons a little (u -> 0), or a few large ones (u -> oo)
-    R: float  # 0 where it falls to 0 as the neuron grows
-    u: float  # the minimiser: (0, 1) if diffuse, u infinite if condensed
-    r: float
-    neurons: (
-        float  # number over alpha sqrt(chi N / d) / sigma_a; infinite if diffuse, 0 if condensed
-    )
-    gaussian: (
-        float  # limit of d^m E c² under the prior: lazy learning costs alpha² chi d^m / 2 of it
-    )
+    # specialised: neurons of one strength; diffuse: all neurons a little (u -> 0); condensed: a few
+    # large neurons (u -> oo)
+    kind: Kind
+    R: float  # 0 if omega / |c| tends to 0 as the neuron grows
+    u: float  # minimising u: 0 if diffuse, infinite if condensed
+    r: float  # minimising r: 1 if diffuse
+    # number of neurons over alpha sqrt(chi N / d) / sigma_a: infinite if diffuse, 0 if condensed
+    neurons: float
+    # limit of d^m E c² under the prior: lazy learning costs alpha² chi d^m / (2 gaussian)
+    gaussian: float
 
 
 @lru_cache(maxsize=128)
 def specialisation(
     activation: str, degree: int, target: Target = "hermite", reduced: bool = False
 ) -> Specialisation:
-    r"""Find the cheapest neuron for a target, and so the kind of feature learning.
+    r"""Find the cheapest neuron for a target, which decides the kind of feature learning.
 
     Notes
     -----
-    Derived from arXiv:2512.04165, eqs. 25 and 36-40; the fluctuating rest and the rule of the three
-    kinds are new. A grid over (u, r), refined around its minimum until R is exact to about 1e-12.
+    docs/derivations/two-layer-posterior, equations 5 to 8. With ``reduced`` the norm of the irrelevant
+    weights is held, as in arXiv:2512.04165, Equations 36 and 37. A grid over (u, r) is refined around
+    its minimum until R is exact to about 1e-12.
     Backed by ``tests/models/two_layer_posterior/test_constants.py``.
     """
     overlap = neuron_overlap(activation, degree, target)
@@ -52,6 +53,7 @@ def specialisation(
     # c ~ c_m u^m at small u and r = 1, so E c² ~ c_m² (2m-1)!! d^-m
     lowest = abs(float(overlap.value(small, 1.0))) / small**degree
     double = factorial(2 * degree) / (2**degree * factorial(degree))
+    # E_lazy = alpha² chi / (2 sigma_a² E c²)   (two-layer-posterior 8)
     gaussian = lowest**2 * double
 
     def ratio(log_u: np.ndarray, log_r: np.ndarray) -> np.ndarray:
@@ -64,13 +66,14 @@ def specialisation(
     values = ratio(log_u, log_r)
     row, column = np.unravel_index(np.argmin(values), values.shape)
     if values[0].min() <= values.min() * (1 + 1e-9):
-        # As u -> 0 with r = 1 the price is u and the overlap c_1 u. A linear overlap, as of ReLU with
-        # x_1, has the same price at every u: diffuse neurons are among its best.
+        # As u -> 0 with r = 1 the price is u and the overlap is c_1 u. A linear overlap, such as that
+        # of ReLU with x_1, has the same price per overlap at every u, so that diffuse neurons tie.
         return Specialisation(activation, degree, "diffuse", 1 / lowest, 0.0, 1.0, inf, gaussian)
     if row == log_u.size - 1:
         far = np.log([450.0, 900.0])
         near, last = ratio(far, log_r).min(1)
-        # Faster than linear: the price per overlap falls to 0. Else it settles, like 1/u at worst.
+        # If the overlap grows faster than linearly, the price per overlap falls to 0. Otherwise it
+        # converges, with a correction of order 1/u.
         limit = 0.0 if last < 0.8 * near else float(2 * last - near)
         return Specialisation(
             activation, degree, "condensed", limit, inf, float(np.exp(log_r[column])), 0.0, gaussian
@@ -87,6 +90,6 @@ def specialisation(
     u, r = float(np.exp(at_u)), float(np.exp(at_r))
     overlap_at = abs(float(overlap.value(u, r)))
     least = float(values.min())
-    # M = 1 / (omega |c|), omega = R |c|
+    # M = 1 / (omega |c|) with omega = R |c|   (two-layer-posterior 5)
     neurons = 1 / (least * overlap_at**2)
     return Specialisation(activation, degree, "specialised", least, u, r, neurons, gaussian)

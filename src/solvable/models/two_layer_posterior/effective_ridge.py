@@ -1,4 +1,4 @@
-"""Effective ridge of a layer on its data set, and the price of the modes of one neuron."""
+"""Effective ridge of a layer on its data set, and the cost of the modes of one neuron."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from solvable.models.two_layer_posterior.saddle import FieldProblem, reduced
 from solvable.models.two_layer_posterior.sectors import Sector, sectors
 
 BINS = 61
-"""Bins of x_1: 0.15 wide between -4.5 and 4.5, what lies beyond in the last ones."""
+"""Number of bins of x_1, each 0.15 wide, from -4.5 to 4.5; the outer bins hold the tails."""
 
 
 @dataclass(frozen=True)
 class Background:
-    """Effect of all neurons on one: ridge, and the price of its modes other than the target's."""
+    """Mean effect of all neurons on one: effective ridge, and cost of its modes besides x_1."""
 
-    ridge: float
-    price: np.ndarray  # inverse variance of the readout that a neuron's other modes add
-    # Error of the mean network over that of its functions of x_1: the noise that it fits adds to it.
-    inflation: float
-    unfitted: (
-        np.ndarray
-    )  # power of a neuron's other modes that the rest of the network does not cancel
+    # E_test = inflation F + ridge - kappa, F the error in functions of x_1   (two-layer-posterior 14)
+    ridge: float  # kappa_eff
+    price: np.ndarray  # increase of a readout's inverse variance by the neuron's other modes
+    inflation: float  # factor by which fitted noise raises the error of the mean network
+    unfitted: np.ndarray  # power of a neuron's other modes that the network does not cancel
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,12 @@ class Layer:
 
     @property
     def step(self) -> float:
-        """Spacing of the grid in u: fine enough for bins of x_1 and for the prior."""
+        """Spacing of the grid in u, small against the bins of x_1 and the width of the prior."""
         return min(0.075, 0.4 / sqrt(self.dimension))
 
     @cached_property
     def neurons(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """u, r and log prior of each cell; of an odd activation neurons u and -u are copies."""
+        """Components u >= 0, squared norms r and log prior of the cells (u and -u are equivalent)."""
         d = self.dimension
         u = np.arange(0.0, self.reach, self.step)
         along = -d / 2 * u**2
@@ -66,13 +64,13 @@ class Layer:
 
     @cached_property
     def parts(self) -> tuple[list[Sector], np.ndarray]:
-        """Sectors, and the power left out."""
+        """Sectors of the neurons, and the power of each neuron outside them."""
         u, r, _ = self.neurons
         return sectors(self.activation, self.dimension, u, r)
 
     @cached_property
     def functions(self) -> np.ndarray:
-        """Mean of each neuron over the rest of the input, on the bins."""
+        """Mean of each neuron over the inputs other than x_1, on the bins of x_1."""
         u, r, _ = self.neurons
         x = bin_places()[0]
         if self.activation == "erf":
@@ -88,7 +86,7 @@ class Layer:
 
     @cached_property
     def mixing(self) -> np.ndarray:
-        """Variance of each neuron over the rest of the input, on the bins."""
+        """Variance of each neuron over the inputs other than x_1, on the bins of x_1."""
         u, r, _ = self.neurons
         link = profile(self.activation).link
         nodes, weights = gaussian_quadrature(16)
@@ -111,14 +109,14 @@ class Layer:
         return neuron_overlap(self.activation, self.degree).value(u, r)
 
     def dressed(self, background: Background) -> tuple[np.ndarray, np.ndarray]:
-        """Log weight of each cell, and the variance of its readout, the functions of x_1 left out."""
-        # 1/s² = N chi / sigma_a² + price
+        """Compute the log weight and the readout variance of each cell, at the cost of its modes."""
+        # 1/s² = N chi / sigma_a² + price   (two-layer-posterior 12)
         gain = 1 + self.scale * background.price
         return self.neurons[2] - np.log(gain) / 2, self.scale / gain
 
 
 def bin_places() -> tuple[np.ndarray, np.ndarray]:
-    """Centre of mass of each bin of x_1, and its probability."""
+    """Return the centre of mass of each bin of x_1, and its probability."""
     nodes, weights = gaussian_quadrature(24, tuple(np.linspace(-4.5, 4.5, BINS + 1)))
     place = bin_index(nodes)
     mass = np.bincount(place, weights, minlength=BINS)
@@ -126,20 +124,20 @@ def bin_places() -> tuple[np.ndarray, np.ndarray]:
 
 
 def bin_index(x: np.ndarray) -> np.ndarray:
-    """Bin of each point."""
+    """Return the index of the bin of each point."""
     return np.clip(((x + 4.5) / 9 * BINS).astype(int), 0, BINS - 1)
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """Samples as the functions of x_1 see them: how many in each bin, and their mean target."""
+    """Samples summarised on the bins of x_1: counts, and mean targets."""
 
     counts: np.ndarray
     target: np.ndarray
 
     @classmethod
     def typical(cls, degree: int, samples: int) -> DataSet:
-        """The expected one."""
+        """Return the expected counts and targets."""
         nodes, weights = gaussian_quadrature(24, tuple(np.linspace(-4.5, 4.5, BINS + 1)))
         place, mass = bin_index(nodes), bin_places()[1]
         values = weights * hermite_polynomials(nodes, degree)[degree]
@@ -147,7 +145,7 @@ class DataSet:
 
     @classmethod
     def drawn(cls, degree: int, samples: int, rng: np.random.Generator) -> DataSet:
-        """One of so many inputs."""
+        """Draw inputs, and return their counts and targets."""
         x = rng.standard_normal(samples)
         place = bin_index(x)
         counts = np.bincount(place, minlength=BINS).astype(float)
@@ -156,9 +154,9 @@ class DataSet:
 
 
 def field_problem(layer: Layer, data: DataSet, background: Background) -> FieldProblem:
-    """Field problem of a layer that sees a data set, in a reduced basis of functions."""
+    """Build the field problem of a layer on a data set, in a reduced basis of functions."""
     invariant = layer.parts[0][0]
-    # |x_perp|² makes functions of its own; they see the typical data
+    # functions of |x_perp|² are added; for them the data set is taken as typical
     radial = [k for k, (_, power) in enumerate(invariant.labels) if power]
     features = np.concatenate(
         [
@@ -168,7 +166,7 @@ def field_problem(layer: Layer, data: DataSet, background: Background) -> FieldP
         axis=1,
     )
     target = np.append(np.sqrt(data.counts) * data.target, np.zeros(len(radial)))
-    # every neuron of the grid counts a little: specialised ones are rare under the prior
+    # a uniform floor keeps specialised neurons in the basis, which are rare under the prior
     weights = np.exp(layer.neurons[2]) + 0.1 / layer.neurons[2].size
     basis = reduced(features, target, weights, 12)
     log_weight, variance = layer.dressed(background)
@@ -176,12 +174,12 @@ def field_problem(layer: Layer, data: DataSet, background: Background) -> FieldP
 
 
 def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
-    r"""Self-consistent ridge and prices on the typical data set, and the law of a neuron."""
-    # Modes of momentum l see a random Gram matrix of N neurons in D_l directions: with its resolvent
+    """Solve for the effective ridge, the costs of the neurons' modes, and the law of a neuron."""
+    # Modes of momentum l see a random Gram matrix of N neurons in D_l directions, with the resolvent
     #   R_l^-1 = (kappa_eff/P) I + (N/D_l) <s² c_l c_l^T>,   1/s² = 1/g + sum_l c_l^T R_l c_l,
-    # a neuron pays c_l^T R_l c_l for each, less (E/P) c_l^T R_l² c_l for the noise of the data that
-    # it fits; kappa_eff = kappa + (kappa_eff/P) df with df the number of modes fitted, and E the error
-    # of the network where the neuron mixes directions.
+    #   kappa_eff = kappa + (kappa_eff/P) df, df the number of fitted modes   (two-layer-posterior 12).
+    # A neuron costs c_l^T R_l c_l per sector, minus (E/P) c_l^T R_l² c_l for the noise that it fits,
+    # with E the error of the network where the neuron mixes directions.
     others, rest = layer.parts[0][1:], layer.parts[1]
     samples, width = layer.samples, layer.width
     data = DataSet.typical(layer.degree, samples)
@@ -220,14 +218,14 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
         if change < 1e-5:
             return background, law
     raise NotConverged(
-        f"the effective ridge did not settle in 300 rounds at d = {layer.dimension}, N = {width}, "
-        f"P = {samples}, kappa = {layer.kappa:g}: last change {change:.1e}.",
+        f"the effective ridge did not converge in 300 rounds at d = {layer.dimension}, N = {width}, "
+        f"P = {samples}, kappa = {layer.kappa:g}: last change {change:.1e}. Take a larger kappa.",
         {"change": change, "ridge": ridge},
     )
 
 
 def _local_error(layer: Layer, data: DataSet, output: np.ndarray) -> np.ndarray:
-    """Squared error where each neuron mixes directions, over inputs that a data set is apt to hold."""
+    """Compute the squared error seen by each neuron, where it mixes directions and data are likely."""
     chance = bin_places()[1]
     beyond = np.minimum(np.cumsum(chance), np.cumsum(chance[::-1])[::-1])
     chance = chance * -np.expm1(-2 * layer.samples * beyond)

@@ -20,24 +20,23 @@ from solvable.plots.figure import Figure, Marker, Series
 
 LEARNING = Panel(
     "alignment",
-    "What networks of the posterior learn of the target",
+    "Alignment of networks with the target",
     "alignment with the target",
     [
         Trace("alignment", ""),
         Trace("one_mode_alignment", "the target's mode alone", measured=False, dashed=True),
         Trace("wide_limit_alignment", "many neurons", measured=False, dashed=True),
     ],
-    "Points: Langevin networks, from the prior and planted; lines: the posterior at this size. Dashed: "
-    "the large deviation alone, as if specialised neurons carried no other modes than the target's; and "
-    "the limit of many specialised neurons, whose number does not fluctuate. "
-    "Vertical lines: the onset in the limit of large sizes.",
+    "Points: Langevin networks, from both starts. Solid lines: the predicted posterior at this size. "
+    "Dashed: the theory of the target's mode alone, and the limit of many specialised neurons, whose "
+    "number does not fluctuate. Vertical lines: the onset in the limit of large sizes.",
     overlay=("dimension", "width_ratio"),
     markers={"onset": "onset"},
 )
 
 
 def energies(curves: Sequence[Curve]) -> list[Figure]:
-    """Exact energies of full alignment against the dimension, of the setting of each first curve."""
+    """Draw the energy of full alignment against the dimension, for the first curve of each group."""
     figures = []
     for group in grouped(curves, ("dimension", "width_ratio", "kappa", "start", "steps", "step")):
         setting = group.curves[0].setting
@@ -48,11 +47,11 @@ def energies(curves: Sequence[Curve]) -> list[Figure]:
         best = specialisation(setting.activation, setting.degree)
         series = [
             Series("exact", dimensions, both[0], "line", colour=0),
-            Series("rest of the weights held", dimensions, both[1], "dashed", colour=1),
+            Series("irrelevant weights fixed", dimensions, both[1], "dashed", colour=1),
         ]
         if best.R > 0:
             limit = np.full(dimensions.size, best.R)
-            series.append(Series("limit of the exact one", dimensions, limit, "dashed", colour=7))
+            series.append(Series("exact, infinite size", dimensions, limit, "dashed", colour=7))
         figures.append(
             Figure(
                 f"energy{group.suffix}",
@@ -60,9 +59,9 @@ def energies(curves: Sequence[Curve]) -> list[Figure]:
                 "dimension d",
                 "energy / sqrt(chi N d)",
                 series,
-                f"Large-deviation energy of alignment 1 at N = {setting.width_ratio:g} d, over its order "
-                "sqrt(chi N d). Held: the paper's reduction, in which neurons keep the norm of their "
-                "irrelevant weights; they shrink it, which is cheaper.",
+                f"Large-deviation energy of alignment 1 at N = {setting.width_ratio:g} d, over "
+                "sqrt(chi N d). With irrelevant weights fixed, as in the paper, the energy is higher: "
+                "specialised neurons shrink these weights.",
                 x_scale="log",
             )
         )
@@ -70,7 +69,7 @@ def energies(curves: Sequence[Curve]) -> list[Figure]:
 
 
 def _energies(setting: CurseParameters, dimensions: np.ndarray, reduced: bool) -> np.ndarray:
-    """Energy over sqrt(chi N d) at each dimension; NaN where it has none."""
+    """Energy over sqrt(chi N d) at each dimension; NaN without convergence."""
     found = np.full(dimensions.size, np.nan)
     for place, d in enumerate(dimensions):
         width = max(1, round(setting.width_ratio * d))
@@ -91,12 +90,12 @@ def _energies(setting: CurseParameters, dimensions: np.ndarray, reduced: bool) -
 
 
 def last(places: Sequence[float]) -> Sequence[float]:
-    """The most samples."""
+    """Select the point with the most samples."""
     return places[-1:]
 
 
 def by_chance(point: Point) -> tuple[float, float]:
-    """Neurons of the prior beyond three standard deviations."""
+    """Number of prior neurons beyond three standard deviations."""
     return 0.0027 * point.setting.width, np.nan
 
 
@@ -108,8 +107,8 @@ SPECIALISED = Panel(
         Trace("outliers", "posterior"),
         Trace("", "outliers of the prior", theory=None, value=by_chance, dashed=True, colour=7),
     ],
-    "Neurons whose overlap with the target's direction is beyond three standard deviations of the prior. "
-    "Their number grows like sqrt(N / d) at a given alignment.",
+    "Number of neurons whose overlap with the target's direction exceeds three standard deviations of "
+    "the prior. At a given alignment it grows like sqrt(N / d).",
     along=Axis(
         "width_ratio", "sqrt(N / d)", value=lambda s: sqrt(s.width / s.dimension), scale="linear"
     ),
@@ -120,49 +119,49 @@ SPECIALISED = Panel(
 )
 
 CENTRES = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
-"""Middles of the bins of the law of overlaps."""
+"""Centres of the bins of overlaps."""
 
 
 def law(point: Point) -> tuple[np.ndarray, np.ndarray]:
-    """Measured law of the overlaps where there are neurons, with its error."""
+    """Measured distribution of overlaps (NaN in empty bins), with its standard error."""
     mean, error = point.mean("neuron_law"), point.standard_error("neuron_law")
     return np.where(mean > 0, mean, np.nan), error
 
 
 def prior_law(point: Point) -> tuple[np.ndarray, float]:
-    """Law of the overlaps of neurons of the prior."""
+    """Distribution of overlaps under the prior."""
     d, width = point.setting.dimension, point.setting.width
     density = 2 * width * np.sqrt(d / (2 * np.pi)) * np.exp(-d * CENTRES**2 / 2)
     return np.where(density > 1e-2, density, np.nan), np.nan
 
 
 def seen(curve: Curve, name: str, line: np.ndarray) -> np.ndarray:
-    """The law where it is more than a hundredth of a neuron."""
+    """Keep the distribution where it exceeds 0.01 neurons per unit of overlap."""
     return np.where(line > 1e-2, line, np.nan)
 
 
 def outlier_edges(curves: Sequence[Curve]) -> list[Marker]:
-    """Overlap from which neurons count as outliers."""
+    """Mark the overlap beyond which neurons count as outliers."""
     edge = outlier_edge(curves[0].setting.dimension)
     return [Marker(edge, "three standard deviations", -1)]
 
 
 def last_in_words(curves: Sequence[Curve]) -> str:
-    """Setting of the last point of a curve."""
+    """Describe the setting of the last point of a curve."""
     s = curves[0].points[-1].setting
     return f"{_words(s)}, d = {s.dimension}, N = {s.width}, P = {s.samples}."
 
 
 LAWS = Panel(
     "law-of-overlaps",
-    "Where neurons look",
+    "Distribution of the overlaps of neurons",
     "neurons per unit of |u|",
     [
         Trace("", "prior", theory=None, value=prior_law, dashed=True, colour=7),
         Trace("neuron_law", "posterior", value=law, shown=seen, colour=0),
     ],
-    "A few neurons leave the prior's Gaussian bulk for one strength. Right of the vertical line they "
-    "count as outliers.",
+    "A few neurons leave the Gaussian bulk of the prior and share one strength. Neurons to the right of "
+    "the vertical line count as outliers.",
     markers=outlier_edges,
     where=lambda point: not point.refused,
     against=lambda point: CENTRES,
@@ -180,7 +179,7 @@ def _words(setting: CurseParameters, *, width: bool = True) -> str:
 
 
 def several(curve: Curve) -> bool:
-    """Curves of more than one point."""
+    """Return True if a curve has more than one point."""
     return len(curve.points) > 1
 
 
@@ -197,19 +196,19 @@ PANELS = (
             Trace("training_error", "training", theory=None),
             Trace("test_error", "test"),
         ],
-        "A test error of 1 is that of a network that outputs 0. Alignment is necessary, not enough: "
-        "specialised neurons carry other modes than the target's, which cost samples to cancel.",
+        "A network that outputs 0 has a test error of 1. Alignment alone is not sufficient: specialised "
+        "neurons also carry other modes, and cancelling them takes more samples.",
         when=several,
     ),
     Panel(
         "starts",
-        "Two starts, one posterior",
+        "Alignment from the two starts",
         "alignment with the target",
         [
             Trace("alignment_prior", "from the prior", theory=None),
             Trace("alignment_planted", "planted", theory=None),
         ],
-        "Where both starts agree the runs are in equilibrium.",
+        "The runs are in equilibrium where both starts agree.",
         when=lambda curve: curve.setting.start == "both" and several(curve),
     ),
 )

@@ -1,9 +1,9 @@
-"""Langevin dynamics of many two-layer networks at once, in variables of unit prior variance.
+"""Langevin dynamics of many two-layer networks in parallel, in variables of unit prior variance.
 
 With v = sqrt(d) w and b = sqrt(N chi) a / sigma_a, so that f = (sigma_a / sqrt(N chi)) sum_i b_i
 sigma(v_i.x / sqrt(d)), minus the logarithm of the posterior is
-U = (1 / 2 kappa) sum_nu (f(x_nu) - y_nu)² + |v|² / 2 + |b|² / 2.
-A state is one array (networks, N, d + 1) whose last column is b.
+U = (1 / 2 kappa) sum_nu (f(x_nu) - y_nu)² + |v|² / 2 + |b|² / 2   (two-layer-posterior 1).
+A state is one array of shape (networks, N, d + 1) whose last column is b.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from solvable.errors import NotConverged
 from solvable.operators.activations import evaluate
 
 ACTIVATIONS = ("erf", "tanh", "relu")
-"""Activations of networks that Langevin dynamics runs."""
+"""Activations allowed in Langevin dynamics."""
 
 STEP_CURVATURE = 1.0
-"""Step times the largest curvature; the integrator is stable below 2."""
+"""Product of step and largest curvature; the integrator is stable below 2."""
 
 STEP_TOLERANCE = 0.02
-"""Relative change of the training error on halving the step that is accepted."""
+"""Largest accepted relative change of the training error when the step is halved."""
 
 FASTEST = 0.2
-"""Largest step: the prior's own curvature is 1."""
+"""Largest step; the curvature of the prior is 1."""
 
 
 def value_and_slope(activation: str, h: Array, work: Array | None = None) -> tuple[Array, Array]:
-    """sigma(h) and sigma'(h), entry by entry; of NumPy arrays h is overwritten, and three like it."""
+    """Compute sigma(h) and sigma'(h); for NumPy arrays h and ``work`` are overwritten."""
     xp = namespace(h)
     if is_tensor(h) or (activation == "erf" and h.dtype == np.float64):
         if activation == "erf":
@@ -52,8 +52,8 @@ def value_and_slope(activation: str, h: Array, work: Array | None = None) -> tup
         np.tanh(h, out=h)
         np.multiply(h, h, out=slope)
         return h, np.subtract(1, slope, out=slope)
-    # The exponential is needed anyway: Abramowitz and Stegun 7.1.26, within 1.5e-7, is rounding in
-    # float32, and takes a seventh of the time of SciPy's function.
+    # Abramowitz and Stegun 7.1.26 reuses the exponential of the slope. Its error of 1.5e-7 is rounding
+    # in float32, and it takes a seventh of the time of SciPy's function.
     np.multiply(h, h, out=slope)
     np.negative(slope, out=slope)
     np.exp(slope, out=slope)
@@ -88,7 +88,7 @@ class Posterior:
         return int(self.X.shape[1])
 
     def outputs(self, theta: Array, X: Array | None = None) -> Array:
-        """F of each network at each sample, shape (samples, networks)."""
+        """Compute the output of each network at each sample, shape (samples, networks)."""
         X = self.X if X is None else X
         xp = namespace(X)
         parts = [
@@ -98,7 +98,7 @@ class Posterior:
         return xp.concat(parts, axis=0)
 
     def gradient(self, theta: Array) -> tuple[Array, Array]:
-        """Gradient of U, of the shape of the state, and the mean squared training error, (networks,)."""
+        """Compute the gradient of U, and the mean squared training error of each network."""
         xp = namespace(self.X)
         networks, width, d = theta.shape[0], theta.shape[1], self.dimension
         first = xp.zeros_like(xp.reshape(theta[:, :, :d], (networks * width, d)))
@@ -121,14 +121,14 @@ class Posterior:
         return pulls + theta, squares / self.X.shape[0]
 
     def _forward(self, theta: Array, X: Array, *, slope: bool = True) -> tuple[Array, Array, Array]:
-        """sigma(h), sigma'(h) of shape (rows, networks, N), and f of shape (rows, networks)."""
+        """Compute sigma(h), sigma'(h) of shape (rows, networks, N), and f of shape (rows, networks)."""
         xp = namespace(X)
         networks, width, d = theta.shape[0], theta.shape[1], self.dimension
         # one product for all networks: (rows, d) by (d, networks N)
         v = xp.reshape(theta, (networks * width, d + 1))[:, :d]
         work = None
         if isinstance(X, np.ndarray):
-            # new large arrays at every step cost more than what is computed in them
+            # allocating large arrays at every step would cost more than the computation
             shape = (4, len(X), networks * width)
             buffer = self._work.get(shape)
             if buffer is None:
@@ -145,19 +145,19 @@ class Posterior:
         return value, slopes, xp.permute_dims(self.scale * f[:, :, 0], (1, 0))
 
     def _blocks(self, theta: Array, rows: int) -> list[tuple[int, int]]:
-        """Rows whose hidden units fit into a cache, or into a share of a device's memory."""
+        """Split the rows so that hidden units fit into a cache, or into a device's memory."""
         columns = theta.shape[0] * theta.shape[1]
         size = max(16, (2**26 if is_tensor(theta) else 2**17) // columns)
         return [(start, min(start + size, rows)) for start in range(0, rows, size)]
 
     def curvature(self, theta: Array, noise: Noise, *, rounds: int = 10) -> float:
-        """Largest curvature of U about a state, over networks, by power iteration on its gradient."""
+        """Estimate the largest curvature of U at a state, by power iteration on its gradient."""
         xp = namespace(theta)
         direction = noise()
         curvature = 1.0
         for _ in range(rounds):
             size = xp.sum(direction * direction, axis=(1, 2), keepdims=True) ** 0.5
-            # as long as a step of 0.1 in every coordinate: far above the rounding of the gradient
+            # a displacement of 0.1 per coordinate, far above the rounding of the gradient
             direction = direction * (0.1 * sqrt(theta.shape[1] * theta.shape[2]) / size)
             change = (self.gradient(theta + direction)[0] - self.gradient(theta - direction)[0]) / 2
             product = xp.sum(change * direction, axis=(1, 2))
@@ -167,7 +167,7 @@ class Posterior:
 
 
 class Noise:
-    """Standard normal numbers of one shape, where the state lives."""
+    """Source of standard normal arrays with the shape and device of a state."""
 
     def __init__(self, stream: np.random.Generator, like: Array) -> None:
         self.stream, self.like = stream, like
@@ -175,12 +175,12 @@ class Noise:
         if is_tensor(like) and hasattr(like, "detach"):
             import torch
 
-            # drawn on the device: a copy from the host would cost more than the step
+            # drawn on the device, because a copy from the host would take longer than the step
             self._generator = torch.Generator(device=like.device)
             self._generator.manual_seed(int(stream.integers(2**62)))
 
     def __call__(self) -> Array:
-        """Draw."""
+        """Draw one array."""
         shape = tuple(self.like.shape)
         if self._generator is not None:
             import torch
@@ -195,14 +195,14 @@ class Noise:
 class Run:
     """Result of a run of Langevin dynamics."""
 
-    theta: Array  # the last state
-    step: float  # of the second half
-    step_error: float  # relative change of the training error where the step is halved
+    theta: Array  # last state
+    step: float  # step size of the second half
+    step_error: float  # relative change of the training error when the step is halved
     errors: np.ndarray  # training errors along the second half, shape (observations, networks)
     virial: float  # mean of theta . grad U over the number of variables: 1 in the posterior
 
 
-@np.errstate(over="ignore", invalid="ignore")  # reported once, when it has diverged
+@np.errstate(over="ignore", invalid="ignore")  # divergence raises NotConverged instead
 def run_langevin(
     posterior: Posterior,
     theta: Array,
@@ -214,13 +214,13 @@ def run_langevin(
     every: int = 10,
     observe: Callable[[Array], None] | None = None,
 ) -> Run:
-    """Run so many steps from a state; observe the second half at every so many."""
-    # Without a step it is found: the inverse of the largest curvature on the way, halved as long as this
-    # changes the training error, times the share.
+    """Run Langevin steps from a state; call ``observe`` every few steps of the second half."""
+    # Without a given step, the step is `share` times the inverse of the largest curvature met on the
+    # way, halved as long as halving changes the training error.
     noise = Noise(stream, theta)
     chain = _Chain(posterior, theta, noise)
     half = steps // 2
-    # A network that specialises curves its posterior further: look again on the way.
+    # The curvature grows when neurons specialise, so that it is estimated several times.
     looks = 4 if step is None else 1
     chosen = FASTEST if step is None else step
     for look in range(looks):
@@ -250,18 +250,18 @@ def run_langevin(
 
 
 class _Chain:
-    """A state on its way, with the noise of its last step."""
+    """Markov chain of states, with the noise of the last step."""
 
-    # theta' = theta - eps grad U + sqrt(2 eps) (xi + xi') / 2 with the next step's xi' (Leimkuhler and
-    # Matthews 2013): at the cost of a plain Langevin step averages are wrong by O(eps²), not O(eps),
-    # and those of a Gaussian not at all.
+    # theta' = theta - eps grad U + sqrt(2 eps) (xi + xi') / 2, with xi' the noise of the next step
+    # (two-layer-posterior 16; Leimkuhler and Matthews, arXiv:1203.5428). A step costs as much as a plain
+    # Langevin step, but averages are wrong by O(eps²) instead of O(eps), and exact for a Gaussian.
 
     def __init__(self, posterior: Posterior, theta: Array, noise: Noise) -> None:
         self.posterior, self.theta, self.noise = posterior, theta, noise
         self.last = noise()
 
     def advance(self, steps: int, step: float) -> None:
-        """Make so many steps."""
+        """Make a number of steps."""
         xp, error = namespace(self.theta), None
         for _ in range(steps):
             pull, error = self.posterior.gradient(self.theta)
@@ -271,12 +271,12 @@ class _Chain:
         if error is not None and not bool(xp.all(xp.isfinite(error))):
             raise NotConverged(
                 f"Langevin dynamics diverged with steps of {step:.3g}; allowed: a step below 2 over the "
-                "largest curvature. Lower step_size, or leave it to be found.",
+                "largest curvature. Lower step_size, or set it to None to choose it automatically.",
                 {"step": step},
             )
 
     def approach(self, steps: int, share: float) -> float:
-        """Make steps of the size that the curvature here allows, smaller ones where they diverge."""
+        """Make steps of the size that the curvature allows, and smaller ones if they diverge."""
         step = share * min(
             FASTEST, STEP_CURVATURE / self.posterior.curvature(self.theta, self.noise)
         )
@@ -291,14 +291,14 @@ class _Chain:
                 self.theta, step = kept, step / 4
 
     def halved(self, step: float, steps: int) -> float:
-        """Relative change of the training error with half the step and the same Brownian path."""
+        """Compute the relative change of the training error at half the step, same Brownian path."""
         coarse = fine = self.theta
         last_coarse = last_fine = self.last
         sums = np.zeros(2)
         for number in range(steps):
             drawn = self.noise(), self.noise()
             pull, error = self.posterior.gradient(coarse)
-            # the path over a whole step: (xi_1 + xi_2) / sqrt(2)
+            # noise of the whole step: (xi_1 + xi_2) / sqrt(2)
             new = (drawn[0] + drawn[1]) / sqrt(2)
             coarse, last_coarse = _moved(coarse, pull, last_coarse + new, step), new
             errors = [float(namespace(error).mean(error)), 0.0]
@@ -306,7 +306,7 @@ class _Chain:
                 pull, error = self.posterior.gradient(fine)
                 fine, last_fine = _moved(fine, pull, last_fine + part, step / 2), part
                 errors[1] += float(namespace(error).mean(error)) / 2
-            if number >= steps // 3:  # fast variables have come to rest
+            if number >= steps // 3:  # fast variables have relaxed
                 sums += errors
         return float(abs(sums[0] / sums[1] - 1)) if np.isfinite(sums).all() and sums[1] else np.inf
 
@@ -316,9 +316,9 @@ def _moved(theta: Array, pull: Array, twice: Array, step: float) -> Array:
 
 
 def effective_samples(series: np.ndarray) -> tuple[float, float]:
-    """Independent draws that correlated series, (length, chains), are worth, and their standard error."""
+    """Estimate the effective sample size of series (length, chains), and its standard error."""
     length, chains = series.shape
-    # about the common mean: chains that stay apart are worth no more than their number
+    # deviations from the common mean: separated chains count at most once each
     rest = series - series.mean()
     variance = float(np.mean(rest**2))
     if variance <= 1e-14 * float(np.mean(series**2)) or length < 4:
@@ -326,7 +326,7 @@ def effective_samples(series: np.ndarray) -> tuple[float, float]:
     padded = np.fft.rfft(rest, 2 * length, axis=0)
     sums = np.fft.irfft(np.abs(padded) ** 2, axis=0)[:length].mean(axis=1)
     rho = sums / np.arange(length, 0, -1) / variance
-    # tau = 1 + 2 sum rho, cut where the lag exceeds five times it (Sokal), with error
+    # tau = 1 + 2 sum rho, with the sum cut at a lag of W >= 5 tau (Sokal); its standard error is
     # tau sqrt(2 (2 W + 1) / n)
     tau = 2 * np.cumsum(rho) - 1
     window = np.arange(length) >= 5 * tau

@@ -23,15 +23,15 @@ from solvable.spectra.roots import bracketed_root
 Readout = Literal["standard", "mean-field"]
 
 READOUTS = ("standard", "mean-field")
-"""Scalings of the readout: variance sigma_a^2/N, or sigma_a^2/N^2."""
+"""Scalings of the readout: variance sigma_a²/N, or sigma_a²/N²."""
 
 EDGE_MASS = 1e-12
-"""Largest share of the tilted law at the edge of a grid."""
+"""Largest fraction of the tilted law allowed at the edge of a grid."""
 
 
 @dataclass(frozen=True)
 class NeuronGrid:
-    """Quadrature over the prior of a neuron w ~ N(0, I/d), u at least 0."""
+    """Quadrature over the prior of a neuron w ~ N(0, I/d), for u of at least 0."""
 
     u: np.ndarray  # components along the target, shape (n,)
     r: np.ndarray  # squared norms of the rest, shape (k,)
@@ -40,7 +40,7 @@ class NeuronGrid:
 
 @lru_cache(maxsize=16)
 def neuron_grid(dimension: int, reach: float, depth: float, reduced: bool = False) -> NeuronGrid:
-    """Trapezoidal rule in u up to ``reach`` and in log r down to -``depth``, exact to rounding."""
+    """Build the trapezoidal rule in u up to ``reach`` and in log r down to -``depth``."""
     d, step = dimension, 0.3
     u = np.arange(0.0, reach, step / sqrt(d))
     along = -d / 2 * u**2
@@ -48,7 +48,7 @@ def neuron_grid(dimension: int, reach: float, depth: float, reduced: bool = Fals
     if reduced:
         r, rest = np.array([(d - 1) / d]), np.zeros(1)
     else:
-        # above, the prior falls like exp(-(d/2)(r - 1 - log r)), here by 40 powers of e
+        # upper end: the prior exp(-(d/2)(r - 1 - log r)) has fallen by 40 powers of e
         high = log(1 + 120 / d + sqrt(160 / d))
         log_r = np.arange(-depth, high, step * sqrt(2 / d))
         r = np.exp(log_r)
@@ -63,7 +63,7 @@ def neuron_grid(dimension: int, reach: float, depth: float, reduced: bool = Fals
 
 
 def readout_scale(readout: str, width: int) -> float:
-    """Chi: 1 for the standard readout, the width for mean-field."""
+    """Return chi: 1 for the standard readout, the width for mean-field."""
     if readout not in READOUTS:
         raise InvalidParameter(unknown_choice("readout", readout, READOUTS))
     return float(width) if readout == "mean-field" else 1.0
@@ -71,23 +71,23 @@ def readout_scale(readout: str, width: int) -> float:
 
 @dataclass(frozen=True)
 class TiltedNeuron:
-    """One neuron under the prior times exp(beta c(w)²), on a grid that holds its law."""
+    """Law of one neuron under the prior times exp(beta c(w)²), on a grid."""
 
     overlap: NeuronOverlap
     dimension: int
-    reduced: bool = False  # r is (d - 1) / d
+    reduced: bool = False  # True: r is held at (d - 1) / d
     _grids: dict[str, tuple[NeuronGrid, np.ndarray]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
     @property
     def unbounded(self) -> bool:
-        """Whether the overlap grows in proportion to the neuron."""
+        """Return True if the overlap is proportional to the norm of the neuron."""
         return profile(self.overlap.activation).homogeneous
 
     @property
     def grid(self) -> NeuronGrid:
-        """Present grid of neurons."""
+        """Current grid of neurons."""
         return self._present()[0]
 
     def _present(self) -> tuple[NeuronGrid, np.ndarray]:
@@ -101,8 +101,9 @@ class TiltedNeuron:
             self._grids.clear()
             raise NotConverged(
                 f"the tilted law of a neuron reaches |u| = {reach:.3g} and log r = {-depth:.3g} at "
-                f"d = {self.dimension}, a grid of {cells:.1g} cells; allowed 1e7. It condenses: ask for "
-                "a smaller alignment, width or dimension, or for the constants of the limit.",
+                f"d = {self.dimension}, a grid of {cells:.1g} cells; allowed: up to 1e7 cells. The "
+                "alignment condenses on one neuron: take a smaller alignment, width or dimension, or "
+                "use the constants of the wide limit (solvable.theory.specialisation).",
                 {"reach": reach, "depth": depth},
             )
         grid = neuron_grid(self.dimension, reach, depth, self.reduced)
@@ -110,7 +111,7 @@ class TiltedNeuron:
         self._grids["present"] = (grid, squares)
 
     def moments(self, beta: float) -> tuple[float, float]:
-        """Log E e^(beta c²) and the tilted mean of c², on a grid enlarged to where the law is."""
+        """Compute log E e^(beta c²) and the tilted mean of c², enlarging the grid as needed."""
         while True:
             grid, squares = self._present()
             tilted = grid.log_weight + beta * squares
@@ -121,7 +122,7 @@ class TiltedNeuron:
             deep = 0.0 if self.reduced else float(mass[:, 0].sum()) / whole
             if max(far, deep) <= EDGE_MASS:
                 small = float(beta * squares.max()) < 1e-3
-                # near the prior the logarithm of the sum would lose the digits that matter
+                # near the prior the logarithm of a sum close to 1 would lose digits
                 gain = np.expm1(beta * squares) if small else None
                 log_z = (
                     float(np.log1p(np.sum(np.exp(grid.log_weight) * gain)))
@@ -148,15 +149,17 @@ class LargeDeviation:
     """Energy of an alignment, and the neurons that carry it."""
 
     energy: float  # a lower bound on minus the logarithm of the prior probability
-    t: float  # field that makes the alignment typical
-    # Mass of the tilted law beyond the valley between its bulk and its outer peak, times the width; of a
-    # law without a valley the number that takes part.
+    t: float  # field at which the alignment is typical
+    # Number of neurons that carry the alignment: the mass of the tilted law beyond the valley between
+    # its bulk and its outer peak, times the width; a participation number if there is no valley.
     neurons: float
-    u: float  # typical |u| and squared rest of those neurons
-    r: float
-    residual: float  # relative error of the logarithm of the alignment at t; none if it condenses
-    # The alignment sits on one large neuron, as for ReLU: t is at the edge where the moment generating
-    # function diverges, and u and r are those of the cheapest single neuron.
+    u: float  # mean |u| of those neurons
+    r: float  # mean squared norm of their irrelevant weights
+    residual: (
+        float  # error of the logarithm of the alignment at t; large if the alignment condenses
+    )
+    # True if one large neuron carries the alignment, as for ReLU: t is where the moment generating
+    # function diverges, and u and r belong to the cheapest single neuron.
     condensed: bool
 
 
@@ -172,11 +175,11 @@ def large_deviation(
     reduced: bool = False,
     target: Target = "hermite",
 ) -> LargeDeviation:
-    """Chernoff energy of an alignment with a Hermite target under the prior of a two-layer network."""
-    # E(alpha) = sup over t > 0 of t alpha - N log E_w exp(t² sigma_a² c(w)² / 2 N chi), w ~ N(0, I/d):
-    # 2512.04165, eqs. 25 and 36-40, with the paper's projection on the target where `reduced`; else the
-    # squared rest fluctuates too, which is exact (derived). Below width d the energy is concave in the
-    # alignment, and the bound loose.
+    """Compute the Chernoff energy of an alignment under the prior of a two-layer network."""
+    # E(alpha) = sup over t > 0 of t alpha - N log E_w exp(t² sigma_a² c(w)² / 2 N chi), w ~ N(0, I/d)
+    # (two-layer-posterior 3; arXiv:2512.04165, Equation 25). With `reduced` r is held, as in the
+    # paper's Equations 36 to 40; otherwise r fluctuates, which is exact. Below width d the cost of an
+    # alignment is concave, and the Chernoff bound is loose.
     check_integer("dimension", dimension, 2)
     check_integer("width", width, 1)
     check_positive(alignment=alignment, readout_variance=readout_variance)
@@ -188,7 +191,7 @@ def large_deviation(
     law = neuron.law(beta)
     neurons, u, r = carriers(neuron, law, width)
     if condensed or (neuron.unbounded and neurons < 1):
-        # Less than one neuron, larger than any: a finite network makes do with one.
+        # The saddle point asks for less than one neuron; a finite network uses one.
         condensed, neurons = True, 1.0
         u, r = single_neuron(neuron.overlap, dimension, scale / width, alignment)
     return LargeDeviation(
@@ -205,8 +208,8 @@ def large_deviation(
 def field_of_alignment(
     neuron: TiltedNeuron, width: int, scale: float, alignment: float
 ) -> tuple[float, float, bool]:
-    """Field t at which an alignment is typical, its relative error, and whether it condenses."""
-    # Where c grows like u/R, E e^(beta c²) is finite below t = R sqrt(N d chi) / sigma_a alone.
+    """Find the field t of an alignment, the error of its logarithm, and whether it condenses."""
+    # If c grows like u/R, E e^(beta c²) is finite only for t < R sqrt(N d chi) / sigma_a.
     far = 1e6
     steepest = abs(float(neuron.overlap.value(far, 1.0))) / far if neuron.unbounded else 0.0
     edge = sqrt(neuron.dimension * width / scale) / steepest if steepest else np.inf
@@ -221,7 +224,7 @@ def field_of_alignment(
             if not neuron.unbounded:
                 raise
             return 100.0
-        # alpha(t) = sigma_a² t <c²>_t / chi
+        # alpha(t) = sigma_a² t <c²>_t / chi   (two-layer-posterior 4)
         return log(scale * t * mean) - log(alignment)
 
     low = high = 0.0
@@ -233,7 +236,7 @@ def field_of_alignment(
     residual = abs(excess(log(t)))
     if residual < 1e-8:
         return t, residual, False
-    # The alignment sits on neurons beyond any grid. Every t bounds the probability: take the largest.
+    # The alignment lies on neurons beyond any grid. Every t gives a bound; the largest t is used.
     back = 1e-9
     while excess(log(t)) >= 100.0:
         t, back = t * (1 - back), 2 * back
@@ -243,18 +246,18 @@ def field_of_alignment(
 def single_neuron(
     overlap: NeuronOverlap, dimension: int, scale: float, alignment: float
 ) -> tuple[float, float]:
-    """|u| and r of the one neuron that carries an alignment at the least weight decay."""
+    """Find u and r of the one neuron that carries an alignment at the least cost."""
     u = np.geomspace(1e-2, 1e4, 2_000)[:, None]
     r = np.geomspace(1e-3, 2.0, 300)
     square = np.maximum(overlap.value(u, r) ** 2, 1e-300)
-    # (d/2)(u² + r - 1 - log r) + alpha² / (2 sigma_a² c² / (N chi))
+    # (d/2)(u² + r - 1 - log r) + alpha² N chi / (2 sigma_a² c²)   (two-layer-posterior 7)
     cost = dimension / 2 * (u**2 + r - 1 - np.log(r)) + alignment**2 / (2 * scale * square)
     row, column = np.unravel_index(np.argmin(cost), cost.shape)
     return float(u[row, 0]), float(r[column])
 
 
 def carriers(neuron: TiltedNeuron, law: np.ndarray, width: int) -> tuple[float, float, float]:
-    """Number, |u| and r of the neurons that carry the alignment."""
+    """Compute the number, mean size of u and mean r of the neurons that carry the alignment."""
     grid = neuron.grid
     density = law.sum(1)
     weight = law
@@ -264,13 +267,13 @@ def carriers(neuron: TiltedNeuron, law: np.ndarray, width: int) -> tuple[float, 
     else:
         squares = neuron.overlap.value(grid.u[:, None], grid.r) ** 2
         weight = law * squares
-        # <c²>^2 / <c⁴>: the number of equal neurons with the same two moments
+        # participation number <c²>² / <c⁴>
         neurons = width * float(weight.sum() ** 2 / (weight * squares).sum())
     weight = weight / weight.sum()
     return neurons, float(grid.u @ weight.sum(1)), float(weight.sum(0) @ grid.r)
 
 
 def outer_start(density: np.ndarray, spacing: float) -> int | None:
-    """Index of the valley between the bulk at 0 and the outer peak of a law of |u|, if there is one."""
+    """Return the index of the valley between bulk and outer peak of a law of |u|, or None."""
     rising = np.flatnonzero(np.diff(density[1:]) > 1e-14 * density.max())
     return int(rising[0]) + 1 if rising.size else None

@@ -1,4 +1,4 @@
-"""Ensembles of two-layer networks drawn from their posterior, after scikit-learn's conventions."""
+"""Ensembles of two-layer networks drawn from their posterior, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -34,41 +34,41 @@ from solvable.models.two_layer_posterior.large_deviation import READOUTS, readou
 
 
 class LangevinEnsemble(RegressorMixin, BaseEstimator):
-    r"""Two-layer networks drawn from their posterior by Langevin dynamics, many at once.
+    r"""Ensemble of two-layer networks drawn from their posterior by Langevin dynamics.
 
     .. math:: f(x)=\sum_{i=1}^Na_i\,\sigma(w_i\cdot x),\qquad
         \pi\propto\exp\Big\{-\frac1{2\kappa}\sum_{\nu=1}^P(f(x_\nu)-y_\nu)^2
         -\frac d2\sum_i|w_i|^2-\frac{\chi N}{2\sigma_a^2}|a|^2\Big\},
 
-    with :math:`\chi=1` (standard) or :math:`\chi=N` (mean-field readout). A prediction is the mean of
-    the posterior, over networks and over draws along the second half of their runs.
+    with :math:`\chi=1` (standard) or :math:`\chi=N` (mean-field readout). A prediction is the mean
+    output over networks and over draws from the second half of their runs.
 
     Parameters
     ----------
     networks : int
-        Networks that run side by side, as one product of matrices.
+        Number of networks, which run in parallel.
     width : int
-        Hidden units N.
+        Number of hidden units N.
     activation : {"erf", "tanh", "relu"}
         :math:`\sigma`.
     kappa : float
-        Ridge :math:`\kappa>0`, the variance of the label noise that is allowed for and the temperature of
+        Ridge :math:`\kappa>0`, which is the assumed variance of the label noise and the temperature of
         the dynamics; in units of the variance of the labels if ``standardise``.
     readout : {"standard", "mean-field"}
-        Scaling of the readout's prior.
+        Scaling of the prior of the readout weights.
     readout_variance : float
         :math:`\sigma_a^2`.
     steps : int
-        Langevin steps; the second half is averaged over.
+        Number of Langevin steps. Averages are taken over the second half.
     step_size : float or None
-        Step in variables of unit prior variance. None finds it: the inverse of the largest curvature,
-        halved as long as that changes the training error by more than 2 %.
+        Step in variables of unit prior variance. None uses the inverse of the largest curvature, halved
+        as long as halving changes the training error by more than 2 % of it.
     draws : int
-        States of each network that are kept along the second half.
+        Number of states of each network stored during the second half.
     standardise : bool
         Whether features and labels are centred and divided by their standard deviation.
     random_state : int, Generator or None
-        Of starts and noise.
+        Seed of the starts and of the noise.
 
     Attributes
     ----------
@@ -77,18 +77,18 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
     readouts_ : ndarray of shape (draws, networks, N)
         Readouts :math:`a`, for standardised labels.
     step_size_ : float
-        Step of the second half.
+        Step size of the second half.
     step_error_ : float
-        Relative change of the training error where the step is halved, on the same Brownian path.
+        Relative change of the training error when the step is halved, on the same Brownian path.
     training_error_ : float
         Mean squared error of single networks on the (standardised) samples.
     effective_draws_, effective_draws_error_ : float
-        Independent draws that the second halves are worth, from the training error, with its standard
-        error. Networks that stay apart are worth no more than their number.
+        Effective number of independent draws in the second half, from the training error, and its
+        standard error. Networks that stay separated count at most once each.
     virial_ : float
-        Mean of weights times gradient over the number of weights: 1 in the posterior.
+        Mean product of a weight and its gradient, which is 1 in the posterior.
     n_features_in_ : int
-        d.
+        Number of features d.
 
     Raises
     ------
@@ -97,9 +97,10 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    arXiv:2512.04165, in variables of unit prior variance. A step takes :math:`4PNd` operations per
-    network and about ten times :math:`PN` entries. Arrays of another library (a torch tensor, on a GPU or
-    not) are worked on where they are; NumPy arrays in float32 by NumPy, as fast as torch on a core.
+    The density is that of arXiv:2512.04165; the step is derivations/two-layer-posterior (16). A step
+    takes :math:`4PNd` operations per network, plus about :math:`10PN` for the activation. Arrays of
+    another library (such as torch tensors on a GPU) stay in that library and on their device. NumPy
+    arrays are processed in float32, as fast as torch on one core.
     Backed by ``tests/models/two_layer_posterior/test_learner.py``.
 
     Examples
@@ -140,7 +141,7 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> LangevinEnsemble:
-        """Draw networks given samples, from starts of the prior."""
+        """Draw networks from the posterior given samples; all start from the prior."""
         self._check()
         X, y = self._samples(X, y)
         xp = namespace(X)
@@ -178,15 +179,16 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         self.effective_draws_, self.effective_draws_error_ = effective_samples(run.errors)
         if not run.step_error <= 2 * STEP_TOLERANCE:
             warnings.warn(
-                f"a step of {run.step:.3g} changes the training error by {100 * run.step_error:.0f} % "
-                "against half of it; lower step_size, or leave it to be found.",
+                f"with a step of {run.step:.3g} the training error differs by "
+                f"{100 * run.step_error:.0f} % from that at half the step; lower step_size, or set it to "
+                "None to choose it automatically.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         elif abs(run.virial - 1) > 0.25:
             warnings.warn(
-                f"weights times gradient are {run.virial:.2f} of what they are in the posterior: the "
-                "networks are still on their way; raise steps.",
+                f"the mean product of weights and gradient is {run.virial:.2f}, and 1 in the posterior: "
+                "the networks have not reached the posterior; raise steps.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -204,11 +206,11 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
                 raise InvalidParameter(unknown_choice(name, getattr(self, name), allowed))
 
     def _samples(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Samples and labels where they are, floating."""
+        """Validate samples and labels; tensors stay on their device."""
         if y is None:
             raise InvalidData(
-                "LangevinEnsemble requires y to be passed, but the target y is None; allowed: a number "
-                "for each sample."
+                "LangevinEnsemble requires y to be passed, but the target y is None; allowed: one number "
+                "per sample."
             )
         if not is_tensor(X):
             X, y = validate_data(
@@ -220,16 +222,16 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         if len(labels) != X.shape[0] or not np.isfinite(labels).all():
             raise InvalidData(
                 f"X has {X.shape[0]} samples and y {len(labels)} labels, of which "
-                f"{np.count_nonzero(np.isfinite(labels))} are finite; allowed: a finite one for each."
+                f"{np.count_nonzero(np.isfinite(labels))} are finite; allowed: one finite per sample."
             )
         return X, as_on(labels, X)
 
     def _place(self, X: Array, y: Array) -> None:
-        """Means and scales of features and labels."""
+        """Set the means and scales of features and labels."""
         xp = namespace(X)
         self.mean_ = xp.mean(X, axis=0) if self.standardise else xp.zeros_like(X[0, :])
         deviation = xp.std(X, axis=0) if self.standardise else xp.ones_like(X[0, :])
-        # A feature that does not vary beyond rounding is 0 once centred.
+        # A feature that is constant up to rounding becomes 0 after centring.
         varies = deviation > 1e-12 * (1e-300 + xp.abs(self.mean_))
         self.scale_ = xp.where(varies, deviation, xp.ones_like(deviation))
         self.label_mean_ = float(xp.mean(y)) if self.standardise else 0.0
@@ -240,7 +242,7 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         return rows.astype(np.float32) if isinstance(rows, np.ndarray) else rows
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Mean of the posterior, shape (n,); with the standard deviation of the networks' outputs."""
+        """Predict the posterior mean, shape (n,), and optionally the standard deviation of outputs."""
         check_is_fitted(self)
         if is_tensor(X):
             X = validated_tensor(self, X, reset=False)
@@ -248,7 +250,7 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
             X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         rows = self._standardised(X)
         xp, d = namespace(rows), int(rows.shape[1])
-        # as one ensemble of (draws networks) networks
+        # all draws of all networks as one ensemble
         shape = (-1, self.width, d)
         states = xp.concat(
             [

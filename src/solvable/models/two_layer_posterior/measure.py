@@ -1,4 +1,4 @@
-"""One replicate of `curse-of-detail`: networks drawn from their posterior, and what they have learnt."""
+"""One replicate of `curse-of-detail`: networks drawn from their posterior, and their alignment."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from solvable.models.two_layer_posterior.target import HermiteTarget
 TEST_SAMPLES = 1_000
 
 OBSERVED = 10
-"""Steps between two observations."""
+"""Langevin steps between two observations."""
 
 
 def draw_target(parameters: CurseParameters, rng: np.random.Generator) -> HermiteTarget:
-    """Target with a direction of its own."""
+    """Draw a target with a random direction."""
     return HermiteTarget(parameters.dimension, parameters.degree, int(rng.integers(2**31)))
 
 
 def draw_teacher(parameters: CurseParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Direction of the target of one replicate, stored with a study."""
+    """Return the direction of the target of one replicate, which a study stores."""
     return {"direction": draw_target(parameters, rng).direction}
 
 
 def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate: fresh samples, and a network from each start."""
+    """Measure one replicate: fresh samples, and one network from each start."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng, np.float32)
     chi = readout_scale(parameters.readout, parameters.width)
@@ -65,12 +65,12 @@ def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
 def planted(
     parameters: CurseParameters, target: HermiteTarget, state: np.ndarray, scale: float
 ) -> np.ndarray:
-    """A network of the prior with as many specialised neurons as the limit of large sizes has."""
+    """Plant specialised neurons in a network of the prior, as many as in the wide limit."""
     d, width = parameters.dimension, parameters.width
     best = specialisation(parameters.activation, parameters.degree)
     if best.kind == "specialised":
         u, r, neurons = best.u, best.r, best.neurons
-    else:  # a network that no finite neuron serves best: a few strong ones
+    else:  # diffuse or condensed: plant a few strong neurons
         u, r, neurons = 1.5, 0.3, 2.0
     chi = readout_scale(parameters.readout, width)
     count = min(width, max(1, round(0.8 * neurons * sqrt(chi * width / d))))
@@ -78,14 +78,14 @@ def planted(
     planted_state = state.astype(np.float64)
     rest = planted_state[:count, :d]
     rest -= np.outer(rest @ target.direction, target.direction)
-    # of an even target either sign of u has the same overlap
+    # for even targets u and -u have the same overlap, so that one sign is enough
     planted_state[:count, :d] = sqrt(r) * rest + u * sqrt(d) * target.direction
     planted_state[:count, d] = 0.8 / (count * overlap * scale)
     return planted_state.astype(state.dtype)
 
 
 class Observer:
-    """Alignment, specialised neurons and errors of the states in the second half of a run."""
+    """Observer of the second half of a run: alignment, specialised neurons, and errors."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class Observer:
         self.test, self.labels = target.sample(TEST_SAMPLES, rng, np.float32)
         self.alignments: list[np.ndarray] = []
         self.test_errors: list[float] = []
-        # numbers of neurons, sums of |u| and of r, of outliers and of the others
+        # number of neurons, sum of |u|, and sum of r
         self.outliers, self.others = np.zeros(3), np.zeros(3)
         self.law = np.zeros(LAW_EDGES.size - 1)
 
     def __call__(self, theta: np.ndarray) -> None:
-        """Observe a state."""
+        """Add the observables of a state."""
         d = self.parameters.dimension
         v, b = theta[..., :d].astype(np.float64), theta[..., d].astype(np.float64)
         u = v @ self.target.direction / sqrt(d)
@@ -116,13 +116,13 @@ class Observer:
             sums += chosen.sum(), np.abs(u[chosen]).sum(), r[chosen].sum()
         self.law += np.histogram(np.abs(u), LAW_EDGES)[0]
         if len(self.alignments) % OBSERVED == 1:
-            # E (f - y)² = E (f - A y)² + (1 - A)²: the labels of few samples would scatter more
+            # E (f - y)² = E (f - A y)² + (1 - A)² scatters less than the left side on few samples
             alignment = self.alignments[-1]
             rest = self.posterior.outputs(theta, self.test) - alignment * self.labels[:, None]
             self.test_errors.append(float(np.mean(rest**2) + np.mean((1 - alignment) ** 2)))
 
     def metrics(self) -> Metrics:
-        """Averages over the second half."""
+        """Return averages over the second half of the run."""
         series = np.array(self.alignments)
         times = len(series) * series.shape[1]
         means = dict.fromkeys(("prior", "planted"))

@@ -1,4 +1,4 @@
-"""Edges by which neurons are counted, measured and predicted: outliers, and bins of their overlap."""
+"""Threshold of outliers and bins of overlaps, for measurement and prediction."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 
 LAW_EDGES = np.linspace(0.0, 4.0, 41)
-"""Edges of the bins of |u| in which neurons are counted."""
+"""Edges of the bins in which neurons are counted by the size of u."""
 
 
 def outlier_edge(dimension: int) -> float:
-    """|u| beyond which a neuron is an outlier: three standard deviations of the prior."""
+    """Return the threshold of outliers in u: three standard deviations of the prior."""
     return 3 / sqrt(dimension)

@@ -1,4 +1,4 @@
-r"""Overlap of one hidden neuron with a Hermite target, and the powers of its parts."""
+r"""Overlap of one hidden neuron with a Hermite target, and the power of its parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.hermite import GAUSSIAN_RANGE, hermite_polynomials, panel_nodes
 from solvable.links import Link, make_link
 
 ACTIVATIONS = ("erf", "tanh", "relu")
-"""Names of activations; any formula in z that :func:`solvable.links.make_link` reads is one too."""
+"""Named activations; any formula in z that :func:`solvable.links.make_link` reads is allowed too."""
 
 Target = Literal["hermite", "parity"]
 
@@ -30,8 +30,8 @@ HIGHEST_DEGREE = 40
 class Profile:
     r"""Hermite coefficients :math:`a_m(s) = E[\sigma(s\xi) h_m(\xi)]` as functions of the scale s."""
 
-    # x -> sigma(w.x) depends on s = |w| and the direction alone, so that
-    # <sigma(w.x), h_m(x_1)> = a_m(s) (u/s)^m: one function of one variable serves every neuron.
+    # x -> sigma(w.x) depends on s = |w| and on the direction only, so that
+    # <sigma(w.x), h_m(x_1)> = a_m(s) (u/s)^m: one function of s serves every neuron.
 
     def __init__(self, activation: str, link: Link) -> None:
         self.activation = activation
@@ -40,7 +40,7 @@ class Profile:
 
     @cached_property
     def homogeneous(self) -> bool:
-        """Whether sigma(b h) = b sigma(h) for b > 0."""
+        """Return True if sigma(b h) = b sigma(h) for b > 0."""
         points = np.array([-3.0, -1.0, -0.2, 0.2, 1.0, 3.0])
         return all(
             np.allclose(self.link(factor * points), factor * self.link(points), rtol=1e-12, atol=0)
@@ -48,10 +48,10 @@ class Profile:
         )
 
     def coefficient(self, degree: int, scale: np.ndarray) -> np.ndarray:
-        """a_m(s) at scales s >= 0, any shape."""
+        """Compute a_m(s) at scales s >= 0 of any shape."""
         s = np.asarray(scale, dtype=np.float64)
         if self.activation == "erf":
-            # E erf^(m)(s xi) = (1 + 2 s²)^(-m/2) erf^(m)(0), and s^m / sqrt(m!) by Stein's lemma
+            # E erf^(m)(s xi) = (1 + 2 s²)^(-m/2) erf^(m)(0); Stein's lemma gives s^m / sqrt(m!)
             return np.asarray(erf_amplitude(degree) * (s / np.sqrt(1 + 2 * s * s)) ** degree)
         if self.homogeneous:
             return np.asarray(s * self._quadrature(np.ones(1), degree)[degree, 0])
@@ -63,7 +63,7 @@ class Profile:
         return np.asarray(self._spline(degree)(np.arcsinh(self._checked(s))))
 
     def power(self, scale: np.ndarray) -> np.ndarray:
-        """E sigma(s xi)² at scales s >= 0."""
+        """Compute E sigma(s xi)² at scales s >= 0."""
         s = np.asarray(scale, dtype=np.float64)
         if self.activation == "erf":
             return np.asarray(2 / pi * np.arcsin(2 * s * s / (1 + 2 * s * s)))
@@ -80,7 +80,7 @@ class Profile:
         return s
 
     def _nodes(self, per_panel: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """Gauss-Legendre panels that shrink towards 0, where sigma(s xi) turns, and end at kinks."""
+        """Gauss-Legendre panels that shrink towards 0, where sigma(s xi) varies fast, split at kinks."""
         halves = 2.0 ** -np.arange(1, 18)
         grid = np.concatenate([halves, np.arange(0.0, GAUSSIAN_RANGE + 1)])
         kinks = [b / scale for b in self.link.breakpoints if abs(b) < GAUSSIAN_RANGE * scale]
@@ -127,7 +127,7 @@ class Profile:
         return scales, powers, coefficients
 
     def _spline(self, degree: int) -> Callable[[np.ndarray], np.ndarray]:
-        """Spline in arcsinh(s) of a_degree, or of the power for degree -1."""
+        """Return a spline in arcsinh(s) of a_degree, or of the power for degree -1."""
         if degree not in self._splines:
             from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
@@ -148,7 +148,7 @@ class Profile:
 
 @lru_cache(maxsize=32)
 def profile(activation: str) -> Profile:
-    """Hermite coefficients of an activation, by name or formula."""
+    """Return the Hermite coefficients of an activation, given by name or formula."""
     if activation not in ACTIVATIONS:
         try:
             return Profile(activation, make_link(activation, standardised=False))
@@ -159,7 +159,7 @@ def profile(activation: str) -> Profile:
 
 
 def erf_amplitude(degree: int) -> float:
-    """erf^(m)(0) / sqrt(m!), with its sign; 0 for even degrees."""
+    """Compute erf^(m)(0) / sqrt(m!), with its sign; 0 for even degrees."""
     if degree % 2 == 0:
         return 0.0
     half = (degree - 1) // 2
@@ -178,20 +178,20 @@ def erf_amplitude(degree: int) -> float:
 class NeuronOverlap:
     """Overlap of a hidden neuron with a normalised target of one direction."""
 
-    # 2512.04165 eq. 35 (general form derived): c(w) = <sigma(w.x), y>, w = u w* + w_perp, r =
-    # |w_perp|², for Gaussian x and y = He_m(w*.x) / sqrt(m!), or y = x_1 x_2 of two bits with w* =
-    # (e_1 + e_2) / sqrt(2). With s² = u² + r it is a_m(s) (u/s)^m: in closed form for erf and
-    # homogeneous activations, from a table to about 1e-11 for others.
+    # c(w) = <sigma(w.x), y> = a_m(s) (u/s)^m, s² = u² + r   (two-layer-posterior 2; arXiv:2512.04165,
+    # Equation 35), with w = u w* + w_perp, r = |w_perp|², Gaussian x and y = He_m(w*.x) / sqrt(m!). The
+    # other target is y = x_1 x_2 of two bits, with w* = (e_1 + e_2) / sqrt(2). Erf and homogeneous
+    # activations have closed forms; others use a table, accurate to about 1e-11.
 
     activation: str  # one of ACTIVATIONS, or a formula in z
     degree: int
     target: Target = "hermite"
 
     def value(self, u: Array, r: Array) -> np.ndarray:
-        """c(u, r), broadcast."""
+        """Compute c(u, r) with broadcasting."""
         u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
         if self.target == "parity":
-            # x_1 + x_2 is +-2 on class +1 and 0 on class -1
+            # x_1 + x_2 is +-2 if x_1 x_2 = 1, and 0 if x_1 x_2 = -1
             size = np.sqrt(r)
             raised = _rectified(sqrt(2) * u, size) + _rectified(-sqrt(2) * u, size)
             return np.asarray((raised - 2 * _rectified(0 * u, size)) / 4)
@@ -202,30 +202,30 @@ class NeuronOverlap:
 
 
 def neuron_overlap(activation: str, degree: int, target: Target = "hermite") -> NeuronOverlap:
-    """Overlap of a neuron with He_m of one direction, or with a parity of two bits (ReLU, degree 2)."""
+    """Build the overlap of a neuron with He_m of one direction, or with a parity of two bits."""
     if not isinstance(degree, int) or degree < 1:
         raise InvalidParameter(f"degree is {degree!r}; allowed: an integer of at least 1.")
     if target not in ("hermite", "parity"):
         raise InvalidParameter(unknown_choice("target", target, ("hermite", "parity")))
     if target == "parity" and (activation, degree) != ("relu", 2):
         raise InvalidParameter(
-            f"a parity of degree {degree} for the activation {activation!r} was asked for; allowed: "
-            "the parity of two bits (degree 2) of relu neurons."
+            f"the target is a parity of degree {degree} with activation {activation!r}; allowed: the "
+            "parity of two bits (degree 2) with relu."
         )
     if target == "hermite":
         scales = np.array([0.5, 1.0, 2.0])
         size = np.sqrt(profile(activation).power(scales))
         if (np.abs(profile(activation).coefficient(degree, scales)) < 1e-9 * size).all():
             raise InvalidParameter(
-                f"the target is He{degree}, of which no neuron with activation {activation!r} has any "
-                "part (an odd activation has no even one, relu no odd one beyond 1); allowed: degrees "
-                "that the activation has."
+                f"the target is He{degree}, whose overlap with every neuron of activation "
+                f"{activation!r} is 0 (an odd activation has only odd degrees, relu has degree 1 and "
+                "even degrees); allowed: degrees that the activation has."
             )
     return NeuronOverlap(activation, degree, target)
 
 
 def hermite_modes(activation: str, degrees: Sequence[int], u: Array, r: Array) -> np.ndarray:
-    """Overlaps a_m(s) (u/s)^m with several degrees (0 allowed), shape (degrees, *u.shape)."""
+    """Compute a_m(s) (u/s)^m for several degrees (0 allowed), shape (degrees, *u.shape)."""
     u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
     s, cosine = _polar(u, r)
     shape = profile(activation)
@@ -233,7 +233,7 @@ def hermite_modes(activation: str, degrees: Sequence[int], u: Array, r: Array) -
 
 
 def power_parts(activation: str, u: Array, r: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    r"""Powers of sigma(w.x): of x_1 alone, linear in w_perp.x, and the rest, which mixes."""
+    r"""Split the power of sigma(w.x): function of x_1, linear in w_perp.x, and mixed remainder."""
     u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
     s, cosine = _polar(u, r)
     shape = profile(activation)
@@ -241,37 +241,37 @@ def power_parts(activation: str, u: Array, r: Array) -> tuple[np.ndarray, np.nda
     linear = shape.coefficient(1, s) ** 2
     rho = cosine**2
     if activation == "erf":
-        # E[E[sigma | x_1]²] is the dual kernel of two copies that share x_1 alone
+        # E[E[sigma | x_1]²] is the dual kernel of two inputs that share only x_1
         alone = 2 / pi * np.arcsin(2 * u * u / (1 + 2 * s * s))
     else:
         alone, left = np.zeros_like(s), whole.copy()
         for m in range(HIGHEST_DEGREE - 1):
             part = shape.coefficient(m, s) ** 2
             alone, left = alone + part * rho**m, left - part
-        # what the series misses is put at the next degree
+        # the power beyond the last degree of the table is counted at the next degree
         alone = alone + np.maximum(left, 0.0) * rho ** (HIGHEST_DEGREE - 1)
     perpendicular = linear * (1 - rho)
     return alone, perpendicular, np.maximum(whole - alone - perpendicular, 0.0)
 
 
 def kernel_diagonal(activation: str, variance: float = 1.0) -> float:
-    """Kernel of a hidden layer at one input, K(x, x) = E sigma(sqrt(q) xi)², at a variance q."""
+    """Compute the diagonal K(x, x) = E sigma(sqrt(q) xi)² of a layer's kernel at variance q."""
     return float(profile(activation).power(np.asarray(sqrt(variance))))
 
 
 def linear_gain(activation: str, variance: float = 1.0) -> float:
-    """Squared mean slope (E sigma'(sqrt(q) xi))², the linear part of a kernel over q."""
+    """Compute the squared mean slope (E sigma'(sqrt(q) xi))² of an activation at variance q."""
     return float(profile(activation).coefficient(1, np.asarray(sqrt(variance))) ** 2 / variance)
 
 
 def _polar(u: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Norm of a neuron, and cosine of its angle with the target's direction (0 for no neuron)."""
+    """Norm of a neuron, and cosine of its angle with the target's direction (0 at norm 0)."""
     s = np.sqrt(u * u + r)
     return s, np.where(s > 0, u / np.where(s > 0, s, 1.0), 0.0)
 
 
 def _rectified(mean: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """E relu(mean + size g)."""
+    """Compute E relu(mean + size g) for standard normal g."""
     from scipy.special import ndtr
 
     ratio = mean / np.where(size > 0, size, 1e-300)

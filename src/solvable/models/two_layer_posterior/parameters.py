@@ -13,30 +13,32 @@ from solvable.models.two_layer_posterior.overlap import neuron_overlap
 
 
 class CurseParameters(Parameters):
-    """Parameters of a two-layer network with a posterior, and of a Hermite target of one direction."""
+    """Parameters of a Bayesian two-layer network, and of a Hermite target of one direction."""
 
     dimension: int = Field(10, ge=3, le=100)
     """Number d of input coordinates."""
     width_ratio: float = Field(10.0, gt=0, le=1_000)
     """Hidden units per input coordinate, N/d."""
     scaled_samples: float = Field(20.0, gt=0, le=300)
-    """Samples P over kappa sqrt(N d), in which curves of all sizes fall together; over
-    kappa N sqrt(d) with a mean-field readout."""
+    """Number of samples P over kappa sqrt(N d), or over kappa N sqrt(d) with a mean-field readout.
+    Learning curves of all sizes coincide in this variable."""
     kappa: float = Field(0.5, ge=0.02, le=20)
-    """Ridge, which is the temperature of the dynamics and the variance of label noise allowed for."""
+    """Ridge, which is also the temperature of the dynamics and the variance of the label noise that
+    the posterior assumes."""
     degree: int = Field(3, ge=1, le=7)
     """Degree m of the target He_m(w*.x) / sqrt(m!)."""
     activation: Literal["erf", "tanh", "relu"] = "erf"
-    """Activation of the hidden units; odd ones have odd degrees, relu has degree 1 and even ones."""
+    """Activation of the hidden units. With erf and tanh the target's degree must be odd; with relu
+    it must be 1 or even."""
     readout: Readout = "standard"
     """Prior variance of a readout weight: 1/N, or 1/N² (mean-field)."""
     start: Literal["both", "prior", "planted"] = "both"
-    """Where networks start: drawn from the prior, or with specialised neurons planted; with both, two
-    networks on the same samples, which tell whether they reached the posterior."""
+    """Start of the networks: drawn from the prior, or with planted specialised neurons. With both, two
+    networks run on the same samples; their agreement shows that they reached the posterior."""
     steps: int = Field(3_000, ge=100, le=100_000)
-    """Langevin steps; the second half is averaged over."""
+    """Number of Langevin steps. Averages are taken over the second half."""
     step: float = Field(1.0, ge=0.05, le=1)
-    """Step over the one that is found, the inverse of the largest curvature or less."""
+    """Step size over the automatic one, which is at most the inverse of the largest curvature."""
 
     width = Size("width_ratio", "dimension", least=2, name="hidden units")
     samples = Size("scaled_samples", "unit", least=4)
@@ -44,8 +46,8 @@ class CurseParameters(Parameters):
     limits = (
         Limit(
             lambda p: p.work, 2e9,
-            "{networks} networks of {width} units on {samples} samples for {steps} steps are {cost:.1e} "
-            "units of work", "steps, width_ratio, scaled_samples or kappa",
+            "{networks} networks of {width} units on {samples} samples for {steps} steps cost {cost:.1e} "
+            "operations", "steps, width_ratio, scaled_samples or kappa",
         ),
     )  # fmt: skip
 
@@ -63,11 +65,11 @@ class CurseParameters(Parameters):
 
     @property
     def networks(self) -> int:
-        """Networks of one replicate."""
+        """Number of networks of one replicate."""
         return 2 if self.start == "both" else 1
 
     @property
     def work(self) -> float:
-        """Hidden units times samples times steps, with what products, noise and calls take beside."""
+        """Cost of a replicate: hidden units times samples times steps, plus noise and calls."""
         per_unit = self.samples * (1 + self.dimension / 100) + 2 * (self.dimension + 1)
         return float(self.steps * (self.networks * self.width * per_unit + 8_000))

@@ -1,4 +1,4 @@
-r"""Posterior of a two-layer network at the user's d, N and P: learning curve, and finite-size theory."""
+r"""Predicted learning curve of a two-layer network with a posterior, at finite d, N and P."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Posterior:
     """Mean properties of a posterior ensemble of two-layer networks."""
 
     alignment: float  # mean overlap of the network with the target, over networks and data sets
-    error: float  # its standard error from the finite number of data sets drawn
+    error: float  # standard error of the alignment, from the finite number of data sets drawn
     outliers: float  # mean number of neurons with |u| above 3 / sqrt(d)
-    outlier_overlap: float  # their mean |u|
-    # Mean squared norm of the rest of the outliers, and of the others; up to 0.1 too low at 5 neurons per
-    # dimension and fewer.
+    outlier_overlap: float  # mean |u| of the outliers
+    # Mean squared norm of the irrelevant weights, of outliers and of all other neurons; up to 0.1 too
+    # low at 5 neurons per dimension and fewer.
     outlier_rest: float
     bulk_rest: float
     overlap_grid: np.ndarray  # values of |u|
     overlap_law: np.ndarray  # mean number of neurons per unit of |u|
     modes: np.ndarray  # mean Hermite coefficients of degrees 0 to 11 in the target's coordinate
     risk: float  # mean squared error on new inputs of one network of the ensemble
-    ridge: float  # kappa and what the fitted modes other than the target's leave of the noise
-    onset: float  # samples at which the target starts to be learned in the wide limit
-    caveat: str | None  # why the numbers may be off by more than their errors, if they may
+    ridge: float  # effective ridge kappa_eff
+    onset: float  # number of samples at which learning starts in the wide limit
+    caveat: str | None  # reason why the numbers may be wrong by more than their errors, if any
 
 
 def posterior(
@@ -54,15 +54,14 @@ def posterior(
     readout: str = "standard",
     draws: int = 24,
 ) -> Posterior:
-    """Posterior of a two-layer network after P samples of a Hermite target, at finite d, N and P."""
-    # p(theta) ~ exp(-sum (f - y)² / 2 kappa - d |W|² / 2 - chi N |a|² / 2 sigma_a²), the readouts
-    # integrated out (derived). What is left is an integral over the fields of the data, N free neurons
-    # in each: functions of x_1 on the very data set (their number matters, for the target has heavy
-    # tails), by a saddle point with the fluctuations of the number of specialised neurons to all
-    # orders; every mode with other directions enters through a self-consistent effective ridge, a
-    # price for the neuron that has it, and the noise of the data that it fits. Alignments with He3
-    # agree with Langevin ensembles within 10 %, with He5 they are a fifth too low; near width d, where
-    # less than one neuron is specialised on average, up to a half too low.
+    """Predict a two-layer network with a posterior after P samples of a Hermite target."""
+    # A = N < E[a(w) c(w)] >, outliers N Pr[|u| > 3 / sqrt(d)], averaged over drawn data sets
+    # (two-layer-posterior 13). The readouts are integrated out, which leaves an integral over the fields
+    # of the data (two-layer-posterior 10). Functions of x_1 are treated on each drawn data set, because
+    # few samples carry most of the target; the number of specialised neurons fluctuates to all orders.
+    # All other modes enter through the effective ridge (two-layer-posterior 12). Alignments with He3
+    # agree with Langevin ensembles within 10 %. With He5 they are a fifth too low; near width d, where
+    # less than one neuron specialises on average, up to a half too low.
     scale = 1 / readout_scale(readout, width)
     reach = 3 + 6 / sqrt(dimension)
     while True:
@@ -79,7 +78,7 @@ def posterior(
     for _ in range(draws):
         data = DataSet.drawn(degree, samples, rng)
         sums.append(_ensemble(layer, data, background))
-        # controls of known mean: the overlap of the data with a line and with a specialised neuron
+        # control variates of known mean: overlap of the data with a line and with a specialised neuron
         weight = (data.counts * data.target - typical.counts * typical.target) / samples
         controls.append([weight @ bin_places()[0], weight @ shape])
     table = np.array(sums)
@@ -88,8 +87,8 @@ def posterior(
     modes, cells = means[7:19], means[19:]
     grid = np.unique(np.abs(layer.neurons[0]))
     widths = np.append(grid[1] / 2, np.full(grid.size - 1, grid[1]))  # the cell of 0 is half a cell
-    # Error of the mean network in the functions of x_1, which differs from one data set to the next, with
-    # the noise that it fits; and the variance of one network, which is what the ridge exceeds kappa by.
+    # Error of the mean network in functions of x_1, including its scatter over data sets. The variance
+    # of one network about the mean network is ridge - kappa.   (two-layer-posterior 14)
     left = -modes
     left[degree] += 1
     spread = table[:, 7:19].var(0, ddof=1)
@@ -113,19 +112,19 @@ def posterior(
 
 
 def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray:
-    """Sums of a data set: alignment, outliers, their |u| and r, those of the bulk, modes, law of |u|."""
+    """Sums over the neurons on a data set: alignment, outliers, their u and r, modes, law of u."""
     problem = field_problem(layer, data, background)
     u, r, _ = layer.neurons
     law, readout, error = problem.law(layer.width)
     if not error < 0.1:
-        # The saddle alone is nearer to the truth where an exact identity shows that one loop across the
-        # direction of large fluctuations is not enough.
+        # An exact identity shows that one loop across the direction of large fluctuations is not
+        # enough; the saddle point alone is then more accurate.
         t, law = problem.saddle(layer.width)
         readout = law * problem.variance * (problem.features @ t)
-    # the cell at the threshold counts in part
+    # the cell at the threshold counts with a fraction
     out = np.clip(0.5 + (np.abs(u) - 3 / sqrt(layer.dimension)) / layer.step, 0, 1)
     sums = [law @ out, (law * np.abs(u)) @ out, (law * r) @ out, (law * r) @ (1 - out)]
-    # power of specialised neurons beyond the target
+    # power of specialised neurons in other modes
     strength = readout**2 / np.where(law > 1e-12, law, np.inf)
     sums += [strength @ background.unfitted, float(not error < 0.1) / layer.width]
     return layer.width * np.concatenate(
@@ -139,7 +138,7 @@ def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray
 
 
 def _controlled(table: np.ndarray, controls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard errors of the columns, less what controls of mean zero explain."""
+    """Compute means and standard errors of columns, after regression on controls of mean zero."""
     draws = table.shape[0]
     if draws < 8:
         return table.mean(0), table.std(0, ddof=1) / sqrt(draws)
@@ -154,7 +153,7 @@ def _onset(
     activation: str, degree: int, dimension: int, width: int, kappa: float, scale: float
 ) -> float:
     neuron = specialisation(activation, degree)
-    # specialised: kappa R sqrt(chi N d) / sigma_a; lazy: kappa over the target's eigenvalue
+    # specialised: kappa R sqrt(chi N d) / sigma_a   (two-layer-posterior 6); lazy: kappa / eigenvalue
     lazy = kappa * dimension**degree / (scale * neuron.gaussian)
     if neuron.kind == "diffuse":
         return lazy
@@ -164,13 +163,13 @@ def _onset(
 def _caveat(layer: Layer, background: Background, failed: float) -> str | None:
     if (layer.scale * background.price).min() <= -0.7:
         return (
-            "the error of the network is large against kappa, so that neurons fit single samples: take "
-            "a larger kappa or width."
+            "the error of the network is much larger than kappa, so that neurons fit single samples: "
+            "take a larger kappa or width."
         )
     if failed > 0.5:
         return (
-            "one or two specialised neurons carry the target, whose fluctuations are left out: take a "
-            "wider layer."
+            "one or two specialised neurons carry the target, and the theory neglects their "
+            "fluctuations: take a larger width."
         )
     return None
 
@@ -186,14 +185,14 @@ def one_mode_alignment(
     readout: str = "standard",
     reduced: bool = False,
 ) -> float:
-    """Alignment in the equivalent-kernel theory of the target's mode alone (2512.04165, appendix G)."""
-    # alpha = <V / (V + kappa / P)> under p(V) (1 + V P / kappa)^(-1/2) exp(-1 / 2 (V + kappa / P)) with
-    # V = sigma_a² sum_i c(w_i)² / N chi, eqs. 91-103, the saddle of the large deviation at large
-    # width. It leaves out every other mode that a specialised neuron carries, and so overestimates the
-    # alignment by 0.1 to 0.3 beyond the onset.
+    """Compute the alignment in the equivalent-kernel theory of the target's mode alone."""
+    # alpha = <V / (V + kappa / P)> under p(V) (1 + V P / kappa)^(-1/2) exp(-1 / 2 (V + kappa / P)), with
+    # V = sigma_a² sum_i c(w_i)² / N chi   (two-layer-posterior 9; arXiv:2512.04165, Appendix G). At large
+    # width its saddle point is the large deviation. The theory leaves out the other modes that a
+    # specialised neuron carries, so that it overestimates the alignment beyond the onset by 0.1 to 0.3.
     scale = 1 / readout_scale(readout, width)
     neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
-    # The field is P/kappa at most: a grid that holds that holds the law.
+    # The field is at most P/kappa, so that a grid for P/kappa holds the law.
     neuron.moments((samples / kappa) ** 2 * scale / (2 * width))
     grid = neuron.grid
     overlap = neuron.overlap.value(grid.u[:, None], grid.r).ravel()

@@ -1,4 +1,4 @@
-"""Prediction of what two-layer networks of a posterior learn of a Hermite target."""
+"""Predicted metrics of `curse-of-detail`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from solvable.models.two_layer_posterior.posterior import one_mode_alignment, po
 
 
 def predict(parameters: CurseParameters) -> Metrics:
-    """Predicted metrics: of the posterior at this size, and the energies of full alignment."""
+    """Predict the metrics of the posterior at this size, and the energies of full alignment."""
     learnt, energies = _learnt(parameters), dict(_energies(**_network(parameters)))
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
     metrics = learnt | energies | {"virial": 1.0, "one_mode_alignment": _one_mode(parameters)}
@@ -34,15 +34,15 @@ LEARNT = (
     "alignment", "alignment_error", "outliers", "outlier_overlap", "outlier_rest", "bulk_rest",
     "neuron_law", "test_error", "ridge", "onset", "wide_limit_alignment",
 )  # fmt: skip
-"""Predictions of the theory of the posterior."""
+"""Metrics that the theory of the posterior predicts."""
 
 
 def _learnt(parameters: CurseParameters) -> Metrics:
-    """Alignment, specialised neurons and error of the posterior, means over data sets."""
+    """Predict alignment, specialised neurons and error of the posterior."""
     if parameters.activation == "relu":
         return _unknown(
-            "the activation 'relu' is not odd: specialised neurons of u and -u fluctuate apart, which is "
-            "left out and matters while there are few. Set activation=erf or tanh."
+            "the activation 'relu' is not odd: the numbers of specialised neurons with u and with -u "
+            "fluctuate separately, which the theory neglects. Set activation=erf or tanh."
         )
     try:
         learnt = posterior(
@@ -53,7 +53,7 @@ def _learnt(parameters: CurseParameters) -> Metrics:
     numbers = [learnt.alignment, learnt.outliers, learnt.outlier_rest, learnt.bulk_rest]
     if not np.isfinite(numbers).all():
         return _unknown(
-            "the posterior's integral over the fields of the data has no finite value here"
+            "the integral over the fields of the data has no finite value at these parameters"
         )
     if learnt.caveat:
         return _unknown(learnt.caveat)
@@ -80,7 +80,7 @@ def _learnt(parameters: CurseParameters) -> Metrics:
 
 
 def _network(parameters: CurseParameters) -> dict[str, Any]:
-    """Sizes and kind of the network and its target."""
+    """Arguments that describe the network and its target."""
     names = ("dimension", "width", "degree", "activation", "readout")
     return {name: getattr(parameters, name) for name in names}
 
@@ -90,7 +90,7 @@ def _unknown(reason: str) -> Metrics:
 
 
 def _one_mode(parameters: CurseParameters) -> float | None:
-    """Alignment of the large deviation alone: the target's mode as if neurons carried no other."""
+    """Alignment in the theory of the target's mode alone, or None without convergence."""
     try:
         value = one_mode_alignment(
             **_network(parameters), samples=parameters.samples, kappa=parameters.kappa
@@ -104,7 +104,7 @@ def _one_mode(parameters: CurseParameters) -> float | None:
 def _energies(
     dimension: int, width: int, degree: int, activation: str, readout: Readout
 ) -> Metrics:
-    """Chernoff energy of full alignment, exact and with the rest of the weights held, over its order."""
+    """Chernoff energies of full alignment over sqrt(chi N d), exact and at fixed irrelevant norm."""
     order = sqrt(readout_scale(readout, width) * width * dimension)
     network: dict[str, Any] = {"dimension": dimension, "width": width, "degree": degree}
     network |= {"activation": activation, "readout": readout}
@@ -118,13 +118,14 @@ def _energies(
 
 
 def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
-    """Metrics of networks of the prior, which have seen no samples."""
+    """Return the metrics of networks drawn from the prior."""
     d, edge = parameters.dimension, 3.0
     tail = erfc(edge / sqrt(2))
     chi = readout_scale(parameters.readout, parameters.width)
     shape, near = profile(parameters.activation), 0.01
-    # theta.grad U = theta² + (1/kappa) sum_nu (f - y)(f + w.df/dw), of which the prior's mean has
-    # P E[f² + f w.df/dw] = (P / chi) (K + K' / 2) with K' = dK / dlog s
+    # The posterior has <theta.grad U> equal to the number of weights (two-layer-posterior 17). Under the
+    # prior, theta.grad U = theta² + (1/kappa) sum_nu (f - y)(f + w.df/dw), and the mean of the sum is
+    # P E[f² + f w.df/dw] = (P / chi) (K + K' / 2) with K' = dK / dlog s.
     powers = shape.power(np.exp(np.array([-near, 0.0, near])))
     pull = (powers[1] + (powers[2] - powers[0]) / (4 * near)) / chi
     weights = parameters.width * (d + 1)

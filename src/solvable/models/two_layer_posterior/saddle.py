@@ -1,4 +1,4 @@
-r"""Integral over the fields of a data set: saddle point, and the fluctuations of a finite width."""
+r"""Integral over the fields of a data set: saddle point, and fluctuations at finite width."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from solvable.errors import NotConverged
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """Neurons that see a data set through a few functions of the inputs."""
+    """Integral over the fields of a data set, restricted to a few functions of the inputs."""
 
-    # Z = int dt exp(-t.y + kappa |t|² / 2) [sum_w p(w) exp(s^2(w) (t.psi(w))² / 2)]^N along
-    # imaginary t: exact after the readouts are integrated out, with N free neurons.
+    # Z = int dt exp(-t.y + kappa |t|² / 2) [sum_w p(w) exp(s²(w) (t.psi(w))² / 2)]^N along
+    # imaginary t   (two-layer-posterior 10). It is exact once the readouts are integrated out.
 
     features: np.ndarray  # psi(w), shape (neurons, k)
     target: np.ndarray  # y, shape (k,)
@@ -24,7 +24,7 @@ class FieldProblem:
     ridge: float  # kappa
 
     def action(self, t: np.ndarray, width: int) -> tuple[float, np.ndarray]:
-        """Minus the logarithm of the integrand, convex in real t, and the law of one neuron."""
+        """Compute minus the log of the integrand, convex in real t, and the law of one neuron."""
         drive = self.log_weight + self.variance * (self.features @ t) ** 2 / 2
         top = float(drive.max())
         law = np.exp(drive - top)
@@ -33,7 +33,7 @@ class FieldProblem:
         return float(value), law / whole
 
     def slopes(self, t: np.ndarray, law: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of the action; t and law may be complex."""
+        """Compute gradient and Hessian of the action; t and law may be complex."""
         field = self.features @ t
         pull = law * self.variance * field
         mean = self.features.T @ pull
@@ -43,7 +43,7 @@ class FieldProblem:
         return gradient, self.ridge * np.eye(t.size) + width * second
 
     def saddle(self, width: int, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The real t at which the action is least, and the law of a neuron there, by Newton's method."""
+        """Minimise the action over real t by Newton's method; return t and the law of a neuron."""
         t = np.zeros(self.target.size) if start is None else start
         value, law = self.action(t, width)
         size = float(np.abs(self.target).max())
@@ -55,7 +55,7 @@ class FieldProblem:
             length, descent = 1.0, float(gradient @ step)
             while True:
                 moved_value, moved_law = self.action(t + length * step, width)
-                # differences below rounding are no ascent
+                # differences below rounding do not count as an increase
                 if (
                     moved_value <= value + 1e-4 * length * descent + 1e-12 * abs(value)
                     or length < 1e-8
@@ -64,31 +64,31 @@ class FieldProblem:
                 length /= 2
             t, value, law = t + length * step, moved_value, moved_law
         raise NotConverged(
-            "the field of the posterior did not settle in 200 Newton steps; take fewer samples, or a "
-            "larger kappa.",
+            "the saddle point of the posterior did not converge in 200 Newton steps; take fewer samples, "
+            "or a larger kappa.",
             {"gradient": float(np.abs(gradient).max()), "size": size},
         )
 
     def law(self, width: int) -> tuple[np.ndarray, np.ndarray, float]:
-        """Law of a neuron among ``width``, its mean readout times that law, and an error."""
-        # The error is that of kappa <t> = y - f, which holds exactly, over |y|.
-        # All other neurons' integral, along the direction in which the number of specialised neurons
-        # fluctuates to all orders, and to one loop across it; the neuron itself to all orders.
+        """Compute the law of one of ``width`` neurons, its mean readout times the law, and an error."""
+        # The error is the violation of the exact identity kappa <t> = y - f, over |y|. The other N - 1
+        # neurons are integrated to all orders along the direction in which the number of specialised
+        # neurons fluctuates, and to one loop across it; the neuron itself is integrated to all orders.
         others = width - 1
-        # The path crosses the real axis where all N of them have their saddle: at that of the others a
-        # strong neuron's weight would be large, and cancel along the path.
+        # The path crosses the real axis at the saddle point of all N neurons. At the saddle point of the
+        # others a strong neuron would have a large weight that cancels along the path.
         t, law = self.saddle(width)
         _, hessian = self.slopes(t, law, width)
         field = self.features @ t
         typical = self.features.T @ (law * (self.variance * field) ** 2 * field)
         if not np.abs(typical).max() > 0 or others == 0:
             return law, law * self.variance * field, 0.0
-        # Conjugate to what a specialised neuron does, so that no term couples it to those across.
+        # conjugate to the field of a specialised neuron, so that it decouples from directions across
         along = np.linalg.solve(hessian, typical)
         along /= np.sqrt(along @ hessian @ along)
         across = np.linalg.svd(typical[None])[2][1:].T
         value = self.action(t, others)[0]
-        # Trapezoidal rule in units of the Gaussian width; the integrand is even in the conjugate sense.
+        # Trapezoidal rule in units of the Gaussian width; the integrand at -s is the conjugate at s.
         total, step, largest = np.zeros(law.size), 0.5, 0.0
         readout, fields = np.zeros(law.size), np.zeros(t.size)
         for j in range(80):
@@ -111,7 +111,7 @@ class FieldProblem:
     def _across(
         self, point: np.ndarray, across: np.ndarray, width: int, value: float
     ) -> tuple[complex, np.ndarray, np.ndarray, np.ndarray]:
-        """Log weight of a point of the path, the neuron's weight and mean readout there, and t."""
+        """Compute at a point of the path its log weight, the neuron's weight and readout, and t."""
         field = self.features @ point
         drive = self.log_weight + self.variance * field**2 / 2
         top = float(drive.real.max())
@@ -123,7 +123,7 @@ class FieldProblem:
         inner = np.linalg.inv(across.T @ hessian @ across)
         slope = across.T @ gradient
         sign, size = np.linalg.slogdet(np.linalg.inv(inner))
-        # int ds e^(i g.s - s.H.s/2) = e^(-g.H^-1.g/2) det(H)^(-1/2), with mean s = i H^-1 g
+        # int ds e^(i g.s - s.H.s/2) = e^(-g.H^-1.g/2) det(H)^(-1/2), and the mean of s is i H^-1 g
         weight = action - slope @ inner @ slope / 2 - size / 2 - np.log(sign) / 2
         moved = field - self.features @ (across @ (inner @ slope))
         seen = self.features @ across
@@ -133,14 +133,14 @@ class FieldProblem:
         )
         own = own / np.sqrt(spread)
         drawn = own * self.variance / spread * moved
-        # the neuron's own readout moves the fields across by -H^-1 psi a
+        # the neuron's own readout a shifts the fields across by -H^-1 psi a
         center = point - across @ (inner @ slope)
         fields = own.sum() * center - across @ (inner @ (drawn @ seen))
         return weight, own, drawn, fields
 
 
 def reduced(features: np.ndarray, target: np.ndarray, weights: np.ndarray, rank: int) -> np.ndarray:
-    """Orthonormal basis of the leading features of neurons of such weights, and of the target."""
+    """Return an orthonormal basis of the leading weighted features and the target."""
     gram = (features.T * weights) @ features
     basis = np.linalg.eigh(gram)[1][:, -rank:]
     left = target - basis @ (basis.T @ target)

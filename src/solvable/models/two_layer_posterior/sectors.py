@@ -1,4 +1,4 @@
-r"""The function of a neuron by rotations that fix the target's direction: modes, and how many of each."""
+r"""Modes of a neuron's function, sorted by angular momentum about the target's direction."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ class Sector:
     """Modes of one angular momentum in the d - 1 directions orthogonal to the target's."""
 
     momentum: int  # l; 0 holds functions of x_1 and |x_perp| alone
-    multiplicity: int  # number of harmonics of that momentum: modes of each kind
-    modes: np.ndarray  # size of each neuron's part in each kind, shape (neurons, kinds)
-    labels: tuple[
-        tuple[int, int], ...
-    ]  # of each kind the degree in x_1 and the power k of |x_perp|^(2k)
+    multiplicity: int  # number of spherical harmonics of momentum l
+    modes: np.ndarray  # size of each neuron's part of each kind, shape (neurons, kinds)
+    labels: tuple[tuple[int, int], ...]  # degree in x_1 and power k of |x_perp|^(2k), per kind
 
 
 def harmonic_count(dimension: int, momentum: int) -> int:
-    """Number of spherical harmonics of a momentum in so many dimensions."""
+    """Return the number of spherical harmonics of a momentum in a dimension."""
     if momentum < 2:
         return dimension if momentum else 1
     n, ell = dimension, momentum
@@ -31,7 +29,7 @@ def harmonic_count(dimension: int, momentum: int) -> int:
 
 
 def power_weights(highest: int, dimension: int) -> np.ndarray:
-    """Weights k[q, l] of t^q = sum_l k[q, l] C_l(t), Gegenbauer polynomials with C_l(1) = 1."""
+    """Compute the weights k[q, l] of t^q = sum_l k[q, l] C_l(t), with Gegenbauer C_l(1) = 1."""
     n = dimension
     weights = np.zeros((highest + 1, highest + 2))
     weights[0, 0] = 1.0
@@ -48,9 +46,9 @@ def power_weights(highest: int, dimension: int) -> np.ndarray:
 def sectors(
     activation: str, dimension: int, u: np.ndarray, r: np.ndarray
 ) -> tuple[list[Sector], np.ndarray]:
-    """Sectors of neurons at (u, r), momentum 0 first, and the power of each that they leave out."""
-    # h_m(w.x/s) = sum_j sqrt(C(m,j)) cos^j sin^(m-j) h_j(x_1) h_(m-j)(w_perp.x), and the tensor w_perp^q
-    # has the share k[q, l] of its norm in momentum l.
+    """Compute the sectors of neurons at (u, r), momentum 0 first, and the power outside them."""
+    # h_m(w.x/s) = sum_j sqrt(C(m,j)) cos^j sin^(m-j) h_j(x_1) h_(m-j)(w_perp.x), and momentum l holds
+    # the fraction k[q, l] of the squared norm of the tensor w_perp^q   (two-layer-posterior 11).
     highest, mixed, momenta = 15, 9, 7
     n = dimension - 1
     s = np.sqrt(u * u + r)

@@ -1,9 +1,9 @@
-"""How many samples a two-layer network needs to learn a feature: large deviations against Langevin.
+"""How many samples does a two-layer network need to learn a feature? Large deviations and Langevin.
 
 A network of N hidden units, drawn from its posterior given P samples, learns a Hermite polynomial of one
-direction of d inputs. Learning is a rare event of the prior: its energy gives the number of samples from
-which neurons specialise on the direction, how many do, how strongly, and what becomes of their other
-weights. Langevin dynamics of ensembles of networks measures all of it.
+direction of d inputs. Learning is a rare event of the prior. The energy of this event predicts the number
+of samples from which neurons specialise on the direction, their number and strength, and the norm of
+their irrelevant weights. Langevin dynamics of ensembles of networks measures these quantities.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PRESETS = {
         replicates=12,
     ),
     "onset": Preset(
-        "Curves of 5, 8 and 12 dimensions fall together and sharpen; five minutes.",
+        "Learning curves in 5, 8 and 12 dimensions, which coincide and sharpen; five minutes.",
         {"dimension": (5, 8, 12), "scaled_samples": (5.0, 9.0, 14.0, 22.0), "steps": (1_500,)},
         replicates=12,
     ),
     "width": Preset(
-        "Specialised neurons against the width, 4 to 36 units per dimension; four minutes.",
+        "Number of specialised neurons at 4 to 36 units per dimension; four minutes.",
         {
             "dimension": (8,),
             "width_ratio": (4.0, 9.0, 16.0, 25.0, 36.0),
@@ -47,7 +47,7 @@ PRESETS = {
 
 system = System(
     name="curse-of-detail",
-    title="Samples from which neurons specialise on a feature: large deviations and Langevin networks",
+    title="Number of samples at which neurons specialise: large deviations and Langevin networks",
     version="1",
     parameters=CurseParameters,
     measure="measure:measure",

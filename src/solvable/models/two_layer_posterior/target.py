@@ -15,11 +15,11 @@ from solvable.teachers.base import draw_normals
 
 @dataclass(frozen=True)
 class HermiteTarget:
-    """Labels y = He_m(w*.x) / sqrt(m!) of unit variance, without noise (2512.04165, FCN2)."""
+    """Target y = He_m(w*.x) / sqrt(m!) of unit variance, without noise (arXiv:2512.04165, FCN2)."""
 
     dimension: int
     degree: int = 3
-    seed: int = 0  # of the direction
+    seed: int = 0  # seed of the direction
 
     @cached_property
     def direction(self) -> np.ndarray:
@@ -28,13 +28,13 @@ class HermiteTarget:
         return np.asarray(draw / np.linalg.norm(draw))
 
     def label(self, X: np.ndarray) -> np.ndarray:
-        """Labels of samples, shape (n,)."""
+        """Compute the labels of samples, shape (n,)."""
         return hermite_polynomials(X @ self.direction, self.degree)[self.degree]
 
     def sample(
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw inputs X of shape (n, d) in the type asked for, and labels y of shape (n,)."""
+        """Draw inputs X of shape (n, d) and of a given dtype, and labels y of shape (n,)."""
         stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = draw_normals(dtype, self.dimension, n, stream)
         return X, self.label(X)

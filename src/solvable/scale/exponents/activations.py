@@ -1,4 +1,4 @@
-"""What a scaling argument has to know of an activation: which powers of a feature it makes."""
+"""Activations in scaling arguments: powers of a feature that they make, and growth."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ HIGHEST_POWER = 9
 class Activation:
     """Powers of a feature that an activation makes, and its growth at large strength."""
 
-    name: str  # as the user wrote it
+    name: str  # in lower case
     # bounded: strengths up to order one; homogeneous: the response is linear in the strength
     growth: Growth
     # powers at small strength; ReLU is z/2 plus an even function
     parity: Literal["odd", "one-or-even", "any"]
     degree: int | None = None  # highest power of a polynomial
-    constant: bool = True  # whether its mean is not zero: biases of the next layer are then random
-    biased: bool = False  # with random biases neurons make every power
+    constant: bool = True  # True: a non-zero mean, which gives the next layer random biases
+    biased: bool = False  # True: the layer has random biases, so that its neurons make every power
 
     def makes(self, power: int) -> bool:
-        """Whether the power has a coefficient, the noise of the other directions averaged."""
+        """Return True if the power has a coefficient after averaging over other directions."""
         if power < 1 or (self.degree is not None and power > self.degree):
             return False
         if self.parity == "any" or self.biased:
@@ -38,11 +38,11 @@ class Activation:
         return power % 2 == 1 if self.parity == "odd" else power == 1 or power % 2 == 0
 
     def least_power(self, source: int, degree: int) -> int | None:
-        """Least power of He_source that contains He_degree; None where none does."""
+        """Return the least power of He_source that contains He_degree, or None."""
         if source == degree and self.makes(1):
             return 1
-        # He_j² has the even degrees up to 2j; He_j^p every degree of the parity of jp up to jp
-        # from p = 3 on.
+        # He_j² contains the even degrees up to 2j; for p >= 3, He_j^p contains all degrees up to jp
+        # with the parity of jp.
         for power in range(2, HIGHEST_POWER + 1):
             if (
                 self.makes(power)
@@ -53,12 +53,12 @@ class Activation:
         return None
 
     def largest_power(self, source: int, degree: int) -> int | None:
-        """Power of the strength in the response to a strong feature; None where strengths are bounded."""
+        """Return the power of a large strength in the response; None if strengths are bounded."""
         if self.growth == "bounded" or self.least_power(source, degree) is None:
             return None
         if self.degree is None:
-            # relu(mu z + b) = mu relu(z + b/mu): what a bias alone makes of a feature does not
-            # grow with it.
+            # relu(mu z + b) = mu relu(z + b/mu): the powers that exist only because of the bias
+            # do not grow with mu.
             plain = replace(self, biased=False)
             return int(plain.least_power(source, degree) is not None)
         fitting = (
@@ -68,7 +68,7 @@ class Activation:
 
     @cache  # noqa: B019  # activations are few and frozen
     def products(self, degree: int, sources: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Least products of features (degrees, ascending) that the kernel turns into He_degree."""
+        """Return the minimal products of features (degrees, ascending) that contain He_degree."""
         found: list[tuple[int, ...]] = []
         for size in range(1, degree + 2):
             if self.makes(size):
@@ -79,7 +79,7 @@ class Activation:
 
 
 def find_activation(name: str) -> Activation:
-    """The activation of a name such as ``erf``, ``relu``, ``poly2`` (any polynomial of degree 2)."""
+    """Return the activation of a name such as ``erf``, ``relu``, ``poly2`` (polynomial of degree 2)."""
     plain = str(name).strip().lower().replace("_", "-")
     if plain in ODD:
         return Activation(plain, "bounded", "odd", constant=plain == "sigmoid")
@@ -91,7 +91,8 @@ def find_activation(name: str) -> Activation:
         return Activation(plain, "polynomial", "any", int(match[1]))
     allowed = [*ODD, *HOMOGENEOUS, "linear", "poly2", "poly3"]
     raise InvalidParameter(
-        unknown_choice("activation", plain[:40], allowed) + " poly2 to poly9 are degrees."
+        unknown_choice("activation", plain[:40], allowed)
+        + " poly2 to poly9 are polynomials of degree 2 to 9."
     )
 
 
@@ -106,16 +107,16 @@ def _multisets(sources: tuple[int, ...], size: int) -> list[tuple[int, ...]]:
 
 
 def _contains(factors: tuple[int, ...], degree: int) -> bool:
-    """Whether a product of Hermite polynomials has a component along He_degree."""
+    """Return True if a product of Hermite polynomials has a component along He_degree."""
     if len(factors) == 1:
         return factors[0] == degree
     if (sum(factors) - degree) % 2 or sum(factors) < degree:
         return False
-    # Hermite polynomials couple like angular momenta: no factor beyond the sum of the others and
-    # the result.
+    # Hermite polynomials couple like angular momenta: no factor may exceed the sum of the other
+    # factors and the result.
     return 2 * max(factors) <= sum(factors) + degree
 
 
 def _part(less: tuple[int, ...], more: tuple[int, ...]) -> bool:
-    """Whether a product uses each feature at most as often as another."""
+    """Return True if one product contains each feature at most as often as another product."""
     return all(less.count(source) <= more.count(source) for source in less)

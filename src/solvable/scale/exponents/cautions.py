@@ -1,4 +1,4 @@
-"""Sentences of caution about a network: narrow layers, patterns that tie."""
+"""Warnings about a network: narrow layers, and patterns that tie."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solvable.scale.exponents.numerical_sizes import numbers_hint, without_coeff
 
 
 def narrow_layers(network: Network) -> list[str]:
-    """One sentence for all layers of a width that are narrower than what they see."""
+    """Write one warning for each width of layers that are narrower than their inputs."""
     narrow: dict[tuple[LinearForm, LinearForm], list[int]] = {}
     for number, layer in enumerate(network.layers, 1):
         gap = layer.width - layer.reach
@@ -21,18 +21,18 @@ def narrow_layers(network: Network) -> list[str]:
         found.append(
             f"{'Layer' if one else 'Layers'} {names} {'has' if one else 'have'} {power('d', width)} "
             f"neurons for {power('d', reach)} inputs: {'its' if one else 'their'} kernel"
-            f"{' fluctuates' if one else 's fluctuate'}, and exponents below that width are those of "
-            "the patterns, not of a theorem."
+            f"{' fluctuates' if one else 's fluctuate'}, so that exponents rest on the patterns and "
+            "are not proved."
         )
     return found
 
 
 def tie_of_patterns(network: Description, names: list[str], most: int = 6) -> str:
-    """Which patterns tie, and what decides between them where something does."""
+    """Name the patterns that tie, and the command that compares their prefactors if there is one."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    text = f"Patterns tie in exponents: {', '.join(names[:most])}{more}."
+    text = f"These patterns tie in exponents: {', '.join(names[:most])}{more}."
     if hint := numbers_hint(network):
-        return f"{text} Prefactors decide: {hint} compares them."
+        return f"{text} Their prefactors differ: {hint} compares them."
     if isinstance(network, Network) and (wrong := without_coefficients(network)):
-        return f"{text} Which is cheapest is not known: no prefactors are derived for {wrong}."
+        return f"{text} The cheapest is unknown, because no prefactors are derived for {wrong}."
     return text

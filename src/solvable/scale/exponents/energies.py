@@ -14,7 +14,7 @@ from solvable.scale.exponents.tropical import closed_form
 
 
 def candidates(network: Description) -> tuple[Candidate, ...]:
-    """Every pattern of a network, an attention block or of own terms, with its programs."""
+    """Return all patterns of a network, an attention block or own terms, with their programs."""
     if isinstance(network, Network):
         return network_candidates(network)
     if isinstance(network, Attention):
@@ -25,8 +25,9 @@ def candidates(network: Description) -> tuple[Candidate, ...]:
 def energy_forms(
     network: Description, *, boxes: bool = True, least_gain: LinearForm | None = None
 ) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Energies of all patterns: E is the least over the rows of the largest of their forms."""
-    # Tables of the literature leave out the bounds (boxes) on numbers of neurons and on gains.
+    """Compute the energies of all patterns; E is the least over rows of the largest form."""
+    # With widths of at least d, two erf layers and He3: E = max(d, min(sqrt(N1 d), sqrt(N2 d), d³))
+    # (scale 12; arXiv:2512.04165, Table 1). The paper leaves out the bounds (boxes) on M and D.
     rows = candidates(network)
     if least_gain is not None:
         rows = tuple(_amplifying(candidate, least_gain) for candidate in rows)
@@ -34,7 +35,7 @@ def energy_forms(
 
 
 def _amplifying(candidate: Candidate, least_gain: LinearForm) -> Candidate:
-    """The pattern with gains bounded from below."""
+    """Bound the gains of a pattern from below."""
     programs = tuple(
         replace(
             program,
@@ -53,7 +54,7 @@ def _amplifying(candidate: Candidate, least_gain: LinearForm) -> Candidate:
 def table_of(
     rows: Iterable[Candidate], *, boxes: bool = True
 ) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Closed forms of each pattern; several rows where its routes win at different sizes."""
+    """Compute the closed forms of each pattern; several rows if its routes win at different sizes."""
     found: list[tuple[str, tuple[LinearForm, ...]]] = []
     for candidate in rows:
         kept: list[tuple[LinearForm, ...]] = []
@@ -63,7 +64,7 @@ def table_of(
             except InvalidParameter:
                 if boxes:
                     raise
-                continue  # without its bounds this way has no minimum
+                continue  # without bounds this program has no minimum
             if not any(never_above(held, forms) for held in kept):
                 kept = [held for held in kept if not never_above(forms, held)] + [forms]
         found += [(candidate.name, forms) for forms in kept]
@@ -71,5 +72,5 @@ def table_of(
 
 
 def never_above(lower: tuple[LinearForm, ...], upper: tuple[LinearForm, ...]) -> bool:
-    """Whether one maximum is nowhere above another: each of its forms is below one of the other's."""
+    """Return True if each form of one maximum is below some form of another maximum."""
     return all(any(never_below(high, low) for high in upper) for low in lower)

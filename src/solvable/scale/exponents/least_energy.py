@@ -1,8 +1,9 @@
-"""The least energy of a network at given sizes, by one pass through its layers: exact, also for many.
+"""Least energy of a deep network at given sizes, exact, by one pass through its layers.
 
-At an energy E a layer that learns may cost up to E. Its eigenvalues M - n + 2 p mu all grow with its
-budget M + 2 mu, and one choice is best for all of them at once: strength before numbers where powers p
-exceed one. So each pattern has one best spectrum at E, and the least E is that of the alignment term.
+At an energy E each learning layer may cost up to E. Its eigenvalues M - n + 2 p mu all grow with its
+budget M + 2 mu, and one choice is best for all of them: strength before numbers if powers p exceed one.
+So each pattern has one best spectrum at E, and the least E solves E = a(E), with a(E) the exponent of
+the least alignment term   (scale 9).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from solvable.scale.exponents.network import Network
 from solvable.scale.exponents.patterns import LayerPattern
 
 Levels = tuple[tuple[int, Fraction], ...]
-"""Exponents of eigenvalues, by degree."""
+"""Exponents of eigenvalues, by Hermite degree."""
 
 ZERO = Fraction(0)
 
@@ -25,7 +26,7 @@ class Forward:
     """Best spectra of a network whose sizes are numbers, at an energy."""
 
     def __init__(self, network: Network, number: Callable[[Fraction], Any] = Fraction) -> None:
-        """Compute in a kind of number: Fraction is exact, float is quick."""
+        """Compute with a type of number: Fraction is exact, float is fast."""
         self.network = network
         self.degree = network.degree
         self.layers = network.biased_layers
@@ -45,14 +46,14 @@ class Forward:
         ]
 
     def alignment(self, levels: Levels) -> Fraction | None:
-        """Exponent of the alignment term; None where the target is out of reach."""
+        """Return the exponent of the alignment term; None if the target is out of reach."""
         found = dict(levels).get(self.degree)
         return None if found is None else self.chi - found
 
     def after(
         self, number: int, pattern: LayerPattern, before: Levels, energy: Fraction
     ) -> Levels | None:
-        """Spectrum after a layer that spends up to the energy; None where its pattern costs more."""
+        """Compute the spectrum after a layer that spends up to the energy; None if it costs more."""
         layer, held = self.layers[number - 1], dict(before)
         source, width = pattern.feature or 0, self.widths[number - 1]
         gain = spike = None
@@ -83,7 +84,7 @@ class Forward:
         return tuple(found)
 
     def spent(self, pattern: tuple[LayerPattern, ...], energy: Fraction) -> dict[str, Fraction]:
-        """Numbers, strengths and gains of a pattern whose layers spend up to the energy."""
+        """Compute numbers, strengths and gains of a pattern whose layers spend up to the energy."""
         found: dict[str, Fraction] = {}
         levels = self.first
         for number, held in enumerate(pattern, 1):
@@ -103,7 +104,7 @@ class Forward:
     def _best_choice(
         self, number: int, width: Fraction, budget: Fraction, all_neurons: bool
     ) -> tuple[Fraction, Fraction]:
-        """Numbers and strength of the largest response for M + 2 mu = budget, 0 <= M <= n."""
+        """Find the M and mu of the largest response for M + 2 mu = budget, 0 <= M <= n."""
         if all_neurons:
             return width, min((budget - width) / 2, ZERO)
         last = number == len(self.widths)
@@ -117,7 +118,7 @@ class Forward:
     def best(
         self, energy: Fraction, start: int = 1, levels: Levels | None = None
     ) -> Fraction | None:
-        """Least alignment term over all patterns of the layers from ``start`` on."""
+        """Compute the least alignment term over all patterns of the layers from ``start`` on."""
         held = {self.first if levels is None else levels}
         for number in range(start, len(self.network.layers) + 1):
             new = {
@@ -131,7 +132,7 @@ class Forward:
         return min(terms) if terms else None
 
     def least_energy(self) -> Fraction:
-        """Least E at which some pattern has its alignment term down at E."""
+        """Find the least E at which some pattern has an alignment term of at most E."""
         lazy = self.first
         for number in range(1, len(self.network.layers) + 1):
             lazy = self.after(number, LayerPattern("GP"), lazy, ZERO) or ()
@@ -143,25 +144,25 @@ class Forward:
         while width > Fraction(1, 10**10):
             low, high = self._narrowed(low, high, width)
             width = width / 100
-            # The simplest rational in the bracket is often it; else the alignment term is linear
-            # on one side.
+            # Try the simplest rational in the bracket first; otherwise extrapolate the alignment
+            # term, which is linear on one side.
             step = high - low
             for found in (
                 _simplest(low, high),
                 *self._roots(high, step),
                 *self._roots(low, -step),
             ):
-                # The alignment term falls with E, continuously: it meets E once.
+                # The alignment term falls continuously with E, so that it equals E exactly once.
                 if low <= found <= high and self.best(found) == found:
                     return found
         raise NotConverged(
-            f"the least energy lies between {float(low)} and {float(high)}, where the alignment "
-            "term has too many corners to tell it exactly. Give the sizes simpler exponents.",
+            f"the least energy lies between {float(low)} and {float(high)}, but no exact value was "
+            "found, because the alignment term has too many corners. Give the sizes simpler exponents.",
             {"low": float(low), "high": float(high)},
         )
 
     def _bracket(self, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
-        """A short bracket by floating point, or the given one if rounding has misled."""
+        """Shorten the bracket in floating point; return the given one if rounding fails."""
         quick = Forward(self.network, float)
         below, above = float(low), float(high)
         while above - below > 1e-9:
@@ -189,13 +190,13 @@ class Forward:
         return term is not None and term <= energy
 
     def _roots(self, end: Fraction, step: Fraction) -> Iterator[Fraction]:
-        """Where the line through the alignment terms at ``end`` and a step beyond it meets E."""
+        """Find where the line through two alignment terms, at ``end`` and a step further, equals E."""
         near, far = self.best(end), self.best(end + step)
         if near is not None and far is not None and far - near != step:
             yield end + step * (end - near) / (far - near - step)
 
     def attaining(self, energy: Fraction, most: int) -> Iterator[tuple[LayerPattern, ...]]:
-        """Patterns that reach the energy, at most so many; those with fewer learned layers first."""
+        """Yield at most ``most`` patterns that reach the energy, fewest learned layers first."""
         count = 0
         for learned in range(len(self.network.layers) + 1):
             for pattern in self._attaining(1, (), self.first, energy, learned):
@@ -240,7 +241,7 @@ def _patterns(levels: Levels, *kinds: str) -> Iterator[LayerPattern]:
 
 
 def _largest(spectra: set[Levels]) -> set[Levels]:
-    """Spectra of which none is below another in all eigenvalues."""
+    """Keep the spectra that are not below another one in all eigenvalues."""
 
     def below(lower: Levels, upper: Levels) -> bool:
         held = dict(upper)
@@ -254,7 +255,7 @@ def _largest(spectra: set[Levels]) -> set[Levels]:
 
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
-    """The rational of least denominator in an interval (Stern-Brocot)."""
+    """Return the rational of least denominator in an interval (Stern-Brocot)."""
     whole = -(-low.numerator // low.denominator)
     if whole <= high:
         return Fraction(whole)

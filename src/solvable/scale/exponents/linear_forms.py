@@ -14,30 +14,30 @@ from typing import Any
 from solvable.errors import InvalidParameter
 
 LARGEST = 10**6
-"""Bound of numerators and denominators that are read: exponents of scaling arguments are small."""
+"""Largest numerator and denominator accepted in exponents."""
 
 
 @dataclass(frozen=True, order=True)
 class LinearForm:
-    """An exponent c + sum_s a_s s in symbols s, exact."""
+    """Exact exponent c + sum_s a_s s, linear in symbols s."""
 
     constant: Fraction = Fraction(0)  # c
     coefficients: tuple[tuple[str, Fraction], ...] = ()  # ascending by symbol, none of them zero
 
     @classmethod
     def of(cls, constant: Fraction | int = 0, terms: Mapping[str, Any] | None = None) -> LinearForm:
-        """A form from a constant and a mapping of symbols to coefficients."""
+        """Build a form from a constant and a mapping of symbols to coefficients."""
         held = sorted((name, Fraction(value)) for name, value in (terms or {}).items() if value)
         return cls(Fraction(constant), tuple(held))
 
     @classmethod
     def symbol(cls, name: str) -> LinearForm:
-        """The form that is a symbol."""
+        """Build the form that is a single symbol."""
         return cls.of(0, {name: 1})
 
     @classmethod
     def parse(cls, text: object, name: str = "an exponent") -> LinearForm:
-        """Read ``"7/3"``, ``"n1/2 + 1"`` or a number; what is not linear is refused."""
+        """Read ``"7/3"``, ``"n1/2 + 1"`` or a number; raise an error if it is not linear."""
         if isinstance(text, LinearForm):
             return text
         if isinstance(text, bool) or not isinstance(text, (str, int, float, Fraction)):
@@ -47,7 +47,7 @@ class LinearForm:
             if not plain or len(plain) > 200:
                 raise ValueError
             with warnings.catch_warnings():
-                # Of text such as "1if 2": it is refused, and no warning has to repeat that.
+                # Text such as "1if 2" raises an error below; Python's own warning is not needed.
                 warnings.simplefilter("ignore")
                 found = _read(ast.parse(plain, mode="eval").body)
             held = [found.constant, *(value for _, value in found.coefficients)]
@@ -58,25 +58,25 @@ class LinearForm:
             raise InvalidParameter(f"{name} is {plain[:60]!r}; allowed: {_ALLOWED}") from None
 
     def __call__(self, point: Mapping[str, Fraction]) -> Fraction:
-        """The value where every symbol has one."""
+        """Compute the value at a point that gives every symbol a number."""
         return self.constant + sum(
             (value * point[name] for name, value in self.coefficients), _ZERO
         )
 
     def at(self, point: Mapping[str, Fraction]) -> LinearForm:
-        """The form in which the symbols of ``point`` have their values."""
+        """Substitute values for the symbols of ``point``."""
         rest = {name: value for name, value in self.coefficients if name not in point}
         given = (value * point[name] for name, value in self.coefficients if name in point)
         return LinearForm.of(self.constant + sum(given, _ZERO), rest)
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Names that it depends on."""
+        """Names of the symbols of the form."""
         return frozenset(name for name, _ in self.coefficients)
 
     @property
     def number(self) -> Fraction | None:
-        """Its value if it has no symbols."""
+        """Value of a form without symbols, else None."""
         return None if self.coefficients else self.constant
 
     def __add__(self, other: LinearForm | Fraction | int) -> LinearForm:
@@ -104,14 +104,14 @@ class LinearForm:
         return self * (Fraction(1) / Fraction(divisor))
 
     def __str__(self) -> str:
-        """Over one denominator: ``(n1+2*n2+1)/3``."""
+        """Write the form over one denominator: ``(n1+2*n2+1)/3``."""
         values = [value for _, value in self.coefficients] + [self.constant]
         below = 1
         for value in values:
             below = lcm(below, value.denominator)
         parts = [(value * below, name) for name, value in self.coefficients]
         parts += [(self.constant * below, "")] if self.constant or not parts else []
-        # A sum opens with a positive term where there is one: n-1, 1-n.
+        # A positive term comes first if there is one: n-1, 1-n.
         parts.sort(key=lambda part: part[0] < 0)
         text = "".join(
             _term(int(value), name, first=not i) for i, (value, name) in enumerate(parts)
@@ -135,7 +135,7 @@ def _term(value: int, name: str, *, first: bool) -> str:
 def _read(node: ast.expr) -> LinearForm:
     if isinstance(node, ast.Constant) and not isinstance(node.value, bool):
         if isinstance(node.value, (int, float)) and abs(node.value) <= LARGEST:
-            # Decimals are read as they were written: 0.1 is one tenth.
+            # Decimals are read exactly: 0.1 is one tenth.
             value = Fraction(str(node.value))
             if value.denominator <= LARGEST:
                 return LinearForm(value)
@@ -164,13 +164,13 @@ def _read(node: ast.expr) -> LinearForm:
 
 
 MOST_SIMPLE = 6
-"""Denominator of a fraction that rounded texts keep as it is, at most."""
+"""Largest denominator of a fraction that rounded texts keep."""
 MOST_EXACT = 32
-"""The same of a sum of symbols, whose denominators come from the patterns up to there."""
+"""Largest denominator of a sum of symbols that rounded texts keep; patterns have these."""
 
 
 def about(text: str) -> str:
-    """Return a text with its exponents rounded to two digits; simple fractions stay."""
+    """Round the exponents in a text to two digits; simple fractions stay."""
     text = _ROOT.sub(_rounded_root, text)
     text = _SUM.sub(_rounded_sum, text)
     text = _FRACTION.sub(lambda match: _rounded(Fraction(int(match[1]), int(match[2]))), text)
@@ -179,7 +179,7 @@ def about(text: str) -> str:
 
 
 def about_all(value: Any) -> Any:
-    """Return JSON with all texts as :func:`about` writes them."""
+    """Apply :func:`about` to all texts of a JSON value."""
     if isinstance(value, str):
         return about(value)
     if isinstance(value, dict):
@@ -202,9 +202,9 @@ def _rounded(value: Fraction) -> str:
 
 
 def _rounded_sum(match: re.Match[str]) -> str:
-    """``(140*n+293)/408`` as ``0.34*n+0.72``, in brackets where something acts on it."""
+    """Write ``(140*n+293)/408`` as ``0.34*n+0.72``, in brackets inside a larger expression."""
     below, found = int(match[2]), []
-    # Forms of patterns themselves have small denominators, and those are exact.
+    # Forms of patterns have small denominators and are exact.
     if below <= MOST_EXACT:
         return match[0]
     for sign, size, name in re.findall(r"([-+]?)(?:([0-9]+)\*?)?([A-Za-z]\w*)?", match[1]):
@@ -217,7 +217,7 @@ def _rounded_sum(match: re.Match[str]) -> str:
 
 
 def _rounded_term(value: Fraction, name: str) -> str:
-    """A term with its sign: ``+n/2``, ``-0.34*n``, ``+0.72``."""
+    """Write a term with its sign: ``+n/2``, ``-0.34*n``, ``+0.72``."""
     sign, size = "-" if value < 0 else "+", abs(value)
     if name and size.denominator <= MOST_SIMPLE:
         times = "" if size.numerator == 1 else f"{size.numerator}*"
@@ -226,7 +226,7 @@ def _rounded_term(value: Fraction, name: str) -> str:
 
 
 def _rounded_root(match: re.Match[str]) -> str:
-    """``(N_2^19 d)^(1/38)`` as ``N_2^(1/2) d^(0.03)``."""
+    """Write ``(N_2^19 d)^(1/38)`` as ``N_2^(1/2) d^(0.03)``."""
     below = int(match[4])
     if below <= MOST_EXACT:
         return match[0]
@@ -243,25 +243,25 @@ def _rounded_root(match: re.Match[str]) -> str:
 
 
 def maximum(forms: Iterable[LinearForm]) -> str:
-    """Write the largest of several forms: ``max((n+1)/2, 1)``, or the form if there is one."""
+    """Write the largest of several forms: ``max((n+1)/2, 1)``, or a single form alone."""
     texts = [str(form) for form in forms]
     return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})"
 
 
 def bracketed(value: LinearForm | Fraction | str) -> str:
-    """An exponent as it stands behind a ^: in brackets if it is a sum or a fraction."""
+    """Write an exponent after ^, in brackets if it is a sum or a fraction."""
     text = str(value)
     simple = text.startswith("max(") or not any(sign in text for sign in "+-*/")
     return text if simple else f"({text})"
 
 
 def power(base: str, form: LinearForm | Fraction) -> str:
-    """``d^(n1/2+1)``, with 1 for the exponent 0."""
+    """Write a power such as ``d^(n1/2+1)``; the exponent 0 gives 1."""
     return {"0": "1", "1": base}.get(str(form), f"{base}^{bracketed(form)}")
 
 
 def without_dominated(forms: Iterable[LinearForm]) -> tuple[LinearForm, ...]:
-    """Forms whose maximum is that of all, for sizes that are not negative; the steepest first."""
+    """Drop forms that never attain the maximum at non-negative sizes; the steepest form first."""
     kept: list[LinearForm] = []
     for form in sorted(set(forms), key=lambda form: (-len(form.coefficients), form)):
         if any(never_below(other, form) for other in kept):
@@ -273,6 +273,6 @@ def without_dominated(forms: Iterable[LinearForm]) -> tuple[LinearForm, ...]:
 
 
 def never_below(upper: LinearForm, lower: LinearForm) -> bool:
-    """Whether one form is at least another for all sizes that are not negative."""
+    """Return True if one form is at least another at all non-negative sizes."""
     excess = upper - lower
     return excess.constant >= 0 and all(value >= 0 for _, value in excess.coefficients)

@@ -1,4 +1,4 @@
-"""Patterns that come as terms: an attention block, and those that a user writes down."""
+"""Patterns given as monomials: those of an attention block, and those written by a user."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from solvable.scale.exponents.tropical import Monomial, Program
 
 
 def attention_candidates(block: Attention) -> tuple[Candidate, ...]:
-    """Patterns of softmax attention with a cubic target."""
-    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, entries of A_h N(0, 1/d²), w_h N(0, I/(H
-    # d)). To first order in A, <y, K, y> = 2/(L d³); M heads with A_12 of order mu cost M mu² d² and
-    # leave H L d/(M mu²).
+    """Build the patterns of softmax attention with a cubic target."""
+    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, with entries of A_h from N(0, 1/d²) and
+    # w_h from N(0, I/(H d)). To first order in A, <y, K, y> = 2/(L d³). M heads with A_12 of order mu
+    # cost M mu² d² and leave the alignment term H L d/(M mu²), so that the energies are L d³ and
+    # sqrt(H L d³)   (scale 13; arXiv:2512.04165, Equations 14 and 81).
     heads, context = block.heads, block.context
     one = LinearForm.of(1)
     prior = Program((Monomial(context + 3, meaning="alignment with the target"),))
@@ -49,7 +50,7 @@ def attention_candidates(block: Attention) -> tuple[Candidate, ...]:
 
 
 def own_candidates(model: OwnMonomials) -> tuple[Candidate, ...]:
-    """Patterns of a user's own terms; names that are no sizes are free."""
+    """Build the patterns of a user's own terms; names that are not sizes are free."""
     sizes = dict(model.sizes)
     found = []
     for name, energy, bounds in model.patterns:
@@ -71,7 +72,7 @@ def read_monomial(text: str, sizes: dict[str, LinearForm], *, box: bool = False)
     for match in re.finditer(pattern, plain):
         sign, one, name, raised = match.groups()
         bracketed = raised is None or raised.startswith("(") == raised.endswith(")")
-        # M^1/2 would be read as (M^1)/2 by some and as a root by others.
+        # M^1/2 is ambiguous: (M^1)/2 or a square root.
         bare = raised is not None and "/" in raised and not raised.startswith("(")
         if match.start() != end or bool(sign) != bool(end) or not bracketed or bare:
             break
@@ -90,6 +91,6 @@ def read_monomial(text: str, sizes: dict[str, LinearForm], *, box: bool = False)
         if plain and end == len(plain):
             return Monomial.of(constant, powers, text, box=box)
     raise InvalidParameter(
-        f"the term {text[:100]!r} is no monomial; allowed: products of powers such as 'N*d^2/M^(1/2)', "
-        "without numbers or sums."
+        f"the term {text[:100]!r} is not a monomial; allowed: products of powers such as "
+        "'N*d^2/M^(1/2)', without numbers or sums."
     )

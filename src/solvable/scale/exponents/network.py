@@ -24,12 +24,12 @@ class Layer:
     width : LinearForm
         Exponent of the number of neurons, or of filters.
     activation : Activation
-        What follows it.
+        Activation of its neurons.
     patch : LinearForm or None
         Exponent of the patch that each filter sees; d^(1 - patch) patches share it. None: the
         whole input.
     pool : bool
-        Whether its outputs are summed over the patches, normalised, before the next layer.
+        True: its outputs are summed over the patches and normalised before the next layer.
     """
 
     width: LinearForm
@@ -39,7 +39,7 @@ class Layer:
 
     @property
     def reach(self) -> LinearForm:
-        """Exponent of the part of the input that one neuron sees."""
+        """Exponent of the number of inputs that one neuron sees."""
         return self.patch if self.patch is not None else LinearForm.of(1)
 
 
@@ -50,25 +50,24 @@ class Network:
     Parameters
     ----------
     layers : tuple of Layer
-        Hidden layers, the first sees the input.
+        Hidden layers, starting at the input.
     degree : int
-        The target is He_degree of one hidden direction; with patches, a sum of it over them.
+        The target is He_degree of one hidden direction; with patches, the sum over all patches.
     readout : LinearForm
         Exponent of chi in the variance of the readout, sigma_a² / (N chi): 0 is the standard one.
     kappa : LinearForm
         Exponent of the ridge, which is the temperature of the posterior.
     inputs : tuple of (int, LinearForm)
-        Exponents of the kernel eigenvalues of features in the input, by degree; the linear one is
-        -1 for isotropic
-        inputs.
+        Exponents of the kernel eigenvalues of features of the input, by degree; -1 for the linear
+        feature of isotropic inputs.
     mean_field : bool
-        Whether chi is the last width.
+        True: chi is the width of the last layer.
     title : str
-        How it is named.
+        Name of the network.
     parity : bool
-        Whether the target is the parity of ``degree`` bits; exponents are those of He_degree.
+        True: the target is the parity of ``degree`` bits; exponents are those of He_degree.
     rounded : bool
-        Whether exponents were rounded from sizes or measured, so that texts round theirs too.
+        True: exponents were rounded from sizes or measured, so that texts round them too.
     """
 
     layers: tuple[Layer, ...]
@@ -87,7 +86,7 @@ class Network:
         if len(self.layers) > MOST_LAYERS:
             raise InvalidParameter(
                 f"the network has {len(self.layers)} hidden layers; allowed: 1 to {MOST_LAYERS}. "
-                "Merge layers that are alike."
+                "Merge similar layers."
             )
         if not 1 <= self.degree <= HIGHEST_DEGREE:
             raise InvalidParameter(
@@ -104,28 +103,28 @@ class Network:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Sizes that have no number, ascending."""
+        """Names of sizes without a number, ascending."""
         forms = [self.kappa, self.readout, *(form for _, form in self.inputs)]
         forms += [form for layer in self.layers for form in (layer.width, layer.reach)]
         return tuple(sorted(frozenset().union(*(form.symbols for form in forms))))
 
     @property
     def biased_layers(self) -> tuple[Layer, ...]:
-        """Layers as their neurons respond: with random biases behind one with a constant part."""
+        """Layers, with random biases after every layer whose activation has a constant part."""
         found: list[Layer] = []
         for layer in self.layers:
-            # A bias makes a constant again, whatever the parity of the activation.
+            # A layer with biases has a constant part for every activation.
             biased = any(held.activation.constant or held.activation.biased for held in found)
             found.append(replace(layer, activation=replace(layer.activation, biased=biased)))
         return tuple(found)
 
     @property
     def chi(self) -> LinearForm:
-        """Exponent of the readout's suppression."""
+        """Exponent of chi in the variance of the readout."""
         return self.layers[-1].width if self.mean_field else self.readout
 
     def at(self, point: Mapping[str, Fraction]) -> Network:
-        """The network with numbers for symbols."""
+        """Substitute numbers for symbols."""
         layers = tuple(
             replace(
                 layer,
@@ -139,7 +138,7 @@ class Network:
         return replace(self, layers=layers, inputs=inputs, kappa=kappa, readout=readout)
 
     def symbolic(self) -> tuple[Network, dict[str, Fraction]]:
-        """The network with symbols for its numeric widths, and the values of those symbols."""
+        """Replace numeric widths by symbols; return the network and the values of the symbols."""
         point: dict[str, Fraction] = {}
         layers = []
         for number, layer in enumerate(self.layers, 1):
@@ -170,7 +169,7 @@ def _check_factor(name: str, form: LinearForm, most: int = MOST_EXPONENT) -> Non
 
 @dataclass(frozen=True)
 class Attention:
-    """An attention block with a cubic target: note of the heads and the context as exponents.
+    """An attention block with a cubic target; numbers of heads and tokens as exponents of d.
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ class Attention:
     kappa : LinearForm
         Exponent of the ridge.
     title : str
-        How it is named.
+        Name of the block.
     """
 
     heads: LinearForm
@@ -194,16 +193,16 @@ class Attention:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Sizes that have no number, ascending."""
+        """Names of sizes without a number, ascending."""
         return tuple(sorted(self.heads.symbols | self.context.symbols | self.kappa.symbols))
 
     def at(self, point: Mapping[str, Fraction]) -> Attention:
-        """The block with numbers for symbols."""
+        """Substitute numbers for symbols."""
         held = {name: getattr(self, name).at(point) for name in ("heads", "context", "kappa")}
         return replace(self, **held)
 
     def symbolic(self) -> tuple[Attention, dict[str, Fraction]]:
-        """The block with symbols for its numeric sizes, and their values."""
+        """Replace numeric sizes by symbols; return the block and the values of the symbols."""
         point = {
             symbol: form.constant
             for symbol, form in (("h", self.heads), ("l", self.context))
@@ -216,10 +215,10 @@ class Attention:
 
 @dataclass(frozen=True)
 class OwnMonomials:
-    """Patterns whose terms a user writes down."""
+    """Patterns given by a user as monomials."""
 
     sizes: tuple[tuple[str, LinearForm], ...]  # names and exponents; d has exponent 1
-    # name, terms of the energy, monomials that are at most 1
+    # name, terms of the energy, monomials bounded by 1
     patterns: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
     kappa: LinearForm = field(default_factory=LinearForm)
     title: str = "own terms"
@@ -242,18 +241,18 @@ class OwnMonomials:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Sizes that have no number, ascending."""
+        """Names of sizes without a number, ascending."""
         return tuple(
             sorted(frozenset().union(self.kappa.symbols, *(f.symbols for _, f in self.sizes)))
         )
 
     def at(self, point: Mapping[str, Fraction]) -> OwnMonomials:
-        """The terms with numbers for symbols."""
+        """Substitute numbers for symbols."""
         sizes = tuple((name, form.at(point)) for name, form in self.sizes)
         return replace(self, sizes=sizes, kappa=self.kappa.at(point))
 
     def symbolic(self) -> tuple[OwnMonomials, dict[str, Fraction]]:
-        """The terms with a symbol, the name in lower case, for each numeric size."""
+        """Replace each numeric size by a symbol, its name in lower case."""
         point = {
             name.lower(): form.constant
             for name, form in self.sizes

@@ -1,4 +1,4 @@
-"""Reading descriptions of networks: files, mappings, and the words of the command line."""
+"""Readers of descriptions of networks: files, mappings, and command-line options."""
 
 from __future__ import annotations
 
@@ -40,14 +40,13 @@ def read_network(source: str | Path | Mapping[str, Any]) -> Description:
 def network_of_flags(
     layers: str, target: str, readout: str = "standard", kappa: str = "0"
 ) -> Description:
-    """A network from the words of the command line.
+    """Build a network from command-line options.
 
     Parameters
     ----------
     layers : str
-        ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer with commas, widths and
-        patches as exponents of d:
-        ``erf:1,relu:n2:1/2``.
+        ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer, separated by commas, with
+        widths and patches as exponents of d: ``erf:1,relu:n2:1/2``.
     target : str
         ``heK`` or ``parityK``, K from 1 to 9.
     readout : str
@@ -58,7 +57,7 @@ def network_of_flags(
     Returns
     -------
     Network
-        For :func:`scaling_of`.
+        Argument of :func:`scaling_of`.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def network_of_flags(
 
 
 def target_of(word: str) -> dict[str, int]:
-    """``he3`` or ``parity2`` as a table."""
+    """Read ``he3`` or ``parity2`` as a mapping."""
     match = re.fullmatch(r"(he|parity)([0-9]{1,3})", word.strip().lower())
     if match is None:
         raise InvalidParameter(
@@ -90,7 +89,7 @@ def target_of(word: str) -> dict[str, int]:
 
 
 def values_of(given: Mapping[str, Any]) -> dict[str, Fraction]:
-    """Exact numbers for symbols."""
+    """Read exact numbers for symbols."""
     found = {}
     for name, value in given.items():
         number = LinearForm.parse(value, name).number
@@ -103,20 +102,20 @@ def values_of(given: Mapping[str, Any]) -> dict[str, Fraction]:
 
 
 def read_assignments(text: str | None) -> dict[str, Fraction]:
-    """``n1=1,n2=3/2`` as exact numbers."""
+    """Read ``n1=1,n2=3/2`` as exact numbers."""
     allowed = "each symbol once, as in n1=1,n2=3/2"
     return values_of(read_words(text, "value", allowed)) if text else {}
 
 
 def read_ranges(text: str | None) -> dict[str, tuple[Fraction, Fraction]]:
-    """``n1=1:7,n2=0:4`` as ends of axes."""
+    """Read ``n1=1:7,n2=0:4`` as ends of axes."""
     allowed = "each symbol once, as in n1=1:7,n2=1:7"
     words = read_words(text, "range", allowed) if text else {}
     ends: list[dict[str, str]] = [{}, {}]
     for name, value in words.items():
         low, _, high = (part.strip() for part in value.partition(":"))
         if not (low and high):
-            raise InvalidParameter(f"'{name}={value:.60}' is no range; allowed: {allowed}.")
+            raise InvalidParameter(f"'{name}={value:.60}' is not a range; allowed: {allowed}.")
         ends[0][name], ends[1][name] = low, high
     lows, highs = map(values_of, ends)
     return {name: (lows[name], highs[name]) for name in lows}
@@ -168,7 +167,7 @@ def _layer(row: object, number: int) -> Layer:
 
 
 def _target(content: Mapping[str, Any]) -> tuple[int, bool]:
-    """Degree, and whether it is that of a parity."""
+    """Return the degree, and True if the target is a parity."""
     target = content.get("target")
     if isinstance(target, str):
         target = target_of(target)
@@ -208,7 +207,7 @@ def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
         )
     found = {}
     for name, value in given.items():
-        # Not isdigit, which a raised 3 passes and int does not read.
+        # isdigit accepts superscript digits, which int does not read.
         degree = 1 if name == "linear" else int(name) if name in _DEGREES else 0
         if not 1 <= degree <= HIGHEST_DEGREE:
             raise InvalidParameter(
@@ -217,8 +216,8 @@ def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
         form = LinearForm.parse(value, f"inputs.{name}")
         if form.number is not None and form.number > 0:
             raise InvalidParameter(
-                f"inputs.{name} is d^{form}; allowed: exponents of eigenvalues up to 0, as traces "
-                "are of order one."
+                f"inputs.{name} is d^{form}; allowed: exponents up to 0, because the trace of the "
+                "kernel is of order one."
             )
         found[degree] = form
     return tuple(sorted(found.items()))
@@ -255,12 +254,11 @@ def _own(content: Mapping[str, Any], kappa: LinearForm, title: str) -> OwnMonomi
 
 
 def _name(name: object, what: str) -> str:
-    """A name without what a terminal would obey, of at most 100 characters on one line."""
+    """Check a name: printable, on one line, at most 100 characters."""
     shown = " ".join(printable(str(name)).split())
     if not shown or len(shown) > 100:
         raise InvalidParameter(
-            f"{what} is {shown[:60]!r}, with {len(shown)} characters that can be shown; allowed: 1 "
-            "to 100."
+            f"{what} is {shown[:60]!r}, with {len(shown)} printable characters; allowed: 1 to 100."
         )
     return shown
 

@@ -1,4 +1,4 @@
-"""Sizes of a network in numbers, from words such as d=100, and what has coefficients for them."""
+"""Sizes of a network in numbers, such as d=100, and networks with derived coefficients."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from solvable.scale.exponents.linear_forms import LinearForm
 from solvable.scale.exponents.network import Attention, Description, Network
 
 ACTIVATIONS = ("erf", "tanh", "relu")
-"""Activations whose coefficients are derived; ReLU in networks with one hidden layer."""
+"""Activations whose coefficients are derived; ReLU only in networks with one hidden layer."""
 
 LARGEST_SIZE = 1e12
 
 _FACTORS = ("kappa", "alpha", "sigma_a")
-"""Sizes that may be below one, down to the inverse of the largest."""
+"""Sizes that may be below one, down to the inverse of the largest size."""
 
 
 def check_network(network: Network) -> None:
-    """One line where no coefficients are derived."""
+    """Raise an error if no coefficients are derived for a network."""
     if wrong := without_coefficients(network):
         raise InvalidParameter(
             f"no coefficients are derived for {wrong}; allowed: one or two hidden layers of erf or "
@@ -30,7 +30,7 @@ def check_network(network: Network) -> None:
 
 
 def without_coefficients(network: Network) -> str:
-    """What of a network has no derived coefficients; empty if all has."""
+    """Name the property of a network without derived coefficients; empty if there is none."""
     acts = [layer.activation.name for layer in network.layers]
     deep = len(acts) > 1
     allowed = ACTIVATIONS[:2] if deep else ACTIVATIONS
@@ -54,7 +54,7 @@ def without_coefficients(network: Network) -> str:
 
 
 def numbers_hint(network: Description) -> str:
-    """Words that compare the patterns of a network with their prefactors; empty where none do."""
+    """Return the option that compares patterns with prefactors; empty if there is none."""
     if not isinstance(network, Network | Attention) or network.symbols:
         return ""
     if isinstance(network, Network) and (without_coefficients(network) or network.rounded):
@@ -62,21 +62,21 @@ def numbers_hint(network: Description) -> str:
     for dimension in (100.0, 1e4):
         try:
             read_sizes(network, {"d": dimension})
-        except InvalidParameter:  # a patch of less than two inputs, or a size beyond all others
+        except InvalidParameter:  # a patch of less than two inputs, or too large a size
             continue
         return f"--numbers d={dimension:.0f}"
     return ""
 
 
 def width_names(network: Network) -> list[str]:
-    """N of one hidden layer, N1 and on of several."""
+    """Names of the widths: N for one hidden layer, N1, N2, ... for several."""
     if len(network.layers) == 1:
         return ["N"]
     return [f"N{number}" for number in range(1, len(network.layers) + 1)]
 
 
 def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, float]:
-    """All sizes as numbers: those that are not given are powers of d where the network says which."""
+    """Return all sizes as numbers; sizes not given are the network's powers of d."""
     powers: dict[str, LinearForm] = {}
     if isinstance(network, Attention):
         powers = {"H": network.heads, "L": network.context}
@@ -107,7 +107,7 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
         if name not in held:
             if form.number is None:
                 raise InvalidParameter(
-                    f"{name} is d^({form}), which has no value; write {name}=500, say."
+                    f"{name} is d^({form}), which has no value; write for example {name}=500."
                 )
             held[name] = power_of(name, held["d"], form.number)
     if held.get("S", 3.0) < 2:
@@ -117,31 +117,31 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
     if "kappa" not in held:
         if network.kappa.number is None:
             raise InvalidParameter(
-                f"kappa is d^({network.kappa}), which has no value; write kappa=0.5, say."
+                f"kappa is d^({network.kappa}), which has no value; write for example kappa=0.5."
             )
         held["kappa"] = power_of("kappa", held["d"], network.kappa.number)
     return {"alpha": 1.0, "sigma_a": 1.0} | held
 
 
 def read_sizes_words(words: Iterable[str]) -> dict[str, float]:
-    """``d=100 N=500``, with blanks or commas between."""
+    """Read ``d=100 N=500``, separated by blanks or commas."""
     given = read_words(",".join(words), "size", "each size once, as in d=100 N=500 kappa=0.5")
     return {name: _number(name, value) for name, value in given.items()}
 
 
 def read_words(text: str, what: str, allowed: str) -> dict[str, str]:
-    """Values by name of ``name=value,name=value``."""
+    """Read ``name=value,name=value`` as a mapping."""
     found: dict[str, str] = {}
     for word in text.split(","):
         name, _, value = (part.strip() for part in word.partition("="))
         if not (name and value) or name in found:
-            raise InvalidParameter(f"{word[:60]!r} is no {what}; allowed: {allowed}.")
+            raise InvalidParameter(f"{word[:60]!r} is not a {what}; allowed: {allowed}.")
         found[name] = value
     return found
 
 
 def _join_patches(held: dict[str, float], powers: dict[str, LinearForm]) -> None:
-    """Hold d = S W, whichever two are given."""
+    """Complete d = S W from any two of the three sizes."""
     if "S" not in powers:
         return
     if "S" in held and "W" in held:
@@ -157,7 +157,7 @@ def _join_patches(held: dict[str, float], powers: dict[str, LinearForm]) -> None
 
 
 def power_of(name: str, dimension: float, exponent: Fraction) -> float:
-    """A size that is a power of d, where it is a size that can be computed with."""
+    """Compute a size that is a power of d, and check its range."""
     if abs(log10(dimension) * float(exponent)) > log10(LARGEST_SIZE):
         raise InvalidParameter(
             f"{name} is d^({exponent}) at d = {dimension:g}, beyond {LARGEST_SIZE:g}; allowed: less. "

@@ -1,10 +1,10 @@
 r"""Patterns of feature learning, layer by layer, as tropical programs.
 
-In each hidden layer the pre-activations stay as in the prior (GP), have one direction amplified in all
-neurons (GFL, gain D), or have M neurons with a mean of strength mu along a feature (Sp; Mag: all of
-them). The energy is the sum of what the layers cost and of the alignment term chi/lambda(target).
-lambda_l(k) is the exponent of the eigenvalue of He_k in the kernel after layer l (arXiv:2512.04165,
-claims i-iii).
+A pattern assigns to each hidden layer one of four laws of its pre-activations: they stay as in the prior
+(GP), one direction is amplified in all neurons (GFL, gain D), M neurons have a mean of strength mu along
+a feature (Sp), or all neurons have such a mean (Mag). The energy of a pattern is
+sum over layers of Delta / 2 + alpha² chi / (2 sigma_a² <y, K, y>)   (scale 3; arXiv:2512.04165,
+Equations 9 and 10). lambda_l(k) is the exponent of the eigenvalue of He_k in the kernel after layer l.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ZERO = LinearForm.of(0)
 
 @dataclass(frozen=True)
 class LayerPattern:
-    """What one layer does: its kind, and the degree of the feature it is about."""
+    """Law of one layer in a pattern: its kind, and the degree of the feature that it learns."""
 
     kind: Kind
     feature: int | None = None
@@ -38,7 +38,7 @@ class LayerPattern:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pattern of a whole network, and one program for each way in which it reaches the target."""
+    """A pattern of a whole network, with one program for each route to the target."""
 
     name: str
     layers: tuple[LayerPattern, ...]
@@ -47,7 +47,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class _Route:
-    """One way to an eigenvalue: its exponent, and the layers whose pattern it uses."""
+    """One route to an eigenvalue: its exponent, and the layers whose pattern it uses."""
 
     exponent: Monomial
     layers: frozenset[int]
@@ -58,20 +58,20 @@ Ranges = dict[str, tuple[LinearForm | None, LinearForm | None]]
 
 
 def check_reachable(network: Network) -> list[Spectrum]:
-    """Spectra of the lazy network; a target that it cannot represent is refused."""
+    """Compute the spectra of the lazy network; raise an error if it cannot represent the target."""
     reachable = _spectra(network, tuple(LayerPattern("GP") for _ in network.layers), ())
     if network.degree not in reachable[-1]:
         made = ", ".join(f"He{k}" for k in sorted(reachable[-1])) or "none"
         activations = ", ".join(layer.activation.name for layer in network.layers)
         raise InvalidParameter(
             f"the target He{network.degree} cannot be represented by layers {activations[:60]}; "
-            f"degrees that they make of one direction: {made}. {_remedy(network)}"
+            f"degrees of one direction that they represent: {made}. {_remedy(network)}"
         )
     return reachable
 
 
 def _remedy(network: Network) -> str:
-    """What makes the target representable, of what is tried."""
+    """Suggest changes of the network that make the target representable."""
     layers = network.layers
     found = []
     if len(layers) < MOST_LAYERS and _represents(replace(network, layers=(*layers, layers[-1]))):
@@ -89,13 +89,13 @@ def _represents(network: Network) -> bool:
 
 
 def network_candidates(network: Network) -> tuple[Candidate, ...]:
-    """All patterns by which a network can align with its target, with their programs."""
+    """Return all patterns by which a network can align with its target, with their programs."""
     if len(network.layers) > 3 or (len(network.layers) == 3 and network.degree > 3):
         raise InvalidParameter(
             f"closed forms of all patterns of {len(network.layers)} hidden layers and "
             f"He{network.degree} take minutes; allowed: two hidden layers, or three and degrees "
             "up to 3. "
-            "With a number for every size, or a value by --at, deeper ones are answered."
+            "Deeper networks need a number for every size, in the description or by --at."
         )
     rows = product(*_choices(network, check_reachable(network)))
     found = (candidate_of(network, layers) for layers in rows)
@@ -103,13 +103,13 @@ def network_candidates(network: Network) -> tuple[Candidate, ...]:
 
 
 def candidate_of(network: Network, layers: tuple[LayerPattern, ...]) -> Candidate:
-    """One pattern with its programs; none if it does not rest on every layer that it lets learn."""
+    """Build a pattern with its programs; no programs if some learning layer is not used."""
     programs = tuple(dict.fromkeys(_programs(network, layers)))
     return Candidate("-".join(map(str, layers)), layers, programs)
 
 
 def _choices(network: Network, reachable: list[Spectrum]) -> list[list[LayerPattern]]:
-    """Patterns of each layer, for the features that its pre-activations hold."""
+    """List the possible laws of each layer, for the features of its pre-activations."""
     found = []
     for spectrum in reachable[:-1]:
         rows = [LayerPattern("GP")]
@@ -120,10 +120,10 @@ def _choices(network: Network, reachable: list[Spectrum]) -> list[list[LayerPatt
 
 
 def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Program]:
-    """One program for each choice of growth and of routes that uses every learned layer."""
+    """Yield one program for each choice of growth and routes that uses every learning layer."""
     learned = frozenset(i for i, pattern in enumerate(layers, 1) if pattern.kind != "GP")
-    # Strengths beyond one make eigenvalues beyond order one, where products of features no longer
-    # describe the next kernel: they are the last layer's alone, whose kernel is only read out.
+    # Strengths beyond one make eigenvalues beyond order one, for which products of features no longer
+    # describe the next kernel. They are allowed only in the last layer, whose kernel is only read out.
     last = network.layers[-1].activation.growth != "bounded" and layers[-1].kind == "Sp"
     strong = [(False,)] * (len(layers) - 1) + [(False, True) if last else (False,)]
     for growth in product(*strong):
@@ -132,8 +132,7 @@ def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Pr
             number: spectra[number - 1].get(layers[number - 1].feature or 0, ())
             for number in sorted(learned)
         }
-        # A mean may be paid through any route; a gain multiplies the eigenvalue, whatever its
-        # route.
+        # A mean may use any route to its eigenvalue; a gain multiplies the eigenvalue of every route.
         costs = [
             [routes] if layers[number - 1].kind == "GFL" else [(route,) for route in routes]
             for number, routes in seen.items()
@@ -148,12 +147,12 @@ def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Pr
 def _used(
     end: _Route, costs: dict[int, tuple[_Route, ...]], layers: tuple[LayerPattern, ...]
 ) -> frozenset[int]:
-    """Layers on which the alignment rests, directly or through what a later layer's neurons see."""
+    """Return the layers that the alignment uses, directly or through a later layer's inputs."""
     used, waiting = set(), set(end.layers)
     while waiting:
         number = waiting.pop()
         used.add(number)
-        # The gain of a layer multiplies a route that is in the alignment already.
+        # A gain multiplies a route that the alignment already contains.
         if layers[number - 1].kind in ("Sp", "Mag"):
             waiting |= costs[number][0].layers - used
     return frozenset(used)
@@ -166,7 +165,9 @@ def _program(
     end: _Route,
     costs: dict[int, tuple[_Route, ...]],
 ) -> Program:
-    """E = max over layers of their cost and chi - lambda_{L-1}(target), with bounds on M, mu, D."""
+    """Build the program of a pattern along one route to the target."""
+    # E = min over M, mu, D of the largest of the layers' costs and chi - lambda_{L-1}(target), within
+    # their bounds   (scale 7)
     terms, constraints = [], []
     for number, routes in costs.items():
         layer, pattern = network.layers[number - 1], layers[number - 1]
@@ -183,7 +184,7 @@ def _layer_cost(
 ) -> tuple[Monomial, list[Monomial]]:
     neurons, strength, gain = f"M{number}", f"mu{number}", f"D{number}"
     if pattern.kind == "GFL":
-        # N_l D, with D >= 1 and the amplified eigenvalue at most of order one.
+        # N_l D, with D >= 1 and an amplified eigenvalue of at most order one   (scale 4)
         cost = Monomial.of(
             layer.width, {gain: 1}, f"amplifying He{pattern.feature} in layer {number}"
         )
@@ -198,7 +199,7 @@ def _layer_cost(
         ]
         return cost, bounds
     (route,) = routes
-    # M mu² <Phi, K_{l-1}^-1, Phi>
+    # M mu² <Phi, K_{l-1}^-1, Phi>   (scale 4; arXiv:2512.04165, Equations 11 and 12)
     text = "specialised neurons" if pattern.kind == "Sp" else "the magnetisation"
     powers = {strength: 2} | ({neurons: 1} if pattern.kind == "Sp" else {})
     size = ZERO if pattern.kind == "Sp" else layer.width
@@ -219,18 +220,18 @@ def _layer_cost(
 def _spectra(
     network: Network, layers: tuple[LayerPattern, ...], growth: tuple[bool, ...]
 ) -> list[Spectrum]:
-    """Routes to the eigenvalues of each He_k: of the input, then after each layer."""
+    """Compute the routes to the eigenvalues of each He_k, in the input and after each layer."""
     reach = [layer.reach for layer in network.layers]
     first: Spectrum = {}
     for degree, exponent in network.inputs:
-        # A patch holds a power of the input's dimensions: its linear eigenvalue is S^-1.
+        # A patch of S inputs has the linear eigenvalue 1/S.
         patch = reach[0].number
         scaled = reach[0] * exponent.constant if exponent.number is not None else None
         if scaled is None and patch is not None:
             scaled = exponent * patch
         if scaled is None:
             raise InvalidParameter(
-                "the patch and the input exponents are both symbols; give one of them a number."
+                "the patch and the exponent of the inputs are both symbols; give one of them a number."
             )
         if degree <= network.degree:
             first[degree] = (_Route(Monomial(scaled), frozenset()),)
@@ -257,7 +258,7 @@ def _spectra(
 
 
 def _difference(wide: LinearForm, narrow: LinearForm) -> LinearForm:
-    """Exponent of how many narrow patches a wide one holds; zero where it is no wider."""
+    """Return the exponent of the number of narrow patches in a wide one; 0 if it is not wider."""
     held = wide - narrow
     return ZERO if held.number is not None and held.number < 0 else held
 
@@ -273,7 +274,7 @@ def _after_layer(
     highest: int,
     ranges: Ranges,
 ) -> Spectrum:
-    """Eigenvalues after the activation: products of features, lazy or amplified, and a spike."""
+    """Compute the eigenvalues after an activation: lazy or amplified products, and a spike."""
     weight = Monomial(-shared)
     after: Spectrum = {}
     for degree in range(1, highest + 1):
@@ -282,7 +283,7 @@ def _after_layer(
             routes += _lazy(number, pattern, factors, before, positions)
         if pattern.kind in ("Sp", "Mag") and pattern.feature is not None:
             routes += _spike(number, layer, pattern, strong, degree, positions)
-        # Each patch has its own readout: the kernel of a sum over d^s patches weighs each d^-s.
+        # Each of d^s patches has its own readout, so that each has weight d^-s in the kernel.
         held = [_Route(weight.times(route.exponent), route.layers) for route in routes]
         if held:
             after[degree] = _undominated(held, ranges)
@@ -290,7 +291,7 @@ def _after_layer(
 
 
 def _undominated(routes: list[_Route], ranges: Ranges) -> tuple[_Route, ...]:
-    """Routes of which none is below another at all sizes and free exponents: the others never matter."""
+    """Drop routes that lie below another one at all sizes and all free exponents."""
     kept: list[_Route] = []
     for route in dict.fromkeys(routes):
         if any(_dominates(other, route, ranges) for other in kept):
@@ -300,7 +301,7 @@ def _undominated(routes: list[_Route], ranges: Ranges) -> tuple[_Route, ...]:
 
 
 def _dominates(better: _Route, worse: _Route, ranges: Ranges) -> bool:
-    """Whether an eigenvalue is never below another, and rests on no other layers."""
+    """Return True if one route is never below another and uses no further layers."""
     if not better.layers <= worse.layers:
         return False
     excess = better.exponent.times(worse.exponent, -1)
@@ -314,7 +315,7 @@ def _dominates(better: _Route, worse: _Route, ranges: Ranges) -> bool:
 
 
 def _ranges(network: Network, growth: tuple[bool, ...]) -> Ranges:
-    """Bounds of the free exponents, as the programs have them."""
+    """Return the bounds of the free exponents in the programs."""
     found: Ranges = {}
     for number, layer in enumerate(network.layers, 1):
         strong = bool(growth) and growth[number - 1]
@@ -331,7 +332,9 @@ def _lazy(
     before: Spectrum,
     positions: LinearForm,
 ) -> Iterator[_Route]:
-    """Claims ii and iii: a product of features has the product of their eigenvalues, gains included."""
+    """Yield the routes of a product of features: the product of their eigenvalues and gains."""
+    # lambda_l(Phi_1 ... Phi_p) = prod lambda_{l-1}(Phi_i), times D^p   (scale 6; arXiv:2512.04165,
+    # Equation 73)
     distinct = tuple(dict.fromkeys(factors))
     for routes in product(*(before[source] for source in distinct)):
         exponent, layers = Monomial(ZERO), frozenset[int]()
@@ -341,8 +344,8 @@ def _lazy(
         yield _Route(exponent, layers)
         if pattern.kind == "GFL" and pattern.feature in distinct:
             times = factors.count(pattern.feature or 0)
-            # One direction is amplified, a sum over patches; its powers overlap little with sums
-            # of powers.
+            # The amplified direction is a sum over patches; its powers have a small overlap with the
+            # sum of powers over patches.
             gain = Monomial.of(positions * (1 - times), {f"D{number}": times})
             yield _Route(exponent.times(gain), layers | {number})
 
@@ -355,7 +358,8 @@ def _spike(
     degree: int,
     positions: LinearForm,
 ) -> Iterator[_Route]:
-    """Claim i: M neurons of strength mu put the spike (M/N) mu^(2p) on the p-th power."""
+    """Yield the spike (M/N) mu^(2p) that M neurons of strength mu put on the p-th power."""
+    # lambda_l(Phi^p) -> (M/N_l) mu^(2p)   (scale 5; arXiv:2512.04165, Claim i)
     activation, source = layer.activation, pattern.feature or 0
     least = activation.least_power(source, degree)
     if least is None:

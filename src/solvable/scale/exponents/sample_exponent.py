@@ -1,4 +1,4 @@
-"""The answer of a scaling argument: sample exponent, closed form, winning patterns, what binds."""
+"""Result of a scaling argument: sample exponent, closed form, winning patterns, active bounds."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ KINDS = {
 class LearnedLayer:
     """Role of one layer in a winning pattern."""
 
-    # lazy; magnified: all neurons, one direction; specialised: some neurons; magnetised: all, a little
+    # lazy; magnified: one direction amplified in all neurons; specialised: a mean in some neurons;
+    # magnetised: a mean in all neurons
     kind: str
-    feature: int | None = None  # its degree
+    feature: int | None = None  # degree of the learned feature
     # least and largest exponent among all optima; an open end is None
     neurons: Interval | None = None
     strength: Interval | None = None
@@ -61,29 +62,29 @@ class Winner:
     forms: tuple[LinearForm, ...]  # the energy exponent is the largest of these
     layers: tuple[LearnedLayer, ...]
     free: dict[str, Interval]  # optimal exponents of free sizes
-    # terms and constraints at the minimum, with weights in the dual
+    # active terms and constraints, with their dual weights
     binding: tuple[tuple[Monomial, Fraction], ...]
 
 
 @dataclass(frozen=True)
 class Scaling:
-    r"""How many samples a network needs to learn its target: :math:`P\sim d^{\kappa + E}`.
+    r"""Number of samples that a network needs to learn its target, :math:`P\sim d^{\kappa + E}`.
 
     Parameters
     ----------
     network : Network, Attention or OwnMonomials
-        What was asked.
+        The network.
     exponent : Fraction or None
-        Of the number of samples, that of kappa included; None while symbols have no values.
+        Exponent of the number of samples, including that of kappa; None while symbols have no values.
     closed_form : str
-        Exponent in the sizes, as "P ~ d^max((n+1)/2, (n+3)/4)"; that of the winning pattern, or of
-        the least of all while symbols have no values.
+        Exponent as a function of the sizes, as "P ~ d^max((n+1)/2, (n+3)/4)", for the winning
+        pattern; for the minimum over all patterns while symbols have no values.
     winners : tuple of Winner
         Patterns of least energy.
     point : dict of str to Fraction
         Value of each symbol.
     warnings : tuple of str
-        Where the argument leaves its range.
+        Conditions under which the argument is not valid.
     """
 
     network: Description
@@ -95,13 +96,13 @@ class Scaling:
 
     @property
     def ties(self) -> tuple[str, ...]:
-        """Names of the patterns that tie; none if one wins alone."""
+        """Names of the patterns that tie; empty if one pattern wins alone."""
         names = tuple(winner.name for winner in self.winners)
         return names if len(names) > 1 else ()
 
     @property
     def example(self) -> str:
-        """Values of the symbols with which there is an answer, as ``--at`` takes them; or empty."""
+        """Values of the symbols that give an answer, in the form of ``--at``; may be empty."""
         names = self.network.symbols
         for value in map(Fraction, ("1", "1/2", "2", "0")):
             with suppress(InvalidParameter):
@@ -111,11 +112,11 @@ class Scaling:
 
     @property
     def is_rounded(self) -> bool:
-        """Return whether sizes were rounded to powers of d, so that exponents are about right."""
+        """Return True if sizes were rounded to powers of d, so that exponents are approximate."""
         return isinstance(self.network, Network) and self.network.rounded
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``solvable scale --json`` prints; exponents are rational strings, or decimals."""
+        """Return the JSON of ``solvable scale --json``; exponents are rational strings or decimals."""
         held = self._to_dict()
         return about_all(held) if self.is_rounded else held
 
@@ -131,16 +132,16 @@ class Scaling:
 
 
 def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -> Scaling:
-    r"""How data must scale for a network to learn its target.
+    r"""Compute how the number of samples must scale for a network to learn its target.
 
-    The posterior leaves the prior's alignment only from :math:`P^* = 2\kappa E/k` samples on, E
-    the energy of the cheapest pattern; to leading exponents each pattern is a tropical program,
-    solved exactly.
+    The posterior keeps the alignment of the prior below :math:`P^* = 2\kappa E/k` samples, with E the
+    energy of the cheapest pattern of feature learning. In exponents of d each pattern is a small
+    linear program, which is solved exactly.
 
     Parameters
     ----------
     network : Network, Attention or OwnMonomials
-        From :func:`read_network` or :func:`network_of_flags`.
+        Result of :func:`read_network` or :func:`network_of_flags`.
     at : mapping of str to Fraction, optional
         Values of symbols.
 
@@ -152,13 +153,14 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     Raises
     ------
     InvalidParameter
-        A target that the network cannot represent, a program without a minimum, sizes out of range.
+        If the network cannot represent the target, a program has no minimum, or a size is out of range.
 
     Notes
     -----
-    arXiv:2512.04165, eqs. 9-12 with its claims i-iii; numbers and strengths of specialised neurons
-    are both free, which below width d gives smaller energies than the patterns of the paper
-    (tests/models/two_layer_posterior/test_tail.py).
+    docs/derivations/scale, from arXiv:2512.04165, Equations 9 to 12. One hidden layer has the energies
+    d^m, (N d)^(m/(m+1)) and sqrt(N d) (scale 10). Numbers and strengths of specialised neurons are both
+    free, which below width d gives d^max((n+1)/2, (n+m)/(m+1)) (scale 11), less than the paper
+    (``tests/models/two_layer_posterior/test_tail.py``).
 
     Examples
     --------
@@ -174,14 +176,15 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     found = _deep(given) if isinstance(given, Network) and is_deep(given) else _shallow(given)
     if found.exponent is not None and found.exponent < 0:
         raise InvalidParameter(
-            f"the exponent of samples is {found.exponent}, less than one sample (that of kappa is "
-            f"{given.kappa}); allowed: exponents from 0. Raise kappa, or correct the sizes."
+            f"the exponent of the number of samples is {found.exponent}, which is less than one sample "
+            f"(the exponent of kappa is {given.kappa}); allowed: exponents from 0. Raise kappa, or "
+            "correct the sizes."
         )
     return _rounded(found)
 
 
 def _rounded(found: Scaling) -> Scaling:
-    """The answer with texts that do not claim more digits than its sizes have."""
+    """Round the texts of a result to the digits that its sizes have."""
     if not found.is_rounded:
         return found
     warnings = tuple(map(about, found.warnings))
@@ -189,7 +192,7 @@ def _rounded(found: Scaling) -> Scaling:
 
 
 def _shallow(given: Description) -> Scaling:
-    """The answer in closed form: every pattern's program is solved."""
+    """Solve the programs of all patterns, which gives closed forms."""
     model, point = given.symbolic()
     rows = _near_least(given, model)
     values: list[tuple[Fraction, Candidate, list[Program]]] = []
@@ -205,7 +208,7 @@ def _shallow(given: Description) -> Scaling:
             )
     if not values:
         raise InvalidParameter(
-            "no pattern meets its constraints: the bounds contradict each other at these sizes. "
+            "no pattern satisfies its bounds: they contradict each other at these sizes. "
             "Check at_most_one and the exponents of the sizes."
         )
     least = min(value for value, _, _ in values)
@@ -230,11 +233,11 @@ def _shallow(given: Description) -> Scaling:
 
 
 MOST_WINNERS = 60
-"""Patterns of equal energy that are looked at."""
+"""Largest number of patterns of equal energy that are listed for deep networks."""
 
 
 def is_deep(network: Network) -> bool:
-    """Whether closed forms and ranges of optima would take longer than seconds."""
+    """Return True if closed forms and ranges of optima would take longer than seconds."""
     odd = not any(layer.activation.constant for layer in network.layers)
     return len(network.layers) > 3 or (
         len(network.layers) == 3 and not (odd and network.degree <= 3)
@@ -242,7 +245,7 @@ def is_deep(network: Network) -> bool:
 
 
 def _deep(network: Network) -> Scaling:
-    """The answer for many layers: an exact energy, one optimum of each of the simplest winners."""
+    """Solve a deep network: exact energy, and one optimum of each of the simplest winners."""
     check_reachable(network)
     forward = Forward(network)
     energy = forward.least_energy()
@@ -260,8 +263,8 @@ def _deep(network: Network) -> Scaling:
             winners.append(Winner(name, (LinearForm.of(energy),), layers, dict(free), ()))
     exponent = energy + network.kappa.constant
     said = (
-        f"For {len(network.layers)} hidden layers no closed form of the exponent is given. Of each "
-        "pattern one optimum is listed, and of ties those with the fewest layers that learn."
+        f"For {len(network.layers)} hidden layers no closed form of the exponent is given. One optimum "
+        "per pattern is listed, and among ties only the patterns with the fewest learning layers."
     )
     text = f"P ~ d^{bracketed(exponent)}"
     found = tuple(winners)
@@ -269,7 +272,7 @@ def _deep(network: Network) -> Scaling:
 
 
 def exponent_of(network: Network) -> Fraction:
-    """Exponent of the number of samples alone, without the patterns that attain it."""
+    """Compute only the exponent of the number of samples."""
     check_reachable(network)
     return Forward(network).least_energy() + network.kappa.constant
 
@@ -277,7 +280,7 @@ def exponent_of(network: Network) -> Fraction:
 def forms_along(
     network: Description, symbol: str, ends: Sequence[Fraction]
 ) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Energies of the patterns that win somewhere between ends of a size, the others at their values."""
+    """Return the energies of patterns that win somewhere as one size varies between two ends."""
     model, point = network.symbolic()
     if not isinstance(network, Network) or not isinstance(model, Network):
         return energy_forms(model)
@@ -296,7 +299,7 @@ def forms_along(
 
 
 def _near_least(given: Description, model: Description) -> tuple[Candidate, ...]:
-    """Patterns that reach the least energy; of networks, found without solving the others."""
+    """Return the patterns that reach the least energy; for networks without solving all others."""
     if not isinstance(given, Network) or not isinstance(model, Network):
         return candidates(model)
     check_reachable(given)
@@ -311,12 +314,12 @@ def _check_values(at: Mapping[str, Fraction], symbols: Iterable[str]) -> None:
         if name not in known:
             listed = ", ".join(known) or "none: every size has a number"
             raise InvalidParameter(
-                f"{name} is given a value, but is no symbol of the network; symbols: {listed}."
+                f"{name} has a value, but is no symbol of the network; symbols: {listed}."
             )
 
 
 def _symbolic(network: Description) -> Scaling:
-    """The answer while symbols have no values: all patterns that win somewhere."""
+    """Build the result while symbols have no values: all patterns that win somewhere."""
     kept: list[tuple[LinearForm, ...]] = []
     for _, forms in energy_forms(network):
         shifted = without_dominated(form + network.kappa for form in forms)
@@ -330,7 +333,7 @@ def _symbolic(network: Description) -> Scaling:
 def _winner(
     candidate: Candidate, programs: list[Program], point: Mapping[str, Fraction]
 ) -> Winner | None:
-    """Optimal sizes over all routes of a pattern; None where its gain is 1: it is another one."""
+    """Compute optimal sizes over all routes of a pattern; None at gain 1, which is another pattern."""
     optima: list[Minimum] = [found for found in (minimise(p, point) for p in programs) if found]
     free: dict[str, Interval] = {}
     for optimum in optima:
@@ -360,20 +363,19 @@ def _learned(number: int, pattern: LayerPattern, free: dict[str, Interval]) -> L
 
 
 def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...]:
-    """Where the argument leaves its range."""
+    """Write the conditions under which the argument is not valid."""
     found = []
     if isinstance(network, Network):
         found += narrow_layers(network)
         if network.mean_field or (network.readout.number or 0) > 0:
             found.append(
-                "With a mean-field readout the posterior may over-fit; the bound on samples can "
-                "then be vacuous: take kappa "
-                "as an effective ridge."
+                "With a mean-field readout the posterior may over-fit, and the bound on samples may "
+                "be vacuous; use an effective ridge as kappa."
             )
     if network.kappa.number is not None and network.kappa.number < 0:
         found.append(
-            "kappa falls with d: the posterior may over-fit, and the bound be vacuous; take an "
-            "effective ridge."
+            "kappa falls with d, so that the posterior may over-fit and the bound on samples may be "
+            "vacuous; use an effective ridge as kappa."
         )
     listed = list(winners)
     if len(listed) > 1:
@@ -382,7 +384,7 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
         meanings = [
             term.meaning for term, _ in listed[0].binding if term.meaning.startswith("at least one")
         ]
-        found += [f"The bound binds: {meaning}." for meaning in meanings]
+        found += [f"Active bound: {meaning}." for meaning in meanings]
     for winner in listed[:1]:
         last = winner.layers[-1] if winner.layers else None
         degree = network.degree if isinstance(network, Network) else None
@@ -393,9 +395,9 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
             and degree
         ):
             found.append(
-                f"Neurons of the last layer learn He{last.feature}, from which the activation "
-                f"makes He{degree}: they align with "
-                "the target, and carry other degrees too, which cost samples beyond the onset."
+                f"Neurons of the last layer learn He{last.feature}, from which the activation makes "
+                f"He{degree}. They also carry other degrees, and cancelling these takes more samples "
+                "after alignment has started."
             )
     return tuple(found)
 

@@ -1,9 +1,9 @@
-r"""Exact minimisation of a maximum of monomials' exponents: tropical programs.
+r"""Exact minimisation of the largest exponent of several monomials (a tropical program).
 
 A monomial is :math:`d^{c + a\cdot v}` with free exponents v (numbers of neurons, strengths, gains). For
-large d a sum of monomials is its largest one: an energy is :math:`\min_v\max_i (c_i + a_i\cdot v)` under
-:math:`g_j + b_j\cdot v\le 0`. The vertices of its dual do not depend on the sizes of the network: the
-minimum is a maximum of linear forms in those sizes.
+large d a sum of monomials is its largest one, so that an energy is
+:math:`\min_v\max_i (c_i + a_i\cdot v)` subject to :math:`g_j + b_j\cdot v\le 0`. The vertices of the dual
+do not depend on the sizes of the network, so that the minimum is a maximum of linear forms in the sizes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Vector = tuple[Fraction, ...]
 Matrix = tuple[Vector, ...]
 
 LARGEST_ENUMERATION = 400_000
-"""Supports that are looked at for one program; more is refused."""
+"""Largest number of supports that are enumerated for one program."""
 
 
 @dataclass(frozen=True, order=True)
 class Monomial:
-    """One term: the exponent of d is a linear form plus free exponents times their powers."""
+    """Monomial: its exponent of d is a linear form plus free exponents times their powers."""
 
     constant: LinearForm
-    powers: tuple[tuple[str, Fraction], ...] = ()  # of the free exponents, ascending by name
-    meaning: str = ""  # cost of what, or what a constraint bounds
-    box: bool = False  # a bound on how many or how much, which tables leave out
+    powers: tuple[tuple[str, Fraction], ...] = ()  # powers of the free exponents, ascending by name
+    meaning: str = ""  # description of the cost or of the bound
+    box: bool = False  # True: a bound on a number or a gain, which the paper's tables leave out
 
     @classmethod
     def of(
@@ -45,13 +45,13 @@ class Monomial:
         *,
         box: bool = False,
     ) -> Monomial:
-        """A monomial from a mapping of free exponents to powers."""
+        """Build a monomial from a mapping of free exponents to powers."""
         held = sorted((name, Fraction(value)) for name, value in (powers or {}).items() if value)
         form = constant if isinstance(constant, LinearForm) else LinearForm.of(constant)
         return cls(form, tuple(held), meaning, box)
 
     def times(self, other: Monomial, power: int = 1) -> Monomial:
-        """The product with a power of another monomial; meaning and box stay."""
+        """Multiply by a power of another monomial; meaning and box stay."""
         powers = dict(self.powers)
         for name, value in other.powers:
             powers[name] = powers.get(name, Fraction(0)) + power * value
@@ -61,30 +61,30 @@ class Monomial:
 
 @dataclass(frozen=True)
 class Program:
-    """Minimise the largest of the terms over free exponents, each constraint at most zero."""
+    """Program: minimise the largest term over free exponents, with each constraint at most zero."""
 
     terms: tuple[Monomial, ...]
     constraints: tuple[Monomial, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Free exponents, ascending by name."""
+        """Names of the free exponents, ascending."""
         return tuple(
             sorted({name for term in (*self.terms, *self.constraints) for name, _ in term.powers})
         )
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Sizes that are not numbers."""
+        """Names of sizes without a number."""
         every = (*self.terms, *self.constraints)
         return frozenset().union(*(term.constant.symbols for term in every))
 
     def unboxed(self) -> Program:
-        """The program without its bounds on how many or how much."""
+        """Drop the bounds on numbers and gains."""
         return Program(self.terms, tuple(held for held in self.constraints if not held.box))
 
     def at(self, point: Mapping[str, Fraction]) -> Program:
-        """The program in which symbols have values."""
+        """Substitute values for symbols."""
 
         def valued(term: Monomial) -> Monomial:
             return Monomial(term.constant.at(point), term.powers, term.meaning, term.box)
@@ -94,19 +94,19 @@ class Program:
 
 @dataclass(frozen=True)
 class Minimum:
-    """The least energy of a program at a point, and where it is attained."""
+    """Minimum of a program at a point, and its minimisers."""
 
     value: Fraction  # exponent of the energy
     # range of each free exponent among all minimisers; an open end is None
     intervals: dict[str, tuple[Fraction | None, Fraction | None]]
-    # of terms (their sum is 1) and constraints in the dual
+    # dual weights of the terms (their sum is 1) and of the constraints
     weights: tuple[tuple[Monomial, Fraction], ...]
 
 
 def closed_form(program: Program) -> tuple[LinearForm, ...]:
-    """The minimum as the largest of linear forms in the sizes."""
-    # Weak duality: for y >= 0 of sum 1 and z >= 0 with A^T y + G^T z = 0 every v has max_i (c_i + a_i
-    # v) >= sum_i y_i c_i + sum_j z_j g_j; the best vertex attains the minimum.
+    """Compute the minimum as the largest of linear forms in the sizes."""
+    # E = max over vertices (y, z) of sum_i y_i c_i + sum_j z_j g_j, with y, z >= 0, sum y = 1 and
+    # A^T y + G^T z = 0   (scale 8)
     forms = []
     for vertex in _vertices(program):
         total = LinearForm.of(0)
@@ -116,9 +116,8 @@ def closed_form(program: Program) -> tuple[LinearForm, ...]:
         forms.append(total)
     if not forms:
         raise InvalidParameter(
-            "the terms can all be made as small as one likes: the program has no minimum. Bound "
-            "the "
-            "free sizes, or add the term that grows with them."
+            "the energy has no minimum: all terms can become arbitrarily small. Bound the free sizes "
+            "by at_most_one, or add a term that grows with them."
         )
     return tuple(sorted(set(forms)))
 
@@ -126,7 +125,7 @@ def closed_form(program: Program) -> tuple[LinearForm, ...]:
 def minimise(
     program: Program, point: Mapping[str, Fraction] | None = None, *, faces: bool = True
 ) -> Minimum | None:
-    """Solve the program at sizes; None where no choice meets the constraints."""
+    """Solve the program at given sizes; return None if the constraints contradict each other."""
     held = program.at(point or {})
     columns = (*held.terms, *held.constraints)
     constants = [term.constant.constant for term in columns]
@@ -135,7 +134,7 @@ def minimise(
     vertices = _vertices(program)
     if not vertices:
         closed_form(program)
-    # Of vertices that hold the same value, the one that needs the fewest bounds is reported.
+    # Among vertices of equal value, the one with the fewest active bounds is reported.
     value, _, weights = max(
         (
             sum((w * c for w, c in zip(vertex, constants, strict=True) if w), Fraction(0)),
@@ -151,7 +150,7 @@ def minimise(
     ]
     if not faces:
         return Minimum(value, {}, tuple(binding))
-    # On the optimal face: a_i v <= E - c_i and b_j v <= -g_j.
+    # The optimal face is a_i v <= E - c_i and b_j v <= -g_j.
     slack = [
         (value if i < len(held.terms) else Fraction(0)) - constant
         for i, constant in enumerate(constants)
@@ -163,7 +162,7 @@ def minimise(
 def _interval(
     program: Program, name: str, slack: Sequence[Fraction]
 ) -> tuple[Fraction | None, Fraction | None]:
-    """Least and largest value of a free exponent over the polyhedron A v <= slack."""
+    """Compute the least and largest value of a free exponent over the polyhedron A v <= slack."""
     ends: list[Fraction | None] = []
     for sign in (-1, 1):
         # max sign * v_k = min over w >= 0 with A^T w = sign * e_k of w . slack
@@ -181,7 +180,7 @@ def _unit(program: Program, name: str, sign: int) -> Vector:
 
 
 def _matrix(program: Program) -> Matrix:
-    """Powers: one row per free exponent, one column per term and constraint."""
+    """Matrix of powers: one row per free exponent, one column per term and constraint."""
     columns = [dict(term.powers) for term in (*program.terms, *program.constraints)]
     return tuple(
         tuple(column.get(name, Fraction(0)) for column in columns) for name in program.variables
@@ -189,14 +188,15 @@ def _matrix(program: Program) -> Matrix:
 
 
 def _vertices(program: Program) -> tuple[Vector, ...]:
-    """Vertices (y, z) of the dual."""
+    """Return the vertices (y, z) of the dual polyhedron."""
     mass = (Fraction(1),) * len(program.terms) + (Fraction(0),) * len(program.constraints)
     zero = (Fraction(0),) * len(program.variables)
     return _basic_solutions((*_matrix(program), mass), (*zero, Fraction(1)))
 
 
 def _infeasible(held: Program) -> bool:
-    """Farkas: z >= 0 of sum 1 with G^T z = 0 and z . g > 0 shows that nothing meets the constraints."""
+    """Return True if the constraints contradict each other (Farkas' lemma)."""
+    # A certificate is z >= 0 of sum 1 with G^T z = 0 and z . g > 0.
     constants = [term.constant.constant for term in held.constraints]
     rays = _vertices(Program(held.constraints)) if constants else ()
     return any(
@@ -206,7 +206,7 @@ def _infeasible(held: Program) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
-    """All basic solutions w >= 0 of ``matrix @ w == right``, exact."""
+    """Return all basic solutions w >= 0 of ``matrix @ w == right``, exactly."""
     rows = _independent(matrix, right)
     if rows is None:
         return ()
@@ -218,15 +218,14 @@ def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
     if comb(columns, rank) > LARGEST_ENUMERATION:
         raise InvalidParameter(
             f"a program of {rank} equations in {columns} weights has {comb(columns, rank):,} "
-            "supports; "
-            f"allowed: {LARGEST_ENUMERATION:,}. Take fewer layers or fewer free sizes."
+            f"supports; allowed: {LARGEST_ENUMERATION:,}. Take fewer layers or fewer free sizes."
         )
-    # Supports are solved together in floating point; each that is not negative is made rational and
-    # checked exactly. Determinants of these small integer systems are integers, far from rounding.
+    # All supports are solved in floating point; non-negative solutions are converted to rationals and
+    # checked exactly.
     supports = np.array(list(combinations(range(columns), rank)))
     values = np.array([[float(entry) for entry in row] for row in held])
     systems = values[:, supports].transpose(1, 0, 2)
-    # Entries are small rationals: a determinant is zero or far from it.
+    # Entries are small rationals, so that a determinant is zero or far from zero.
     regular = np.abs(np.linalg.det(systems)) > 1e-7
     supports, systems = supports[regular], systems[regular]
     goal = np.broadcast_to(np.array([float(value) for value in target]), (len(supports), rank))
@@ -245,13 +244,13 @@ def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
             sum((row[place] * dense[place] for place in support), Fraction(0)) != value
             for row, value in zip(held, target, strict=True)
         ):
-            raise AssertionError(f"a vertex is no small rational: {weights}")
+            raise AssertionError(f"a vertex is not a small rational: {weights}")
         found.add(tuple(dense))
     return tuple(sorted(found))
 
 
 def _independent(matrix: Matrix, right: Vector) -> tuple[list[Vector], list[Fraction]] | None:
-    """Rows that determine the others; None where the equations contradict each other."""
+    """Return independent rows; None if the equations contradict each other."""
     kept: list[Vector] = []
     target: list[Fraction] = []
     reduced: list[list[Fraction]] = []

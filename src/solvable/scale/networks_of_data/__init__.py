@@ -1,1 +1,1 @@
-"""Networks described from models and data sets of one's own."""
+"""Descriptions of real models and data sets for scaling arguments."""

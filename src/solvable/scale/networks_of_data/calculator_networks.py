@@ -1,4 +1,4 @@
-"""Networks from real models and real data, for the calculator."""
+"""Networks built from real models and real data."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from solvable.scale.networks_of_data.modules import WEIGHTS, find_model
 from solvable.scale.prefactors.orders_of_magnitude import DEGREES
 
 LARGE = 300_000_000
-"""Bytes of data that are read part by part instead of whole."""
+"""File size in bytes above which data are read in parts."""
 
 
 @dataclass(frozen=True)
 class RealSizes:
-    """What of a network is measured: the sizes of a model, the spectrum of data, or both."""
+    """Measured properties of a network: sizes of a real model, spectrum of data, or both."""
 
     model: ModelDescription | None
     inputs: InputSpectrum | None
     degree: int
-    assumed: bool = False  # that the target has this degree: none was named
+    assumed: bool = False  # True: no target was given, and its degree is assumed
 
     @property
     def dimension(self) -> int | None:
@@ -43,36 +43,36 @@ class RealSizes:
         return None if self.inputs is None else self.inputs.n_columns
 
     def words(self, *, numbers: bool) -> list[str]:
-        """Both, as sentences; with prefactors, whose they are."""
+        """Write sizes and spectrum as sentences; with ``numbers`` also the basis of prefactors."""
         said = [] if self.model is None else self.model.words()
         if self.assumed:
             said.append(
-                f"No target is named: He{self.degree}, a polynomial of degree {self.degree} of one "
-                "direction, is taken where the answer is for one target."
+                f"No target is given: where one is needed, it is He{self.degree}, a polynomial of "
+                f"degree {self.degree} of one direction."
             )
         if self.inputs is None:
             return said
         said += self.inputs.words(self.dimension, self.degree)
         if numbers and self.model is not None:
             said.append(
-                "Prefactors are those of white inputs of dimension 1/lambda_0 = "
-                f"{1 / self.inputs.strength(self.degree):.3g}, in which a direction costs as much."
+                "Prefactors are computed for white inputs of dimension 1/lambda_0 = "
+                f"{1 / self.inputs.strength(self.degree):.3g}, in which a direction has the same cost."
             )
         return said
 
     def white(self, network: Network) -> Network:
-        """The network on white inputs, for which coefficients are derived."""
+        """Return the network on white inputs, for which prefactors are derived."""
         return replace(network, inputs=((1, LinearForm.of(-1)),))
 
     def underived(self, network: Network) -> str:
-        """What of the network has no derived coefficients; empty if all has."""
+        """Name the property without derived prefactors; empty if there is none."""
         assert self.model is not None
         if self.inputs is not None and self.model.hidden[0].reach is not None:
             return "filters on data"
         return without_coefficients(self.white(network))
 
     def sizes(self) -> dict[str, float]:
-        """Sizes of the model in numbers; of white inputs in which a direction costs as much."""
+        """Sizes of the model in numbers, with the dimension of equivalent white inputs."""
         assert self.model is not None
         sizes: dict[str, float] = dict(self.model.numbers)
         first = self.model.hidden[0]
@@ -84,7 +84,7 @@ class RealSizes:
         return sizes
 
     def to_dict(self) -> dict[str, Any]:
-        """Both, as ``solvable scale --json`` adds them under "model" and "data"."""
+        """Return the entries "model" and "data" of ``solvable scale --json``."""
         found: dict[str, Any] = {}
         if self.model is not None:
             found["model"] = {"numbers": self.model.numbers} | self.model.mapping()
@@ -105,7 +105,7 @@ def describe_real(
     readout: str | None = None,
     kappa: str | None = None,
 ) -> tuple[Description, RealSizes | None]:
-    """Network of a file, of flags or of a model in numbers, its inputs those of data if given."""
+    """Build a network from a file, from flags or from a real model, with the inputs of data."""
     inputs = _spectrum(data, column)
     model = source if isinstance(source, ModelDescription) else find_model(source, act)
     if inputs is not None and target is None and (model is not None or layers is not None):
@@ -115,8 +115,8 @@ def describe_real(
     network: Description
     if source is not None and (layers is not None or (model is None and given)):
         raise InvalidParameter(
-            f"{source} and {', '.join(given)} are given; allowed: one of them, a description or "
-            "flags. Write them into the description; a model in numbers takes all but layers."
+            f"{source} and {', '.join(given)} are both given; allowed: a description or flags. Write "
+            "the values into the description; for a real model all flags but layers are allowed."
         )
     if model is not None:
         content: dict[str, Any] = model.mapping()
@@ -139,7 +139,7 @@ def describe_real(
         network = network_of_flags(layers, target, readout or "standard", kappa or "0")
     if inputs is not None:
         if not isinstance(network, Network):
-            raise InvalidParameter("data give the inputs of layers; this network has none.")
+            raise InvalidParameter("data need a network with layers; this network has none.")
         sizes = RealSizes(model, inputs, network.degree)
         if model is not None:
             inputs.check_inputs(model.dimension)
@@ -151,7 +151,7 @@ def describe_real(
 
 
 def _highest(network: Network) -> Network:
-    """The network with the highest degree of an overview that it can represent as its target."""
+    """Set the target to the highest degree of the overview that the network can represent."""
     for degree in reversed(DEGREES):
         variant = replace(network, degree=degree)
         with suppress(InvalidParameter):
@@ -169,7 +169,7 @@ def describe_all(
     act: str | None,
     **flags: str | None,
 ) -> tuple[list[Description], RealSizes | None]:
-    """A network of a file or of flags, and those of other files; their inputs are those of the data."""
+    """Build the networks of a file or flags and of other files, with the inputs of the data."""
     files = list(others)
     if source is None and flags.get("layers") is None and files:
         source = files.pop(0)
@@ -177,18 +177,17 @@ def describe_all(
     if act is not None and not any(Path(path).suffix.lower() in WEIGHTS for path in named):
         raise InvalidParameter(
             f"--act is {act[:60]!r}, which nothing uses; allowed: with a file of weights "
-            f"({', '.join(WEIGHTS)}), which holds no activations. Leave it out: a description names "
-            "its own."
+            f"({', '.join(WEIGHTS)}). Leave it out, because a description names its activations."
         )
     first, real = describe_real(source, data=data, column=column, act=act, **flags)
     inputs = None if real is None else real.inputs
     found = [first]
     if others and not files and flags.get("layers") is None:
         raise InvalidParameter(
-            "--compare has one network; allowed: two or more. Name another file."
+            "--compare has one network; allowed: at least two. Name another file."
         )
     for path in files:
-        # Models in numbers have no target of their own.
+        # Real models have no target of their own.
         model = find_model(path, act) is not None
         more = {name: word for name, word in flags.items() if name != "layers"} if model else {}
         found.append(describe_real(path, data=inputs, act=act, **more)[0])
@@ -200,15 +199,13 @@ def _spectrum(
 ) -> InputSpectrum | None:
     if data is None or isinstance(data, InputSpectrum):
         if column is not None:
-            raise InvalidParameter(
-                f"column is {column[:60]!r} and there are no data to find it in."
-            )
+            raise InvalidParameter(f"column is {column[:60]!r} without data; give the data too.")
         return data
     if isinstance(data, Dataset):
         return measure_inputs(data)
     path = Path(data)
     size = sum(part.stat().st_size for part in ([path] if path.is_file() else path.rglob("*")))
     if path.exists() and size > LARGE:
-        # Larger tables are read part by part.
+        # Larger tables are read in parts.
         return measure_inputs(open_stream(path, target=column), name=path.name)
     return measure_inputs(load(data, target=column))

@@ -1,4 +1,4 @@
-"""The input spectrum of a data set: covariance, direction and degree of its target, power law."""
+"""Input spectrum of a data set: covariance, direction and degree of its target, power law."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from solvable.fitting.power_tail import MINIMUM_TAIL, TailFit, fit_tail
 from solvable.fitting.ridge import ReadoutMoments, kernel_ridge
 from solvable.scale.networks_of_data.input_summary import FeatureStrength, InputSpectrum
 
-WORK = 2e11  # multiplications of the covariance at most: rows beyond it are left out
-COLUMNS = 4000  # at most: the covariance of more would not be small
-KERNEL_ROWS = 1500  # rows of the polynomial fits
+WORK = 2e11  # largest number of multiplications of the covariance; further rows are left out
+COLUMNS = 4000  # largest number of columns
+KERNEL_ROWS = 1500  # number of rows of the polynomial fits
 
 
 def measure_inputs(
@@ -31,8 +31,8 @@ def measure_inputs(
     name = name or str(getattr(data, "name", "data"))
     if stream.n_columns > COLUMNS:
         raise InvalidData(
-            f"{name} has {stream.n_columns:,} columns; allowed: at most {COLUMNS:,}. Resize the images "
-            "or choose columns."
+            f"{name} has {stream.n_columns:,} columns; allowed: at most {COLUMNS:,}. Resize images, or "
+            "choose columns."
         )
     if stream.n_samples < 20:
         raise InvalidData(f"{name} has {stream.n_samples} rows; allowed: at least 20.")
@@ -41,15 +41,15 @@ def measure_inputs(
     n, covariance = total.rows, _covariance(total)
     keep = np.diag(covariance) > 1e-12 * np.trace(covariance)
     if np.count_nonzero(keep) < 2:
-        raise InvalidData(f"{name} has fewer than 2 columns that vary; nothing has a direction.")
+        raise InvalidData(f"{name} has fewer than 2 columns that vary; allowed: at least 2.")
     values = np.linalg.eigvalsh(covariance[np.ix_(keep, keep)])[::-1]
     eigenvalues = np.maximum(values, 0) / values.sum()
     top = int(np.argmax(np.diag(covariance)))
     share = float(covariance[top, top] / np.trace(covariance))
     if share > 0.5 and np.count_nonzero(keep) > 2:
         notes.append(
-            f"column {_column(data, top)} holds {100 * share:.0f} % of the variance: give all "
-            "columns one unit if the model gets them so"
+            f"column {_column(data, top)} has {100 * share:.0f} % of the total variance: if the model "
+            "gets standardised columns, standardise them here too"
         )
     features = _features(folds, total, covariance, _labels(data, classes))
     degrees, error = _degrees(some[0] - shift, some[1], covariance)
@@ -62,7 +62,7 @@ def measure_inputs(
 
 
 def _classes(data: Dataset | LabelledSource) -> tuple[str, ...]:
-    """Labels of the codes; none of a number."""
+    """Labels of the classes; empty for a numerical target."""
     if isinstance(data, Dataset):
         return data.class_labels
     target = getattr(data, "target", None)
@@ -82,7 +82,7 @@ def _labels(data: Dataset | LabelledSource, classes: tuple[str, ...]) -> list[st
 
 
 def _coded(y: np.ndarray, classes: int) -> np.ndarray:
-    """Targets as columns: one of two classes, one per class, or the number."""
+    """Code targets as columns: one for two classes, one per class otherwise, or the number."""
     if classes > 2:
         return np.eye(classes)[y.astype(int)]
     return np.asarray(y, dtype=float)[:, None]
@@ -91,17 +91,17 @@ def _coded(y: np.ndarray, classes: int) -> np.ndarray:
 def _sums(
     stream: LabelledSource, classes: int, seed: int
 ) -> tuple[list[ReadoutMoments], np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
-    """Sums of five parts of the rows, what was subtracted, and a few rows for themselves."""
+    """Compute the sums of five parts of the rows, the subtracted shift, and a sample of rows."""
     d, n = stream.n_columns, stream.n_samples
     limit = int(max(10 * d, WORK / d**2))
     notes = []
     outputs = classes if classes > 2 else 1
     folds = [ReadoutMoments(d, outputs) for _ in range(5)]
     rng = random_stream("rows of an input spectrum", seed)
-    # Rows of a file may be in order: chunks are all read, and each is thinned alike.
+    # Rows of a file may be sorted, so that all chunks are read and thinned by the same share.
     thin = min(1.0, limit / n)
     if thin < 1:
-        notes.append(f"{100 * thin:.2g} % of {n:,} rows were drawn: more would not be told apart")
+        notes.append(f"{100 * thin:.2g} % of the {n:,} rows were drawn, which is precise enough")
     shift: np.ndarray | None = None
     some_X, some_Y = [], []
     few = min(1.0, 2 * KERNEL_ROWS / n)
@@ -109,7 +109,7 @@ def _sums(
         X, y = np.asarray(block), np.asarray(labels)
         if not np.isfinite(X).all() or not np.isfinite(np.asarray(y, dtype=float)).all():
             raise InvalidData(
-                "a value is missing or infinite; allowed: finite numbers. Fill it in."
+                "a value is missing or infinite; allowed: finite numbers. Fill in missing values."
             )
         drawn = rng.random(len(X))
         shift = X.mean(axis=0, dtype=float) if shift is None else shift
@@ -138,14 +138,14 @@ def _merged(folds: list[ReadoutMoments], without: int | None = None) -> ReadoutM
 
 
 def _covariance(sums: ReadoutMoments) -> np.ndarray:
-    """Covariance of the columns; sums hold the upper triangle of their products."""
+    """Compute the covariance of the columns from sums of an upper triangle of products."""
     mean = sums.features / sums.rows
     upper = np.triu(sums.gram) / sums.rows
     return np.asarray(upper + np.triu(upper, 1).T - np.outer(mean, mean))
 
 
 def _strengths(sums: ReadoutMoments, covariance: np.ndarray) -> np.ndarray:
-    # lambda_0 = w^T Sigma w / (|w|² tr Sigma)
+    # lambda_0 = w^T Sigma w / (|w|² tr Sigma)   (scale 19)
     weights = sums.solve().coefficients
     along = np.einsum("ic,ij,jc->c", weights, covariance, weights, optimize=True)
     size = np.sum(weights**2, axis=0)
@@ -156,7 +156,7 @@ def _strengths(sums: ReadoutMoments, covariance: np.ndarray) -> np.ndarray:
 def _features(
     folds: list[ReadoutMoments], total: ReadoutMoments, covariance: np.ndarray, labels: list[str]
 ) -> tuple[FeatureStrength, ...]:
-    """Strength of each output's direction; sums of the outputs that do not vary are refused."""
+    """Measure the strength of each output's direction; raise an error if no output varies."""
     n, trace = total.rows, float(np.trace(covariance))
     variance = total.powers / n - (total.targets / n) ** 2
     if (variance <= 1e-12 * np.maximum(total.powers / n, 1e-300)).any():
@@ -166,7 +166,7 @@ def _features(
     w = fit.coefficients
     explained = np.zeros(len(variance))
     for k in range(len(folds)):
-        # Error on the rows left out, from sums alone.
+        # Error on held-out rows, computed from sums.
         rest, part = _merged(folds, k), folds[k]
         if not part.rows:
             continue
@@ -182,7 +182,7 @@ def _features(
     explained = 1 - explained
     strength = _strengths(total, covariance)
     errors = _jackknife(folds, lambda sums: np.log(_strengths(sums, _covariance(sums))))
-    # <y, K_0, y> = |Cov(x, y)|² / tr Sigma, less what noise adds: tr Sigma var(y) / n
+    # <y, K_0, y> = |Cov(x, y)|² / tr Sigma, minus the bias tr Sigma var(y) / n of noise
     linear = np.maximum(np.sum(w * cross, axis=0), 1e-300)
     square = np.sum(cross**2, axis=0) - trace * np.maximum(variance - linear, 0) / n
     aligned = np.clip(square / trace / linear, strength, 1.0)
@@ -196,7 +196,7 @@ def _features(
 def _jackknife(
     folds: list[ReadoutMoments], statistic: Callable[[ReadoutMoments], np.ndarray]
 ) -> np.ndarray | None:
-    """Standard error by leaving out fifths of the rows; None where that takes too long."""
+    """Compute jackknife standard errors over fifths of the rows; None if that takes too long."""
     if len(folds[0].features) > 1000 or not all(part.rows for part in folds):
         return None
     k = len(folds)
@@ -207,7 +207,7 @@ def _jackknife(
 def _degrees(
     X: np.ndarray, Y: np.ndarray, covariance: np.ndarray
 ) -> tuple[tuple[float, ...], float]:
-    """Share of the variance explained on the other half of some rows, by degree of polynomials."""
+    """Compute the share of held-out variance explained by polynomials of each degree."""
     half = len(X) // 2
     Z = X / math.sqrt(float(np.trace(covariance)))
     inner, held = Z[:half] @ Z[:half].T, Z[half:] @ Z[:half].T
@@ -221,19 +221,19 @@ def _degrees(
         miss = (1 + held) ** degree @ fit.coefficients + fit.intercept - Y[half:]
         lost = np.sum(miss**2, axis=1) / max(float(spread.mean()), 1e-300)
         errors.append(float(lost.std() / math.sqrt(len(lost))))
-        # A polynomial of higher degree holds the lower: where few rows make it worse, it adds none.
+        # A polynomial of higher degree contains the lower degrees, so that its share is not smaller.
         best = min(best, float(lost.mean()))
         shares.append(max(0.0, 1 - best))
     return tuple(shares), max(errors)
 
 
 def _tail(eigenvalues: np.ndarray, rows: int, seed: int) -> tuple[TailFit | None, str]:
-    """Power law of the eigenvalues, and why there is none."""
+    """Fit a power law to the eigenvalues; return it with an empty reason, or None with a reason."""
     count = int(np.count_nonzero(eigenvalues > 1e-9))
     if count < MINIMUM_TAIL:
-        return None, f"{count} eigenvalues are too few to tell ({MINIMUM_TAIL} are needed)"
+        return None, f"{count} eigenvalues are too few ({MINIMUM_TAIL} are needed)"
     ratio = count / rows
-    # Of white inputs sampled eigenvalues lie between (1 - sqrt(d/n))² and (1 + sqrt(d/n))^2.
+    # Sampled eigenvalues of white inputs lie between (1 - sqrt(d/n))² and (1 + sqrt(d/n))².
     noise = ((1 + math.sqrt(ratio)) / (1 - math.sqrt(ratio))) ** 2 if ratio < 1 else math.inf
     try:
         tail = fit_tail(eigenvalues[:count], seed=seed)
@@ -241,12 +241,12 @@ def _tail(eigenvalues: np.ndarray, rows: int, seed: int) -> tuple[TailFit | None
         return None, str(error).rstrip(".")
     if tail.reach < 3 * noise:
         return tail, (
-            f"the tail spans a factor of {tail.reach:.3g}, and {rows:,} rows alone spread {count} "
-            f"equal eigenvalues by {noise:.3g}"
+            f"the tail spans a factor of {tail.reach:.3g}, but the noise of {rows:,} rows alone "
+            f"spreads {count} equal eigenvalues by {noise:.3g}"
         )
     if not tail.plausible:
         return tail, (
-            f"it fails its test (p = {tail.p_value:.2f}, beside a log-normal "
-            f"{tail.power_law_p_value:.2f})"
+            f"it fails its goodness-of-fit test (p = {tail.p_value:.2f}; p = "
+            f"{tail.power_law_p_value:.2f} against a log-normal)"
         )
     return tail, ""

@@ -1,4 +1,4 @@
-"""What the theory of scaling has to know of a data set, in numbers and in words."""
+"""Properties of a data set that scaling arguments use, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from solvable.scale.networks_of_data.layer_description import near_fraction
 
 @dataclass(frozen=True)
 class FeatureStrength:
-    """How strong the linear part of one target is in the inputs."""
+    """Strength of the linear part of one target in the inputs."""
 
-    label: str  # class, or the name of the target
-    strength: float  # w^T Sigma w / (|w|² tr Sigma) of the ridge's direction w: lambda_0
-    error: float | None  # of its logarithm, by leaving out fifths of the rows
+    # lambda_0 = w^T Sigma w / (|w|² tr Sigma)   (scale 19)
+    label: str  # class, or name of the target
+    strength: float  # lambda_0 of the direction w of a ridge regression
+    error: float | None  # standard error of log lambda_0, by leaving out fifths of the rows
     alignment: float  # <y, K_0, y> / <y, y> of the linear part, tr K_0 = 1
-    explained: float  # share of the target's variance that is linear, rows left out
+    explained: float  # share of the target's variance that is linear, on held-out rows
 
     @property
     def is_seen(self) -> bool:
-        """Whether the target has a linear part whose direction a fit can tell."""
+        """Return True if the target has a linear part whose direction a fit can estimate."""
         return self.explained > 0.02
 
 
 @dataclass(frozen=True)
 class InputSpectrum:
-    """Spectrum of a data set's inputs as the theory of scaling needs it."""
+    """Spectrum of the inputs of a data set."""
 
-    # A neuron with the prior w ~ N(0, I / tr Sigma) reaches the unit feature w_* . x at the cost 1 / (2
-    # lambda_0), lambda_0 = w_*^T Sigma w_* / (|w_*|² tr Sigma), which is 1/d for white inputs.
+    # A neuron with the prior w ~ N(0, I / tr Sigma) reaches unit variance along w_* at the cost
+    # 1 / (2 lambda_0), with lambda_0 = w_*^T Sigma w_* / (|w_*|² tr Sigma); 1/d for white inputs.
 
     name: str
-    n_rows: int  # measured
-    n_columns: int  # that vary
-    eigenvalues: np.ndarray  # of the covariance over its trace, falling
-    features: tuple[FeatureStrength, ...]  # one for each class, or one
-    # share of the target's variance, on rows left out, explained to degree 1, 2 and 3
+    n_rows: int  # number of rows measured
+    n_columns: int  # number of columns that vary
+    eigenvalues: np.ndarray  # eigenvalues of the covariance over its trace, descending
+    features: tuple[FeatureStrength, ...]  # one per class, or a single one
+    # share of the target's variance explained to degree 1, 2 and 3 on held-out rows
     degrees: tuple[float, ...]
     degree_error: float  # standard error of these shares
     tail: TailFit | None
-    reason: str  # why there is no power law
-    notes: tuple[str, ...] = ()  # what was left out
-    # least and most inputs of a model of these data: all columns, without and with those dropped in
-    # reading
+    reason: str  # reason why there is no power law, or empty
+    notes: tuple[str, ...] = ()  # sentences about rows or columns left out
+    # least and largest number of inputs of a model: columns without and with those dropped in reading
     n_inputs: tuple[int, int] | None = None
 
     def check_inputs(self, dimension: int) -> None:
@@ -60,48 +60,47 @@ class InputSpectrum:
             return
         held = f"{least}" if least == most else f"{least} to {most}"
         raise InvalidData(
-            f"{self.name} has {held} columns and the model takes {dimension} inputs; allowed: data "
-            "and a model with the same number. Give the data that the model is for, or correct "
-            "input_shape."
+            f"{self.name} has {held} columns and the model takes {dimension} inputs; allowed: equal "
+            "numbers. Give the data of the model, or correct input_shape."
         )
 
     @property
     def effective_dimension(self) -> float:
-        """Number of equal directions that would spread as much, free of the noise of few rows."""
-        # d_eff = (tr S)² / tr S², where E tr S² = tr Sigma² + (tr Sigma)² / n
+        """Effective dimension of the inputs, corrected for the noise of few rows."""
+        # d_eff = (tr Sigma)² / tr Sigma², with E tr S² = tr Sigma² + (tr Sigma)² / n   (scale 20)
         second = float(np.sum(self.eigenvalues**2)) - 1 / self.n_rows
         return min(float(self.n_columns), 1 / max(second, 1 / self.n_columns))
 
     def strength(self, degree: int) -> float:
-        """Eigenvalue of the linear feature for a target of a degree; of equal directions if unseen."""
+        """Return the eigenvalue of the linear feature; that of equal directions if unseen."""
         seen = [x.alignment if degree == 1 else x.strength for x in self.features if x.is_seen]
         return float(np.median(seen)) if seen else 1 / self.effective_dimension
 
     @property
     def decay(self) -> float | None:
-        """Exponent a of eigenvalues ~ k^-a; None where no power law is believed."""
-        # density ~ lambda^-alpha of lambda_k ~ k^-a: alpha = 1 + 1 / a
+        """Exponent a of eigenvalues ~ k^-a; None without a power law."""
+        # lambda_k ~ k^-a has the density lambda^-alpha with alpha = 1 + 1 / a
         if self.reason or self.tail is None:
             return None
         return 1 / (self.tail.exponent - 1)
 
     @property
     def degree(self) -> int:
-        """Least degree that explains a share of the target: what is learned first."""
+        """Least degree that explains part of the target; it is learned first."""
         shares = np.diff([0.0, *self.degrees])
         seen = [k + 1 for k, share in enumerate(shares) if share > max(0.05, 3 * self.degree_error)]
         return seen[0] if seen else len(self.degrees)
 
     def linear_exponent(self, dimension: int | None = None, degree: int | None = None) -> Fraction:
-        """Exponent of d of the linear feature's eigenvalue: -1 for white inputs."""
+        """Return the exponent of the linear feature's eigenvalue: -1 for white inputs."""
         d = self.n_columns if dimension is None else dimension
         if not d >= 2:
             raise InvalidParameter(f"dimension is {d}; allowed: at least 2.")
-        # A direction stronger than the whole trace does not exist: the exponent is at most 0.
+        # An eigenvalue is at most the trace, so that the exponent is at most 0.
         return min(Fraction(0), _power(self.strength(degree or self.degree), d))
 
     def words(self, dimension: int | None = None, degree: int | None = None) -> list[str]:
-        """What was measured, as sentences, for a model's dimension and a target's degree."""
+        """Write the measured properties for a model's dimension and a target's degree."""
         d = self.n_columns if dimension is None else dimension
         said = [
             f"{self.name}: {self.n_rows:,} rows, {self.n_columns} columns that vary, effective "
@@ -112,29 +111,29 @@ class InputSpectrum:
             f"{100 * share:.0f} % to degree {k + 1}" for k, share in enumerate(self.degrees)
         )
         said.append(
-            f"polynomials explain {parts} of the target's variance on rows left out (standard error "
-            f"{100 * self.degree_error:.1f} %): what is learned first has degree {self.degree}"
+            f"polynomials explain {parts} of the target's variance on held-out rows (standard error "
+            f"{100 * self.degree_error:.1f} % of it): degree {self.degree} is learned first"
         )
         if self.decay is None:
-            said.append(f"no power law of the spectrum: {self.reason}")
+            said.append(f"the spectrum has no power law: {self.reason}")
         else:
             assert self.tail is not None
             low, high = (1 / (max(alpha, 1.001) - 1) for alpha in reversed(self.tail.interval))
             said.append(
-                f"eigenvalues fall as k^-{self.decay:.2f} ({low:.2f} to {high:.2f}), which passes "
-                f"its test (p = {self.tail.p_value:.2f})"
+                f"eigenvalues fall as k^-{self.decay:.2f} ({low:.2f} to {high:.2f}), which passes a "
+                f"goodness-of-fit test (p = {self.tail.p_value:.2f})"
             )
         return [f"{sentence}." for sentence in (*said, *self.notes)]
 
     def _direction(self, d: int, degree: int) -> list[str]:
-        """The strength of the target's direction, in words."""
+        """Write the strength of the target's direction."""
         exponent = f"d^({self.linear_exponent(d, degree)})"
         power = about(f"lambda_0 = {exponent}, where white inputs have d^-1")
         seen = [feature for feature in self.features if feature.is_seen]
         if not seen:
             return [
-                "the target has no linear part that would tell its direction: taken is one of "
-                f"{self.effective_dimension:.3g} equal ones, {power}"
+                "the target has no linear part, so that its direction is unknown; it is taken as one "
+                f"of {self.effective_dimension:.3g} equal directions, {power}"
             ]
         held, aligned = self.strength(2), self.strength(1)
         low, high = (f(x.strength for x in seen) for f in (min, max))
@@ -142,16 +141,16 @@ class InputSpectrum:
         errors = [feature.error for feature in seen if feature.error is not None]
         within = f", to a factor of {math.exp(float(np.median(errors))):.2f}" if errors else ""
         said = [
-            f"the direction of the target holds {held:.3g} of the variance of the inputs{spread}"
-            f"{within}, about {_near(held, d)}: a neuron along it pays the inverse",
+            f"the direction of the target has a share {held:.3g} of the variance of the inputs{spread}"
+            f"{within}, about {_near(held, d)}: a neuron along it costs the inverse",
             f"the kernel value of the linear target is {aligned:.3g}, about {_near(aligned, d)}",
         ]
         if degree == 1:
-            return [*said, f"at degree 1 the kernel value counts: {power}"]
-        return [*said, f"at degree {degree} the direction has to be paid for: {power}"]
+            return [*said, f"degree 1 uses the kernel value: {power}"]
+        return [*said, f"degree {degree} uses the share of the direction: {power}"]
 
     def to_dict(self, dimension: int | None = None, degree: int | None = None) -> dict[str, Any]:
-        """What was measured, as JSON."""
+        """Return the measured properties as JSON."""
         return {
             "name": self.name,
             "rows": self.n_rows,
@@ -172,5 +171,5 @@ def _near(value: float, d: int) -> str:
 
 
 def _power(value: float, d: int) -> Fraction:
-    """Exponent of d of a number, as a simple fraction."""
+    """Write a number as a power of d with a simple fraction as exponent."""
     return near_fraction(math.log(value) / math.log(d))

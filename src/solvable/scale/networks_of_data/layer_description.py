@@ -1,4 +1,4 @@
-"""Sizes of a real model from the list of its layers, and the exponents they are read as."""
+"""Sizes of a real model from the list of its layers, and their exponents."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from solvable.paths import check_path, printable
 from solvable.scale.exponents.linear_forms import about
 from solvable.scale.networks_of_data.layer_walk import LayerSize, Walk, checked_entry, checked_shape
 
-FORMAT = "solvable-model"  # what a file of a description says that it is
+FORMAT = "solvable-model"  # value of the key "format" in a file of a description
 
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """A model as the theory of scaling sees it: an input, hidden layers, a linear readout."""
+    """Real model: an input, hidden layers, and a linear readout."""
 
-    input_shape: tuple[int, ...]  # channels first; d is its product
+    input_shape: tuple[int, ...]  # channels first; d is the product
     hidden: tuple[LayerSize, ...]  # first to last
     outputs: int  # units of the readout
-    layers: tuple[Mapping[str, Any], ...]  # as describe_layers takes them and a file holds them
-    notes: tuple[str, ...] = ()  # what was read otherwise than it stands
-    said: tuple[str, ...] = ()  # the same, of what the layers do not show: a file keeps it
+    layers: tuple[Mapping[str, Any], ...]  # in the form of describe_layers and of files
+    notes: tuple[str, ...] = ()  # sentences about layers that were simplified
+    said: tuple[str, ...] = ()  # sentences about simplifications that the layers do not show
 
     @property
     def dimension(self) -> int:
@@ -36,19 +36,19 @@ class ModelDescription:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Concrete sizes, as ``--numbers`` takes them: d and N, or d, N1, N2 and so on."""
+        """Sizes in the form of ``--numbers``: d and N, or d, N1, N2 and so on."""
         names = ["N"] if len(self.hidden) == 1 else [f"N{i + 1}" for i in range(len(self.hidden))]
         return {"d": self.dimension} | {
             name: layer.width for name, layer in zip(names, self.hidden, strict=True)
         }
 
     def exponent(self, size: int) -> Fraction:
-        """Power of d nearest to a size, as a simple fraction."""
+        """Return the exponent of the power of d nearest to a size, as a simple fraction."""
         # n = log N / log d
         return near_fraction(math.log(size) / math.log(self.dimension))
 
     def mapping(self) -> dict[str, Any]:
-        """Layers as a network file writes them, in exponents of d."""
+        """Return the layers in the form of a network file, in exponents of d."""
         found = []
         for layer in self.hidden:
             entry: dict[str, Any] = {"width": str(self.exponent(layer.width)), "act": layer.act}
@@ -59,7 +59,7 @@ class ModelDescription:
         return {"layers": found}
 
     def words(self) -> list[str]:
-        """Sizes and the exponents they were rounded to, and the notes, as sentences."""
+        """Write the sizes, their rounded exponents, and the simplifications as sentences."""
         d = self.dimension
         said = [f"inputs: d = {d}"]
         for layer in self.hidden:
@@ -72,8 +72,8 @@ class ModelDescription:
         sizes = [n for layer in self.hidden for n in (layer.width, layer.reach) if n is not None]
         if any(abs(self._value(size) - size) > 1e-9 * size for size in sizes):
             said.append(
-                "sizes are rounded to simple powers of d, within 0.01; exponents that follow are "
-                "about right to that, and rounded to two digits"
+                "sizes are rounded to simple powers of d, within 0.01 of the exponent; exponents "
+                "computed from them have about this accuracy, and are rounded to two digits"
             )
         return [f"{sentence}." for sentence in (*said, *self.notes, *self.said)]
 
@@ -81,7 +81,7 @@ class ModelDescription:
         return float(self.dimension ** float(self.exponent(size)))
 
     def _near(self, size: int) -> str:
-        """The power of a size, and what that makes of it where it is rounded."""
+        """Write the power of d of a size, and the value of this power if it is rounded."""
         power, value = self.exponent(size), self._value(size)
         text = about(f"d^({power})" if power.denominator > 1 else f"d^{power}")
         exact = abs(value - size) <= 1e-9 * size
@@ -91,7 +91,7 @@ class ModelDescription:
         """Write the description as JSON, which ``solvable scale`` reads."""
         path = check_path(path)
         if path.suffix.lower() != ".json":
-            raise InvalidParameter(f"path is {str(path)!r}; allowed: a name that ends in .json.")
+            raise InvalidParameter(f"path is {str(path)!r}; allowed: a name ending in .json.")
         content = {
             "format": FORMAT,
             "input_shape": list(self.input_shape),
@@ -102,7 +102,7 @@ class ModelDescription:
 
 
 def near_fraction(value: float) -> Fraction:
-    """Fraction of least denominator within 0.01 of a number."""
+    """Return the fraction of least denominator within 0.01 of a number."""
     if not math.isfinite(value):
         raise InvalidParameter(f"an exponent is {value}; allowed: finite numbers.")
     for denominator in range(1, 101):
@@ -120,8 +120,8 @@ def describe_layers(
     Parameters
     ----------
     layers : sequence of str or mapping
-        Each ``"linear 128"``, ``"conv 8 kernel=4x4 stride=4"``, ``"pool 2x2"``, ``"flatten"`` or an
-        activation such as ``"relu"``; or the same as a mapping: ``{"kind": "conv", "size": 8,
+        Each layer is ``"linear 128"``, ``"conv 8 kernel=4x4 stride=4"``, ``"pool 2x2"``, ``"flatten"``
+        or an activation such as ``"relu"``, or a mapping such as ``{"kind": "conv", "size": 8,
         "kernel": [4, 4], "stride": [4, 4]}``. The last linear layer is the readout.
     input_shape : int or sequence of int
         Shape of one input, channels first: 784, or (1, 28, 28).
@@ -134,11 +134,11 @@ def describe_layers(
     Raises
     ------
     InvalidData
-        If a layer is unknown or does not fit behind the one before it.
+        If a layer is unknown or does not fit the layer before it.
 
     Notes
     -----
-    Backed by ``tests/scale/test_modules.py``.
+    Backed by ``tests/scale/networks_of_data/test_modules.py``.
 
     Examples
     --------
@@ -165,18 +165,18 @@ def describe_layers(
 
 
 def is_model(content: Any) -> bool:
-    """Whether the content of a file describes a model in numbers, not a network in exponents."""
+    """Return True if a file's content is a real model in numbers, False for exponents."""
     return isinstance(content, Mapping) and (
         content.get("format") == FORMAT or "input_shape" in content
     )
 
 
 def model_of(content: Any, path: str | Path = "the description") -> ModelDescription:
-    """Model of the content of a file."""
+    """Build a model from the content of a file."""
     if not is_model(content) or "layers" not in content or "input_shape" not in content:
         raise InvalidData(
-            f"{path} describes no model; allowed: input_shape and a list of layers, as "
-            "describe_module(...).save writes them."
+            f"{path} does not describe a model; allowed: input_shape and a list of layers, in the "
+            "format of describe_module(...).save."
         )
     unknown = sorted(set(content) - {"format", "input_shape", "layers", "notes"})
     if unknown:

@@ -1,4 +1,4 @@
-"""Layers of a model one after the other: what each leaves of the shape, and what fits behind it."""
+"""Walk through the layers of a model: shape after each layer, and checks of the order."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from solvable.arrays import is_integer
 from solvable.errors import InvalidData, unknown_choice
 from solvable.paths import printable
 
-# Activations of torch by the name that the calculator knows them under.
+# Activations of torch, with the names used in scaling arguments.
 ACTIVATIONS = {
     "erf": "erf", "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "leakyrelu": "leaky-relu",
     "gelu": "gelu", "silu": "silu", "softplus": "softplus",
-    # Alike: what matters is whether they are bounded and odd, or grow as ReLU.
+    # Only boundedness, parity and growth matter, so that similar activations share a name.
     "hardtanh": "tanh", "softsign": "tanh", "hardsigmoid": "sigmoid", "prelu": "leaky-relu",
     "relu6": "relu", "elu": "relu", "selu": "relu", "celu": "relu", "mish": "silu",
     "hardswish": "silu",
 }  # fmt: skip
 
-# Layers without features of their own.
+# Layers that make no features.
 _SKIPPED = {"identity": "", "dropout": "dropout", "normalisation": "normalisation"}
 
 _KINDS = ("linear", "conv", "pool", "flatten", *_SKIPPED, *ACTIVATIONS)
@@ -32,17 +32,17 @@ _KINDS = ("linear", "conv", "pool", "flatten", *_SKIPPED, *ACTIVATIONS)
 class LayerSize:
     """One hidden layer of a model, in numbers."""
 
-    name: str  # in the module, or its place in the list
+    name: str  # name in the module, or place in the list
     width: int  # neurons, or filters
-    fan_in: int  # weights of one of them
-    act: str  # as the theory knows it
-    positions: int | None = None  # where a filter looks; None without sharing
-    reach: int | None = None  # numbers of the input behind one of its outputs
-    pooled: int | None = None  # positions left by pooling
+    fan_in: int  # weights of one neuron or filter
+    act: str  # name of the activation in scaling arguments
+    positions: int | None = None  # number of positions of a filter; None without weight sharing
+    reach: int | None = None  # number of inputs of the model that one output sees
+    pooled: int | None = None  # number of positions after pooling
 
 
 def checked_shape(input_shape: Any) -> tuple[int, ...]:
-    """Shape of one input."""
+    """Check the shape of one input."""
     entries = [input_shape] if is_integer(input_shape, -(10**12)) else input_shape
     usable = (
         isinstance(entries, Sequence) and not isinstance(entries, str) and 1 <= len(entries) <= 3
@@ -54,13 +54,13 @@ def checked_shape(input_shape: Any) -> tuple[int, ...]:
         )
     if math.prod(entries) < 2:
         raise InvalidData(
-            "the model has 1 input; allowed: at least 2, so that sizes have exponents."
+            "the model has 1 input; allowed: at least 2, because sizes are powers of it."
         )
     return tuple(int(size) for size in entries)
 
 
 def checked_entry(layer: Any, place: int) -> dict[str, Any]:
-    """One layer as a mapping with a kind and a name, all of it checked."""
+    """Check one layer, and return it as a mapping with a kind and a name."""
     entry = _of_text(layer, place) if isinstance(layer, str) else layer
     if not isinstance(entry, Mapping) or not isinstance(entry.get("kind"), str):
         raise InvalidData(
@@ -95,14 +95,14 @@ def checked_entry(layer: Any, place: int) -> dict[str, Any]:
         checked[key] = int(sizes) if single else [int(size) for size in sizes]
     for key in {"linear": ("size",), "conv": ("size", "kernel")}.get(kind, ()):
         if key not in checked:
-            raise InvalidData(f"layer {name}: {kind} lacks its {key}; write it.")
+            raise InvalidData(f"layer {name}: {kind} has no {key}; add it.")
     if kind == "pool" and ("kernel" in checked) == ("output" in checked):
-        raise InvalidData(f"layer {name}: pool needs a kernel, or an output size; write one.")
+        raise InvalidData(f"layer {name}: pool has no kernel and no output size; add one of them.")
     return checked
 
 
 def _of_text(text: str, place: int) -> dict[str, Any]:
-    """Mapping of a layer such as "conv 8 kernel=4x4 stride=4"."""
+    """Read the text of a layer such as "conv 8 kernel=4x4 stride=4" as a mapping."""
     words = text.split()
     entry: dict[str, Any] = {"kind": words[0] if words else ""}
     for word in words[1:]:
@@ -112,19 +112,19 @@ def _of_text(text: str, place: int) -> dict[str, Any]:
         sizes = value.split("x")
         if key in entry or not all(re.fullmatch(r"-?[0-9]{1,12}", size) for size in sizes):
             raise InvalidData(
-                f"layer {place} is {printable(text)[:80]!r}: {printable(word)[:40]!r} is not "
-                "understood; allowed: for example 'conv 8 kernel=4x4 stride=4', 'linear 128', 'relu'."
+                f"layer {place} is {printable(text)[:80]!r}, and {printable(word)[:40]!r} is unknown; "
+                "allowed: for example 'conv 8 kernel=4x4 stride=4', 'linear 128', 'relu'."
             )
         entry[key] = int(value) if len(sizes) == 1 else [int(size) for size in sizes]
     return entry
 
 
 class Walk:
-    """Shapes behind each layer, and the hidden layers met on the way."""
+    """State of a walk through the layers: present shape, and hidden layers so far."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = self.inputs = shape
-        # Side of the inputs behind one output, and how many of them two neighbours are apart.
+        # Side of the receptive field of one output, and distance of neighbouring fields.
         self.field, self.apart = [1] * (len(shape) - 1), [1] * (len(shape) - 1)
         self.hidden: list[LayerSize] = []
         self.open: LayerSize | None = None  # layer with weights that waits for its activation
@@ -132,14 +132,14 @@ class Walk:
         self.place = 0
 
     def step(self, entry: Mapping[str, Any]) -> None:
-        """Take one layer."""
+        """Process one layer."""
         kind, name = entry["kind"], str(entry.get("name", self.place))
         self.place += 1
         if kind in ("linear", "conv"):
             if self.open is not None:
                 raise InvalidData(
-                    f"layer {name} follows layer {self.open.name} with no activation between them; "
-                    "if the model applies it as a function, name it: act='relu'."
+                    f"layer {name} follows layer {self.open.name} without an activation between them; "
+                    "if the model applies one as a function, pass it, as in act='relu'."
                 )
             (self._linear if kind == "linear" else self._conv)(entry, name)
         elif kind == "pool":
@@ -149,7 +149,7 @@ class Walk:
         elif kind in ACTIVATIONS:
             self._activate(kind, name)
         elif _SKIPPED[kind]:
-            self._note(f"{_SKIPPED[kind]} is left out: it is not part of the theory")
+            self._note(f"{_SKIPPED[kind]} is ignored: it is not part of the theory")
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
@@ -158,7 +158,7 @@ class Walk:
     def _linear(self, entry: Mapping[str, Any], name: str) -> None:
         inputs = math.prod(self.shape)
         if len(self.shape) > 1:
-            self._note(f"layer {name} reads the {inputs} numbers before it as one vector")
+            self._note(f"layer {name} takes the {inputs} numbers before it as one vector")
         if entry.get("inputs", inputs) != inputs:
             raise InvalidData(
                 f"layer {name} takes {entry['inputs']} inputs and the layer before it gives {inputs}; "
@@ -170,8 +170,8 @@ class Walk:
     def _conv(self, entry: Mapping[str, Any], name: str) -> None:
         if len(self.shape) == 1:
             raise InvalidData(
-                f"layer {name} is a convolution behind a vector of {self.shape[0]}; pass input_shape "
-                "as (channels, length) or (channels, height, width)."
+                f"layer {name} is a convolution after a vector of {self.shape[0]} numbers; pass "
+                "input_shape as (channels, length) or (channels, height, width)."
             )
         before = math.prod(self.shape[1:])
         inner = self._slid(entry, name, 1)
@@ -180,14 +180,14 @@ class Walk:
         apart = math.prod(self.inputs) / reach
         if math.prod(inner) > max(1, apart) and before > 1:
             self._note(
-                f"patches of layer {name} overlap: its {math.prod(inner)} positions are counted as the "
-                f"{apart:.3g} patches that do not"
+                f"patches of layer {name} overlap: its {math.prod(inner)} positions are counted as "
+                f"{apart:.3g} patches without overlap"
             )
         self.open = LayerSize(name, entry["size"], fan_in, "", math.prod(inner), reach)
         self.shape = (entry["size"], *inner)
 
     def _slid(self, entry: Mapping[str, Any], name: str, stride: Any) -> tuple[int, ...]:
-        """Positions of a window, per side; fields grow by it."""
+        """Return the positions of a window per side, and enlarge the receptive fields."""
         sides = self.shape[1:]
         kernel, step, padding = (
             _spread(entry.get(key, other), len(sides))
@@ -200,7 +200,8 @@ class Walk:
         )
         if min(inner, default=1) < 1:
             raise InvalidData(
-                f"layer {name} has a window of {kernel} on inputs of {list(sides)}; it must fit in."
+                f"layer {name} has a window of {kernel} on inputs of {list(sides)}; allowed: a window "
+                "that fits into the inputs."
             )
         self.field = [
             f + (k - 1) * a for f, k, a in zip(self.field, kernel, self.apart, strict=True)
@@ -210,7 +211,7 @@ class Walk:
 
     def _pool(self, entry: Mapping[str, Any], name: str) -> None:
         if len(self.shape) == 1:
-            raise InvalidData(f"layer {name} pools a vector; put it before flatten.")
+            raise InvalidData(f"layer {name} pools a vector; move it before flatten.")
         if "output" in entry:
             inner = tuple(_spread(entry["output"], len(self.shape) - 1))
             sides = self.shape[1:]
@@ -227,7 +228,7 @@ class Walk:
         held = self.open or (self.hidden[-1] if self.hidden else None)
         if held is None or held.positions is None:
             raise InvalidData(
-                f"layer {name} pools before any convolution; make the inputs smaller."
+                f"layer {name} pools before any convolution; leave it out and reduce input_shape."
             )
         pooled = replace(held, pooled=math.prod(inner))
         if self.open is not None:
@@ -238,7 +239,7 @@ class Walk:
     def _activate(self, kind: str, name: str) -> None:
         if self.open is None:
             raise InvalidData(
-                f"layer {name} is {kind} behind no layer with weights; put it behind one."
+                f"layer {name} is {kind} without a layer with weights before it; add one."
             )
         act = ACTIVATIONS[kind]
         if kind != act.replace("-", ""):
@@ -247,7 +248,7 @@ class Walk:
         self.open = None
 
     def finish(self) -> int:
-        """Outputs of the whole, which has to end with a linear readout."""
+        """Return the number of outputs; the model must end with a linear readout."""
         if not self.hidden:
             raise InvalidData(
                 "the model has no hidden layer with an activation; allowed: at least one, for example "
@@ -265,17 +266,17 @@ class Walk:
             )
         if self.open.width > 1:
             self._note(
-                f"{self.open.width} outputs: the theory is that of one output, each with its own readout"
+                f"{self.open.width} outputs: the theory holds for one output, each with its own readout"
             )
         return self.open.width
 
 
 def _spread(sizes: int | Sequence[int], sides: int) -> list[int]:
-    """A size per side."""
+    """Return a size per side."""
     if isinstance(sizes, int):
         return [sizes] * sides
     if len(sizes) not in (1, sides):
         raise InvalidData(
-            f"a window of {list(sizes)} meets inputs of {sides} sides; allowed: {sides}."
+            f"a window has {list(sizes)} and the inputs have {sides} sides; allowed: {sides} sizes."
         )
     return list(sizes) * (sides if len(sizes) == 1 else 1)

@@ -1,4 +1,4 @@
-"""Description of a torch module, or of a file: what it holds is read, and nothing is executed."""
+"""Descriptions of torch modules and of files; contents are read and nothing is executed."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from solvable.scale.networks_of_data.layer_description import (
 from solvable.scale.networks_of_data.layer_walk import ACTIVATIONS
 
 WEIGHTS = (".safetensors", ".npz")
-"""Endings of files of weights, whose shapes are read."""
+"""Endings of files of weights."""
 
 
 def describe_module(
     module: Any, input_shape: int | Sequence[int] | None = None, *, act: str | None = None
 ) -> ModelDescription:
-    """Describe a torch module; its layers are listed, and nothing is run.
+    """Describe a torch module by the list of its layers, without running it.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Linear, Conv1d and Conv2d layers, pooling, Flatten and activations, in modules nested at
-        will, in the order in which they are registered; dropout and normalisation are left out.
+        Linear, Conv1d and Conv2d layers, pooling, Flatten and activations, nested to any depth, in
+        the order in which they are registered. Dropout and normalisation are ignored.
     input_shape : int or sequence of int, optional
         Shape of one input, channels first; may be left out if the first layer is linear.
     act : str, optional
-        Activation that ``forward`` applies as a function between layers, where no module of it is
-        registered.
+        Activation that ``forward`` applies as a function between layers, if no module is registered
+        for it.
 
     Returns
     -------
     ModelDescription
-        Sizes, and their exponents; its ``save`` writes what ``solvable scale`` reads.
+        Sizes, and their exponents; its ``save`` writes a file for ``solvable scale``.
 
     Raises
     ------
     InvalidData
-        If a module cannot be read (attention, recurrence, one that contains itself), with its name.
+        If a module cannot be read, such as attention, recurrence, or a module that contains itself.
 
     Notes
     -----
-    Needs torch. Backed by ``tests/scale/test_modules.py``.
+    Needs torch. Backed by ``tests/scale/networks_of_data/test_modules.py``.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def describe_module(
         first = next((leaf for _, leaf in _leaves(module, "", ()) if _has_weights(leaf)), None)
         if not isinstance(first, torch.nn.Linear):
             raise InvalidData(
-                "the first layer is not linear, so that the number of inputs is not known; pass "
+                "the first layer is not linear, so that the number of inputs is unknown; pass "
                 "input_shape, for example (1, 28, 28)."
             )
         input_shape = first.in_features
@@ -86,15 +86,15 @@ def describe_module(
     own = sorted({type(part).__name__ for part in module.modules() if _is_own(part)})
     if own:
         note = (
-            f"modules of {', '.join(own)} are taken one after the other as registered: what forward "
-            "does beside them (a sum past a layer, another order) is not seen"
+            f"the modules of {', '.join(own)} are read in the order of registration: anything else in "
+            "forward (a skip connection, another order) is ignored"
         )
         model = replace(model, said=(note,))
     return model
 
 
 def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
-    """Read a description from JSON or TOML, or shapes of stored weights; nothing is executed."""
+    """Read a description from JSON or TOML, or from the shapes of weights, without executing it."""
     path = check_path(path)
     if path.suffix.lower() in WEIGHTS:
         return _of_shapes(path, act)
@@ -102,7 +102,7 @@ def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
 
 
 def find_model(source: Any, act: str | None = None) -> ModelDescription | None:
-    """Model that a mapping or a file holds in numbers; None for a network in exponents."""
+    """Return the real model of a mapping or a file; None for a network in exponents."""
     if isinstance(source, Mapping):
         return model_of(source) if is_model(source) else None
     if source is None:
@@ -115,7 +115,7 @@ def find_model(source: Any, act: str | None = None) -> ModelDescription | None:
 
 
 def _content(path: Path) -> Any:
-    """Content of a JSON or TOML file."""
+    """Read the content of a JSON or TOML file."""
     if path.suffix.lower() not in (".json", ".toml"):
         raise InvalidData(
             f"{path} ends in {path.suffix!r}; allowed: .json, .toml, .safetensors, .npz. Files that "
@@ -126,15 +126,15 @@ def _content(path: Path) -> Any:
 
 
 def _leaves(module: Any, name: str, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    """Modules without children, in the order of registration, with their names."""
+    """Yield the modules without children, with names, in the order of registration."""
     if id(module) in above or len(above) > 50:
         raise InvalidData(
-            f"module {name!r} contains itself; allowed: modules nested without circles, 50 deep."
+            f"module {name!r} contains itself; allowed: modules without cycles, nested up to 50 deep."
         )
     children = list(module._modules.items())
     if children and module._parameters:
         raise InvalidData(
-            f"module {name or type(module).__name__!r} has weights of its own beside its modules "
+            f"module {name or type(module).__name__!r} has weights in addition to its modules "
             f"({next(iter(module._parameters))}); allowed: weights in Linear and Conv layers only."
         )
     if not children:
@@ -147,12 +147,12 @@ def _leaves(module: Any, name: str, above: tuple[int, ...]) -> Iterator[tuple[st
 
 
 def _is_own(module: Any) -> bool:
-    """Whether a module with children is of a class that torch does not bring."""
+    """Return True if a module with children is not of a class of torch."""
     return bool(module._modules) and not type(module).__module__.startswith("torch.nn")
 
 
 def _is_opaque(module: Any) -> bool:
-    """Whether a module of torch itself does more than its children, one after the other."""
+    """Return True if a module of torch does more than apply its children in order."""
     return type(module).__module__.startswith("torch.nn.modules") and type(module).__name__ not in (
         "Sequential", "ModuleList",
     )  # fmt: skip
@@ -164,13 +164,13 @@ def _has_weights(leaf: Any) -> bool:
 
 def _unreadable(name: str, module: Any) -> InvalidData:
     return InvalidData(
-        f"module {name!r} is a {type(module).__name__}, which is not read; allowed: Linear, Conv1d, "
+        f"module {name!r} is a {type(module).__name__}; allowed: Linear, Conv1d, "
         "Conv2d, pooling, Flatten, activations, dropout, normalisation. Describe it by its monomials."
     )
 
 
 def _of_torch(leaf: Any, name: str) -> dict[str, Any]:
-    """Layer of a module without children."""
+    """Describe a module without children as a layer."""
     kind = type(leaf).__name__
     entry: dict[str, Any] = {"name": name}
     if kind == "Linear":
@@ -179,7 +179,7 @@ def _of_torch(leaf: Any, name: str) -> dict[str, Any]:
         plain = all(step == 1 for step in leaf.dilation) and leaf.groups == 1
         if not plain or isinstance(leaf.padding, str):
             raise InvalidData(
-                f"module {name!r} is a {kind} with groups, dilation or padding by a word; allowed: "
+                f"module {name!r} is a {kind} with groups, dilation or padding given as text; allowed: "
                 "none of these. Describe it by its monomials."
             )
         sizes = {key: list(getattr(leaf, f"{key}_size" if key == "kernel" else key))
@@ -204,7 +204,7 @@ def _plain(sizes: Any) -> Any:
 
 
 def _filled(entries: list[dict[str, Any]], act: str) -> list[dict[str, Any]]:
-    """The layers with an activation behind each one that has weights and none, but the last."""
+    """Add an activation after each layer with weights that has none, except the last."""
     if act not in ACTIVATIONS:
         raise InvalidParameter(unknown_choice("act", act, tuple(ACTIVATIONS)))
     filled: list[dict[str, Any]] = []
@@ -220,21 +220,21 @@ def _filled(entries: list[dict[str, Any]], act: str) -> list[dict[str, Any]]:
 
 
 def _of_shapes(path: Path, act: str | None) -> ModelDescription:
-    """Model of the shapes of stored weights, as far as they are those of linear layers."""
+    """Build a model from the shapes of stored weights of linear layers."""
     if act is None:
         raise InvalidParameter(
-            f"{path} holds no activations; name the one between its layers: act."
+            f"{path} holds no activations; give the activation between its layers by act."
         )
     found = [stored for stored in iter_weights(path) if len(stored.shape) > 1]
     if not found:
-        raise InvalidData(f"{path} holds no matrix; allowed: weights of linear layers.")
+        raise InvalidData(f"{path} contains no matrix; allowed: weights of linear layers.")
     for stored in found:
         if len(stored.shape) != 2:
             raise InvalidData(
-                f"{path}: {stored.name!r} has shape {stored.shape}, of which stride and padding are "
-                "not stored; allowed: matrices. Use describe_module(model).save('model.json')."
+                f"{path}: {stored.name!r} has shape {stored.shape}, and its stride and padding are not "
+                "stored; allowed: matrices. Use describe_module(model).save('model.json')."
             )
-    # Files sort names as text: 10.weight before 2.weight.
+    # Files sort names as text, with 10.weight before 2.weight.
     found.sort(key=lambda stored: [
         (0, int(part), "") if re.fullmatch("[0-9]{1,9}", part) else (1, 0, part)
         for part in re.split(r"([0-9]+)", stored.name)

@@ -1,4 +1,4 @@
-"""Exact phase diagrams of a sample exponent: no grid, every corner a rational number.
+"""Exact phase diagrams of a sample exponent, without a grid and with rational corners.
 
 The exponent is the least, over patterns of feature learning, of the largest of a few linear forms.
 """
@@ -31,24 +31,24 @@ from solvable.scale.phases.polygons import (
 Candidates = Sequence[tuple[str, tuple[LinearForm, ...]]]
 Box = tuple[tuple[Fraction, Fraction], ...]  # ends of each axis
 INFINITESIMAL = "+0"  # symbol of a positive number that is smaller than all others
-OPEN_BOX = (Fraction(0), Fraction(4))  # ends of an axis unless said otherwise
+OPEN_BOX = (Fraction(0), Fraction(4))  # default ends of an axis
 
 
 @dataclass(frozen=True)
 class Cell:
     """Connected region in which the exponent is one form and the same patterns attain it."""
 
-    form: LinearForm  # the exponent, in the symbols of the axes
-    names: tuple[str, ...]  # of all patterns that attain it
+    form: LinearForm  # exponent, in the symbols of the axes
+    names: tuple[str, ...]  # names of all patterns that attain the exponent
     pieces: tuple[Polygon, ...]  # convex polygons with rational corners, or segments of a line
 
     @property
     def area(self) -> Fraction:
-        """Area, or length on a line."""
+        """Area of the cell, or its length on a line."""
         return sum((area(piece) for piece in self.pieces), Fraction(0))
 
     def to_dict(self) -> dict[str, Any]:
-        """Form, patterns and corners, fractions as text."""
+        """Return form, patterns and corners for JSON, with fractions as text."""
         return {
             "exponent": str(self.form),
             "patterns": list(self.names),
@@ -67,10 +67,10 @@ class Edge:
     cells: tuple[
         int, int
     ]  # numbers of the cells: where the first (or else second) symbol is small, large
-    change: str  # what happens as that symbol grows
+    change: str  # change of the exponent and the patterns as that symbol grows
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, fractions as text."""
+        """Return all fields for JSON, with fractions as text."""
         ends = [[str(x) for x in point] for point in (self.start, self.end)]
         named = {"equation": self.equation, "powers": self.powers, "change": self.change}
         return {**named, "from": ends[0], "to": ends[1], "cells": list(self.cells)}
@@ -88,15 +88,15 @@ class Limit:
 
 @dataclass(frozen=True)
 class PhaseDiagram:
-    """Which pattern of feature learning costs the fewest samples, over two exponents."""
+    """Pattern of feature learning that needs the fewest samples, over two exponents."""
 
     x: str  # symbols of the axes
     y: str
     box: Box  # ends of both axes
     point: dict[str, Fraction]  # values of the other symbols
-    cells: tuple[Cell, ...]  # they cover the box without overlap, the largest first
+    cells: tuple[Cell, ...]  # cells that cover the box without overlap, the largest first
     edges: tuple[Edge, ...]
-    limits: tuple[Limit, ...] = ()  # of validity
+    limits: tuple[Limit, ...] = ()  # limits of validity of the theory
 
     @property
     def area(self) -> Fraction:
@@ -104,7 +104,7 @@ class PhaseDiagram:
         return area(rectangle(*self.box))
 
     def at(self, x: Fraction, y: Fraction) -> tuple[Fraction, tuple[str, ...]]:
-        """Exponent at a point of the box and the patterns that attain it around there."""
+        """Return the exponent at a point of the box, and the patterns that attain it there."""
         point = (Fraction(x), Fraction(y))
         around = [c for c in self.cells if any(contains(piece, point) for piece in c.pieces)]
         if not around:
@@ -116,7 +116,7 @@ class PhaseDiagram:
         return around[0].form(dict(zip((self.x, self.y), point, strict=True))), tuple(names)
 
     def to_dict(self) -> dict[str, Any]:
-        """Cells, edges and limits for JSON, fractions as text."""
+        """Return cells, edges and limits for JSON, with fractions as text."""
         return {
             "x": self.x,
             "y": self.y,
@@ -130,7 +130,7 @@ class PhaseDiagram:
 
 @dataclass(frozen=True)
 class PhaseLine:
-    """Which pattern costs the fewest samples along one exponent."""
+    """Pattern of feature learning that needs the fewest samples along one exponent."""
 
     x: str
     box: Box
@@ -140,11 +140,11 @@ class PhaseLine:
 
     @property
     def breakpoints(self) -> tuple[Fraction, ...]:
-        """Places at which the form or the patterns change."""
+        """Values at which the form or the patterns change."""
         return tuple(max(cell.pieces[0])[0] for cell in self.cells[:-1])
 
     def at(self, x: Fraction) -> Fraction:
-        """Exponent at a point of the line."""
+        """Return the exponent at a point of the line."""
         for cell in self.cells:
             if contains(cell.pieces[0], (x,)):
                 return cell.form({self.x: x})
@@ -154,7 +154,7 @@ class PhaseLine:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Cells and breakpoints for JSON, fractions as text."""
+        """Return cells and breakpoints for JSON, with fractions as text."""
         return {
             "x": self.x,
             "box": [[str(end) for end in ends] for ends in self.box],
@@ -179,16 +179,16 @@ def phase_diagram(
     Parameters
     ----------
     candidates : sequence of (str, tuple of LinearForm)
-        Patterns, each with the forms of which its exponent is the largest. A name may occur more
-        than once: it attains the least of its entries.
+        Patterns, each with forms; the exponent of a pattern is its largest form. A name may occur more
+        than once, and then has the least of its exponents.
     x, y : str
         Symbols of the axes.
     box : mapping of str to (Fraction, Fraction), optional
-        Ends of the axes; 0 to 4 where it is silent.
+        Ends of the axes; default 0 to 4.
     point : mapping of str to Fraction, optional
         Values of all other symbols.
     limits : sequence of (str, LinearForm), optional
-        The theory is valid where these forms are positive or zero; the name says where it is not.
+        The theory is valid where these forms are not negative; the name describes the invalid side.
 
     Returns
     -------
@@ -202,8 +202,9 @@ def phase_diagram(
 
     Notes
     -----
-    No grid. Time: about the number of candidates that are anywhere the least times the number of
-    polygons; milliseconds for three layers. Backed by ``tests/scale/test_phases.py``.
+    The method uses no grid. Its time grows like the number of candidates that win somewhere times the
+    number of polygons, and is milliseconds for three layers. Backed by
+    ``tests/scale/phases/test_diagram.py``.
 
     Examples
     --------
@@ -216,7 +217,7 @@ def phase_diagram(
     """
     if x == y:
         raise InvalidParameter(
-            f"both axes of the phase diagram are {x!r}; allowed: two symbols. Name another one."
+            f"both axes of the phase diagram are {x!r}; allowed: two different symbols."
         )
     axes, fixed, sides = _checked(candidates, (x, y), box, point)
     pieces = _envelope(candidates, axes, fixed, sides)
@@ -251,7 +252,7 @@ def _checked(
     box: Mapping[str, tuple[Fraction, Fraction]] | None,
     point: Mapping[str, Fraction] | None,
 ) -> tuple[tuple[str, ...], dict[str, Fraction], Box]:
-    """Axes, values of the other symbols and ends of the axes, or an error that says what is wrong."""
+    """Check the axes, the values of the other symbols and the ends of the axes."""
     symbols = sorted(
         {s for _, forms in candidates for form in forms for s in form.symbols - {INFINITESIMAL}}
     )
@@ -271,14 +272,14 @@ def _checked(
         if low >= high:
             raise InvalidParameter(
                 f"the range of {axis} is {low} to {high}, which is empty; allowed: a lower end below the "
-                "upper one. Exchange or widen them."
+                "upper end."
             )
         sides.append((low, high))
     return axes, fixed, tuple(sides)
 
 
 def _affine(form: LinearForm, axes: Sequence[str], fixed: Mapping[str, Fraction]) -> Affine:
-    """A form as constant, slopes along the axes and multiple of an infinitesimal."""
+    """Write a form as constant, slopes along the axes, and multiple of the infinitesimal."""
     held = form.at(fixed)
     slopes = dict(held.coefficients)
     return (held.constant, *(slopes.get(axis, Fraction(0)) for axis in (*axes, INFINITESIMAL)))
@@ -309,10 +310,10 @@ def _owned(cells: Sequence[Cell]) -> list[tuple[int, Polygon]]:
 
 
 def _edge(border: Any, cells: Sequence[Cell], axes: Sequence[str]) -> Edge:
-    """An edge in words: what changes as the first symbol, or else the second, grows."""
+    """Describe an edge: what changes as the first symbol (or else the second) grows."""
     line = line_through(border.start, border.end)
     rising = border.end[1] > border.start[1]
-    # On the left of one who walks up a rising line, the first symbol is small.
+    # On the left of a rising line the first symbol is small.
     small, large = (
         (border.left, border.right)
         if rising or border.start[0] == border.end[0]
@@ -354,7 +355,7 @@ def _limits(
 
 
 def _limit(name: str, form: Affine, axes: Sequence[str], sides: Box) -> Limit | None:
-    """A limit of validity within the box, or nothing if all of the box is on its valid side."""
+    """Return a limit of validity within the box, or None if all of the box is valid."""
     box = rectangle(*sides)
     outside = clip(box, tuple(-c for c in form))
     if not outside or min(value(form, corner) for corner in box) >= 0:

@@ -1,11 +1,10 @@
 """Lower envelope of functions, each the largest of affine forms, over a convex region: exact, no grid.
 
-Functions are added one by one to the envelope of those before: a convex piece on which the envelope is
-one form is cut along the lines on which that equals the forms of the new function. Pieces of the same
-form and the same names are joined again.
+Functions are added one by one to the envelope. A convex piece with one form is cut along the lines on
+which this form equals a form of the new function. Pieces of equal form and equal names are joined.
 
-The last entry of a form is its multiple of an infinitesimal: of forms that are equal but for it, the
-smaller is the lower one.
+The last entry of a form is its multiple of an infinitesimal, which decides only between forms that are
+otherwise equal.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from solvable.scale.phases.polygons import Affine, Polygon, borders, clip, diffe
 
 
 class Piece(NamedTuple):
-    """Convex part of the region on which the envelope is one form."""
+    """Convex part of the region on which the envelope has one form."""
 
     form: Affine
-    names: frozenset[str]  # of all functions that attain it
+    names: frozenset[str]  # names of all functions that attain the envelope
     polygon: Polygon
 
 
 def lower_envelope(
     functions: Iterable[tuple[str, frozenset[Affine]]], region: Polygon
 ) -> list[Piece]:
-    """Pieces of the least of named functions, each the largest of its forms."""
+    """Compute the pieces of the least of named functions, each the largest of its forms."""
     grouped: dict[frozenset[Affine], set[str]] = {}
     for name, forms in functions:
         grouped.setdefault(_needed(forms, region), set()).add(name)
-    # The lowest in the middle first: most others then lose at once.
+    # Functions that are low at the centre come first, so that most others are discarded early.
     middle = tuple(sum(places, Fraction(0)) / len(region) for places in zip(*region, strict=True))
     (forms, names), *rest = sorted(
         grouped.items(), key=lambda item: (max(value(f, middle) for f in item[0]), sorted(item[0]))
@@ -41,12 +40,12 @@ def lower_envelope(
     for forms, names in rest:
         lowered = [part for piece in pieces for part in _lowered(piece, forms, names)]
         pieces = _merged(lowered) if len(lowered) > 1 else lowered
-    # Of a function that has no equal without it, an infinitesimal is of no account.
+    # Infinitesimals are dropped from functions that have no equal without them.
     return _merged(piece._replace(form=(*piece.form[:-1], Fraction(0))) for piece in pieces)
 
 
 def _needed(forms: frozenset[Affine], region: Polygon) -> frozenset[Affine]:
-    """Forms that no other one exceeds all over the region."""
+    """Keep the forms that are not exceeded by another form in the whole region."""
     corners = {form: [value(form, corner) for corner in region] for form in forms}
     return frozenset(
         form
@@ -60,7 +59,7 @@ def _needed(forms: frozenset[Affine], region: Polygon) -> frozenset[Affine]:
 
 
 def _upper(forms: Iterable[Affine], region: Polygon) -> Iterable[tuple[Affine, Polygon]]:
-    """Where each form is the largest."""
+    """Yield the part of the region in which each form is the largest."""
     forms = sorted(forms)
     for form in forms:
         part = region
@@ -71,7 +70,7 @@ def _upper(forms: Iterable[Affine], region: Polygon) -> Iterable[tuple[Affine, P
 
 
 def _lowered(piece: Piece, forms: Iterable[Affine], names: set[str]) -> Iterable[Piece]:
-    """A piece of the envelope after one more candidate, the largest of the forms."""
+    """Update a piece of the envelope by one more candidate, the largest of its forms."""
     above = [difference(form, piece.form) for form in forms]
     if any(
         min(value(rise, p) for p in piece.polygon) >= 0 if any(rise[:-1]) else rise[-1] > 0
@@ -92,7 +91,7 @@ def _lowered(piece: Piece, forms: Iterable[Affine], names: set[str]) -> Iterable
 
 
 def _merged(pieces: Iterable[Piece]) -> list[Piece]:
-    """Pieces of the same form and names, joined where two make a convex polygon."""
+    """Join pieces of equal form and names whose union is a convex polygon."""
     alike: dict[tuple[Affine, frozenset[str]], list[Polygon]] = {}
     for piece in pieces:
         alike.setdefault(piece[:2], []).append(piece.polygon)
@@ -100,7 +99,7 @@ def _merged(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def components(pieces: Sequence[Piece]) -> list[list[int]]:
-    """Numbers of the pieces of each connected region of the same form and names."""
+    """Group the pieces into connected regions of equal form and names."""
     root = list(range(len(pieces)))
 
     def find(i: int) -> int:

@@ -1,4 +1,4 @@
-"""From a description of a network to what its sample exponent depends on, and where the theory holds."""
+"""Sample exponents of a network as linear forms, and the range in which the theory holds."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ Ends = Mapping[str, tuple[Fraction, Fraction]]
 
 
 def sample_forms(network: Description) -> Candidates:
-    """Patterns with the forms of their sample exponent: those of the energy and kappa's."""
-    # Gains are beyond one by an infinitesimal: a pattern that ties only where it amplifies nothing is
-    # another one.
+    """Return the patterns with the forms of their sample exponent, energy plus kappa."""
+    # Gains exceed one by an infinitesimal, because a pattern of gain 1 is another pattern.
     rows = energy_forms(network, least_gain=LinearForm.symbol(INFINITESIMAL))
     return [(name, tuple(form + network.kappa for form in forms)) for name, forms in rows]
 
 
 def validity(network: Description) -> list[tuple[str, LinearForm]]:
-    """Forms that are positive or zero where kernels fluctuate little, named by what is wrong else."""
+    """Return forms that are not negative where kernels fluctuate little, named by the violation."""
     if not isinstance(network, Network):
         return []
     return [
@@ -50,7 +49,7 @@ def checked_box(
     box: Ends | None,
     point: Mapping[str, Fraction],
 ) -> dict[str, tuple[Fraction, Fraction]]:
-    """Ranges of the axes, those of patches 0 to 1 unless given; an error where there is no network."""
+    """Check the ranges of the axes (default 0 to 1 for patches); raise if they hold no network."""
     networks = [model for model in models if isinstance(model, Network)]
     found = dict(box or {})
     for layer in (layer for network in networks for layer in network.layers):
@@ -72,13 +71,13 @@ def checked_box(
                     f"{symbol} from {low} to {high}" for symbol, (low, high) in sorted(ends.items())
                 )
                 raise InvalidParameter(
-                    f"with {text} there is {name}; allowed: ranges without. Narrow them with --range."
+                    f"with {text} there is {name}; allowed: ranges without it. Narrow them with --range."
                 )
     return found
 
 
 def _bounds(network: Network) -> Iterator[tuple[str, LinearForm]]:
-    """What has to be positive or zero in a network, named by what is wrong else."""
+    """Yield forms that must not be negative in a network, named by the violation."""
     for number, layer in enumerate(network.layers, 1):
         yield f"a width below 1 in layer {number}", layer.width
         yield f"a patch below 1 in layer {number}", layer.reach
@@ -98,19 +97,19 @@ def phases_of(
     box: Ends | None = None,
     at: Mapping[str, Fraction] | None = None,
 ) -> PhaseDiagram | PhaseLine:
-    """Phases of the sample exponent of a network over one or two of its sizes, exactly.
+    """Compute the phases of a network's sample exponent over one or two of its sizes, exactly.
 
     Parameters
     ----------
     network : Network, Attention or OwnMonomials
-        From :func:`read_network` or :func:`network_of_flags`.
+        Result of :func:`read_network` or :func:`network_of_flags`.
     x, y : str
-        Symbols of its sizes; a width that is a number is the symbol n1, n2, ... of its layer, n if
-        there is one. Without ``y`` the phases lie along a line.
+        Symbols of its sizes. The symbol of a width that is a number is n1, n2, ... by layer, or n for
+        a single layer. Without ``y`` the phases lie along a line.
     box : mapping of str to (Fraction, Fraction), optional
-        Ends of the axes; 0 to 4 unless said otherwise.
+        Ends of the axes; default 0 to 4.
     at : mapping of str to Fraction, optional
-        Values of other symbols; numbers of the description stay.
+        Values of other symbols; sizes with numbers keep them.
 
     Returns
     -------
@@ -132,7 +131,7 @@ def phases_of(
     model, numbers = network.symbolic()
     point = {**numbers, **(at or {})}
     axes = (x, y) if y else (x,)
-    # Before the patterns, which take a while.
+    # Check before computing the patterns, which takes time.
     for name in (*axes, *(at or {}), *(box or {})):
         if name not in model.symbols:
             raise InvalidParameter(unknown_choice("symbol", name[:60], model.symbols))

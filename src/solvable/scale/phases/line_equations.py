@@ -1,4 +1,4 @@
-"""Lines in the plane of exponents as closed forms, in exponents and in powers of d."""
+"""Equations of lines in the plane of exponents, in exponents and in powers of d."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from solvable.scale.exponents.linear_forms import LinearForm
 
 
 def solved(line: LinearForm, axes: Sequence[str]) -> tuple[str, LinearForm]:
-    """The first of the axes on which the line depends, and what it equals where the line is zero."""
+    """Solve the equation of a line for the first axis that it contains."""
     slopes = dict(line.coefficients)
     symbol = next(axis for axis in axes if slopes.get(axis))
     return symbol, LinearForm.symbol(symbol) - line / slopes[symbol]
 
 
 def equation(line: LinearForm, axes: Sequence[str]) -> str:
-    """Write the line on which a form is zero, as in n1 = (n2+1)/2, for the first axis in it."""
+    """Write the line on which a form is zero, solved for its first axis, as in n1 = (n2+1)/2."""
     symbol, form = solved(line, axes)
     return f"{symbol} = {form}"
 
@@ -30,8 +30,8 @@ def power_equation(line: LinearForm, axes: Sequence[str]) -> str:
 
 
 def power(symbol: str) -> str:
-    """Write the size whose exponent a symbol is: N_1 for n1; d^kappa where no letter is at hand."""
-    # Of single letters, d is the base and m a degree.
+    """Write the size with a given exponent: N_1 for n1; d^kappa if the symbol has no letter."""
+    # Among single letters, d is the base and m is a degree.
     letter = re.fullmatch(r"([a-ce-ln-z])_?(\d*)", symbol)
     if not letter:
         return f"d^{symbol}"

@@ -1,7 +1,7 @@
-"""Convex polygons with rational corners: clipping, joining, and the borders that they share.
+"""Exact convex polygons with rational corners: clipping, joining, and shared borders.
 
-A point is a tuple of fractions and a polygon a tuple of points, counter-clockwise and without corners
-of 180 degrees; a segment of a line is a polygon of two points in one dimension. Everything is exact.
+A point is a tuple of fractions. A polygon is a tuple of points, counter-clockwise and without corners of
+180 degrees. A segment of a line is a polygon of two points in one dimension.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 Point = tuple[Fraction, ...]
 Polygon = tuple[Point, ...]
-Affine = tuple[Fraction, ...]  # constant, a slope per coordinate, then what is of no account here
+Affine = tuple[Fraction, ...]  # constant, slope per coordinate, then entries that are ignored here
 
 Owner = TypeVar("Owner", bound=Hashable)
 Corner = TypeVar("Corner")
@@ -25,22 +25,22 @@ class Border(NamedTuple, Generic[Owner]):
 
     start: Point
     end: Point  # to the right of the start, or above it
-    left: Owner  # on the left of one who walks from start to end: above, or before a vertical
+    left: Owner  # owner on the left from start to end: above, or left of a vertical line
     right: Owner
 
 
 def value(form: Affine, point: Point) -> Fraction:
-    """Value of an affine function at a point."""
+    """Compute the value of an affine function at a point."""
     return form[0] + sum((c * x for c, x in zip(form[1:], point, strict=False)), Fraction(0))
 
 
 def difference(first: Affine, second: Affine) -> Affine:
-    """Their difference."""
+    """Compute the difference of two affine functions."""
     return tuple(a - b for a, b in zip(first, second, strict=True))
 
 
 def rectangle(*sides: tuple[Fraction, Fraction]) -> Polygon:
-    """The box of these sides: a segment for one, a rectangle for two."""
+    """Return the box of these sides: a segment for one side, a rectangle for two."""
     if len(sides) == 1:
         return tuple((x,) for x in sides[0])
     (left, right), (low, high) = sides
@@ -48,7 +48,7 @@ def rectangle(*sides: tuple[Fraction, Fraction]) -> Polygon:
 
 
 def clip(polygon: Polygon, form: Affine) -> Polygon:
-    """Part of a polygon where an affine function is positive or zero; empty if it has no inside."""
+    """Return the part of a polygon where an affine function is not negative; may be empty."""
     values = [value(form, point) for point in polygon]
     if min(values) >= 0:
         return polygon
@@ -67,14 +67,14 @@ def clip(polygon: Polygon, form: Affine) -> Polygon:
 
 
 def area(polygon: Polygon) -> Fraction:
-    """Area of a polygon, or length of a segment."""
+    """Compute the area of a polygon, or the length of a segment."""
     if len(polygon[0]) == 1:
         return abs(polygon[1][0] - polygon[0][0])
     return sum((_cross(*side) for side in sides(polygon)), Fraction(0)) / 2
 
 
 def centroid(polygon: Polygon) -> Point:
-    """Centre of mass of a polygon in the plane."""
+    """Compute the centre of mass of a polygon in the plane."""
     parts = [(_cross(*side), side) for side in sides(polygon)]
     whole = 3 * sum((weight for weight, _ in parts), Fraction(0))
     return tuple(
@@ -85,14 +85,14 @@ def centroid(polygon: Polygon) -> Point:
 
 
 def contains(polygon: Polygon, point: Point) -> bool:
-    """Whether a point is in a polygon or on its border."""
+    """Return True if a point is in a polygon or on its border."""
     if len(point) == 1:
         return min(polygon) <= point <= max(polygon)
     return all(turn(*side, point) >= 0 for side in sides(polygon))
 
 
 def joined(polygons: Iterable[Polygon]) -> list[Polygon]:
-    """Polygons of one region after joining those of which two make a convex one."""
+    """Join pairs of polygons whose union is convex, as long as there are any."""
     rest, done = list(polygons), []
     while rest:
         first = rest.pop()
@@ -107,8 +107,8 @@ def joined(polygons: Iterable[Polygon]) -> list[Polygon]:
 
 
 def borders(owned: Sequence[tuple[Owner, Polygon]]) -> list[Border[Owner]]:
-    """Segments between polygons in the plane of different owners, the longest possible."""
-    # Per line: its segments as (low, high, owner), walked upwards with the owner on the left, or down.
+    """Return the longest segments between polygons of different owners."""
+    # Each line has segments (low, high, owner), upwards with the owner on the left, and downwards.
     lines: dict[Affine, tuple[list, list]] = defaultdict(lambda: ([], []))
     for owner, polygon in owned:
         for first, second in sides(polygon):
@@ -127,7 +127,7 @@ def borders(owned: Sequence[tuple[Owner, Polygon]]) -> list[Border[Owner]]:
 
 
 def line_through(first: Point, second: Point) -> Affine:
-    """The line through two points, as the affine function that is zero on it, normalised."""
+    """Return the normalised affine function that is zero on the line through two points."""
     slopes = (first[1] - second[1], second[0] - first[0])
     scale = slopes[0] or slopes[1]
     across, up = slopes[0] / scale, slopes[1] / scale
@@ -135,7 +135,7 @@ def line_through(first: Point, second: Point) -> Affine:
 
 
 def _chained(shared: list[Border[Owner]]) -> list[Border[Owner]]:
-    """Segments of one line, joined where one ends and the next begins between the same owners."""
+    """Join consecutive segments of a line that have the same owners."""
     done: list[Border[Owner]] = []
     for border in sorted(shared, key=lambda border: border.start):
         if done and done[-1].end == border.start and done[-1][2:] == border[2:]:
@@ -145,7 +145,7 @@ def _chained(shared: list[Border[Owner]]) -> list[Border[Owner]]:
 
 
 def _union(first: Polygon, second: Polygon) -> Polygon:
-    """Union of two polygons without common inside if it is convex, else nothing."""
+    """Return the union of two disjoint polygons if it is convex, else an empty tuple."""
     if len(first[0]) == 1:
         ends = sorted([*first, *second])
         return (ends[0], ends[-1]) if ends[1] == ends[2] else ()
@@ -161,7 +161,7 @@ def _union(first: Polygon, second: Polygon) -> Polygon:
 
 
 def _convex(around: Polygon) -> Polygon:
-    """The polygon without corners of 180 degrees, or nothing if it is not convex."""
+    """Drop corners of 180 degrees; return an empty tuple if the polygon is not convex."""
     before = (around[-1], *around[:-1])
     turns = [
         turn(first, second, third)
@@ -173,7 +173,7 @@ def _convex(around: Polygon) -> Polygon:
 
 
 def sides(corners: Sequence[Corner]) -> Iterable[tuple[Corner, Corner]]:
-    """Neighbours around a polygon."""
+    """Return pairs of neighbouring corners of a polygon."""
     return itertools.pairwise([*corners, corners[0]])
 
 
@@ -182,6 +182,6 @@ def _cross(first: Point, second: Point) -> Fraction:
 
 
 def turn(first: Point, second: Point, third: Point) -> Fraction:
-    """Positive where the way over three points turns to the left."""
+    """Compute a number that is positive if the path over three points turns left."""
     along = second[0] - first[0], second[1] - first[1]
     return _cross(along, (third[0] - first[0], third[1] - first[1]))

@@ -1,1 +1,1 @@
-"""Energies and samples at given sizes, with the coefficients that exponents leave out."""
+"""Energies and numbers of samples at given sizes, including prefactors."""

@@ -1,4 +1,4 @@
-"""Energies of patterns of a softmax attention block with a cubic target, with their coefficients."""
+"""Energies with prefactors of a softmax attention block with a cubic target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from solvable.scale.prefactors.pattern_sums import (
 from solvable.scale.prefactors.random_energy import softmax_response
 
 LARGEST_SCALE = 30.0
-"""Scale of the scores beyond which the softmax is taken for the maximum."""
+"""Scale of the scores beyond which the softmax is replaced by the maximum."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,15 @@ class AttentionBlock:
 
     @property
     def kernel(self) -> float:
-        """K(X, X) under the prior of many dimensions."""
-        # a token gets E pi_b² = 1 + L E p² - 1/L of the attention, with L E p² = 1 - tau(1)
+        """K(X, X) under the prior in high dimension."""
+        # the attention pi_b of a token has E pi_b² = 1 + L E p² - 1/L, with L E p² = 1 - tau(1)
         return 2 - 1 / self.context - softmax_response(1.0, self.context)
 
     def overlap(self, strength: np.ndarray, rest: float = 1.0) -> np.ndarray:
-        """<f, y> sqrt(L) / w_3 of a head with A_12 = mu, its other entries scaled by sqrt(r)."""
-        # Row a has the scores mu x_a1 x_b2 + sqrt(r) g_ab, s xi_b in law with s² = mu² x_a1² + r;
-        # the mean of x_b2 under their softmax is (mu x_a1 / s) tau_L(s), tau the response of xi.
+        """Compute <f, y> sqrt(L) / w_3 of a head with A_12 = mu and other entries scaled by sqrt(r)."""
+        # The scores of row a are mu x_a1 x_b2 + sqrt(r) g_ab, equal in law to s xi_b with
+        # s² = mu² x_a1² + r. The mean of x_b2 under the softmax is (mu x_a1 / s) tau_L(s), with tau_L
+        # the softmax response   (scale 18).
         x, chance = gaussian_quadrature(24)
         strength = np.asarray(strength, dtype=np.float64)
         scale = np.sqrt((strength[..., None] * x) ** 2 + rest)
@@ -53,12 +54,12 @@ class AttentionBlock:
         return np.asarray(strength * (response * x**2 @ chance))
 
     def around(self, mean: float, variance: float, rest: float = 1.0) -> float:
-        """E of the squared overlap at strengths of this mean and variance."""
+        """Compute the mean squared overlap at strengths of a mean and variance."""
         z, chance = fluctuations(variance, 10)
         return float(chance @ self.overlap(mean + sqrt(variance) * z, rest) ** 2)
 
     def optimum(self, kind: Kind, alignment: float, *, frozen: bool, one_route: bool) -> Optimum:
-        """Least energy of a pattern; ``alignment`` is alpha^2."""
+        """Minimise the energy of a pattern; ``alignment`` is alpha²."""
         d, heads = self.dimension, self.heads
         # <y, K, y> = (E c(A_12)² + E c(A_13)²) / (L d)
         alignment = alignment * self.context * d
@@ -82,13 +83,13 @@ class AttentionBlock:
 
 @lru_cache(maxsize=16)
 def _response(context: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Response of a softmax over L tokens over the scale of its scores, as a function of the scale."""
+    """Return the softmax response over L tokens, divided by the scale, as a function of the scale."""
     from scipy.interpolate import CubicSpline
 
     place = np.concatenate([np.linspace(0, 4, 25), np.geomspace(4.4, LARGEST_SCALE, 20)])
     values = [softmax_response(float(scale), context) / scale for scale in place[1:]]
     spline = CubicSpline(place, [1 - 1 / context, *values])
-    # the mean of the maximum does not depend on the scale
+    # at large scales the response is the mean of the maximum, which does not depend on the scale
     return lambda scale: (
         spline(np.minimum(scale, LARGEST_SCALE)) * np.minimum(1, LARGEST_SCALE / scale)
     )

@@ -1,4 +1,4 @@
-"""Energies of patterns of networks with two hidden layers of a bounded odd activation."""
+"""Energies with prefactors of networks with two hidden layers of a bounded odd activation."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ Pattern = tuple[Kind, int | None]
 
 @lru_cache(maxsize=1)
 def _line() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of the coordinate of the input along the target: all functions of it are odd."""
+    """Quadrature of the input's coordinate along the target, for odd functions."""
     x, chance = gaussian_quadrature(10, (0.0,))
     return x[x > 0], 2 * chance[x > 0]
 
 
 @lru_cache(maxsize=4)
 def _strengths(wide: bool, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of fluctuating strengths, about a mean or about 0."""
+    """Build the quadrature of fluctuating strengths, about a mean or about 0."""
     z, chance = gaussian_quadrature(10, (0.0,)) if wide else gaussian_quadrature(10)
-    # the response is odd, its square even
+    # the response is odd, so that its square is even
     kept = (np.abs(z) < 8) & ((z > 0) | (not centred))
     return z[kept], chance[kept] * (2 if centred else 1)
 
 
 @lru_cache(maxsize=16)
 def _mode(degree: int) -> np.ndarray:
-    """He_m / sqrt(m!) at the nodes, times their weights."""
+    """Compute He_m / sqrt(m!) at the nodes, times the weights."""
     x, chance = _line()
     return np.asarray(chance * hermite_polynomials(x, degree)[degree])
 
 
 def smoothed(activation: str, means: np.ndarray, variance: float) -> np.ndarray:
-    """E sigma(h + sqrt(v) g) at means h."""
+    """Compute E sigma(h + sqrt(v) g) at means h."""
     if activation == "erf":
         from scipy.special import erf
 
@@ -75,10 +75,10 @@ def _smoothed_directly(activation: str, means: np.ndarray, variance: float) -> n
 
 @lru_cache(maxsize=16)
 def _smoothed_table(activation: str, variance: float) -> Callable[[np.ndarray], np.ndarray]:
-    """The same from a table, for many means of one variance."""
+    """Return E sigma(h + sqrt(v) g) as a table, for many means at one variance."""
     from scipy.interpolate import CubicSpline
 
-    # saturated beyond
+    # the activation is saturated beyond the table
     place = np.linspace(0, np.arcsinh(60.0), 400)
     spline = CubicSpline(place, _smoothed_directly(activation, np.sinh(place), variance))
     top = float(place[-1])
@@ -91,9 +91,9 @@ def _smoothed_table(activation: str, variance: float) -> Callable[[np.ndarray], 
 
 @dataclass(frozen=True)
 class Features:
-    """What the second layer sees of the target's direction: values at the nodes, and the kernel's."""
+    """Features of the target's direction in the kernel of the first layer."""
 
-    # K_1 e_j at the nodes and <He_j, K_1, He_j>, j the features of the second layer
+    # K_1 e_j at the nodes and <He_j, K_1, He_j>, for the features j of the second layer
     shapes: dict[int, np.ndarray]
     kernel: dict[int, float]
     # <y, K_2, y> if the second layer stays as in the prior
@@ -102,13 +102,13 @@ class Features:
     numbers: LayerNumbers
 
     def shape(self, feature: int) -> np.ndarray:
-        """The cheapest mean of unit overlap with a feature: K_1 e_j / <e_j, K_1, e_j>."""
+        """Return the cheapest mean of unit overlap with a feature: K_1 e_j / <e_j, K_1, e_j>."""
         return self.shapes[feature] / self.kernel[feature]
 
 
 @dataclass(frozen=True)
 class SecondLayer:
-    """A network of two hidden layers, and the sums of its patterns."""
+    """Network of two hidden layers, with the energies of its patterns."""
 
     activations: tuple[str, str]
     degree: int
@@ -127,42 +127,42 @@ class SecondLayer:
 
     @cached_property
     def linear(self) -> float:
-        """Part of it that is linear in the input, over d of which a neuron can shrink."""
+        """Linear part of that variance, from weights that a neuron can shrink."""
         return linear_gain(self.activations[0])
 
     def response(self, means: np.ndarray, rest: float = 1.0) -> np.ndarray:
-        """He_m coefficient of sigma at means h(x_1) and its noise, the linear part scaled by r."""
+        """Compute the He_m coefficient of sigma at means h(x_1), linear noise scaled by r."""
         noise = self.variance - self.linear * (1 - rest)
         return np.asarray(smoothed(self.activations[1], means, noise) @ _mode(self.degree))
 
     def around(self, mean: float, shape: np.ndarray, variance: float, rest: float = 1.0) -> float:
-        """E C(a)² of strengths a with this mean and variance along a shape."""
+        """Compute the mean squared coefficient at strengths of a mean and variance along a shape."""
         z, chance = _strengths(float(variance * (_line()[1] @ shape**2)) > 0.1, mean == 0)
         strengths = mean + sqrt(variance) * z
         return float(chance @ self.response(strengths[:, None] * shape, rest) ** 2)
 
     @cached_property
     def degrees(self) -> tuple[int, ...]:
-        """Hermite degrees that the kernel of the first layer is written in."""
+        """Hermite degrees in which the kernel of the first layer is expanded."""
         return tuple(range(1, self.degree + 5, 2))
 
     def moments(self, gain: float = 1.0) -> np.ndarray:
-        """The kernel of a first layer of the prior, or with one direction amplified, by degrees."""
+        """Compute the kernel of a first layer by degrees, with one direction amplified by a gain."""
         return mode_moments(self.activations[0], self.degrees, self.first.dimension, gain)
 
     @cached_property
     def modes(self) -> np.ndarray:
-        """Hermite polynomials of those degrees at the nodes."""
+        """Hermite polynomials of these degrees at the nodes."""
         return np.asarray(hermite_polynomials(_line()[0], self.degrees[-1])[list(self.degrees)])
 
     def prior(self, gain: float = 1.0) -> Features:
-        """A first layer of the prior, or with one direction amplified."""
+        """Compute the features of a first layer as in the prior, or amplified by a gain."""
         left = self.moments(gain)
         last = self.degrees.index(self.degree)
-        # claim ii: the products of degree m all gain the same factor
+        # all products of degree m gain the same factor   (scale 6)
         grown = float(left[last, last] / self.moments()[last, last])
-        # Overlaps with He_1 and He_3 of one random function are correlated, as |x|² fluctuates; the
-        # eigenfunctions are what is left of each after those of lower degree.
+        # Overlaps of one random function with He_1 and He_3 are correlated, because |x|² fluctuates;
+        # an eigenfunction is the remainder after projection on lower degrees.
         shapes, kernel = {}, {}
         for at, j in enumerate(self.features):
             shapes[j], kernel[j] = left[at] @ self.modes, float(left[at, at])
@@ -176,17 +176,17 @@ class SecondLayer:
         )
 
     def spiked(self, kind: Kind, neurons: float, u: float, r: float, prior: Features) -> Features:
-        """A first layer with M neurons at (u, r)."""
+        """Compute the features of a first layer with M specialised neurons at (u, r)."""
         share = neurons / self.sizes.widths[0]
         spike = smoothed(self.activations[0], u * _line()[0], r)
         sizes = hermite_modes(self.activations[0], self.features, u, r)
-        # claim i: K_1 = K_rest + (M / N_1) s s^T; the spike is along no He_j alone
+        # K_1 = K_rest + (M / N_1) s s^T   (scale 5); the spike s mixes several He_j
         shapes, kernel = {}, {}
         rest = self.moments()
         for at, (j, size) in enumerate(zip(self.features, sizes, strict=True)):
             shapes[j] = rest[at] @ self.modes + share * float(size) * spike
             kernel[j] = float(rest[at, at]) + share * float(size) ** 2
-        # the second layer's prior follows the spike: kappa_1² c² M / N_1 for few neurons
+        # the lazy second layer passes the spike on: kappa_1² c² M / N_1 for few neurons
         lazy = prior.lazy + self.around(0.0, spike, share)
         cost = neurons * self.first.cost(u, r)
         return Features(shapes, kernel, lazy, cost, LayerNumbers(kind, 1, neurons, u, r))
@@ -194,7 +194,7 @@ class SecondLayer:
     def second(
         self, seen: Features, pattern: Pattern, place: np.ndarray
     ) -> tuple[float, float, LayerNumbers]:
-        """Cost of the second layer, <y, K_2, y>, and what it does, at log mu and log r, or log D."""
+        """Compute cost, <y, K_2, y> and numbers of the second layer at log mu and log r, or log D."""
         kind, feature = pattern
         width = self.sizes.widths[1]
         if feature is None:
@@ -211,6 +211,7 @@ class SecondLayer:
             return gain_cost(width, gain), rest + grown, LayerNumbers("GFL", feature, gain=gain)
         d = self.first.dimension
         strength, other = float(np.exp(place[0])), float(np.exp(place[1])) if kind == "Sp" else 1.0
+        # Delta = mu² / <Phi, K_1, Phi> + d (r - 1 - ln r)   (scale 16)
         each = (strength**2 / size + d * (other - 1 - log(other))) / 2
         raised = (self.around(strength, shape, spread, other) - along) / width
         neurons = (
@@ -222,7 +223,7 @@ class SecondLayer:
         return neurons * each, rest + along + neurons * raised, numbers
 
     def minimum(self, patterns: tuple[Pattern, Pattern]) -> Optimum:
-        """Least energy of a pattern of both layers."""
+        """Minimise the energy of a pattern of both layers."""
         one, two = patterns
         d, (first_width, _) = self.first.dimension, self.sizes.widths
         prior = self.prior()
@@ -265,7 +266,7 @@ Box = tuple[list[tuple[float, float]], list[list[float]]]
 
 
 def _first_box(kind: Kind, d: float, width: float, frozen: bool) -> Box:
-    """Ranges and starts of log u, log r, log M of the first layer, or of log D."""
+    """Return bounds and starts of log u, log r, log M of the first layer, or of log D."""
     low, high = -log(d) / 2 - 4, log(LARGEST_STRENGTH)
     if kind == "GP":
         return [], [[]]
@@ -280,13 +281,13 @@ def _first_box(kind: Kind, d: float, width: float, frozen: bool) -> Box:
         for u, r in ((0.4, -1.3), (-1.0, -0.1))
         for share in (0.0, 0.15, 0.3, 0.5, 0.8)
     ]
-    # and one that hardly counts
+    # and a start of small weight
     starts.append([low + 3, 0.0, 0.0])
     return [(low, high), rest_range(frozen), (0.0, most)], starts
 
 
 def _second_box(kind: Kind, d: float, frozen: bool) -> Box:
-    """Ranges and starts of log mu and log r of the second layer, or of log D."""
+    """Return bounds and starts of log mu and log r of the second layer, or of log D."""
     low, high = -1.5 * log(d) - 4, log(LARGEST_STRENGTH)
     if kind == "GP":
         return [], [[]]
@@ -300,7 +301,7 @@ def _second_box(kind: Kind, d: float, frozen: bool) -> Box:
 
 
 def _apart(starts: list[list[float]], most: int = 3) -> list[list[float]]:
-    """The best starts that do not lie close to a better one."""
+    """Keep the best starts that are not close to a better start."""
     kept: list[list[float]] = []
     for start in starts:
         if all(np.abs(np.subtract(start, other)).max() > 1.5 for other in kept):
@@ -316,6 +317,6 @@ def deep_optimum(
     sizes: Sizes,
     patterns: tuple[Pattern, Pattern],
 ) -> Optimum:
-    """Least energy of a pattern of a network with two hidden layers."""
+    """Minimise the energy of a pattern of a network with two hidden layers."""
     first = FirstLayer.of(activations[0], degree, sizes.dimension, "hermite")
     return SecondLayer(activations, degree, sizes, first).minimum(patterns)

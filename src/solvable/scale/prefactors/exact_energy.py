@@ -1,4 +1,4 @@
-"""The exact large-deviation energy beside the sums of patterns, where there is one."""
+"""Exact large-deviation energy, for comparison with the energies of patterns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvable.models.two_layer_posterior.overlap import NeuronOverlap
 from solvable.scale.prefactors.pattern_sums import Sizes
 
 LARGEST_DIMENSION = 2_000
-"""Beyond it the exact energy takes longer than all sums."""
+"""Largest dimension at which the exact energy is computed."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Exact:
 
 
 def exact_energy(overlap: NeuronOverlap, sizes: Sizes, alpha: float) -> Exact | None:
-    """Of a network with one hidden layer; None for sizes that are not whole or too large."""
+    """Compute the exact energy of one hidden layer; None for fractional or too large sizes."""
     d, width = sizes.dimension, sizes.widths[0]
     if d != round(d) or width != round(width) or d > LARGEST_DIMENSION:
         return None

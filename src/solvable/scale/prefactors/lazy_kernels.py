@@ -1,4 +1,4 @@
-"""What kernels of untrained layers hold of a Hermite polynomial of one direction, at finite dimension."""
+"""Alignment of lazy kernels with a Hermite polynomial of one direction, at finite dimension."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from solvable.hermite import gaussian_quadrature
 from solvable.models.two_layer_posterior.overlap import hermite_modes, profile
 
 LARGEST_DIMENSION = 3_000.0
-"""Beyond it the terms of the Hermite polynomial cancel to too few digits."""
+"""Largest dimension of the sum over harmonics; beyond it cancellation loses too many digits."""
 
 
 @lru_cache(maxsize=64)
 def mode_moments(
     activation: str, degrees: tuple[int, ...], dimension: float, gain: float = 1.0
 ) -> np.ndarray:
-    """Moments E[c_i c_j] of the overlaps of neurons of the prior, shape (degrees, degrees)."""
+    """Compute moments E[c_i c_j] of overlaps of prior neurons, shape (degrees, degrees)."""
     # The component along the target has the variance gain / d.
     z, chance = fluctuations(gain / dimension, 32)
-    # degrees of one parity: products are even
+    # degrees have one parity, so that products are even
     z, chance = z[z > 0], 2 * chance[z > 0]
     r, share = perpendicular_law(dimension)
     u = np.sqrt(gain / dimension) * z
@@ -31,7 +31,7 @@ def mode_moments(
 
 
 def fluctuations(variance: float, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rule for a normal variable times a strength of this variance: by panels where neurons saturate."""
+    """Build a quadrature for a normal strength of a variance, by panels where neurons saturate."""
     if variance <= 0.1:
         return gaussian_quadrature(n_nodes)
     z, chance = gaussian_quadrature(20, (0.0,))
@@ -40,8 +40,8 @@ def fluctuations(variance: float, n_nodes: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def perpendicular_law(dimension: float, points: int = 24) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of r = chi^2_(d-1) / d; the one value (d - 1) / d where it hardly varies."""
-    # density of log r is exp((d - 1) log r / 2 - d r / 2), whose trapezoid rule converges geometrically
+    """Build a quadrature of r = chi²_(d-1) / d; the single value (d - 1) / d at large d."""
+    # the density of log r is exp((d - 1) log r / 2 - d r / 2); its trapezoid rule converges geometrically
     centre = log((dimension - 1) / dimension)
     width = (2 / dimension) ** 0.5
     low = -max(9 * width, 80 / (dimension - 1)) if dimension < 200 else -9 * width
@@ -55,15 +55,16 @@ def perpendicular_law(dimension: float, points: int = 24) -> tuple[np.ndarray, n
 
 @lru_cache(maxsize=64)
 def lazy_alignment(activations: tuple[str, ...], degree: int, dimension: float) -> float:
-    r"""Alignment :math:`\langle y, K, y\rangle` of the kernel of lazy layers with He_m."""
+    r"""Compute the alignment :math:`\langle y, K, y\rangle` of the kernel of lazy layers with He_m."""
     if dimension > LARGEST_DIMENSION:
         # d^m <y, K, y> = limit + slope / d
         near, far = LARGEST_DIMENSION, LARGEST_DIMENSION / 2
         at_near, at_far = (lazy_alignment(activations, degree, d) * d**degree for d in (near, far))
         limit = 2 * at_near - at_far
         return float((limit + (at_near - limit) * near / dimension) / dimension**degree)
-    # |x|² = rho d; He_m(sqrt(rho d) xi_1) = sum_k a_k(rho) Y_k(xi) over spherical harmonics, and K is
-    # diagonal in them: <y, K, y> = E_(rho, rho') sum_k a_k(rho) a_k(rho') lambda_k(rho, rho').
+    # With |x|² = rho d, He_m(sqrt(rho d) xi_1) = sum_k a_k(rho) Y_k(xi) over spherical harmonics. K is
+    # diagonal in them: <y, K, y> = E_(rho, rho') sum_k a_k(rho) a_k(rho') lambda_k(rho, rho')
+    # (scale 17).
     rho, chance = _radial_law(dimension)
     series = _kernel_series(activations, rho, degree + 24)
     total = np.zeros((rho.size, rho.size))
@@ -80,7 +81,7 @@ def _radial_law(dimension: float, points: int = 24) -> tuple[np.ndarray, np.ndar
 
 
 def _kernel_series(activations: Sequence[str], rho: np.ndarray, highest: int) -> np.ndarray:
-    """Coefficients of the powers of the cosine between two inputs, shape (highest + 1, rho, rho)."""
+    """Compute the power series of a kernel in the cosine of two inputs, (highest + 1, rho, rho)."""
     series = np.zeros((highest + 1, rho.size, rho.size))
     series[1] = 1.0
     variance = rho
@@ -101,7 +102,7 @@ def _kernel_series(activations: Sequence[str], rho: np.ndarray, highest: int) ->
 
 
 def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Product of two power series, cut at the same degree."""
+    """Multiply two power series, truncated at the same degree."""
     found = np.zeros_like(left)
     for j in range(right.shape[0]):
         if right[j].any():
@@ -110,7 +111,7 @@ def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _moment(power: int, k: int, dimension: float) -> float:
-    r"""E[tau^j P_k(tau)] of the cosine between two random directions, P_k(1) = 1."""
+    r"""Compute E[tau^j P_k(tau)] for the cosine of two random directions, with P_k(1) = 1."""
     if power < k or (power - k) % 2:
         return 0.0
     half = (dimension - 1) / 2
@@ -125,7 +126,7 @@ def _moment(power: int, k: int, dimension: float) -> float:
 
 
 def _hermite_share(degree: int, k: int, square: np.ndarray, dimension: float) -> np.ndarray:
-    """Component of He_m(|x| xi_1) / sqrt(m!) along the k-th normalised harmonic of xi."""
+    """Compute the component of He_m(|x| xi_1) / sqrt(m!) along the k-th normalised harmonic of xi."""
     # number of harmonics (2k + d - 2) / k * binomial(k + d - 3, k - 1)
     count = 1.0
     if k:

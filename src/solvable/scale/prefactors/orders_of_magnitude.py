@@ -1,4 +1,4 @@
-"""Orders of magnitude for a network whose sizes are known, also where no prefactors are derived."""
+"""Orders of magnitude of the samples of a real model, with or without derived prefactors."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ from solvable.scale.prefactors.samples_at_sizes import Numbers, is_quick, number
 from solvable.scale.prefactors.words import size
 
 DEGREES = (1, 2, 3)
-"""Targets of which an overview is given where none is named."""
+"""Degrees of the targets in an overview if no target is given."""
 
 LEAST_SAVING = Fraction(1, 10)
-"""Exponent of a saving that counts: sizes are rounded to powers of d within 0.01 each."""
+"""Smallest exponent of a saving that is listed; sizes are rounded to powers of d within 0.01."""
 
 _FORMULAS = {"leaky-relu": "max(z, 0.01*z)", "linear": "identity"}
 
 
 @dataclass(frozen=True)
 class DegreeRow:
-    """Samples that a target of one degree needs, by its power of d and at the sizes of the model."""
+    """Samples that a target of one degree needs, as a power of d and at the sizes of the model."""
 
     degree: int
-    exponent: Fraction | None  # of the samples; None where the network cannot represent the target
-    power: float | None  # d to the exponent of the energy, times kappa: without a prefactor
-    samples: float | None  # with the prefactor; None where none is derived
+    exponent: Fraction | None  # exponent of the samples; None if the target cannot be represented
+    power: float | None  # kappa times d to the exponent of the energy, without a prefactor
+    samples: float | None  # number with its prefactor; None if none is derived
     lazy_exponent: Fraction | None
-    lazy_samples: float | None  # of the kernel at infinite width, its prefactor included
-    learns: str  # which layers, in words
+    lazy_samples: float | None  # number for the kernel at infinite width, with its prefactor
+    learns: str  # layers that learn, in words
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Rows by degree, and what they hold for."""
+    """Overview of the samples of a real model, one row per degree of the target."""
 
     rows: tuple[DegreeRow, ...]
     dimension: int
     kappa: float
     rounded: bool
-    underived: str  # what of the network has no derived prefactors; empty if all has
+    underived: str  # property of the network without derived prefactors; empty if there is none
 
     def table(self) -> Table:
-        """One row a target."""
+        """Build the table with one row per target."""
         table = Table(
             "target",
             "power of d",
             Column(f"at d = {self.dimension}", right=True),
             "lazy kernel alone",
             Column(f"at d = {self.dimension}", right=True),
-            "what learns",
+            "learning layers",
             title="Samples needed for a target of one direction",
         )
         for row in self.rows:
@@ -82,15 +82,15 @@ class Overview:
         return [powers[0], number, powers[1], lazy]
 
     def sentences(self) -> list[str]:
-        """What learning features saves, what the columns are, and what they are not."""
+        """Write the saving by feature learning, and the meaning of the columns."""
         found = self._saved()
         found += [
-            f"Numbers are rounded, at kappa = {self.kappa:g}, and bounds from below for an alignment "
-            "with the target: a good fit takes several times more."
+            f"Numbers of samples are rounded, hold for kappa = {self.kappa:g}, and are lower bounds "
+            "for alignment with the target: a good fit takes several times more samples."
         ]
         rows = [row for row in self.rows if row.power is not None]
         if any(row.samples is None for row in rows):
-            text = "c is a prefactor that is not known"
+            text = "c is an unknown prefactor"
             text += (
                 f": none is derived for {self.underived}"
                 if self.underived
@@ -103,16 +103,16 @@ class Overview:
             ]
             if lazy:
                 low, high = (_short(end) for end in (min(lazy), max(lazy)))
-                text += f". That of the lazy kernel is {low if low == high else f'{low} to {high}'}"
+                text += f". For the lazy kernel it is {low if low == high else f'{low} to {high}'}"
             found.append(f"{text}.")
         if any(row.lazy_samples is not None for row in rows):
             found.append(
-                "Lazy kernel alone: the same network without feature learning, at infinite width."
+                "The lazy kernel is the same network without feature learning, at infinite width."
             )
         return found
 
     def _saved(self) -> list[str]:
-        """How much less than the lazy kernel a network that learns features needs."""
+        """Write the factor of samples that feature learning saves over the lazy kernel."""
         pairs = [
             (row, row.lazy_exponent - row.exponent)
             for row in self.rows
@@ -129,7 +129,7 @@ class Overview:
         return [f"Learning features saves a factor of the order of {parts}."]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, exponents as text."""
+        """Return all fields for JSON, with exponents as text."""
         rows = []
         for row in self.rows:
             texts = {
@@ -152,7 +152,7 @@ def overview_of(
     kappa: float | None = None,
     sums: Numbers | None = None,
 ) -> Overview:
-    """Orders of magnitude of the samples that targets of several degrees need."""
+    """Compute orders of magnitude of the samples that targets of several degrees need."""
     ridge = float(dimension ** float(network.kappa.constant)) if kappa is None else kappa
     held = {"d": float(dimension)} | dict(sizes or {}) | {"kappa": ridge}
     white = replace(network, inputs=((1, LinearForm.of(-1)),))
@@ -188,7 +188,7 @@ def _row(
 
 
 def lazy_exponent(network: Network) -> Fraction:
-    """Exponent of the samples that the kernel of the prior needs."""
+    """Compute the exponent of the samples that the kernel of the prior needs."""
     check_reachable(network)
     forward = Forward(network)
     levels = forward.first
@@ -200,7 +200,7 @@ def lazy_exponent(network: Network) -> Fraction:
 
 
 def lazy_samples(network: Network, dimension: int, white: float, kappa: float) -> float | None:
-    """Samples that the kernel of the prior needs at infinite width; None where it is not derived."""
+    """Compute the samples that the kernel of the prior needs at infinite width; None if not derived."""
     if any(layer.patch is not None for layer in network.layers) or network.parity:
         return None
     names = [layer.activation.name for layer in network.layers]
@@ -217,7 +217,7 @@ def lazy_samples(network: Network, dimension: int, white: float, kappa: float) -
 
 
 def learning_layers(found: Scaling) -> str:
-    """Which layers learn in the patterns that win: in all of them, or in some."""
+    """Name the layers that learn in all winning patterns, or perhaps in some."""
     kinds = [
         {winner.layers[i].kind for winner in found.winners}
         for i in range(len(found.winners[0].layers))
@@ -236,5 +236,5 @@ def _layers(numbers: list[int]) -> str:
 
 
 def _short(value: float) -> str:
-    """Two digits: an order of magnitude has no more."""
+    """Write a number with two digits."""
     return size(float(f"{value:.2g}"))

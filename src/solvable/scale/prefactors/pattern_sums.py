@@ -1,4 +1,4 @@
-"""Energies of patterns with their coefficients: the sums that a scaling argument takes exponents of."""
+"""Energies of patterns with their prefactors, for networks with one hidden layer."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from solvable.scale.prefactors.lazy_kernels import fluctuations, mode_moments, p
 Kind = Literal["GP", "GFL", "Sp", "Mag"]
 
 LARGEST_STRENGTH = 50.0
-"""Largest strength of a neuron of a bounded activation, at which it is saturated."""
+"""Largest strength of a neuron of a bounded activation; the neuron is then saturated."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a network in numbers: those that one filter sees are of its patch."""
+    """Sizes of a network in numbers; the dimension is that of a patch if there are patches."""
 
     dimension: float
     widths: tuple[float, ...]
     # alpha² chi / sigma_a², times the number of patches
     alignment: float
-    # whether the weights of a specialised neuron off the target keep the size that they have in the prior
+    # True: irrelevant weights of specialised neurons keep their prior norm
     frozen: bool = False
-    # whether the alignment of neurons that stay as in the prior is left out
+    # True: the alignment of neurons as in the prior is left out
     one_route: bool = False
 
 
 @dataclass(frozen=True)
 class LayerNumbers:
-    """What a layer does: neurons M, their strength mu, the power r of their other weights, the gain D."""
+    """Numbers of a layer: neurons M, strength mu, squared norm r of other weights, gain D."""
 
     kind: Kind
     feature: int | None = None
@@ -52,7 +52,7 @@ class LayerNumbers:
 
 @dataclass(frozen=True)
 class Optimum:
-    """Least energy of a pattern, and where it is taken."""
+    """Least energy of a pattern, and its minimiser."""
 
     energy: float
     layers: tuple[LayerNumbers, ...]
@@ -60,8 +60,8 @@ class Optimum:
 
 
 def best_neurons(each: float, lazy: float, gain: float, alignment: float, most: float) -> float:
-    """M in [1, most] that minimises M each + alignment / (2 (lazy + M gain))."""
-    # each = alignment gain / (2 (lazy + M gain)²)
+    """Find M in [1, most] that minimises M each + alignment / (2 (lazy + M gain))."""
+    # the derivative vanishes at each = alignment gain / (2 (lazy + M gain)²)
     if each <= 0:
         return most
     wanted = (sqrt(alignment * gain / (2 * each)) - lazy) / gain if gain > 0 else 1.0
@@ -73,7 +73,7 @@ def least(
     bounds: list[tuple[float, float]],
     starts: list[list[float]],
 ) -> tuple[float, np.ndarray]:
-    """Least value in a box from several starts; the functions are smooth but for the ends of M."""
+    """Minimise a function in a box from several starts; it is smooth except where M is clipped."""
     from scipy.optimize import minimize
 
     low, high = (np.array(side) for side in zip(*bounds, strict=True))
@@ -87,7 +87,7 @@ def least(
         result = minimize(inside, first, method="L-BFGS-B", bounds=bounds)
         found.append((float(result.fun), np.clip(result.x, low, high)))
     value, place = min(found, key=lambda pair: pair[0])
-    # derivatives by differences stop early in flat valleys, and where M meets an end
+    # finite differences stop early in flat valleys and where M is clipped
     result = minimize(
         inside,
         place,
@@ -101,7 +101,7 @@ def least(
 
 @dataclass(frozen=True)
 class FirstLayer:
-    """Neurons that see the input: their overlaps with Hermite modes of the target's direction."""
+    """First layer: overlaps of neurons with Hermite modes of the target's direction."""
 
     activation: str
     overlap: NeuronOverlap
@@ -109,33 +109,33 @@ class FirstLayer:
 
     @classmethod
     def of(cls, activation: str, degree: int, dimension: float, target: Target) -> FirstLayer:
-        """For a target and a dimension of the input, or of a patch."""
+        """Build the layer for a target and the dimension of the input or patch."""
         return cls(activation, neuron_overlap(activation, degree, target), dimension)
 
     @property
     def bounded(self) -> bool:
-        """Whether a strong neuron saturates."""
+        """Return True if a strong neuron saturates."""
         return not profile(self.activation).homogeneous
 
     def cost(self, u: float, r: float) -> float:
-        """Divergence from the prior of a neuron of mean u w_*, its other weights shrunk by sqrt(r)."""
-        # d omega² / 2, omega² = u² + r - 1 - ln r, up to the one direction that is not shrunk
+        """Compute the divergence from the prior of a neuron moved to u w_* and shrunk by sqrt(r)."""
+        # Delta / 2 with Delta = d u² + (d - 1) (r - 1 - ln r)   (scale 14)
         return float(self.dimension * u * u + (self.dimension - 1) * (r - 1 - log(r))) / 2
 
     def squared(self, u: float, r: float) -> float:
-        """E c² of such a neuron, which fluctuates about its mean as the prior does."""
+        """Compute E c² of a neuron moved to u w_* and shrunk by sqrt(r), with prior fluctuations."""
         z, chance = gaussian_quadrature(16)
         near, share = perpendicular_law(self.dimension, 24)
         places = u + z / sqrt(self.dimension)
         return float(chance @ self.overlap.value(places[:, None], r * near[None, :]) ** 2 @ share)
 
     def diffuse(self, gain: float = 1.0) -> float:
-        """E c² of neurons from the prior whose part along the target has D times its variance."""
+        """Compute E c² of prior neurons whose component along the target has its variance times D."""
         if self.overlap.target == "hermite":
             degree = self.overlap.degree
             moments = mode_moments(self.activation, (degree,), self.dimension, gain)
             return float(moments[0, 0])
-        # c = v(w_+) - v(w_-) with the components along (1, 1) and (1, -1); the first is amplified
+        # c = v(w_+) - v(w_-), with the components along (1, 1) and (1, -1); w_+ is amplified
         z, chance = fluctuations(gain / self.dimension, 48)
         r, share = perpendicular_law(self.dimension - 1)
         first, second = (
@@ -147,12 +147,12 @@ class FirstLayer:
 
 
 def gain_cost(width: float, gain: float) -> float:
-    """Energy N (D - 1 - ln D) / 2 of amplified fluctuations."""
+    """Compute the cost N (D - 1 - ln D) / 2 of a gain D in all neurons (scale 15)."""
     return width * (gain - 1 - log(gain)) / 2
 
 
 def two_layer(first: FirstLayer, sizes: Sizes, kind: Kind) -> Optimum:
-    """Least energy of a pattern of a network with one hidden layer."""
+    """Minimise the energy of a pattern of a network with one hidden layer (scale 3)."""
     (width,) = sizes.widths
     if kind == "GP":
         energy = sizes.alignment / (2 * first.diffuse())
@@ -181,7 +181,7 @@ def specialised(
     bounds: list[tuple[float, float]],
     rests: Sequence[float],
 ) -> Optimum:
-    """Least energy of M neurons at (u, r), the others lazy; ``neuron`` is the cost and gain of one."""
+    """Minimise the energy of M neurons at (u, r); ``neuron`` gives cost and gain of one neuron."""
 
     def parts(place: np.ndarray) -> tuple[float, float, float]:
         each, gain = neuron(*np.exp(place))
@@ -199,14 +199,14 @@ def specialised(
 
 
 def rest_range(frozen: bool) -> tuple[float, float]:
-    """Range of the logarithm of what is left of the other weights of a specialised neuron."""
+    """Return bounds of log r, the squared norm of the other weights of a specialised neuron."""
     return (0.0, 0.0) if frozen else (-6.0, 2.0)
 
 
 def amplified(
     width: float, alignment: float, diffuse: Callable[[float], float], largest: float
 ) -> Optimum:
-    """Least energy where all neurons have a direction amplified, by a gain up to about the largest."""
+    """Minimise the energy of a direction amplified in all neurons, over the gain."""
 
     def parts(place: np.ndarray) -> tuple[float, float]:
         gain = float(np.exp(place[0]))

@@ -1,4 +1,4 @@
-"""Mean log-sum-exp of Gaussian scores: the cross-entropy of a prior, the softmax of a lazy head."""
+"""Mean log-sum-exp of Gaussian scores, for cross-entropy and for softmax attention."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solvable.hermite import gaussian_quadrature
 
 @lru_cache(maxsize=4096)
 def mean_log_sum(scale: float, count: float) -> float:
-    r"""Mean of :math:`\log\sum_{c=1}^{C} e^{s\xi_c}`, the scores independent and normal, less log C."""
+    r"""Compute :math:`E\log\sum_{c=1}^{C} e^{s\xi_c}-\log C` for independent normal scores."""
     if scale == 0:
         return 0.0
     # log S = int_0^inf (e^-t - e^(-t S)) dt / t, with t = e^v
@@ -23,7 +23,7 @@ def mean_log_sum(scale: float, count: float) -> float:
 
 @lru_cache(maxsize=4096)
 def softmax_response(scale: float, count: float) -> float:
-    r"""Mean of :math:`\sum_b p_b\xi_b`, p the softmax of :math:`s\xi`: slope of :func:`mean_log_sum`."""
+    r"""Compute :math:`E\sum_b p_b\xi_b`, p the softmax of :math:`s\xi`: slope of :func:`mean_log_sum`."""
     if scale == 0:
         return 0.0
     # 1 / S = int_0^inf e^(-t S) dt
@@ -32,7 +32,7 @@ def softmax_response(scale: float, count: float) -> float:
 
 
 def _laplace(scale: float, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points v = log t, E exp(-t e^(s xi)) and E xi e^(s xi) exp(-t e^(s xi))."""
+    """Compute points v = log t, E exp(-t e^(s xi)) and E xi e^(s xi) exp(-t e^(s xi))."""
     low, high = -log(count) - scale * scale - 9 * scale - 40, 9 * scale + 5
     v = np.linspace(low, high, int((high - low) / 0.04) + 1)
     z, chance = gaussian_quadrature(24, (0.0,))
@@ -48,7 +48,7 @@ def _laplace(scale: float, count: float) -> tuple[np.ndarray, np.ndarray, np.nda
 def cross_entropy_samples(
     energy: float, classes: int, *, kernel: float = 1.0, kappa: float = 1.0
 ) -> float:
-    r"""Samples below which a classifier with C classes does not learn an alignment of energy E.
+    r"""Number of samples below which a classifier with C classes does not reach an alignment.
 
     .. math:: P^* = \frac{\kappa E}{\log C + E\log\sum_c e^{f_c} - \log C},\qquad
         f_c \sim \mathcal N(0, K)
@@ -56,9 +56,9 @@ def cross_entropy_samples(
     Parameters
     ----------
     energy : float
-        Of the alignment under the prior.
+        Energy E of the alignment under the prior.
     classes : int
-        C, at least 2.
+        Number of classes C, at least 2.
     kernel : float
         K = K(x, x), the variance of a logit under the prior.
     kappa : float
@@ -76,9 +76,9 @@ def cross_entropy_samples(
 
     Notes
     -----
-    The label's own logit has mean 0 under the prior, so that the mean loss is that of the partition
-    function alone; :math:`\frac12(1 - 1/C)K` is its first order in K and bounds it from above.
-    arXiv:2512.04165, section on classification. Backed by ``tests/scale/test_random_energy.py``.
+    docs/derivations/scale (scale 2). The logit of the label has mean 0 under the prior, so that the mean
+    loss is that of the partition function; its first order in K is :math:`\frac12(1 - 1/C)K`, an upper
+    bound. Backed by ``tests/scale/prefactors/test_random_energy.py``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Energies, neurons and samples of every pattern at given sizes, where exponents do not decide."""
+"""Energies, neurons and samples of every pattern at given sizes."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class PatternNumbers:
 
     name: str  # such as "Sp(1)-GP"
     energy: float  # least value of its sum
-    samples: float  # P* = 2 kappa E / k
-    factor: float  # energy over that of the winner
+    samples: float  # P* = 2 kappa E / k   (scale 1; arXiv:2512.04165, Equation 40)
+    factor: float  # energy over the energy of the winner
     layers: tuple[LayerNumbers, ...]
-    parts: tuple[tuple[str, float], ...]  # what each layer costs, and the alignment term
+    parts: tuple[tuple[str, float], ...]  # cost of each layer, and the alignment term
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class Numbers:
     Parameters
     ----------
     network : Network or Attention
-        What was asked.
+        The network.
     sizes : dict of str to float
-        d, widths, kappa, alpha and sigma_a, those left out included.
+        All of d, widths, kappa, alpha and sigma_a, including defaults.
     k : float
-        1 + K(x, x), what a sample costs while nothing is learned, over 2 kappa.
+        1 + K(x, x): the mean loss of the prior per sample is k / (2 kappa).
     patterns : tuple of PatternNumbers
-        By energy.
+        Patterns by energy.
     exact : Exact or None
-        Large-deviation energy of networks with one hidden layer, whole sizes up to d = 2000.
+        Large-deviation energy, for networks with one hidden layer and integer sizes up to d = 2000.
     warnings : tuple of str
-        Where the sums leave their range.
+        Conditions under which the energies are not valid.
     """
 
     network: Description
@@ -78,7 +78,7 @@ class Numbers:
         return self.patterns[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``solvable scale --numbers ... --json`` adds under "numbers"."""
+        """Return the entry "numbers" of ``solvable scale --numbers ... --json``."""
         return {
             "sizes": self.sizes,
             "k": self.k,
@@ -101,13 +101,13 @@ def numbers_of(
     frozen: bool = False,
     one_route: bool = False,
 ) -> Numbers:
-    r"""Minimise the energy of each pattern with its coefficients.
+    r"""Minimise the energy of each pattern with its prefactors.
 
     .. math:: E = \sum_l \tfrac12\sum_i\Delta_{l,i}
         + \frac{\alpha^2\chi}{2\sigma_a^2\langle y, K, y\rangle},\qquad P^* = \frac{2\kappa E}{k}
 
     with :math:`\Delta = d\,u^2 + (d-1)(r-1-\ln r)` for a specialised neuron of the first layer,
-    :math:`\mu^2/\langle\Phi, K_1, \Phi\rangle + d\,(r-1-\ln r)` for one of the second, and
+    :math:`\mu^2/\langle\Phi, K_1, \Phi\rangle + d\,(r-1-\ln r)` for a neuron of the second layer, and
     :math:`D - 1 - \ln D` for amplified fluctuations.
 
     Parameters
@@ -115,15 +115,15 @@ def numbers_of(
     network : Network or Attention
         One or two hidden layers of isotropic inputs.
     sizes : mapping of str to float
-        d; N (or N1, N2), S (patch), W (patches), H (heads), L (tokens) where they are not the
-        powers of d that the network has; kappa (default d to the network's power), alpha and
-        sigma_a (default 1).
+        d, and optionally N (or N1, N2), S (inputs of a patch), W (patches), H (heads), L (tokens),
+        kappa, alpha and sigma_a. Sizes left out, and kappa, are the network's powers of d; alpha and
+        sigma_a are 1.
     only : iterable of str, optional
         Names of patterns; default all.
     frozen : bool
-        Hold the other weights of specialised neurons at the prior's size, as the paper does.
+        True: irrelevant weights of specialised neurons keep their prior norm, as in the paper.
     one_route : bool
-        Leave out what neurons of the prior contribute to the alignment of specialised or magnetised ones.
+        True: leave out the alignment of prior neurons in patterns with specialised or magnetised ones.
 
     Returns
     -------
@@ -133,15 +133,16 @@ def numbers_of(
     Raises
     ------
     InvalidParameter
-        If a size is missing, unknown or out of range, or no coefficients are derived for the network.
+        If a size is missing, unknown or out of range, or no prefactors are derived for the network.
 
     Notes
     -----
-    For one hidden layer the law of a neuron is the prior moved by u along the target, its other
-    weights shrunk by :math:`\sqrt r`: an upper bound of the exact energy but for the entropy of
-    which neurons specialise, of order log N each. For two, :math:`\langle y, K_2, y\rangle` takes
-    both routes of a spike. Derived from arXiv:2512.04165, eqs. 9 and 10. 0.1 s for one layer, 3 s
-    for two with He3 and 10 s with He5. Backed by ``tests/scale/test_prefactors.py``.
+    docs/derivations/scale (scale 3), from arXiv:2512.04165, Equations 9 and 10. For one hidden layer the
+    law of a neuron is the prior, moved by u along the target, with other weights shrunk by
+    :math:`\sqrt r`. The energy is an upper bound of the exact one up to the entropy of choosing neurons,
+    of order log N each. For two layers :math:`\langle y, K_2, y\rangle` sums both routes. Time:
+    0.1 s for one layer, 3 s for two with He3, 10 s with He5. Backed by
+    ``tests/scale/prefactors/test_samples_at_sizes.py``.
 
     Examples
     --------
@@ -169,8 +170,8 @@ def numbers_of(
         return _numbers(network, held, 1 + block.kernel, wanted, optima, None)
     if not isinstance(network, Network):
         raise InvalidParameter(
-            "own terms have no coefficients; numbers are of networks and attention blocks. For "
-            "exponents leave out the numbers."
+            "own terms have no prefactors; allowed: networks and attention blocks. Leave out the "
+            "numbers to get exponents."
         )
     names = width_names(network)
     widths = tuple(held[name] for name in names)
@@ -196,7 +197,7 @@ def numbers_of(
 
 
 def is_quick(network: Network) -> bool:
-    """Return whether the sums of all patterns take seconds, few enough to compute them unasked."""
+    """Return True if the energies of all patterns take only seconds, so that they are computed."""
     return len(network.layers) == 1 or network.degree <= 5
 
 
@@ -204,18 +205,18 @@ def is_quick(network: Network) -> bool:
 class Tie:
     """Patterns whose exponents tie, by their energies at large proportional widths."""
 
-    dimension: float  # d; widths are the powers of it that the network has
-    exponent: Fraction  # of the energy
-    patterns: tuple[PatternNumbers, ...]  # the cheapest first
+    dimension: float  # d; widths are the network's powers of d
+    exponent: Fraction  # exponent of the energy
+    patterns: tuple[PatternNumbers, ...]  # patterns, the cheapest first
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """Energies over d to the exponent that they share."""
+        """Energies over d to the power of their common exponent."""
         unit = self.dimension ** float(self.exponent)
         return {row.name: row.energy / unit for row in self.patterns}
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``solvable scale --json`` adds under "tie_break"."""
+        """Return the entry "tie_break" of ``solvable scale --json``."""
         return {
             "dimension": self.dimension,
             "winner": self.patterns[0].name,
@@ -231,17 +232,17 @@ def break_tie(
     dimension: float = 1e6,
     at: Mapping[str, Fraction] | None = None,
 ) -> Tie:
-    """Which of the patterns with the same exponent has the least energy, and by which factor.
+    """Compare the prefactors of patterns with the same exponent.
 
     Parameters
     ----------
     network : Network or Attention
-        With numbers for all exponents.
+        A network with numbers for all exponents.
     names : iterable of str, optional
-        Patterns to compare; default all of the least exponent, also those that amplify by a gain
-        of order one and so coincide with another in exponents.
+        Patterns to compare; default all patterns of the least exponent, including patterns with a
+        gain of order one, which coincide with others in exponents.
     dimension : float
-        d; the widths are its powers.
+        Input dimension d; the widths are powers of it.
     at : mapping of str to Fraction, optional
         Values of symbols.
 
@@ -261,8 +262,8 @@ def break_tie(
     given = found.network
     if found.exponent is None or isinstance(given, OwnMonomials) or given.kappa.number is None:
         raise InvalidParameter(
-            "a tie is of a network or an attention block without symbols; give them values, as in "
-            "at={'n1': 1}."
+            "break_tie needs a network or an attention block without symbols; give the symbols "
+            "values, as in at={'n1': 1}."
         )
     least = found.exponent - given.kappa.number
     if names is None:
@@ -272,7 +273,7 @@ def break_tie(
 
 
 def _of_exponent(network: Network | Attention, least: Fraction) -> list[str]:
-    """Patterns of an exponent: also those that win by a gain of order one, which exponents leave out."""
+    """Return all patterns of an exponent, including patterns with a gain of order one."""
     model, point = network.symbolic()
     return [
         row.name
@@ -283,14 +284,14 @@ def _of_exponent(network: Network | Attention, least: Fraction) -> list[str]:
 
 
 def tie_of(found: Scaling) -> Tie | None:
-    """The tie of an answer broken; None where nothing ties or no coefficients are derived."""
+    """Compare the patterns that tie in an answer; None without ties or without prefactors."""
     if not found.ties or isinstance(found.network, OwnMonomials):
         return None
     if isinstance(found.network, Network) and without_coefficients(found.network):
         return None
     try:
         return break_tie(found.network)
-    except InvalidParameter:  # at d = 10⁶ a size is beyond what can be computed with
+    except InvalidParameter:  # at d = 10⁶ a size is too large
         return None
 
 
@@ -326,22 +327,22 @@ def _warnings(
     for name in ("N", "N1", "N2"):
         if sizes.get(name, reach) < reach:
             yield (
-                f"{name} = {sizes[name]:g} is below {reach:g}: the layer's kernel fluctuates, which no "
-                "pattern counts."
+                f"{name} = {sizes[name]:g} is below {reach:g}: the layer's kernel fluctuates, which the "
+                "patterns neglect."
             )
     for number, layer in enumerate(winner.layers, 1):
         if layer.kind == "Sp" and layer.neurons is not None and layer.neurons < 1.001:
-            yield f"Layer {number} needs no more than one neuron; less than one was not allowed."
+            yield f"Layer {number} needs only one neuron, the smallest number allowed."
     if exact is not None and exact.condensed:
         yield (
-            "The exact large-deviation energy is that of less than one large neuron: a lower bound. The "
-            "sum is that of one."
+            "The exact large-deviation energy has less than one large neuron, and is a lower bound. The "
+            "energy of the pattern has one neuron."
         )
     elif exact is not None and not 0.8 < winner.energy / exact.energy < 1.25:
         ratio = winner.energy / exact.energy
         yield (
-            f"The sum of the winner is {ratio:.2f} times the exact energy: at these sizes neurons share "
-            "the work in a way that no single pattern has. Trust the exact one."
+            f"The energy of the winner is {ratio:.2f} times the exact energy: at these sizes no single "
+            "pattern describes the network. Use the exact energy."
         )
 
 
@@ -351,7 +352,7 @@ def _pair(row: Candidate) -> tuple[Pattern, Pattern]:
 
 
 def _wanted(rows: tuple[Candidate, ...], only: Iterable[str] | None) -> list[Candidate]:
-    """Candidates by name, once each."""
+    """Return candidates by name, without duplicates."""
     named = {row.name: row for row in rows}
     if only is None:
         return list(named.values())

@@ -1,4 +1,4 @@
-"""What the sums of patterns say at given sizes, in words and tables."""
+"""Sentences and tables about the energies of patterns at given sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie
 
 
 def number_table(found: Numbers) -> Table:
-    """Energy, samples and what each layer does, of every pattern; the cheapest first."""
+    """Build the table of patterns with energy, samples and numbers of each layer, cheapest first."""
     layers = [f"layer {number}" for number in range(1, len(found.patterns[0].layers) + 1)]
     table = Table(
         "pattern",
@@ -32,7 +32,7 @@ def number_table(found: Numbers) -> Table:
 
 
 def layer_words(layer: LayerNumbers) -> str:
-    """What a layer does, in numbers."""
+    """Write the numbers of a layer."""
     if layer.kind == "GP":
         return "lazy"
     if layer.kind == "GFL":
@@ -42,40 +42,47 @@ def layer_words(layer: LayerNumbers) -> str:
 
 
 def number_sentences(found: Numbers) -> list[str]:
-    """The winner, its margin, and the exact energy beside it."""
+    """Write the winner, its margin, and the exact energy."""
     sizes = ", ".join(f"{name} = {value:g}" for name, value in found.sizes.items())
     winner = found.winner
     said = [
-        f"At {sizes}: {winner.name} has the least energy, {size(winner.energy)}; no alignment is "
-        f"to be expected below {size(winner.samples)} samples (2 kappa E / k with k = {found.k:.4g})."
+        f"At {sizes}, {winner.name} has the least energy, {size(winner.energy)}. Below "
+        f"{size(winner.samples)} samples no alignment is expected (2 kappa E / k with k = {found.k:.4g})."
     ]
     same = [row.name for row in found.patterns[1:] if row.factor <= 1.001]
     if same:
-        said.append(f"Within a part in a thousand at these sizes: {', '.join(same)}.")
+        said.append(f"Equal within 0.1 % of the energy at these sizes: {', '.join(same)}.")
     if len(found.patterns) > len(same) + 1:
         second = found.patterns[len(same) + 1]
-        said.append(f"Next is {second.name}, with {second.factor:.3g} times the energy.")
+        said.append(
+            f"The next pattern is {second.name}, with {second.factor:.3g} times the energy."
+        )
     if found.exact is not None:
         factor = winner.energy / found.exact.energy
         said.append(
-            f"The exact large-deviation energy is {size(found.exact.energy)}; the sum of the winner is "
-            f"{factor:.3g} times that."
+            f"The exact large-deviation energy is {size(found.exact.energy)}; the energy of the winner "
+            f"is {factor:.3g} times the exact one."
         )
     return said
 
 
+def samples_sentence(found: Numbers) -> str:
+    """State the least number of samples at the given sizes."""
+    return f"At the sizes given it takes at least {size(found.winner.samples)} samples."
+
+
 def tie_sentence(tie: Tie) -> str:
-    """Which of the patterns that tie in exponents is cheapest, and by how much."""
+    """Write the energies of patterns that tie in exponents, cheapest first."""
     rows = list(tie.coefficients.items())
     texts = [f"{name} {value:.4g}" for name, value in rows[1:6]]
     more = f" and {len(rows) - 6} more" if len(rows) > 6 else ""
     name, value = rows[0]
     return (
-        f"Exponents tie; with prefactors, at d = {tie.dimension:g}, {name} has the least energy, "
-        f"{value:.4g} {power('d', tie.exponent)}, before {', '.join(texts)}{more}."
+        f"Exponents tie. With prefactors, at d = {tie.dimension:g}, {name} has the least energy, "
+        f"{value:.4g} {power('d', tie.exponent)}; then follow {', '.join(texts)}{more}."
     )
 
 
 def size(value: float) -> str:
-    """Four digits, whole where that is enough."""
+    """Write a number with four digits, as an integer from 1,000 on."""
     return f"{value:.0f}" if 1_000 <= value < 1e7 else f"{value:.4g}"
