@@ -128,8 +128,8 @@ class Plan:
         folds, tested = self.request.folds, int(np.sum(self.folds >= 0))
         if self.dealt.times is not None:
             how = (
-                f"{folds} periods, each predicted from all rows before it: {tested} of {len(self.y)} rows "
-                f"are predicted once, by models fitted to {self.smallest} or more rows"
+                f"{folds} periods, each predicted from all rows before it: {tested} of {len(self.y)} "
+                f"rows are predicted once, by models fitted to {self.smallest} or more rows"
             )
             assumes = (
                 "later rows like these; intervals are valid if the correlation of rows lasts less "
