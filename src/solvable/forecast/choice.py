@@ -62,7 +62,7 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
     if change[highest] > -fallen:
         return (
             f"Extrapolation is refused: the error at n = {sizes[-1]:g} ({means[-1]:.4g}) is not "
-            f"{fallen:g} standard errors below the others, so no fall has been measured. "
+            f"{fallen:g} standard errors below that at any smaller size, so no fall has been measured. "
             "Measure at larger sizes or with more replicates."
         )
     return None

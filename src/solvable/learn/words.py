@@ -50,7 +50,7 @@ def recommendation(found: Learned) -> str:
     if chosen.auc is not None:
         best = max(found.methods, key=lambda score: score.auc or 0.0)
         least = f"the largest AUC ({best.title}, {area_text(best)})"
-        reason, most = f"its AUC on unseen rows is {area_text(chosen)}", "the largest AUC"
+        reason, most = f"the AUC on unseen rows is {area_text(chosen)}", "the largest AUC"
         stored = (
             " Choose the output above which a row is assigned to the smaller class by the cost of the "
             f"two kinds of errors.{stored}"
@@ -61,15 +61,15 @@ def recommendation(found: Learned) -> str:
         reason, most = _error_clause(chosen, found), "the smallest error"
     why = f"{reason}, {most} of all methods."
     if chosen is not best:
-        why = f"{reason}. It is the simplest method within one standard error of {least}."
+        why = f"{reason}. This is the simplest method within one standard error of {least}."
     return f"Use {chosen.title}: {why}{stored}"
 
 
 def _error_clause(score: MethodScore, found: Learned) -> str:
     error = percent(score.error)
     if found.is_regression:
-        return f"it leaves {error} of the variance on unseen rows unexplained"
-    return f"{error} of its predictions on unseen rows are wrong"
+        return f"{error} of the variance on unseen rows is not explained"
+    return f"{error} of the predictions on unseen rows are wrong"
 
 
 def _stored(chosen: MethodScore, found: Learned) -> str:
@@ -162,20 +162,20 @@ def difference_text(score: MethodScore) -> str:
 
 def signal_sentence(layer: LayerFound, found: Learned) -> str:
     """State the number of directions that carry signal."""
-    where = f"Filter {layer.number}" if len(found.found) > 1 else "The filter"
+    where = f"Filter {layer.number}: " if len(found.found) > 1 else ""
     if layer.number > 1 and not found.found[layer.number - 2].directions:
         return (
-            f"{where} was not tested. The filter below it found no signal and passed on the directions "
-            "most correlated with the target, which would bias the test."
+            f"{where}not tested. The filter below it found no signal and passed on the directions most "
+            "correlated with the target, which would bias the test."
         )
     if layer.directions == 0:
         kept = "only the strongest one" if layer.kept == 1 else f"{layer.kept} of them"
         return (
-            f"{where} found no direction that carries signal about {found.target!r} at this number of "
-            f"rows: none is stronger than in all of {DRAWS} shuffles of the target. The model uses "
+            f"{where}no direction carries signal about {found.target!r} at this number of rows: none is "
+            f"stronger than in all of {DRAWS} shuffles of the target. The model uses "
             f"{kept}; do not interpret it."
         )
-    verb = "direction that carries" if layer.directions == 1 else "directions that carry"
+    verb = "direction carries" if layer.directions == 1 else "directions carry"
     low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)
     folds = f"{low}" if low == high else f"{low} to {high}"
     inside, rough = f" ({folds} in the training rows of a fold)", ""
@@ -190,7 +190,7 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
     if any(_is_open(signal, layer) for signal in layer.signals):
         limit = " The weakest direction tested is above the threshold, so there may be more."
     return (
-        f"{where} found {layer.directions} {verb} signal about {found.target!r} in "
+        f"{where}{layer.directions} {verb} signal about {found.target!r} in "
         f"{found.n_samples} rows{inside}: each is more than "
         f"{layer.threshold:g} times as strong as with shuffled targets.{rough}{limit}"
     )
