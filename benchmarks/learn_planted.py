@@ -63,7 +63,7 @@ class Planted:
 
 
 def link(name: str, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The function of the hidden coordinates z, shape (n, k)."""
+    """Target without noise, a function of the hidden coordinates z of shape (n, k)."""
     k = z.shape[1]
     pairs = [(j, (j + 1) % k) for j in range(0, k - 1, 2)]
     squares = [j for j in range(k) if j >= 2 * len(pairs)]
@@ -77,7 +77,7 @@ def link(name: str, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def labels(chosen: dict[str, Any], z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Numbers, or classes of equal size."""
+    """Draw noisy targets: numbers, or classes of equal size."""
     y = link(chosen["link"], z, np.array(chosen["weights"]))
     y = y + chosen["noise"] * np.std(y) * rng.standard_normal(len(y))
     if not chosen["classes"]:
@@ -87,7 +87,7 @@ def labels(chosen: dict[str, Any], z: np.ndarray, rng: np.random.Generator) -> n
 
 
 def population(chosen: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Sizes and directions, in the hidden space, of second moments and of first ones, label power one."""
+    """Strengths and directions of second and first moments in the hidden space, for unit labels."""
     k, rng = chosen["directions"], np.random.default_rng(5)
     z = rng.standard_normal((400_000, k))
     y = labels(chosen, z, rng)
@@ -99,7 +99,7 @@ def population(chosen: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarr
     second = [z.T @ (s[:, None] * z) / len(z) for s in signals.T]
     total = sum(moment @ moment for moment in second) / len(second)
     vectors = np.linalg.eigh(total)[1]
-    # Of many classes each has its own null: the strength that counts is the largest of any class.
+    # Each class has its own null, so the strength of a direction is its largest over classes.
     sizes = np.array([max(np.linalg.norm(m @ v) for m in second) for v in vectors.T])
     means = z.T @ signals / len(z)
     U, lengths, _ = np.linalg.svd(means, full_matrices=False)
@@ -107,13 +107,13 @@ def population(chosen: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def ratio_of(size: np.ndarray, noise: float) -> np.ndarray:
-    """Expected outlier over the edge of the bulk: (l / s + s / l) / 2 above the threshold l = s."""
+    """Predicted outlier divided by the bulk edge: (l / s + s / l) / 2 above the threshold l = s."""
     relative = np.maximum(size / noise, 1.0)
     return np.asarray((relative + 1 / relative) / 2)
 
 
 def draw(planted: Planted, n: int, which: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns, hidden coordinates and labels."""
+    """Draw columns, hidden coordinates and labels."""
     chosen = planted.choices()
     d, k = columns_and_rows(planted)[0], chosen["directions"]
     fixed = np.random.default_rng([29, planted.number % TABLES])
@@ -132,13 +132,13 @@ def draw(planted: Planted, n: int, which: str) -> tuple[np.ndarray, np.ndarray, 
         )
     elif planted.kind == "heavy-tailed":
         G = rng.standard_t(5, (n, d)) / np.sqrt(5 / 3)
-    # Coordinates of unit variance that are not correlated.
+    # Uncorrelated coordinates of unit variance
     Z = G @ W @ np.linalg.inv(np.linalg.cholesky(W.T @ covariance @ W)).T
     return G * scales + means, Z, labels(chosen, Z, rng)
 
 
 def columns_and_rows(planted: Planted) -> tuple[int, int]:
-    """Columns, and rows at which the strongest direction has the aimed signal."""
+    """Numbers of columns and rows such that the strongest direction has the aimed signal."""
     chosen = planted.choices()
     sizes, _, lengths, _ = population(chosen)
     aimed = chosen["signal"]
@@ -164,7 +164,7 @@ def table_file(columns: np.ndarray, y: np.ndarray, path: Path) -> str:
 
 
 def measured(number: int) -> dict[str, Any]:
-    """What was found in a table, and all errors."""
+    """Return the directions found in a table, and the errors of all methods."""
     planted = Planted(number)
     chosen = planted.choices()
     d, n = columns_and_rows(planted)
