@@ -6,8 +6,8 @@ is counted too.
 
 Public tables (fetched as for learn_tables.py) are split at random into at most 500 training rows and
 held-out rows; for planted tables (learn_planted.py) 4,000 new rows are drawn. The first split of each
-table is used as it is, and with every row three times. A held-out error is noisy too: it counts as covered
-if the interval of the difference of both errors (MOVER, Zou and Donner 2008) contains zero.
+table is used as it is, and with every row three times. A held-out error is noisy too: it counts as
+covered if the interval of the difference of both errors (MOVER, Zou and Donner 2008) contains zero.
 
     python benchmarks/learn_coverage.py tables results.jsonl
 """

@@ -1,4 +1,4 @@
-"""Targets and columns of any unit: the same error, or one line that says what is allowed."""
+"""Targets and columns in any unit give the same error, or one line with the allowed range."""
 
 from __future__ import annotations
 

@@ -215,6 +215,6 @@ def choose_target(
     if len(usual) == 1:
         return usual[0], (f"column {usual[0]!r} is the target, chosen by its name",)
     raise InvalidData(
-        f"the target of {where} is not known; allowed: one of the columns {quoted_names(names)}. Give "
-        "it with --target COLUMN (target=COLUMN)."
+        f"the target of {where} is not known; allowed: one of its columns ({quoted_names(names)}). "
+        "Give it with --target COLUMN (target=COLUMN)."
     )
