@@ -22,7 +22,7 @@ Columns = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=
 
 
 class Options(Request):
-    """A request whose errors name the option; its fields are options of the command."""
+    """Request whose fields are options of the command and whose errors name the option."""
 
     def __post_init__(self) -> None:
         try:
@@ -70,7 +70,7 @@ def learn(
     Parameters
     ----------
     data
-        File, folder or name of a data set.
+        File, folder, or name of a data set.
     target
         Column to predict.
     task
@@ -93,9 +93,9 @@ def learn(
     details
         Print also strengths of directions, differences and methods.
     json
-        Print the content of result.json and nothing else.
+        Print only the content of result.json.
     quiet
-        Print nothing but errors (and the JSON).
+        Print only errors (and the JSON).
     """
     from solvable.cli.terminal import status_line, write, write_json
     from solvable.study.dispatch import count_workers

@@ -29,7 +29,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     output
         New CSV file for the predictions.
     json
-        Print {"predictions", "error", "treatments"}.
+        Print a JSON object of predictions, error and treatments.
     """
     import numpy as np
 

@@ -28,7 +28,7 @@ class ParquetFile:
 
     @cached_property
     def handle(self) -> Any:
-        """The open file."""
+        """Return the open file."""
         import pyarrow as arrow
         from pyarrow import parquet
 

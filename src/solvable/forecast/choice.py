@@ -27,7 +27,8 @@ class HeldOut:
 
 def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
     """Return the reason for refusing to extrapolate a curve; None if there is none."""
-    least, fallen, risen = 4, 2.0, 3.0  # sizes; standard errors of a fall and of a rise
+    # Smallest number of sizes; standard errors of a required fall and of a refused rise
+    least, fallen, risen = 4, 2.0, 3.0
     sizes, means = curve.sizes, curve.means
     if sizes.size < least:
         return (

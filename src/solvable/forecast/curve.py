@@ -118,9 +118,10 @@ class LearningCurve:
     ) -> LearningCurve:
         """Read a curve from a text file with a header line.
 
-        Long: columns ``n`` (or ``samples``), ``error`` and, if there is one, ``replicate`` (or
-        ``seed``). Wide: a column ``n`` and one column per replicate; or one column per sample size,
-        with the sizes in the header, and one row per replicate. Commas, semicolons or tabs.
+        A long file has columns ``n`` (or ``samples``), ``error`` and optionally ``replicate`` (or
+        ``seed``). A wide file has a column ``n`` and one column per replicate, or one column per sample
+        size, with the sizes in the header, and one row per replicate. Cells are separated by commas,
+        semicolons or tabs.
 
         Parameters
         ----------
@@ -213,7 +214,7 @@ LARGEST = 1e30  # largest sample size and largest error; the smallest is its inv
 # Sample sizes, errors and, if the file has them, names of replicates: one entry per error.
 Columns = tuple[list[float], list[float], tuple[str, ...] | None]
 
-# Names by which the columns of a file are known, in lower case.
+# Usual names of the columns of a file, in lower case
 SAMPLES = ("n", "samples", "n_samples", "sample_size", "size", "n_train", "train_size")
 ERRORS = (
     "error", "errors", "test_error", "error_rate", "mse", "nmse", "normalised_mse", "loss",
@@ -223,7 +224,7 @@ REPLICATES = ("replicate", "rep", "seed", "run", "fold", "trial", "repeat", "rep
 
 
 class _Table(NamedTuple):
-    """A text table: header, and rows with the line on which each stands."""
+    """Text table: header, and rows with their line numbers."""
 
     name: str
     header: list[str]
@@ -233,7 +234,7 @@ class _Table(NamedTuple):
 def _columns(
     table: _Table, samples: str | None, error: str | None, replicate: str | None
 ) -> Columns:
-    """Columns of a long or a wide file."""
+    """Return the columns of a long or a wide file."""
     lowered = [name.lower() for name in table.header]
     if samples is None and error is None and _all_sizes(lowered):
         return _wide_by_size(table, lowered)

@@ -27,7 +27,7 @@ LEARNED = "learned-features"  # key of the method with which the others are comp
 
 @dataclass(frozen=True)
 class Method:
-    """One of the methods compared."""
+    """Method that is compared with the others."""
 
     key: str  # in result.json
     title: str  # in tables and sentences
@@ -206,7 +206,7 @@ class MultiIndexClassifier(_Classes):
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> MultiIndexClassifier:
-        """Find directions, and fit a ridge on functions of them, for each class."""
+        """Fit directions and a ridge regression on functions of them, for each class."""
         signals = self._coded(y)
         self.models_ = [
             MultiIndexRegressor(random_state=self.random_state).fit(X, signal)

@@ -139,11 +139,11 @@ class Design:
 
     @property
     def lazy_width(self) -> int:
-        """Width of the random features that learn nothing."""
+        """Width of the competitor with random features."""
         return DEFAULT_WIDTH if self.width == math.inf or self.width is None else int(self.width)
 
     def network(self, blocks: list[Block]) -> Any:
-        """Estimator of a network of these blocks."""
+        """Return the estimator of a network of these blocks."""
         options: dict[str, Any] = {"scaling": self.scaling, "random_state": self.seed}
         # The filters compare centred labels with shuffled ones; tanh bounds the largest numbers.
         if self.regression:

@@ -225,5 +225,5 @@ def pictures_of(
     standardised = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     centred = X - X.mean(axis=0, dtype=np.float64)
     pictures = (standardised.T @ centred / len(X)).reshape(-1, *image_shape)
-    # Channels are averaged.
+    # Pictures of colour images are averaged over the channels.
     return np.asarray(pictures.mean(axis=3) if pictures.ndim == 4 else pictures)

@@ -51,7 +51,7 @@ def deal_groups(
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
     labels = np.zeros(len(groups)) if classes is None else classes
-    # scikit-learn refuses labels where every class has fewer rows than there are folds.
+    # scikit-learn raises if every class has fewer rows than there are folds.
     stratified = classes is not None and np.unique(labels, return_counts=True)[1].max() >= n_folds
     kind = StratifiedGroupKFold if stratified else GroupKFold
     splitter = kind(n_splits=n_folds, shuffle=True, random_state=seed % 2**32)

@@ -27,7 +27,7 @@ def near_copies(X: np.ndarray) -> np.ndarray:
         return np.arange(len(X))
     looked_at = 30  # neighbours of each row that give the usual distance between rows
     count = min(looked_at, (len(heads) - 1) // 2)
-    most_compared = 20_000  # rows up to which all pairs are compared
+    most_compared = 20_000  # in larger tables only equal rows are found
     if count < 4 or len(heads) > most_compared:
         return groups
     from sklearn.neighbors import NearestNeighbors

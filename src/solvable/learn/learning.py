@@ -61,9 +61,9 @@ def learn(
     dataset : Dataset
         From :func:`solvable.data.load`.
     request : Request, optional
-        Folds, layers, seed.
+        Options of the run, such as folds, layers and seed.
     workers : int
-        Processes.
+        Number of processes.
     progress : callable, optional
         Called after every fit with the fits done, their total number and the seconds left.
     keeper : Keeper, optional
@@ -73,7 +73,7 @@ def learn(
     Returns
     -------
     Learned
-        Scores, directions, outlook and the model fitted to all rows.
+        Errors of the methods, directions, forecast, and the model fitted to all rows.
 
     Raises
     ------

@@ -59,7 +59,7 @@ class ColumnShare:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of the features."""
+    """Direction of the features that a filter keeps."""
 
     number: int  # rank by strength, from 1
     strength: float  # eigenvalue; positive if the target grows with the squared coordinate
@@ -68,7 +68,7 @@ class Direction:
     ratio: float | None
     # Number of rows at which the null, which falls as the square root of the rows, is as strong.
     emergence_rows: float | None
-    residual_dimension: float  # effective dimension of what the stronger directions leave
+    residual_dimension: float  # effective dimension of the features without the stronger directions
     # The same number from the residual dimension (FilterReport); too low for weak directions.
     emergence_rows_by_dimension: float
     columns: tuple[ColumnShare, ...] = ()  # the largest first; empty if not attributed
@@ -186,9 +186,9 @@ class Learned(Shown, view="solvable.learn.view"):
     folds, seed, layers : int
         Options of the run.
     methods : tuple of MethodScore
-        Learned features first.
+        Errors of the methods, learned features first.
     found : tuple of LayerFound
-        One per filter.
+        Directions of each filter.
     outlook : Outlook
         Learning curve and forecast.
     fingerprint : str
