@@ -133,8 +133,8 @@ def _cascade(decay: np.ndarray, first: np.ndarray, features: int, sizes: np.ndar
     shares = strengths / (counts * strengths).sum(axis=1, keepdims=True)
     thresholds = np.log(first)[:, None] - np.log(strengths)  # n_i = n_1 i^(2 gamma)
     ratio = np.log(sizes)[None, :, None] - thresholds[:, None, :]
-    # c_i² = (n / n_i - 1)_+ / ((n / n_i - 1)_+ + 1 + 4 lambda_i²)
+    # c_i² = (n / n_i - 1)_+ / ((n / n_i - 1)_+ + 1 + 4 lambda_i²)   (sequential 8)
     excess = np.exp(np.interp(ratio, *_excess_table()))
     overlap = excess / (excess + 1 + 4 * shares[:, None, :])
-    # g(n) = sum_i lambda_i² (1 - c_i⁴)
+    # g(n) = sum_i lambda_i² (1 - c_i⁴)   (sequential 11)
     return np.asarray(np.einsum("gi,gki->gk", counts * shares, 1 - overlap**2))
