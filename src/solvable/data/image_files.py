@@ -74,7 +74,7 @@ def image_paths(folder: Path) -> list[Path]:
 def read_images(
     folder: Path, paths: Sequence[Path], form: ImageForm
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Read images of one size, shape (n, height, width) or (n, height, width, 3), with sentences."""
+    """Read images of one size, (n, height, width) or (n, height, width, 3); describe conversions."""
     images: list[np.ndarray] = []
     faults: list[str] = []
     sizes: dict[tuple[int, int], Path] = {}
@@ -140,7 +140,7 @@ def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], b
         except Image.DecompressionBombError as error:
             raise ValueError(str(error)) from error
         with opened:
-            # The file stores the orientation of the camera.
+            # The image is rotated by the camera orientation stored in the file.
             image: Image.Image = ImageOps.exif_transpose(opened)
             image.load()
     size = (image.height, image.width)

@@ -230,9 +230,9 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
     single = sorted(_label(value) for value, count in counts.items() if count == 1)
     if len(counts) - len(single) < 2:
         raise InvalidData(
-            f"target {name!r} has fewer than two classes without those of a single row "
-            f"({quoted_names(single)}); allowed: at least two classes of 2 or more rows. Merge classes, "
-            "add rows, or use task=regression if the target is a number."
+            f"target {name!r} has fewer than two classes of 2 or more rows (classes of a single row: "
+            f"{quoted_names(single)}); allowed: at least two. Merge classes, add rows, or use "
+            "task=regression if the target is a number."
         )
 
 

@@ -1,4 +1,4 @@
-"""Test errors of kernel ridge regression with two kernels and a tuned ridge, without features."""
+"""Test errors of kernel ridge regression with a tuned ridge, for a polynomial and an RBF kernel."""
 
 from __future__ import annotations
 

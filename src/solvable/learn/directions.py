@@ -35,7 +35,7 @@ class Made:
         return matched([fold.tested for fold in self.folds], self.coordinates)
 
     def of(self, number: int, tests: int) -> dict[str, Any]:
-        """Return the fields of a :class:`Direction` that attribution gives, corrected for `tests`."""
+        """Return the attribution of direction `number`, with significance corrected for `tests`."""
         place = number - 1
         if place >= len(self.whole.shares):
             return {}
@@ -80,7 +80,7 @@ def made_of(
     in_folds: Sequence[Unseen | None],
     tested: Sequence[np.ndarray],
 ) -> Made | None:
-    """Combine the attribution of all rows with the signal in the folds, whose test rows are given."""
+    """Combine the attribution of the model of all rows with the signal on the folds' test rows."""
     if whole is None:
         return None
     folds = [one for one in in_folds if one is not None]

@@ -204,5 +204,5 @@ def _run(tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
     try:
         yield from parallel(delayed(measure)(task.ready()) for task in tasks)
     finally:
-        # Processes are stopped also after Ctrl-C.
+        # The processes are stopped also after Ctrl-C.
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
