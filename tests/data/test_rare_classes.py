@@ -73,5 +73,5 @@ def test_a_stream_leaves_out_classes_that_a_model_never_saw(table: Path, tmp_pat
 def test_with_fewer_than_two_classes_left_the_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rare.csv"
     path.write_text(HEADER + "\n".join(rows("aaaaaaaaaaab")) + "\n")
-    with pytest.raises(InvalidData, match="fewer than two classes .* single row: 'b'"):
+    with pytest.raises(InvalidData, match=r"fewer than two classes .* single row: 'b'"):
         load(path, target="y")
