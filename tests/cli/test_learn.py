@@ -177,7 +177,7 @@ def test_predictions_for_new_rows(learned, there):
     assert told["predictions"] == [one["predicted"] for one in rows]
     assert told["error"] is None
     _, printed, _ = there("predict", "out", "new.csv", "--output", "predicted.csv")
-    assert "30 predictions of 'risk': predicted.csv" in printed
+    assert "30 predictions of 'risk' are in predicted.csv" in printed
     assert (learned.cwd / "predicted.csv").read_text() == answer.stdout
     status, _, error = there("predict", "out", "new.csv", "--output", "predicted.csv")
     assert status == 2

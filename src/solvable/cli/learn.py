@@ -91,7 +91,7 @@ def learn(
     output
         Directory. [default: solvable-runs/learn-NAME-FINGERPRINT]
     details
-        Print also strengths of directions, differences and methods.
+        Print also strengths of directions, differences and the protocol.
     json
         Print only the content of result.json.
     quiet

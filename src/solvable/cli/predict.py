@@ -58,7 +58,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
         write_json({"predictions": numbers, "error": found.error, "treatments": treatments})
         return 0
     if output is not None:
-        write(f"{count} predictions of {found.target.name!r}: {output}")
+        write(f"{count} predictions of {found.target.name!r} are in {output}")
     elif sys.stdout.isatty():
         shown = 20  # rows on a terminal; a pipe and a file receive all rows
         first = {name: column[:shown] for name, column in columns.items()}

@@ -34,7 +34,7 @@ def summary(found: Forecast, name: str, *, details: bool = False) -> list[str | 
     last = found.predictions[-1]
     mean, lower, upper = (format_number(value, 3) for value in (last.mean, last.lower, last.upper))
     answer = (
-        f"At n = {format_number(last.samples)} the {what} is predicted to be {mean} "
+        f"at n = {format_number(last.samples)} the {what} is predicted to be {mean} "
         f"({100 * found.confidence:g} % interval: {lower} to {upper})."
     )
     parts: list[str | Cell | Table] = [Cell(f"{name}: {answer}", "bold")]
