@@ -193,7 +193,7 @@ def test_cut_and_foreign_files(tmp_path: Path) -> None:
         (cut, "damaged"),
         (array, "rename the file to end in .npy"),
         (archive, "rename the file to end in .npz"),
-        (text, "is no NumPy file"),
+        (text, "is not a NumPy file"),
         (half, "damaged"),
         (damaged, "damaged"),
     ]:

@@ -167,7 +167,7 @@ def test_identifiers_are_dropped_unless_kept() -> None:
         "name": "a different text in every row",
     }
     assert Preparation.fit(table, keep=["key"]).numeric_names == ("key", "length", "income")
-    with pytest.raises(InvalidData, match="keep names 'kye'"):
+    with pytest.raises(InvalidData, match="keep is 'kye'"):
         Preparation.fit(table, keep=["kye"])
 
 
@@ -223,7 +223,7 @@ def test_constant_pixels_stay_in_the_picture() -> None:
     preparation = Preparation.fit(table, image_shape=(2, 2))
     assert preparation.columns == tuple("abcd")
     assert preparation.treatments == (
-        "2 pixels are constant and were kept, for the pictures of directions",
+        "2 pixels are constant and were kept for the pictures of directions",
     )
     assert Preparation.fit(table).columns == ("b",)
 
