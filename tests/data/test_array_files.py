@@ -1,4 +1,4 @@
-"""NPY and NPZ files, and folders of them."""
+"""Reading of NPY and NPZ files, and of folders of such files."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_new_images_need_no_classes(tmp_path: Path) -> None:
     with pytest.raises(InvalidData, match="images of mixed size"):
         load_new(folder, data.preparation)
     turned = npz(tmp_path / "b.npz", X=IMAGES.reshape(40, 5, 4))
-    with pytest.raises(InvalidData, match=r"have shape \(5, 4\), .* learned from \(4, 5\)"):
+    with pytest.raises(InvalidData, match=r"have shape \(5, 4\), .* of the model have \(4, 5\)"):
         load_new(turned, data.preparation)
 
 
@@ -154,7 +154,7 @@ RAGGED[:] = [np.zeros((2, 2)), np.zeros((3, 2)), np.zeros((2, 2))]
         ({"X": RAGGED, "y": Y[:3]}, None, "holds Python objects .*images of different length"),
         ({"X": X, "y": Y[:7]}, None, r"target .* shape \(7,\), and X has 40 rows"),
         ({"X": X, "y": np.zeros((40, 2))}, None, r"shape \(40, 2\)"),
-        ({"X": X}, None, "does not say which column"),
+        ({"X": X}, None, "target of .* is not known"),
         ({"X": X, "label2": Y}, "label1", "Did you mean 'label2'"),
         ({"X": X.astype(complex), "y": Y}, None, "complex128"),
         ({"X": np.zeros((2, 1, 1, 1, 1)), "y": Y[:2]}, None, r"shape \(2, 1, 1, 1, 1\)"),
@@ -191,9 +191,9 @@ def test_cut_and_foreign_files(tmp_path: Path) -> None:
     damaged.write_bytes(changed)
     for path, message in [
         (cut, "damaged"),
-        (array, "rename it to end in .npy"),
-        (archive, "rename it to end in .npz"),
-        (text, "is no NumPy file"),
+        (array, "rename the file to end in .npy"),
+        (archive, "rename the file to end in .npz"),
+        (text, "is not a NumPy file"),
         (half, "damaged"),
         (damaged, "damaged"),
     ]:
@@ -234,7 +234,7 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InvalidData, match=r"holds 'notes.md'; allowed"):
         load(tmp_path)
     np.save(tmp_path / "X.npy", X)
-    with pytest.raises(InvalidData, match=r"has no target: y.npy is not beside it"):
+    with pytest.raises(InvalidData, match=r"has no target: y.npy is not in the same folder"):
         load(tmp_path)
 
 

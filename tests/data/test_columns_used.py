@@ -1,4 +1,4 @@
-"""Which columns are used is decided once, on the table, whatever rows are trained on."""
+"""Columns are chosen once, from the whole table, for any training rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text(*values: str | None) -> np.ndarray:
 def test_a_leak_of_many_texts_never_enters_a_training_part(
     bundled_csv: Callable[[int, int], Path],
 ) -> None:
-    # `boat` names the lifeboat that somebody survived in: 27 texts in all, 20 or fewer in few rows.
+    # `boat` is the lifeboat of a survivor. It has 27 texts in all rows, and at most 20 in few rows.
     data = load(bundled_csv(40945, 1309), target="survived")
     assert data.n_samples == 1309
     assert "boat" in dict(data.preparation.dropped)
@@ -39,7 +39,7 @@ def test_a_leak_of_many_texts_never_enters_a_training_part(
 
 
 def test_columns_do_not_depend_on_the_training_rows() -> None:
-    # Each is dropped or used for a reason that a part of the rows does not share.
+    # The reason for dropping or using each column holds in the whole table but not in some rows.
     n = 300
     rare = np.zeros(n)
     rare[:3] = [1e6, 2e6, 3e6]
@@ -54,7 +54,9 @@ def test_columns_do_not_depend_on_the_training_rows() -> None:
         }
     )
     counts = table.column("counts")
-    counts[-1] = counts[0]  # not the key of the table, though no two of a part agree
+    counts[-1] = counts[
+        0
+    ]  # not an identifier of the table, although its values differ within a part
     whole = Preparation.fit(table)
     assert whole.needed == ("number", "counts", "rare", "gappy", "colour")
     for rows in (np.arange(5, 15), np.arange(5, 299), np.arange(4), np.arange(n)):
@@ -73,7 +75,7 @@ def test_refitting_all_rows_changes_nothing() -> None:
 
 
 def test_what_training_rows_have_one_value_of_has_it_in_every_row() -> None:
-    # A test row would otherwise stand a million scales away from what was learned from.
+    # Otherwise a test row would be a million standard deviations from the training rows.
     table = from_columns(
         {
             "size": np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
@@ -90,13 +92,13 @@ def test_what_training_rows_have_one_value_of_has_it_in_every_row() -> None:
         [2, 7, 0, 0, 0, 1, 1, 0],
         [3, 7, 0, 1, 0, 0, 1, 0],
         [4, 7, 0, 0, 0, 0, 1, 0],
-        [5, 7, 0, 0, 0, 0, 1, 0],  # as a row of a colour and a kind never seen
+        [5, 7, 0, 0, 0, 0, 1, 0],  # encoded as a row of unseen colour and kind
         [6, 7, 0, 0, 0, 1, 1, 0],
     ]
     assert part.columns[3:] == ("colour=blue", "colour=green", "colour=red", "kind=a", "kind=b")
     np.testing.assert_array_equal(part.transform(table), expected)
     assert part.treatments[-1] == (
-        "one value in all training rows, taken for that in others: 'dose', 'late', 'colour=green', "
+        "constant in all training rows, and set to this value in others: 'dose', 'late', 'colour=green', "
         "'kind=a', 'kind=b'"
     )
     restored = Preparation.from_dict(json.loads(json.dumps(part.to_dict())))
@@ -125,11 +127,11 @@ def test_a_table_of_texts_alone(bundled_csv: Callable[[int, int], Path]) -> None
     assert len(data.preparation.categories) == 36
     assert data.X.dtype == np.float64
     assert set(np.unique(data.X)) == {0.0, 1.0}
-    # Each column of text has one 1 in a row, as none is missing.
+    # Each column of text gives one 1 per row, as no text is missing.
     np.testing.assert_array_equal(data.X.sum(axis=1), 36)
     part = data.split(np.arange(100), np.arange(100, 3196))
     assert part.X_train.shape == (100, data.n_columns)
-    # Texts alone are enough: neighbours in them nearly always agree in the class.
+    # Texts are enough: nearest rows by text nearly always have the same class.
     from sklearn.neighbors import KNeighborsClassifier
 
     order = RNG.permutation(3196)

@@ -1,4 +1,4 @@
-"""Rows that are equal in every column of the file."""
+"""Detection of rows that are equal in every column of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solvable.data.copies import first_equal_rows
 
 
 def test_rows_are_equal_in_all_columns_of_the_file(tmp_path: Path) -> None:
-    # `unit` is constant, `name` has too many texts, `who` says the group, and each of them counts.
+    # `unit` is constant, `name` has too many texts, and `who` is the group; all of them are compared.
     rows = [
         "1.5,,red,n0,p,m,0",
         "1.5,,red,n0,p,m,0",  # equal to row 0

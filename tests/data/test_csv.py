@@ -1,4 +1,4 @@
-"""CSV files as people write them."""
+"""Reading of CSV files with usual and unusual notation."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_header_is_found(tmp_path: Path, text: str, names: tuple[str, ...]) -> N
 
 
 def test_a_known_column_makes_the_first_row_a_header(tmp_path: Path) -> None:
-    # A table of years by years: nothing else tells the names from the values.
+    # In a table with years as names and values, only `expected` identifies the header.
     assert read(tmp_path, "2019,2020\n1,2\n", "2020")[0].order == ("2019", "2020")
     assert read(tmp_path, "2019,2020\n1,2\n")[0].order == ("x0", "x1")
 
@@ -124,7 +124,7 @@ def test_commas_between_thousands_are_left_out_and_told(tmp_path: Path) -> None:
     table, notes = read(tmp_path, 'a,b\n"1,200",x\n"-12,345,678.5",y\n900,\n')
     np.testing.assert_array_equal(table.column("a"), [1200, -12345678.5, 900])
     assert notes == ("column 'a': commas between thousands were left out",)
-    # Not thousands: a decimal comma in quotes is left as text, since nothing says which is meant.
+    # A quoted 1,5 is kept as text, as it may be a decimal comma or commas between thousands.
     assert read(tmp_path, 'a,b\n"1,25",1\n"2,5",2\n')[0].numeric_names == ("b",)
 
 
@@ -230,7 +230,7 @@ def test_a_cell_is_a_number_only_if_python_and_numpy_agree(cell: str) -> None:
     column, _ = parse_cells([cell])
     assert is_number(cell) <= (column.dtype != object)
     if is_number(cell):
-        # Cells lose blanks first; float() knows fewer of them than strip().
+        # Blanks are stripped before float(), which accepts fewer kinds of blanks than strip().
         assert column[0] == float(cell.strip())
         np.testing.assert_array_equal(column, np.loadtxt([cell.strip()], ndmin=1))
     if is_missing(cell):
@@ -311,7 +311,7 @@ def test_a_line_break_in_a_cell_is_one_wherever_blocks_end(
     ("text", "word"),
     [
         ('a, "b"\n1, "x, y"\n', "x, y"),  # blanks before quotes
-        ('a,b\n1,5" pipe\n', '5" pipe'),  # a quote that is no mark
+        ('a,b\n1,5" pipe\n', '5" pipe'),  # a quote that does not enclose a cell
         ('a,b\n1,"5"" pipe"\n', '5" pipe'),
         ("a b\n1 'x'\n", "'x'"),
         ('a  b\n1  "x y"\n', "x y"),  # runs of blanks

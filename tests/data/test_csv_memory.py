@@ -1,4 +1,4 @@
-"""What a packed text may take of memory is counted while it is unpacked, and holds."""
+"""The memory of a compressed text is estimated while unpacking, and the estimate is an upper bound."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTH = 15_000_000
 
 
 def table(delimiter: str, cells: list[str], columns: int) -> Callable[[int], str]:
-    """A text of so many characters: a header, and cells drawn from a few."""
+    """Text of a given number of characters: a header, and cells drawn from a few."""
 
     def text(length: int) -> str:
         header = delimiter.join(f"c{i}" for i in range(columns)) + "\n"
@@ -43,7 +43,7 @@ def one_line(length: int) -> str:
 numbers = [f"{value:.6f}" for value in RNG.random(100)]
 prose = [f"lorem ipsum {i} dolor sit amet, consectetur".replace(",", "") for i in range(20)]
 SHAPES: dict[str, tuple[Callable[[int], str], bool]] = {
-    # What is in the file, and whether fifteen million characters of it are read within the limit.
+    # Content of the file, and True if fifteen million characters are read within the limit.
     "usual numbers": (table(",", numbers, 20), True),
     "prose": (table("\t", prose, 3), True),
     "digits": (table(",", ["0", "1"], 50), False),
@@ -58,7 +58,7 @@ SHAPES: dict[str, tuple[Callable[[int], str], bool]] = {
 
 
 def in_a_child(path: Path, limit: float) -> tuple[int, str]:
-    """Bytes by which reading the file raises the peak of a process, and how it ended."""
+    """Increase of the peak memory of a process that reads the file, and its outcome."""
     code = f"""
 import gzip, pathlib
 import solvable.numpy_files
@@ -114,7 +114,7 @@ def test_reading_takes_no_more_than_is_counted(tmp_path: Path, shape: str) -> No
     peak, ended = in_a_child(path, 1e12)
     assert ended == "read"
     assert peak < counted.needed
-    # Nor is the count so careful that it refuses what fits: it is of the size of the peak.
+    # The estimate is of the size of the peak, so files that fit are not refused.
     assert counted.needed < 4 * peak
 
 
@@ -128,7 +128,7 @@ def test_blocks_of_any_size_count_every_cell(delimiter: str, size: int) -> None:
         counted.add(text[start : start + size])
     assert counted.text == len(text)
     assert counted.lines == 121
-    # A cell ends in a delimiter or in its line; the last line is empty.
+    # Cells end at a delimiter or at the end of the line; the last line is empty.
     assert counted.cells == sum(map(len, rows)) + 1
 
 
@@ -143,5 +143,5 @@ def test_texts_of_more_columns_than_memory_are_refused(monkeypatch: pytest.Monke
     table = Table(np.empty((100_000, 0)), (), {f"c{i}": words for i in range(5)})
     preparation = Preparation.fit(table)
     monkeypatch.setattr("solvable.data.columns.available_bytes", lambda: 8.9e7)
-    with pytest.raises(MemoryLimitExceeded, match=r"100000 rows with 100 columns, .* take 90 MB"):
+    with pytest.raises(MemoryLimitExceeded, match=r"100000 rows with 100 columns, .* need 90 MB"):
         preparation.transform(table)

@@ -1,4 +1,4 @@
-"""One table in every format; and the way from training to new data."""
+"""Equal tables in every format, and their preparation for training and new data."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_csv_npz_and_parquet_agree(
     n = data.draw(st.integers(4, 15))
     column = st.lists(VALUES, min_size=n, max_size=n)
     words = data.draw(st.lists(st.sampled_from(["red", "blue", None]), min_size=n, max_size=n))
-    # The first word is there, so that every format knows the column as text.
+    # The first cell is a text, so that every format reads the column as text.
     columns: Columns = {
         "a": data.draw(column),
         "b": data.draw(column),
@@ -140,7 +140,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("a,y\n1,2\n")
     (tmp_path / "empty.parquet").write_bytes(b"")
     for name in ("cut", "text", "empty"):
-        with pytest.raises(InvalidData, match="damaged or no Parquet file"):
+        with pytest.raises(InvalidData, match="damaged or not a Parquet file"):
             load(tmp_path / f"{name}.parquet")
     garbled = bytearray(whole)
     garbled[4:60] = b"\xff" * 56
@@ -149,7 +149,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
         load(tmp_path / "garbled.parquet")
     none = arrow.table({"a": arrow.array([], arrow.float64()), "y": arrow.array([], arrow.int8())})
     parquet.write_table(none, tmp_path / "none.parquet")
-    with pytest.raises(InvalidData, match="columns and no rows"):
+    with pytest.raises(InvalidData, match="has no rows"):
         load(tmp_path / "none.parquet")
     with pytest.raises(InvalidData, match=r"target 'Y' is not a column; .* Did you mean 'y'"):
         load(path, target="Y")
@@ -184,7 +184,7 @@ def test_every_treatment_is_told(tmp_path: Path) -> None:
     assert data.columns == ("size", "colour=blue", "colour=red")
     assert data.treatments == (
         "dropped 1 of 40 rows: target 'price' missing",
-        "dropped column 'id': another whole number in every row, as identifiers have",
+        "dropped column 'id': a different whole number in every row, as in an identifier",
         "dropped column 'unit': constant",
         "column 'colour': text, replaced by 2 columns of 0 and 1",
         "column 'size': 1 of 39 values missing, replaced by "
@@ -230,8 +230,8 @@ def test_new_data_are_treated_as_the_training_rows(tmp_path: Path) -> None:
         np.testing.assert_array_equal(rows.y, [data.class_labels.index("low"), -1, -1])
         np.testing.assert_array_equal(rows.labelled, [True, False, True])
         told = "\n".join(rows.treatments)
-        assert "ignored columns that were not learned from: 'note'" in told
-        assert "texts not seen in training count as none of those seen: 'green'" in told
+        assert "ignored columns that the model does not use: 'note'" in told
+        assert "texts not seen in training, encoded by 0 in all columns: 'green'" in told
         assert "column 'size': 1 of 3 values missing" in told
         assert "target 'price' is missing in 1 of 3 rows" in told
         assert "1 rows have a class not seen in training ('middle')" in told
@@ -251,22 +251,24 @@ def test_new_data_without_target(tmp_path: Path) -> None:
 def test_new_data_in_regression(tmp_path: Path) -> None:
     columns: Columns = {"a": [i / 7 for i in range(20)], "y": [i / 3 for i in range(20)]}
     data = load(write_csv(tmp_path / "t.csv", columns))
-    assert "column 'y' was taken as the target by its name" in data.treatments
+    assert "column 'y' is the target, chosen by its name" in data.treatments
     new = write_csv(tmp_path / "new.csv", {"a": [1.0, 2.0], "y": [None, 5.0]})
     rows = load_new(new, data.preparation)
     np.testing.assert_array_equal(rows.y, [np.nan, 5])
     np.save(tmp_path / "X.npy", np.ones((3, 1)))
-    with pytest.raises(InvalidData, match="'a'; columns there: 'x0'"):
+    with pytest.raises(InvalidData, match="'a'; columns of the data: 'x0'"):
         load_new(tmp_path / "X.npy", data.preparation)
 
 
 def test_the_target_must_be_known(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "t.csv", TRAINING)
-    with pytest.raises(InvalidData, match=r"which column .* columns: 'id', .*--target COLUMN"):
+    with pytest.raises(
+        InvalidData, match=r"is not known; allowed: .* columns \('id', .*--target COLUMN"
+    ):
         load(path)
     with pytest.raises(InvalidData, match="Did you mean 'price'"):
         load(path, target="prize")
-    with pytest.raises(InvalidData, match="'c' has classes with a single row: 'no'"):
+    with pytest.raises(InvalidData, match=r"'c' has fewer than two classes .* single row: 'no'"):
         load(write_csv(path, {"a": [1.0, 2.0, 3.0, 4.0], "c": ["no", *["yes"] * 3]}), target="c")
 
 

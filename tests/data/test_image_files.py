@@ -1,4 +1,4 @@
-"""Folders of PNG and JPEG files: what is read is what was drawn, and what cannot be is one line."""
+"""Folders of PNG and JPEG files: pixels as drawn, and one line for each error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_digits(folder: Path, count: int = 40, *, ending: str = "png", mode: st
 
 
 def one(folder: Path, image: Image.Image, name: str = "a.png", **options: object) -> Path:
-    """A folder of two classes with twice the same image each."""
+    """Folder of two classes, each with two copies of an image."""
     for label in ("a", "b"):
         (folder / label).mkdir(parents=True, exist_ok=True)
         for path in (folder / label / name, folder / label / f"z{name}"):
@@ -90,7 +90,7 @@ def test_sixteen_bits_transparency_and_turned_cameras(tmp_path: Path) -> None:
 
 
 def test_resized_by_the_area_of_each_pixel(tmp_path: Path) -> None:
-    # A smooth picture is that of any size.
+    # A smooth picture does not change with its size.
     def picture(height: int, width: int) -> Image.Image:
         y, x = np.mgrid[:height, :width]
         wave = 120 + 60 * np.sin((x + 0.5) / width * 3) + 60 * np.cos((y + 0.5) / height * 2)
@@ -152,7 +152,7 @@ def test_damaged_files_are_named_in_one_line(tmp_path: Path) -> None:
     said = str(refused.value)
     assert "\n" not in said
     assert "even/000.png" in said
-    assert "odd/001.png (it is neither PNG nor JPEG" in said
+    assert "odd/001.png (it is damaged, or neither PNG nor JPEG" in said
 
 
 def test_no_flipped_byte_is_a_traceback(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_no_flipped_byte_is_a_traceback(tmp_path: Path) -> None:
 
 
 def bomb(width: int, height: int) -> bytes:
-    """PNG that claims a size and holds next to nothing."""
+    """PNG with a large size in its header and almost no content."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         sum_of = struct.pack(">I", zlib.crc32(kind + content))
@@ -212,5 +212,5 @@ def test_options_out_of_place(tmp_path: Path) -> None:
 
 def test_images_one_level_deeper_are_pointed_at(tmp_path: Path) -> None:
     write_digits(tmp_path / "train")
-    with pytest.raises(InvalidData, match=r"lie deeper: try .*train"):
+    with pytest.raises(InvalidData, match=r"are in deeper folders: try .*train"):
         load(tmp_path)

@@ -1,4 +1,4 @@
-"""The same treatment for training rows and for later ones."""
+"""Preparation of training rows and of later rows in the same way."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_cell_that_keeps_a_column_from_being_numbers_is_named() -> None:
     column = text("1", "2", "3 m", "4", None)
     assert first_odd_cell(column) == (2, "3 m")
     assert first_odd_cell(text("a", "b", "3")) is None
-    reason = "text though most cells are numbers: '3 m' in row 3 is none"
+    reason = "text, although most cells are numbers: '3 m' in row 3 is not"
     assert text_reason(column) == reason
 
 
@@ -90,7 +90,7 @@ def test_columns_are_matched_by_name_and_extra_ones_ignored() -> None:
     np.testing.assert_array_equal(
         preparation.transform(extra), preparation.transform(mixed_table())
     )
-    assert preparation.report(extra)[0] == "ignored columns that were not learned from: 'new'"
+    assert preparation.report(extra)[0] == "ignored columns that the model does not use: 'new'"
     without = mixed_table().without("unit")
     assert preparation.transform(without).shape == (4, 4)
 
@@ -115,7 +115,7 @@ def test_numbers_as_texts_and_texts_as_numbers() -> None:
     preparation = Preparation.fit(
         from_columns({"a": np.array([1.0, 2.5, 1.0, 4.0]), "grade": text("1", "1", "x", "x")})
     )
-    # A column of one row may hold only what looks like a number: it is the text all the same.
+    # The only cell of the column looks like a number, but the column is text as in training.
     one = from_columns({"a": np.array([3.0]), "grade": np.array([1.0])})
     np.testing.assert_array_equal(preparation.transform(one), [[3, 1, 0]])
     blank = from_columns({"a": text(None), "grade": np.array([np.nan])})
@@ -138,11 +138,11 @@ def test_infinite_values_are_refused_with_their_row() -> None:
     [
         (
             {"a": text("x", "x", "x"), "b": text(*"pqr")},
-            "no column is left .*'a': constant; 'b': a text of its own in every row",
+            "no column is usable .*'a': constant; 'b': a different text in every row",
         ),
-        ({"a": np.ones(3), "b": np.full(3, np.nan)}, "no column is left .*'a': constant"),
-        ({"a": np.ones(3), "b": text(*"pqr")}, "no column is left"),
-        ({}, "there is no column besides the target"),
+        ({"a": np.ones(3), "b": np.full(3, np.nan)}, "no column is usable .*'a': constant"),
+        ({"a": np.ones(3), "b": text(*"pqr")}, "no column is usable"),
+        ({}, "there is no column other than the target"),
     ],
 )
 def test_nothing_to_learn_from(columns: dict[str, np.ndarray], message: str) -> None:
@@ -163,16 +163,16 @@ def test_identifiers_are_dropped_unless_kept() -> None:
     preparation = Preparation.fit(table)
     assert preparation.numeric_names == ("length", "income")
     assert dict(preparation.dropped) == {
-        "key": "another whole number in every row, as identifiers have",
-        "name": "a text of its own in every row",
+        "key": "a different whole number in every row, as in an identifier",
+        "name": "a different text in every row",
     }
     assert Preparation.fit(table, keep=["key"]).numeric_names == ("key", "length", "income")
-    with pytest.raises(InvalidData, match="keep names 'kye'"):
+    with pytest.raises(InvalidData, match="keep is 'kye'"):
         Preparation.fit(table, keep=["kye"])
 
 
 def test_an_identifier_is_found_in_a_third_of_its_rows() -> None:
-    # A preparation sees training rows alone: a random part of 1..n must look like it, too.
+    # A preparation is fitted to training rows only, so a random part of 1..n must be detected too.
     identifier = np.arange(3000.0)
     part = RNG.permutation(identifier)[:1000]
     assert numbers_the_rows(identifier)
@@ -184,8 +184,8 @@ def test_an_identifier_is_found_in_a_third_of_its_rows() -> None:
 
 
 def test_few_random_measurements_are_taken_for_an_identifier() -> None:
-    # Among 100 draws from m whole numbers 4950 / m pairs agree on average; a column of draws is
-    # dropped only if none does while 7 or more are expected, which has probability exp(-7).
+    # Among 100 draws from m whole numbers 4950 / m pairs are equal on average. A column of draws is
+    # dropped only if no pair is equal although 7 or more are expected, with probability exp(-7).
     draws = RNG.integers(0, 700, size=(4000, 100)).astype(float)
     wrong = sum(numbers_the_rows(row) for row in draws)
     # Binomial with mean 4000 exp(-7.07) = 3.4 and standard deviation 1.8.
@@ -208,7 +208,7 @@ def test_a_single_counting_column_is_data() -> None:
         (text(*(f"t{i % 30}" for i in range(300))), "more than 20 distinct values"),
         (text(*"aabcde"), "5 distinct values in 6 rows"),
         (text(*(str(i) for i in range(50)), "12 m"), "'12 m' in row 51"),
-        (text(*(f"t{i}" for i in range(40))), "a text of its own"),
+        (text(*(f"t{i}" for i in range(40))), "a different text"),
     ],
 )
 def test_texts_that_become_columns(column: np.ndarray, reason: str) -> None:
@@ -223,7 +223,7 @@ def test_constant_pixels_stay_in_the_picture() -> None:
     preparation = Preparation.fit(table, image_shape=(2, 2))
     assert preparation.columns == tuple("abcd")
     assert preparation.treatments == (
-        "2 pixels are constant and were kept, so that filters can be drawn",
+        "2 pixels are constant and were kept for the pictures of directions",
     )
     assert Preparation.fit(table).columns == ("b",)
 
@@ -301,7 +301,7 @@ def test_medians_of_long_columns_are_those_of_spaced_rows() -> None:
 
 
 CELLS = st.one_of(
-    # Columns of which nothing reaches 1e-60 are refused.
+    # Columns whose values are all below 1e-60 are refused.
     st.floats(-1e6, 1e6).map(lambda value: value if abs(value) > 1e-50 else 0.0),
     st.just(np.nan),
 )
@@ -319,14 +319,14 @@ def test_invariances(X: np.ndarray, words: list[str | None], order: Any) -> None
     table = from_columns(columns)
     varies = any(len(np.unique(x[~np.isnan(x)])) > 1 for x in X.T)
     if not varies and text_reason(table.column("word")):
-        with pytest.raises(InvalidData, match="no column is left"):
+        with pytest.raises(InvalidData, match="no column is usable"):
             Preparation.fit(table)
         return
     preparation = Preparation.fit(table)
     prepared = preparation.transform(table)
     assert prepared.shape == (len(X), len(preparation.columns))
     assert np.isfinite(prepared).all()
-    # By name, not by place; row by row; and the same after a journey through JSON.
+    # Columns are matched by name, rows are independent, and JSON does not change the result.
     names = list(columns)
     order.shuffle(names)
     np.testing.assert_array_equal(preparation.transform(table.select(names)), prepared)

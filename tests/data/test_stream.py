@@ -1,4 +1,4 @@
-"""Streams give the rows of the table in memory, at any chunk size and from any row."""
+"""Streams yield the rows of the table in memory, for any chunk size and start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Y = RNG.standard_normal(N)
 
 
 def collect(source: LabelledSource, rows: int, start: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """All rows, having checked that slices follow each other and are full."""
+    """Return all rows, after a check that slices are consecutive and full."""
     blocks, labels = [], []
     low = start
     for part, block, y in source.chunks(rows, start):
@@ -45,7 +45,7 @@ def collect(source: LabelledSource, rows: int, start: int = 0) -> tuple[np.ndarr
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The same table as row groups, as pairs and as shards."""
+    """Equal tables as row groups, pairs of arrays and shards."""
     arrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -92,7 +92,7 @@ def test_a_stream_equals_the_table_in_memory(folders: dict[str, Path], kind: str
     np.testing.assert_array_equal(blocks, data.X)
     np.testing.assert_array_equal(labels, data.y)
     assert stream.preparation.columns == data.columns
-    # And again: a stream can be read any number of times.
+    # A stream can be read repeatedly.
     np.testing.assert_array_equal(collect(stream, 8)[0], data.X)
 
 
@@ -269,7 +269,7 @@ def test_what_comes_after_the_first_rows_is_asked_for(tmp_path: Path) -> None:
     np.testing.assert_array_equal(blocks[:, 4], [0] * 50 + [1] * 50)
     np.testing.assert_array_equal(labels, np.arange(100) % 2)
     assert stream.target.classes == ("no", "yes")
-    assert "medians and identifiers are those of the first 20 rows" in stream.treatments
+    assert "medians and identifiers are determined by the first 20 rows" in stream.treatments
 
 
 def test_fewer_rows_of_a_wide_table_are_looked_at(
@@ -278,7 +278,7 @@ def test_fewer_rows_of_a_wide_table_are_looked_at(
     monkeypatch.setattr("solvable.data.stream.HEAD_ENTRIES", 60)
     columns = {f"x{i}": [(i + j) / 7 for j in range(50)] for i in range(3)}
     path = write(tmp_path / "t.parquet", columns | {"y": [i / 3 for i in range(50)]}, 10)
-    told = "medians and identifiers are those of the first 20 rows"
+    told = "medians and identifiers are determined by the first 20 rows"
     assert told in open_stream(path).treatments
 
 
@@ -373,6 +373,6 @@ def test_memory_is_that_of_a_row_group(tmp_path: Path) -> None:
     )
     rows, kilobytes = map(int, done.stdout.split())
     assert rows == 600_000
-    # The table is 240 MB. Opening holds the first 100,000 rows (40 MB) and looks at them in blocks
-    # of 4 million entries with a copy or two; reading holds a row group of 4 MB.
+    # The table has 240 MB. Opening keeps the first 100,000 rows (40 MB) and blocks of 4 million
+    # entries with one or two copies; reading keeps a row group of 4 MB.
     assert kilobytes < 220_000

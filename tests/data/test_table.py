@@ -44,7 +44,7 @@ def test_columns_by_name() -> None:
     assert "c" not in TABLE
     np.testing.assert_array_equal(TABLE.column("b"), [1, 3, 5])
     assert TABLE.column("w") is WORDS
-    with pytest.raises(InvalidData, match="column 'c' is not a column; columns: 'a', 'w', 'b'"):
+    with pytest.raises(InvalidData, match="column 'c' is not a column; allowed: 'a', 'w', 'b'"):
         TABLE.column("c")
 
 
@@ -73,7 +73,7 @@ def test_columns_must_agree() -> None:
         Table(np.zeros((3, 2)), ("a", "a"))
     with pytest.raises(InvalidData, match=r"'a' occurs 3 times \(also 'b'\)"):
         Table(np.zeros((3, 5)), tuple("aabba"))
-    with pytest.raises(InvalidData, match=r"'b' has shape \(2,\); the first column has 3 rows"):
+    with pytest.raises(InvalidData, match=r"'b' has shape \(2,\); allowed: 3 rows"):
         from_columns({"a": np.zeros(3), "b": np.zeros(2)})
 
 
@@ -84,7 +84,7 @@ def test_stacked_rows_are_matched_by_name() -> None:
     np.testing.assert_array_equal(both.numeric, np.vstack([TABLE.numeric, TABLE.numeric]))
     assert both.column("w").tolist() == WORDS.tolist() * 2
     assert stack_rows([TABLE]) is TABLE
-    with pytest.raises(InvalidData, match="different columns: 'w' is in some"):
+    with pytest.raises(InvalidData, match="different columns: 'w' is missing in some"):
         stack_rows([TABLE, TABLE.without("w")])
 
 
@@ -136,7 +136,7 @@ def test_stretches_of_one_array_join_without_a_copy() -> None:
     np.testing.assert_array_equal(parts[1].target(), X[PART_ROWS:, 0])
     np.testing.assert_array_equal(parts[1].read(["x1"])[0].numeric[:, 0], X[PART_ROWS:, 1])
     assert parts[1].columns == ("x0", "x1")
-    # Parts in another order, or of several arrays, are no whole.
+    # Parts in another order, or of several arrays, have no common whole.
     assert RawData((parts[0], TablePart(table)), "y").whole is None
 
 
@@ -174,7 +174,7 @@ def test_a_target_by_its_usual_name(names: list[str]) -> None:
 
 def test_a_target_that_cannot_be_told() -> None:
     for names in (["a", "b"], ["y", "label"]):
-        with pytest.raises(InvalidData, match="does not say which column"):
+        with pytest.raises(InvalidData, match="target of t is not known"):
             choose_target(names, None, required=True, where="t")
     assert choose_target(["a"], "z", required=False, where="t") == ("", ())
     with pytest.raises(InvalidData, match="target 'z' is not a column"):

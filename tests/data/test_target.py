@@ -1,4 +1,4 @@
-"""What a target column is taken for, and what is refused."""
+"""Kinds of target columns, their encoding, and refusals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def text(*values: str | None) -> np.ndarray:
 def test_kind_by_the_values(column: np.ndarray, kind: str, classes: tuple[str, ...]) -> None:
     target, notes = fit_target("y", column)
     assert (target.kind, target.classes) == (kind, classes)
-    # Whole numbers read as classes might have been meant as a number: that is told.
+    # A sentence reports that whole numbers are read as classes.
     assert bool(notes) == (kind == "classification" and column.dtype != object)
 
 
@@ -67,12 +67,12 @@ def test_task_overrides_the_values() -> None:
         (np.empty(0), "auto", "0 rows with a value"),
         (np.array([1.0, np.inf, 2.0]), "auto", "infinite in 1 rows, first in row 2"),
         (text(*"aabbc"), "auto", "takes 3 distinct values in 5 rows"),
-        (np.array([0, 0, 1]), "auto", "'y' has classes with a single row: '1'"),
+        (np.array([0, 0, 1]), "auto", "'y' has fewer than two classes .* single row: '1'"),
         (text(*map(str, range(300))), "auto", "more than 100 distinct values"),
-        (text(*"aaaaab"), "auto", "'y' has classes with a single row: 'b', which leave fewer"),
-        (np.array([0, 0, 0, 0, 1.5, 2]), "classification", "single row: '1.5', '2', which leave"),
+        (text(*"aaaaab"), "auto", "'y' has fewer than two classes .* single row: 'b'"),
+        (np.array([0, 0, 0, 0, 1.5, 2]), "classification", "single row: '1.5', '2'"),
         (np.arange(300.0), "classification", "more than 100 distinct values .* task=regression"),
-        (np.arange(9) % 3, "binary", "3 values; task=binary allows 2"),
+        (np.arange(9) % 3, "binary", "3 values; allowed with task=binary: 2"),
         (text("1", "2", "x"), "regression", r"holds 'x' \(and 0 more"),
         (np.arange(9.0), "regresion", "Did you mean 'regression'"),
     ],
@@ -115,7 +115,7 @@ def test_unseen_labels_have_no_code() -> None:
     np.testing.assert_array_equal(words.encode(text("b", "z", "a")), [1, -1, 0])
     numbers, _ = fit_target("y", np.array([0, 5, 0, 5]))
     np.testing.assert_array_equal(numbers.encode(np.array([5, 3, -1, 9, 0])), [1, -1, -1, -1, 0])
-    # The same labels as text, and numbers where words were learned.
+    # The same labels as text, and numbers where the classes are words
     np.testing.assert_array_equal(numbers.encode(text("5", "x")), [1, -1])
     np.testing.assert_array_equal(words.encode(np.array([1.0, 2.0])), [-1, -1])
 
@@ -141,7 +141,8 @@ def test_codes_decode_to_the_labels(labels: list[Any]) -> None:
     doubled = labels * 2
     textual = isinstance(labels[0], str)
     column = np.array(doubled, dtype=object if textual else None)
-    # Doubled, no class has a single row, and at most 30 are distinct: only a constant is refused.
+    # With every value doubled, no class has a single row and at most 30 values are distinct, so only
+    # a constant is refused.
     assume(len(set(labels)) > 1)
     target, _ = fit_target("y", column, "classification")
     back = target.decode(target.encode(column))

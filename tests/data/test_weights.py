@@ -1,4 +1,4 @@
-"""Arrays of files of weights: every type, bounded memory, cut and hostile files."""
+"""Arrays in files of weights: all types, bounded memory, truncated and hostile files."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_memory_is_bounded_by_the_largest_array(tmp_path, ending):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert total == pytest.approx(190.0)
-    # One megabyte each; the file has twenty.
+    # The file has twenty arrays of one megabyte each.
     assert peak < 4e6
 
 

@@ -1,4 +1,4 @@
-"""Everything that cannot be learned from, or is out of range, is one clear error."""
+"""Unusable data and parameters out of range raise one clear error."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_held_back_rows_of_a_source_that_are_not_finite():
 def test_shapes_and_sizes(wrap):
     X, y = data()
     learner = LayerwiseSpectralRegressor()
-    with pytest.raises(InvalidData, match=r"inconsistent|agree"):
+    with pytest.raises(InvalidData, match=r"inconsistent|equal numbers"):
         learner.fit(wrap(X), y[:-1])
     with pytest.raises(InvalidData, match=r"1 sample|n_samples=1"):
         learner.fit(wrap(X[:1]), y[:1])

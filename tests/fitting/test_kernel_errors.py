@@ -1,4 +1,4 @@
-"""Kernel ridge against independent results."""
+"""Kernel ridge regression against independent computations."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_ridge_is_chosen_by_the_noise():
 
 
 def cholesky_route(model, X, y, ridge):
-    """Solution of scikit-learn, in float64, on rows standardised as the model does."""
+    """Solution of scikit-learn in float64, with the standardisation of the model."""
     gamma = 1 / (2 * model.bandwidth_**2) if model.kind == "rbf" else 1 / X.shape[1]
     options = {"kernel": model.kind, "gamma": gamma, "degree": model.degree, "coef0": 1}
     return KernelRidge(alpha=ridge, **options).fit(X.astype(float), y)
@@ -58,7 +58,7 @@ def test_errors_and_ridge_are_those_of_the_cholesky_route(kind, noise):
     rows, order = model.rows_, random_stream(0, "kernel ridge").permutation(1400)
     residual = (y[train] - y[train].mean())[order]
     fitted = 1400 - 1400 // 4
-    assert fitted > 1000  # below, the solver is a Cholesky factor itself
+    assert fitted > 1000  # up to this size the solver uses a Cholesky factor
     errors = {}
     for ridge in model.validation_errors_:
         other = cholesky_route(model, rows[:fitted], residual[:fitted], ridge)
@@ -66,7 +66,7 @@ def test_errors_and_ridge_are_those_of_the_cholesky_route(kind, noise):
     np.testing.assert_allclose(
         list(model.validation_errors_.values()), list(errors.values()), rtol=1e-4
     )
-    # A minimum inside the grid, and all smaller ridges that were not looked at are worse.
+    # The minimum is inside the grid, and the smaller ridges that were not tried are worse.
     assert model.ridge_ == min(errors, key=errors.get)
     assert 0.01 < model.ridge_ < 1e6
     smallest = cholesky_route(model, rows[:fitted], residual[:fitted], min(errors) / 10)
@@ -77,7 +77,7 @@ def test_errors_and_ridge_are_those_of_the_cholesky_route(kind, noise):
     tested = other.predict(((X[test] - model.centre_) / model.scale_).astype(float))
     expected = np.mean((tested + model.offset_ - label[test]) ** 2)
     assert np.mean((model.predict(X[test]) - label[test]) ** 2) == pytest.approx(expected, rel=1e-6)
-    # The same in float32, of which a kernel matrix has the rounding.
+    # The same in float32, up to its rounding in the kernel matrix
     single = OurRidge(kind, 3).fit(X[train].astype(np.float32), y[train])
     assert single.ridge_ == model.ridge_
     error = np.mean((single.predict(X[test].astype(np.float32)) - label[test]) ** 2)
@@ -94,7 +94,7 @@ def test_noise_alone_is_predicted_by_the_mean():
 
 @pytest.mark.parametrize("ridge", [1e-5, 1e-3, 10.0, 1e3])
 def test_half_a_matrix_solves_what_the_whole_one_does(ridge):
-    """A small ridge is beyond the Krylov space and takes the factor; both against NumPy."""
+    """A small ridge needs the Cholesky factor, a larger one the Krylov space; both match NumPy."""
     Z = random_stream(22).standard_normal((1100, 4))
     y = random_stream(23).standard_normal(1100)
     whole = np.exp(-0.3 * np.sum((Z[:, None] - Z[None]) ** 2, axis=2))
@@ -127,7 +127,7 @@ def test_the_limit_is_the_kernel_matrix(monkeypatch):
     monkeypatch.setattr("solvable.fitting.kernel_errors.available_bytes", lambda: 8 * 100**2)
     OurRidge("rbf", ridge=1.0).fit(X, y)
     monkeypatch.setattr("solvable.fitting.kernel_errors.available_bytes", lambda: 8 * 100**2 - 1)
-    with pytest.raises(MemoryLimitExceeded, match=r"100 samples and its factor take 0\.08 MB"):
+    with pytest.raises(MemoryLimitExceeded, match=r"100 samples and its factor need 0\.08 MB"):
         OurRidge("rbf", ridge=1.0).fit(X, y)
     OurRidge("rbf", ridge=1.0).fit(X.astype(np.float32), y)
 
@@ -139,7 +139,7 @@ def test_predictions_do_not_depend_on_units_or_shifts_or_constant_columns(kind):
     y = X[:, 0] ** 2 + X[:, 1]
     model = OurRidge(kind, 2)
     plain = model.fit(X, y).predict(X)
-    # The median distance and the kernels do not see the sign.
+    # The median distance and the kernels do not depend on the sign.
     moved = 7 - 1000.0 * X
     np.testing.assert_allclose(model.fit(moved, y).predict(moved), plain, atol=1e-7)
     wide = np.column_stack([X, np.full(len(X), 3.0)])
@@ -156,7 +156,8 @@ def test_median_heuristic_is_the_median_over_all_pairs():
 
 @pytest.mark.slow
 def test_a_kernel_stops_at_the_energy_of_degree_two():
-    """Between d² and d^4/24 samples the best error is what degree 2 leaves over (note 3.8)."""
+    """Between d² and d⁴/24 samples the best error is the energy of degrees above 2."""
+    # With fewer than d⁴/24 samples a kernel learns no degree-4 component (arXiv:2605.14567, Section 3).
     target = HierarchicalTarget(40, features=6, decay=0.4, signs="positive")
     # 6 D samples, the fewest that learn degree 2 well; degree 4 has 123,410 coordinates.
     X, y = target.sample(5000, random_stream(12), dtype=np.float32)

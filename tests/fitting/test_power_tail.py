@@ -1,4 +1,4 @@
-"""Power-law tails: exponents with intervals that cover, tests that say no, and refusals."""
+"""Power-law tails: coverage of the exponent's interval, rejections, and refusals."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_exponential_values_are_no_power_law():
 
 
 def test_lognormals_are_told_from_power_laws_at_a_rate():
-    # A tail picked for its straightness hides its curvature: a half of log-normals is told at
-    # this size (34 of 60 seeds), where a power law is refused in 15 % at most.
+    # The threshold is chosen where the tail is straightest, so only about half of the log-normals of
+    # this size are detected (34 of 60 seeds); a power law is rejected in at most 15 %.
     told, refused, n = 0, 0, 16
     for seed in range(n):
         rng = np.random.default_rng([1, seed])

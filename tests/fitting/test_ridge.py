@@ -28,7 +28,7 @@ def power(Z):
 
 
 def smoother(Z, penalty):
-    """Of ridge with a free constant, explicitly: least squares on features and a column of ones."""
+    """Smoother of ridge with a free constant, from least squares with a column of ones."""
     design = np.hstack([Z, np.ones((len(Z), 1))])
     ridge = np.diag([penalty] * Z.shape[1] + [0.0])
     return design @ np.linalg.solve(design.T @ design + ridge, design.T)
@@ -80,7 +80,7 @@ def test_a_large_kernel_has_the_penalty_of_a_part_and_the_fit_of_all(monkeypatch
     np.testing.assert_allclose(found.intercept, same.intercept, atol=1e-9)
     assert found.criterion == pytest.approx(same.criterion, rel=1e-9)
     assert found.degrees_of_freedom == pytest.approx(same.degrees_of_freedom, rel=1e-9)
-    # A part knows the penalty well enough: what it costs is a part of the noise of the criterion.
+    # The penalty from a part of the rows raises the criterion by a fraction of its noise only.
     assert whole.criterion <= found.criterion <= 1.01 * whole.criterion
 
 
@@ -111,7 +111,7 @@ def test_chosen_penalty_is_the_best_of_a_fine_search(table):
 
 @pytest.mark.parametrize("n_features", [39, 40, 200])
 def test_interpolation_is_not_chosen_for_its_spurious_minimum(n_features):
-    # Trap 9 of the note: n <= P and labels of pure noise.
+    # With n <= P and labels of pure noise the criteria have a minimum at interpolation.
     rng = np.random.default_rng(1)
     Z, Y = rng.standard_normal((N, n_features)), rng.standard_normal((N, 1))
     for found in (
@@ -176,7 +176,7 @@ def test_order_and_scale_of_the_samples_do_not_matter(table, seed, scale):
     base = kernel_ridge(Z @ Z.T, Y)
     Z2 = scale * Z[order]
     found = kernel_ridge(Z2 @ Z2.T, Y[order])
-    # A minimum is flat: one step of the fine grid moves the predictions by little.
+    # The minimum is flat: one step of the fine grid changes the predictions only slightly.
     np.testing.assert_allclose(
         (Z2 @ Z2.T @ found.coefficients + found.intercept),
         (Z @ Z.T @ base.coefficients + base.intercept)[order],
@@ -234,7 +234,7 @@ def test_a_large_kernel_takes_the_penalty_of_a_part_of_its_rows(monkeypatch):
     whole = kernel_ridge(Z @ Z.T, Y)
     monkeypatch.setattr(ridge_module, "TUNING_ROWS", 150)
     part = kernel_ridge(Z @ Z.T, Y)
-    # Exact at its own penalty, which costs next to nothing.
+    # The solution at the chosen penalty is exact; the penalty is close to the best.
     relative = part.penalty / whole.penalty
     power = np.sum((Z - Z.mean(axis=0)) ** 2) / 300
     same = kernel_ridge(Z @ Z.T, Y, regularisation=part.penalty / power)

@@ -1,4 +1,4 @@
-"""Parts of a source: the same rows whatever the source is, and nothing copied."""
+"""Parts of a source: equal rows for every kind of source, without a copy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(source, rows=1000):
 
 
 class Reader:
-    """A source of the user's own, which offers the protocol and no more."""
+    """User-defined source with only the methods of the protocol."""
 
     def __init__(self, array):
         self.array_of_mine = array
@@ -137,6 +137,6 @@ def test_sizes_add_up(n, fraction, layers):
     assert len(sizes) == layers + 1
     assert sum(sizes) == n
     assert sizes[-1] == held_back
-    # The first layer, which has the most features, keeps at least half of the spectral rows.
+    # The first layer has the most features and gets at least half of the spectral rows.
     assert 2 * sizes[0] >= n - held_back
     assert all(size == 0 or size >= 2 for size in sizes[1:-1])

@@ -1,4 +1,4 @@
-"""How often nominal 90 % intervals hold the truth; at length in ``benchmarks/forecast_coverage.py``."""
+"""Coverage of nominal 90 % intervals; more curves in ``benchmarks/forecast_coverage.py``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvable.theory import predict_sequential
 
 
 def simulated(kind, seed):
-    """Sizes, true errors there and at twice and four times the largest, replicates, noise."""
+    """Sizes, true errors at these and at 2 and 4 times the largest, replicates, and noise."""
     rng = random_stream("coverage", kind, seed)
     n = np.round(np.geomspace(50, 50 * 2 ** rng.uniform(3, 7), rng.integers(5, 10)))
     both = np.concatenate([n, n[-1] * np.array([2.0, 4.0])])
@@ -29,7 +29,7 @@ def simulated(kind, seed):
         features = rng.choice([4, 8, 16, 64, 256])
         shapes = Cascade().shapes(np.array([[rng.uniform(0.3, 1.6), first, features]]), both)[0]
     else:
-        # The theory of sequential-recovery, with couplings and noise of its own, not the cascade's.
+        # Theory of sequential-recovery, which differs from the fitted cascade.
         total = int(rng.choice([210, 465, 820]))
         both = both * total * rng.uniform(2, 8) / n[0]
         shapes = predict_sequential(
@@ -62,7 +62,7 @@ def share(kinds, count):
 
 
 def test_intervals_hold_the_truth_of_some_curves():
-    # 15 curves: at a true coverage of 90 %, fewer than 10 have a probability of 0.2 %.
+    # Of 15 curves with a coverage of 90 %, fewer than 10 are covered with probability 0.2 %.
     assert (share(["power law", "cascade", "sequential"], 5) >= 0.65).all()
 
 
@@ -81,9 +81,9 @@ def test_curves_that_bend_at_their_end_are_told_and_widened():
     def told(errors):
         curve = LearningCurve(np.tile(n, 3), (errors * noise).ravel())
         found = forecast(curve, at=(1600,), resamples=100, band_points=0)
-        return "fall faster" in " ".join(found.diagnostics.notes)
+        return "falls faster" in " ".join(found.diagnostics.notes)
 
-    # A plateau that is left late, and two laws that are steepest at their beginning.
+    # A plateau with a late fall, and two laws that are steepest at small n.
     assert told(np.exp(-n / 500))
     assert not told(0.05 + n**-0.5)
     assert not told(n**-0.5)
@@ -99,16 +99,17 @@ def test_curves_of_a_fixed_number_of_epochs_reach_lower_and_no_higher():
     for one, other in zip(plain.predictions, told.predictions, strict=True):
         assert one.upper == other.upper
     assert told.predictions[0].lower == plain.predictions[0].lower
-    # A slope of 1/2 at 400, the middle of the second half, that grows with n: (1 + (3200 - 800) / 400
-    # / 2 / 2)^-2 = 1 / 6.25 at 4 n, where the law says 1 / 2; lower by what the noise leaves open.
+    # The slope is 1/2 at n = 400, the middle of the second half, and grows with n. This gives a factor
+    # (1 + (3200 - 800) / 400 / 2 / 2)^-2 = 1 / 6.25 at 4 n, where the power law gives 1 / 2; the lower
+    # end is below it by the noise.
     ratio = told.predictions[2].lower / (2 * 800**-0.5)
     assert 0.12 < ratio < 1 / 6.25
 
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_of_networks_trained_for_a_fixed_number_of_epochs(monkeypatch):
-    # 77 curves of ten settings: 0.74 and 0.64 at the two sizes held back without an allowance for bends,
-    # 0.94 and 0.86 where the data show them, 0.95 and 0.88 where the forecast is told of the epochs.
+    # Coverage of 77 curves of ten settings at the two held-out sizes: 0.74 and 0.64 without the bend,
+    # 0.94 and 0.86 with bends found in the data, 0.95 and 0.88 with fixed_epochs=True.
     folder = Path(__file__).parents[2] / "benchmarks"
     monkeypatch.syspath_prepend(folder)
     spec = importlib.util.spec_from_file_location(

@@ -1,4 +1,4 @@
-"""Shapes of the two families, the fits by variable projection and the grids that search them."""
+"""Shapes of the two families, fits by variable projection, and grids of parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_cascade_is_the_sum_over_spiked_overlaps(decay, features):
         n_features=ROUNDING_FEATURES,
     )
     found = Cascade().shapes(np.array([[decay, 30.0, features]]), SIZES)[0]
-    # The rounded corner is interpolated on a grid of steps of 2 %.
+    # The rounded threshold is interpolated on a grid with steps of 2 %.
     np.testing.assert_allclose(found, 1 - overlap**2 @ squares, atol=2e-4)
 
 
@@ -42,7 +42,7 @@ def test_far_above_its_thresholds_the_cascade_is_the_error_of_the_theory():
     # 1 - sum_i lambda_i² c_i⁴, c_i² = (nu_i - 1)_+ / (nu_i + 4 lambda_i²), nu_i = 2 lambda_i² n / D
     nu = 2 * squares * ratio[:, None]
     expected = 1 - (np.maximum(nu - 1, 0) / (nu + 4 * squares)) ** 2 @ squares
-    # The theory here has sharp corners, the cascade rounds them.
+    # This theory has sharp thresholds, and those of the cascade are rounded.
     np.testing.assert_allclose(found, expected, rtol=0.03)
 
 
@@ -83,7 +83,7 @@ def test_the_tail_of_an_endless_cascade_is_the_exponent_of_the_theory():
     n = np.array([2e3, 4e3])
     shapes = Cascade().shapes(np.array([[1.0, 10.0, 256]]), n)[0]
     slope = np.diff(np.log(shapes)) / np.log(2)
-    # -1 + 1 / (2 gamma) = -0.5, with known corrections at finite n.
+    # Exponent -1 + 1 / (2 gamma) = -0.5 (arXiv:2605.14567, Theorem 3.2), with corrections at finite n
     assert slope[0] == pytest.approx(-0.55, abs=0.06)
 
 
@@ -116,8 +116,8 @@ def test_a_shape_that_is_constant_counts_as_offset():
     assert (offset[0, 0], amplitude[0, 0], misfit[0, 0]) == pytest.approx((3.0, 0.0, 0.0))
 
 
-def test_the_power_law_of_the_house_rule_is_found():
-    # A line through the logarithms gives 0.168 (STYLE rule 8).
+def test_an_offset_does_not_bias_the_exponent():
+    # A straight line through the logarithms would give an exponent of 0.168 instead of 0.6.
     n = np.geomspace(100, 1e5, 12)
     errors = 0.05 + 2 * n**-0.6
     exponents = []

@@ -1,4 +1,4 @@
-"""The forecast as a whole: what it predicts, what it says, what it refuses."""
+"""Forecasts: predictions, sentences and refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def measured(truth, relative=0.02, replicates=5, seed=0, sizes=SIZES):
 
 
 def staircase(n):
-    """Three strong features, far apart: nothing like a power law."""
+    """Three strong features with distant thresholds, unlike a power law."""
     return (
         0.02 + Cascade().shapes(np.array([[1.5, 60.0, 3]]), np.atleast_1d(np.asarray(n, float)))[0]
     )
@@ -53,17 +53,22 @@ def test_a_power_law_is_extrapolated_with_its_parameters(power_forecast):
     law = power_forecast.parameters["power law"]
     for name, truth in {"offset": 0.05, "amplitude": 2.0, "exponent": 0.6}.items():
         assert law[name].lower <= law[name].value <= law[name].upper
-        # Twice the half-width: far beyond a 90 % interval.
+        # Twice the half-width is far outside a 90 % interval.
         reach = max(law[name].upper - law[name].value, law[name].value - law[name].lower)
         assert abs(law[name].value - truth) < 2.5 * reach
     assert set(power_forecast.parameters["cascade"]) == {
         "offset", "amplitude", "decay", "first_threshold", "features",
     }  # fmt: skip
+    # The number of features is a count: its interval has whole ends from 1 to 256.
+    features = power_forecast.parameters["cascade"]["features"]
+    for value in (features.lower, features.value, features.upper):
+        assert value == int(value)
+        assert 1 <= value <= 256
 
 
 def test_a_smooth_curve_is_said_to_fit_both(power_forecast):
     assert not power_forecast.distinguishable
-    assert power_forecast.verdict.startswith("The data cannot tell the ")
+    assert power_forecast.verdict.startswith("The data do not decide between ")
     assert "The intervals cover both" in power_forecast.verdict
     assert power_forecast.diagnostics.held_out == pytest.approx((3200.0, 6400.0))
     shares = [one.weight for one in power_forecast.scores.values()]
@@ -102,7 +107,7 @@ def test_the_same_seed_gives_the_same_forecast(first):
     other = forecast(curve, seed=1, **FAST)
     assert first == again
     assert other.predictions != first.predictions
-    # Resampling noise is far below the interval itself.
+    # Resampling noise is much smaller than the interval.
     one, two = first.predictions[0], other.predictions[0]
     assert abs(one.upper - two.upper) < 0.3 * (one.upper - one.lower)
 
@@ -127,7 +132,7 @@ def test_units_of_error_and_of_samples_do_not_matter(first):
     plain = first.predictions
     scaled = LearningCurve(factor * curve.samples, curve.errors / factor)
     for one, other in zip(plain, forecast(scaled, **FAST).predictions, strict=True):
-        # The grid of first thresholds starts at the smallest size, so all but rounding scales.
+        # The grid of first thresholds starts at the smallest size, so results scale up to rounding.
         assert other.samples == pytest.approx(factor * one.samples)
         assert other.upper == pytest.approx(one.upper / factor, rel=1e-3)
         assert other.lower == pytest.approx(one.lower / factor, rel=1e-3)
@@ -269,7 +274,7 @@ def test_at_least_three_sizes_are_left_to_fit():
 
 
 def test_a_surprise_is_told():
-    # A sudden drop at the last two sizes: neither model saw it coming.
+    # The error drops at the last two sizes, which neither model predicts.
     truth = 0.4 + 0.2 * (SIZES / 50) ** -0.5
     truth[-2:] = [0.25, 0.1]
     found = forecast(measured(truth, 0.01), **FAST)
@@ -297,12 +302,12 @@ def test_sizes_that_no_number_can_square_are_refused(size):
         LearningCurve(n * size, e)
     with pytest.raises(InvalidData, match="in another unit"):
         LearningCurve(n, e * size)
-    with pytest.raises(InvalidParameter, match="is asked for"):
+    with pytest.raises(InvalidParameter, match="requested sample size"):
         forecast(LearningCurve(100 * n, e), at=[size])
 
 
 def curve_without_mistakes(rows, tested):
-    """A rate of mistakes that reaches zero: five replicates, rows tested in all."""
+    """Error rate that reaches zero in five replicates, with `rows` test rows in total."""
     n = np.array([50.0, 100, 200, 400, 800])
     counts = np.array(
         [[9, 11, 10, 8, 12], [4, 6, 5, 5, 5], [2, 1, 2, 3, 2], [1, 0, 0, 1, 0], 5 * [0]]
@@ -317,7 +322,7 @@ def test_no_mistake_among_m_rows_is_no_error_of_zero(rows):
 
     found = forecast(curve_without_mistakes(rows, rows), factors=(1, 4), resamples=100)
     at_hand, later = found.predictions
-    # Were the error at its upper end, no mistake would still be no rare event.
+    # With the true error at the upper end, zero wrong predictions are not improbable.
     assert 0.01 < binom.pmf(0, rows, at_hand.upper) < 0.35
     assert at_hand.lower < 1 / rows
     assert 0.3 / rows < later.upper < 3 / rows
@@ -337,5 +342,5 @@ def test_forecasts_of_rates_of_mistakes_stay_below_one():
 def test_tested_rows_are_those_of_rates():
     from solvable.errors import InvalidData
 
-    with pytest.raises(InvalidData, match="rates of mistakes of at most 1"):
+    with pytest.raises(InvalidData, match="errors of at most 1"):
         LearningCurve([1.0, 2.0], [3.0, 1.0], tested=10)

@@ -1,4 +1,4 @@
-"""Noise of means: pooled variances, their weight, and what replicates share."""
+"""Noise of means: pooled variances, their weight, and correlation of replicates."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_means_deviate_from_the_truth_as_told(replicates, relative):
             for curve in (draw(replicates, relative, seed) for seed in range(150))
         ]
     )
-    # 1200 z-scores: their mean square has a standard error of 0.04, a little more by pooling; the
-    # pooled variance of few replicates makes it slightly larger than one.
+    # The mean square of 1200 z-scores has a standard error of 0.04, slightly more with pooling. Few
+    # replicates make it slightly larger than 1.
     assert np.mean(z**2) == pytest.approx(1.05, abs=0.17)
 
 
@@ -45,7 +45,7 @@ def test_few_replicates_lean_on_the_pooled_law():
         curve = draw(3, 0.05, seed)
         pooled.append(np.log(replicate_noise(curve).variances / truth))
         raw.append(np.log(curve.variances / truth))
-    # A chi-square with two degrees of freedom scatters by 1.28 in its logarithm.
+    # The logarithm of a chi-square with two degrees of freedom has a standard deviation of 1.28.
     assert np.std(pooled) < 0.5 * np.std(raw)
 
 
@@ -54,7 +54,7 @@ def test_many_replicates_speak_for_themselves():
     scale = np.where(np.arange(8) % 2 == 0, 0.2, 0.01) * ERRORS
     errors = ERRORS + scale * rng.standard_normal((60, 8))
     noise = replicate_noise(LearningCurve(np.tile(SIZES, 60), np.abs(errors).ravel()))
-    # 59 degrees of freedom and the least weight of the law, 2: within 3 standard errors of 19 %.
+    # 59 degrees of freedom, and 2 of the law: within 3 standard errors of the relative deviation
     assert np.sqrt(noise.variances) == pytest.approx(scale, rel=0.4)
 
 
@@ -63,7 +63,7 @@ def test_the_exponent_of_the_noise_is_found():
         np.mean([replicate_noise(draw(20, 0.03, seed, exponent=q)).exponent for seed in range(20)])
         for q in (0.5, 1.0)
     ]
-    # Variance ~ error^(2 q); the weak prior at 1.5 pulls by about a tenth.
+    # Variance ~ error^(2 q); the weak prior at 1.5 shifts the exponent by about 0.1.
     assert found == pytest.approx([1.0, 2.0], abs=0.25)
 
 

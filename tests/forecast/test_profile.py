@@ -1,4 +1,4 @@
-"""Profiles of the likelihood, their calibration, and the averaged tails."""
+"""Profile likelihoods, their calibration, and averaged tails."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_signed_roots_of_precise_data_are_those_of_error_propagation():
     truth = 0.1 + 0.9 * (SIZES / 500) ** -0.5
     one = fitted(curve_of(truth, 1e-3, replicates=40))
     profile = Profile(one, curve_of(truth, 1e-3, replicates=40).means, TARGET)
-    # Delta method: derivatives of the prediction by offset, amplitude and exponent.
+    # Delta method, with derivatives of the prediction by offset, amplitude and exponent
     exponent = one.grid.parameters[one.best.rows[0], 0]
     amplitude = one.best.amplitude[0]
 
@@ -85,7 +85,7 @@ def test_signed_roots_of_precise_data_are_those_of_error_propagation():
 
 
 def test_the_boundary_of_the_offset_does_not_cut_an_interval():
-    # The offset is zero, and a fit that finds one must still admit curves without.
+    # The true offset is zero; with a positive fitted offset the interval must include zero offset.
     truth = (SIZES / 50) ** -0.5
     missed = 0
     for seed in range(20):
@@ -95,14 +95,14 @@ def test_the_boundary_of_the_offset_does_not_cut_an_interval():
         mixture = ConfidenceMixture([profile], [1.0], [deviance_scale(one, TARGET)])
         lower, upper = mixture.quantiles((0.05, 0.95))
         missed += not lower <= (TARGET / 50) ** -0.5 <= upper
-    # At 10 % each, six or more of twenty have a probability of 1 %.
+    # With 10 % each, six or more misses of twenty have a probability of 1 %.
     assert missed <= 5
 
 
 def test_calibration_is_near_one_where_the_noise_is_known():
     truth = 0.1 + 0.9 * (SIZES / 500) ** -0.5
     curve = curve_of(truth, 0.01, replicates=60)
-    # 400 draws: the 90 % quantile of the deviance has a standard error of about 9 %.
+    # With 400 draws the 90 % quantile of the deviance has a standard error of about 9 %.
     assert deviance_scale(fitted(curve, 400), TARGET) == pytest.approx(1, abs=0.17)
 
 
@@ -142,5 +142,5 @@ def test_the_misfit_is_what_noise_does_not_explain():
     residual = 0.01 * rng.standard_normal(400)
     assert relative_misfit(residual, np.ones(400), covariance, 440) == 0
     beyond = residual + 0.03 * rng.standard_normal(400)
-    # 400 deviations: 3.5 % of the total, twice that of the difference.
+    # 400 deviations have a standard error of 3.5 % in total, and twice that in the difference.
     assert relative_misfit(beyond, np.ones(400), covariance, 400) == pytest.approx(0.03, rel=0.2)

@@ -1,4 +1,4 @@
-"""Which columns directions are made of: planted ones, closed forms, and what the folds say."""
+"""Attribution of directions to columns: planted columns, closed forms, and unseen rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvable.networks.filters import FilterReport
 
 
 class Plain:
-    """Stands in for a fitted model whose first filter keeps given functions of the columns."""
+    """Replacement of a fitted model, whose first filter keeps given functions of the columns."""
 
     def __init__(self, functions, eigenvalues):
         from types import SimpleNamespace
@@ -63,11 +63,11 @@ def test_products_and_squares_have_their_total_effects():
     preparation, Z = prepared(X)
     functions = [lambda Z: Z[:, 0] * Z[:, 1], lambda Z: Z[:, 2] ** 2 + Z[:, 0]]
     made = attribute(Plain(functions, [-2.0, 1.0]), Z, preparation, seed=2)
-    # T_1 = T_2 = Var f = 1 of the product; Var(x²) = 2 and Var(x) = 1 of the sum.
+    # For the product T_1 = T_2 = Var f = 1; for the sum Var(x²) = 2 and Var(x) = 1.
     np.testing.assert_allclose(made.shares[0], [0.5, 0.5, 0], atol=0.12)
     np.testing.assert_allclose(made.shares[1], [1 / 3, 0, 2 / 3], atol=0.12)
     np.testing.assert_allclose(made.straight, [0, 1 / 3], atol=0.06)
-    # Effects are over the variance: 2 and 1 in all, so that the total is weighted 4 to 1.
+    # Effects are divided by the variance, with sums 2 and 1, so the total has weights 4 to 1.
     np.testing.assert_allclose(made.total, (4 * made.shares[0] + made.shares[1]) / 5, atol=0.08)
 
 
@@ -100,7 +100,7 @@ def test_directions_are_matched_whatever_their_order_and_sign():
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    """A product and a text decide; five columns are noise."""
+    """Table whose target depends on a product and a text; five columns are noise."""
     from solvable.data import load
 
     rng = np.random.default_rng(6)
@@ -120,9 +120,9 @@ def test_planted_columns_have_the_largest_shares(planted):
     named = {part.column for part in layer.columns[:3]}
     assert named == {"x1", "x4", "level"}
     assert sum(part.share for part in layer.columns) == pytest.approx(1)
-    # On unseen rows the signal rests on these alone, and those that decide are named.
+    # On unseen rows only the relevant columns are named.
     assert {part.column for part in layer.columns if part.named} == named
-    # The product is seen as (x1 + x4)² - (x1 - x4)²: two straight directions of either sign.
+    # The product is (x1 + x4)² - (x1 - x4)², up to a factor: two linear directions of opposite sign.
     told = [one for one in layer.strongest if one.number <= layer.directions]
     pair = [one for one in told if {part.column for part in one.columns[:2]} == {"x1", "x4"}][:2]
     assert pair[0].strength * pair[1].strength < 0
@@ -133,7 +133,7 @@ def test_what_is_said_and_written(planted):
     layer = planted.found[0]
     sentence = words.kinds_sentence(layer, planted)
     assert "'x1'" in sentence
-    assert ("more directions than the 9 columns" in sentence) == (layer.directions > 9)
+    assert ("more directions" in sentence) == (layer.directions > 9)
     told = list(csv.DictReader(io.StringIO(shares_as_csv(planted))))
     of_all = {row["column"]: float(row["share"]) for row in told if row["direction"] == "all"}
     assert len(of_all) == 8
@@ -157,7 +157,7 @@ def test_images_have_shares_of_pixels_and_no_table_of_them():
     layer = found.found[0]
     assert len(layer.columns) == 64
     assert words.kinds_sentence(layer, found) == ""
-    # Pixels that are always empty are part of nothing.
+    # Pixels that are always empty have no share.
     empty = {f"pixel_{i // 8}_{i % 8}" for i in np.flatnonzero(np.ptp(small.X, axis=0) == 0)}
     assert all(part.share == 0 for part in layer.columns if part.column in empty)
     assert all(one.unseen is None for one in layer.strongest)

@@ -1,4 +1,4 @@
-"""Copies of rows: used once, or tested together; rows that are equal by chance are rows."""
+"""Copies of rows are used once or tested together; rows that are equal by chance are kept."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_rows_that_are_equal_by_chance_stay(tmp_path):
     data = write(tmp_path / "few.csv", X, y)
     assert len(np.unique(data.identical_rows())) < 170
     np.testing.assert_array_equal(without_copies(data), np.arange(400))
-    # They are not tested together either, so that folds have equal sizes.
+    # Rows that are equal by chance are dealt independently, so folds have equal sizes.
     dealt = DealtRows(data, np.arange(400), Request())
     assert np.bincount(dealt.folds).tolist() == [80] * 5
     assert dealt.clusters() is None
@@ -83,7 +83,7 @@ def test_rows_that_differ_in_a_column_that_was_dropped_are_no_copies(tmp_path):
     ("number", "rows", "target"), [(62, 101, "type"), (40945, 1309, "survived")]
 )
 def test_public_tables_have_folds_of_equal_size(bundled_csv, number, rows, target):
-    # Zoo and Titanic: 42 and 220 rows are equal to another in the columns that are kept.
+    # In zoo and Titanic, 42 and 220 rows are equal to another row in the columns that are used.
     data = load(str(bundled_csv(number, rows)), target=target)
     used, _ = used_rows(data, Request())
     assert len(used) >= rows - 1
@@ -98,7 +98,7 @@ def test_nearly_equal_rows_are_one_cluster(tmp_path):
     dealt = DealtRows(data, np.arange(200), Request())
     np.testing.assert_array_equal(dealt.folds[:100], dealt.folds[100:])
     assert len(np.unique(dealt.clusters())) == 100
-    # Of rows that come in pairs the interval is that of half as many: wider by the root of two.
+    # With rows in pairs the interval is that of half as many rows, wider by the square root of 2.
     losses = np.tile(np.arange(100) % 5 == 0, 2).astype(float)
     labels, folds = np.zeros(200, dtype=int), np.zeros(200, dtype=int)
     found = [

@@ -1,4 +1,4 @@
-"""Directions told from the reports of filters, and their pictures."""
+"""Directions from the reports of filters, and their pictures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_classes_have_their_own_directions():
 
 
 def test_emergence_predicts_how_many_directions_fewer_rows_show():
-    """Directions counted with a quarter of the rows, against those the whole says emerge by then."""
+    """The number of directions in a quarter of the rows is that predicted from all rows."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -67,7 +67,7 @@ def test_emergence_predicts_how_many_directions_fewer_rows_show():
         for count, ratio in zip(whole.null_counts, whole.null_ratios[0], strict=True)
         if (emergence_rows(900, ratio) or np.inf) <= 225
     ]
-    # Measured 21 to 25 at 225 rows; a factor of two is what an estimate of a threshold can be held to.
+    # At 225 rows 21 to 25 were measured; the prediction of a threshold is accurate to a factor of two.
     assert 0.5 < max(emerged) / fitted(225).n_significant < 2
 
 

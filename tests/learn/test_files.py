@@ -1,4 +1,4 @@
-"""What `learn` writes beside its report."""
+"""Files that `learn` writes in addition to its report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_rows_of_predictions_are_those_of_the_file(tmp_path, monkeypatch) -> Non
     size = rng.standard_normal(80)
     cells = [
         "" if i % 3 == 1 else "tall" if size[i] > 0 else "short" for i in range(80)
-    ]  # a target is missing here and there
+    ]  # some rows have no target
     lines = [f"{size[i]:.6f},{cells[i]}" for i in range(80)]
     path = tmp_path / "people.csv"
     path.write_text("\n".join(["size,kind", *lines]) + "\n")
@@ -34,7 +34,7 @@ def test_rows_of_predictions_are_those_of_the_file(tmp_path, monkeypatch) -> Non
         full.setattr("solvable.learn.files.render_learn_report", no_space)
         with pytest.raises(StorageFailed, match="No space left"):
             write_files(found, dataset, tmp_path / "out", command="solvable learn people.csv")
-    # A full disk leaves nothing that looks like a result.
+    # With a full disk no result is left.
     assert [one.name for one in tmp_path.iterdir()] == ["people.csv"]
     files = write_files(found, dataset, tmp_path / "out", command="solvable learn people.csv")
     assert all(one.is_file() for one in (files.report, files.result, files.model, *files.figures))

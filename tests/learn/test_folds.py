@@ -1,4 +1,4 @@
-"""Folds: every row once, classes evenly, copies together."""
+"""Folds contain every row once, classes evenly, and copies together."""
 
 from __future__ import annotations
 

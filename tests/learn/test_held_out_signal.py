@@ -1,4 +1,4 @@
-"""Signal of directions on unseen rows: second derivations, planted columns, and directions of noise."""
+"""Signal of directions on unseen rows: direct formulas, planted columns, and directions of noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvable.networks.layers import Filter
 
 
 def fitted(functions, linear=0):
-    """Stands in for a model whose first filter keeps given functions, the first of them first moments."""
+    """Replacement of a fitted model, whose first filter keeps given functions, first moments first."""
 
     class Layer(Filter):
         def apply(self, h):
@@ -60,8 +60,8 @@ def test_the_signal_of_a_first_moment_is_a_covariance_over_that_of_training_rows
     line = X[:, 0] - X[:, 1]
     inside = np.mean(centred[:200] * line[:200])
     np.testing.assert_allclose(found.signal[:, 0], centred[200:] * line[200:] / inside)
-    # Second moments are those of what first moments of the features leave, here of the columns: each
-    # training row has the mean of the others.
+    # Second moments use the labels after the fit by first moments of the features (here the columns);
+    # the first moment for a training row is computed from the other rows.
     Z = X - X[:200].mean(axis=0)
     told = np.array(
         [
@@ -86,7 +86,7 @@ def test_of_many_classes_training_rows_have_a_mean_of_one():
 
 
 def test_a_column_that_carries_what_another_tells_takes_nothing():
-    # The second moment of x_0 x_1 goes with y = x_0², and x_1 says nothing of it.
+    # The second moment of x_0 x_1 is correlated with y = x_0², but x_1 carries no signal.
     rng = np.random.default_rng(2)
     X = rng.standard_normal((6000, 3))
     y = X[:, 0] ** 2 + 0.3 * rng.standard_normal(6000)
@@ -111,7 +111,7 @@ def test_the_level_is_that_of_all_tests_together():
 
 
 def planted(folder, seed):
-    """One to three columns decide, five to twelve are noise; two classes or numbers."""
+    """Table with one to three relevant columns and five to twelve of noise; classes or numbers."""
     rng = np.random.default_rng([3, seed])
     k, m, n = int(rng.integers(1, 4)), int(rng.integers(5, 13)), int(rng.choice([300, 500]))
     X = rng.standard_normal((n, k + m))
@@ -128,7 +128,7 @@ def planted(folder, seed):
 
 
 def names_and_shares(found):
-    """Columns that are named, and the most that a direction is made of columns of noise."""
+    """Return the named columns, and the largest share of noise columns in a direction."""
     layer = found.found[0]
     shown = [one for one in layer.strongest if one.number <= layer.directions]
     named = {part.column for one in shown for part in one.columns if part.named}
@@ -140,7 +140,7 @@ def names_and_shares(found):
 def test_directions_rest_on_the_columns_that_decide(tmp_path):
     found = learn(planted(tmp_path, 7), Request(folds=3))
     named, noise = names_and_shares(found)
-    # In features that are not centred, 0.9 of a direction was made of products with columns of noise.
+    # Without centred features, products with columns of noise had a share of 0.9 in a direction.
     assert noise < 0.5
     assert named
     assert {name[0] for name in named} == {"t"}
@@ -166,4 +166,4 @@ def test_columns_of_noise_are_named_in_at_most_five_of_a_hundred_tables(tmp_path
         carried += noise > 0.5
     assert len(wrong) <= 5, wrong
     assert right >= 75
-    assert carried >= 30  # where names by what directions are made of were wrong
+    assert carried >= 30  # tables where the largest share belongs to a column of noise

@@ -1,4 +1,4 @@
-"""Intervals against scipy and against simulated coverage."""
+"""Intervals compared with SciPy, and their coverage in simulations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_wilson_is_that_of_scipy(rows, data):
     other = binomtest(wrong, rows).proportion_ci(0.95, method="wilson")
     found = wilson_interval(wrong, rows)
     assert found.value == wrong / rows
-    # Ends at zero and one differ by rounding alone.
+    # Ends at zero and one differ only by rounding.
     assert found.lower == pytest.approx(other.low, abs=1e-12)
     assert found.upper == pytest.approx(other.high, abs=1e-12)
     assert 0 <= found.lower <= found.value <= found.upper <= 1
@@ -37,7 +37,7 @@ def test_differences_cover(rows, first, second):
     covered = 0
     trials = 2000
     for _ in range(trials):
-        # Half of what one method has wrong, the other has wrong too.
+        # Half of the rows that one method has wrong are wrong by the other too.
         shared = rng.random(rows) < min(first, second) / 2
         a = shared | (rng.random(rows) < (first - min(first, second) / 2))
         b = shared | (rng.random(rows) < (second - min(first, second) / 2))
@@ -48,7 +48,7 @@ def test_differences_cover(rows, first, second):
         found = paired_rate_difference(a, b)
         assert found.value == pytest.approx(a.mean() - b.mean())
         covered += found.lower <= rates[0] - rates[1] <= found.upper
-    # 95 % nominal; the standard error of the share over 2000 trials is 0.5 %.
+    # The nominal coverage is 95 %, and its standard error over 2000 trials is 0.5 %.
     assert covered / trials > 0.95 - 3 * 0.005
 
 
@@ -65,13 +65,13 @@ def test_means_of_skewed_values_are_covered():
     trials = 300
     covered = percentile = 0
     for trial in range(trials):
-        # Squared errors of a heavy-tailed residual: log-normal with mean exp(1/2).
+        # Squared errors with a heavy tail: log-normal with mean exp(1/2)
         x = rng.lognormal(size=60)
         found = mean_interval(x, seed=trial)
         covered += found.lower <= np.exp(0.5) <= found.upper
         half = 1.96 * x.std(ddof=1) / np.sqrt(60)
         percentile += abs(x.mean() - np.exp(0.5)) <= half
-    # The normal interval covers about 88 % here; three standard errors of a share of 300 are 4 %.
+    # A normal interval would cover about 88 %; three standard errors over 300 trials are 4 %.
     assert covered / trials > 0.89
     assert covered > percentile
 
@@ -100,7 +100,7 @@ def test_means_of_squares_have_an_interval_above_zero_however_skewed(rows):
 
 
 def test_the_lower_end_for_positive_values_is_that_of_their_logarithm():
-    # Of many values of small scatter both are the normal interval.
+    # For many values of small scatter both are the normal interval.
     x = 5 + np.random.default_rng(4).random(400)
     plain, found = mean_interval(x), mean_interval(x, positive=True)
     assert found.lower == pytest.approx(plain.lower, abs=0.03 * (plain.upper - plain.lower))
@@ -144,12 +144,12 @@ def test_clusters_of_one_row_are_rows():
 
 @pytest.mark.parametrize("rate", [True, False])
 def test_intervals_of_skewed_losses_in_clusters_cover(rate):
-    # Copies of one to four rows: one in twenty wrong, or squares of mean one and kurtosis fifteen.
+    # Each row has one to four copies. Losses are wrong rows (5 %), or squares of mean 1 and kurtosis 15.
     rng, covered, repeats = np.random.default_rng(2), 0, 400
     for _ in range(repeats):
         clusters = np.repeat(np.arange(120), rng.integers(1, 5, 120))
         each = (rng.random(120) < 0.05).astype(float) if rate else rng.standard_normal(120) ** 2
         found = loss_of_clusters(each[clusters], clusters, rate=rate)
         covered += found.lower <= (0.05 if rate else 1.0) <= found.upper
-    # The standard error of a share near 0.95 is 0.011.
+    # A coverage near 0.95 has a standard error of 0.011.
     assert 0.95 - 3 * 0.011 < covered / repeats < 0.95 + 3 * 0.011

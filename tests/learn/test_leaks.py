@@ -1,4 +1,4 @@
-"""Leaks: rows that know one another, and columns that know the target."""
+"""Leaks: rows that depend on one another, and columns that reveal the target."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_independent_rows_are_hardly_ever_near_copies(dimension):
     for seed in range(20):
         X = np.random.default_rng(seed).standard_normal((200, dimension))
         found += 200 - len(np.unique(near_copies(X)))
-    # One pair in a hundred tables where rows fill their dimensions evenly; their tails do not.
+    # One false pair is expected in a hundred tables of evenly spread rows; in tails there are fewer.
     assert found <= 3
 
 
@@ -54,7 +54,7 @@ def test_rows_of_few_values_are_no_copies():
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12))
 def test_united_is_the_lowest_of_what_is_linked(pairs):
     labels = list(range(10))
-    for _ in range(10):  # relaxation, until nothing changes
+    for _ in range(10):  # relaxation until convergence
         for one, other in pairs:
             labels[one] = labels[other] = min(labels[one], labels[other])
     first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
@@ -88,7 +88,7 @@ def test_groups_are_whole_and_times_come_later():
         assert times[folds < fold].max() < times[folds == fold].min()
     rows = np.flatnonzero(folds < 2)
     parts = nested_rows(rows, [20, 60], None, key=(0, 0), groups=groups)
-    # A beginning in which at most one group is cut.
+    # In a first part of the rows at most one group is incomplete.
     cut = [
         one
         for one in set(groups[parts[60]])
@@ -105,7 +105,7 @@ def test_interval_of_clusters_covers_where_that_of_rows_does_not():
         values = np.repeat(rng.standard_normal(30), 8) + 0.3 * rng.standard_normal(240)
         found = clustered_interval(values, np.repeat(np.arange(30), 8))
         covered += found.lower <= 0 <= found.upper
-    # 95 %: 380 of 400, with three standard errors of 4.4.
+    # A coverage of 95 % is 380 of 400, with a standard error of 4.4.
     assert 366 < covered < 394
 
 
@@ -140,10 +140,10 @@ def test_labels_of_groups_are_not_learned_from_other_groups(tmp_path):
     assert plain.learned.error < 0.2
     assert any("tight groups" in one for one in plain.warnings)
     assert any(
-        "if it names where rows come from, add --groups who" in one for one in plain.warnings
+        "if it names the source of the rows, add --groups who" in one for one in plain.warnings
     )
     assert apart.learned.lower < 0.5 < apart.learned.upper
-    # An interval of rows would be as narrow as that of 300 coins.
+    # An interval for independent rows would be as narrow as for 300 coin tosses.
     assert apart.learned.upper - apart.learned.lower > 0.15
     assert "none of its own group" in apart.protocol
     assert not apart.warnings
@@ -173,7 +173,7 @@ def test_later_rows_are_predicted_from_earlier_ones(tmp_path):
 def test_columns_that_say_which_rows_belong_together_are_checked(tmp_path):
     columns = {"a": np.arange(30) % 7 + 0.5, "when": ["soon"] * 30, "y": np.arange(30) % 2}
     path = write(tmp_path / "few.csv", columns)
-    with pytest.raises(InvalidData, match=r"holds text that is no date.*2026-11-22"):
+    with pytest.raises(InvalidData, match=r"holds text that is not a date.*2026-11-22"):
         load(path, target="y", time="when")
     with pytest.raises(InvalidData, match=r"groups 'wen' is not a column.*Did you mean 'when'"):
         load(path, target="y", groups="wen")
@@ -208,14 +208,14 @@ def test_tight_groups_in_a_shuffled_file_are_seen(groups, rows, columns, spread,
             seen += 1
             assert 0.7 * groups <= found[0] <= 1.2 * groups
             assert found[1] < 0.1 < found[2]
-        # The same groups with a target of each row alone are no leak.
+        # Groups whose rows have independent targets do not leak.
         own = rng.standard_normal(len(X)) if regression else rng.integers(3, size=len(X))
         assert tight_groups(X, own, regression=regression) is None
     assert seen >= 4
 
 
 def smooth_tables():
-    """Tables whose rows are independent, with targets from noise to the sign of a column."""
+    """Tables of independent rows, with targets from noise to the sign of a column."""
     laws = {
         "normal": lambda rng, size: rng.standard_normal(size),
         "heavy": lambda rng, size: rng.standard_t(2, size),
@@ -249,7 +249,7 @@ def test_known_tables_have_no_tight_groups(name):
 
 
 def test_columns_that_were_dropped_are_not_warned_of(tmp_path):
-    # Row numbers of a table that is sorted by its target.
+    # Row numbers in a table sorted by its target
     rng = np.random.default_rng(9)
     columns = {"": np.arange(1, 81), "size": rng.standard_normal(80).round(4)}
     columns |= {"kind": np.repeat(["a", "b"], 40)}
@@ -269,7 +269,7 @@ def test_dates_with_the_year_first_are_read_with_any_separator(tmp_path):
     times = load(write(tmp_path / "dates.csv", columns), target="y", time="when").times
     np.testing.assert_array_equal(times, np.repeat(np.arange(12)[::-1], 3))
     columns["when"] = ["03/04/2011"] * 36
-    with pytest.raises(InvalidData, match="is no date"):
+    with pytest.raises(InvalidData, match="is not a date"):
         load(write(tmp_path / "odd.csv", columns), target="y", time="when")
 
 
@@ -286,7 +286,7 @@ def test_labels_of_groups_that_overlap_are_seen_in_any_order(d, spread):
     assert tight_groups(X, y, regression=False) is None
     jump = jump_beyond_neighbours(X, y, regression=False)
     assert jump is not None
-    assert jump.near < 0.15  # of the errors of the constant
+    assert jump.near < 0.15  # relative to the errors of the constant
     assert jump.far > 0.8
 
 
@@ -325,7 +325,7 @@ def test_groups_have_a_warning_and_no_forecast(tmp_path):
     X, y = grouped_rows(10, 0.4)
     columns = {f"x{j}": X[:, j].round(5) for j in range(10)} | {"y": np.where(y, "a", "b")}
     found = learn(load(write(tmp_path / "groups.csv", columns), target="y"), Request(folds=2))
-    assert found.learned.error < 0.1  # the truth is one half
+    assert found.learned.error < 0.1  # the true error is one half
     assert "rows seem to come in groups" in found.warnings[0]
     assert not found.outlook.expected
     assert "--groups" in found.outlook.verdict

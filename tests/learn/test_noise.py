@@ -1,4 +1,4 @@
-"""Tables without signal: how many findings of any kind `learn` makes of them."""
+"""Number of findings of any kind that `learn` reports for tables without signal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from solvable.operators.signals import SampleSignals
 
 @pytest.fixture(autouse=True)
 def narrow_random_features():
-    """Fewer random features than by default, which take half the time of a whole analysis."""
+    """Use fewer random features than by default, as these take half of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(design, "DEFAULT_WIDTH", 200)
         yield
 
 
 def inputs(rng, n):
-    """Columns of one kind or another: independent, correlated, skewed, counts, texts."""
+    """Draw columns of one kind: independent, correlated, skewed, counts or texts."""
     d = int(rng.choice([1, 3, 6, 12, 25]))
     X = rng.standard_normal((n, d))
     if rng.random() < 0.35:  # a few factors behind all columns
@@ -46,7 +46,7 @@ def inputs(rng, n):
 
 
 def targets(rng, n):
-    """Classes of equal or unequal shares, or numbers whose tails may be heavy."""
+    """Draw classes of equal or unequal shares, or numbers with or without heavy tails."""
     kind = rng.choice(["two", "many", "number"], p=[0.35, 0.3, 0.35])
     if kind == "number":
         tail = rng.choice(["normal", "t3", "t1.5", "lognormal"])
@@ -64,7 +64,7 @@ def targets(rng, n):
 
 
 def noise_table(folder, number):
-    """A file whose target was drawn without a look at its columns."""
+    """Write a file whose target is independent of its columns."""
     rng = random_stream("noise table", number)
     n = int(rng.choice([60, 100, 160, 250, 400], p=[0.25, 0.25, 0.2, 0.2, 0.1]))
     columns = inputs(rng, n) | {"y": targets(rng, n)}
@@ -75,31 +75,31 @@ def noise_table(folder, number):
 
 
 def findings(found):
-    """All that a reader of the report would take for a finding."""
+    """List everything in the report that is a finding."""
     made = [f"directions: {layer.directions}" for layer in found.found if layer.directions]
     for score in found.methods:
         if score.beats_constant or score.verdict in ("better", "worse"):
             made.append(f"{score.verdict}: {score.key}")
     made += ["forecast"] if found.outlook.expected else []
     made += [f"warning: {warning}" for warning in found.warnings]
-    made += [f"near copies: {note}" for note in found.treatments if "nearly so" in note]
+    made += [f"near copies: {note}" for note in found.treatments if "nearly equal" in note]
     return made
 
 
 def test_no_findings_in_a_few_tables_without_signal(tmp_path):
-    # Numbers, two classes and many; each had findings while every test had a level of its own.
+    # Numbers, two classes and many classes; each had findings without correction for several tests.
     tables = [noise_table(tmp_path, number) for number in (2, 3, 4)]
     assert [table.kind for table in tables] == ["binary", "classification", "regression"]
     for table in tables:
         found = learn(table, Request(folds=3))
         assert findings(found) == []
-        assert "No method is shown to do better" in comparison_sentences(found)[0]
-        assert "No forecast can be made: no direction was found" in outlook_sentence(found)
+        assert "No method is clearly better" in comparison_sentences(found)[0]
+        assert "There is no forecast: no direction was found" in outlook_sentence(found)
 
 
 @pytest.mark.slow
 def test_at_most_five_of_a_hundred_tables_without_signal_have_a_finding(tmp_path):
-    # Other tables than those by which levels were set.
+    # These tables were not used to set the levels of the tests.
     made = {}
     for number in range(200, 300):
         found = learn(noise_table(tmp_path, number))
@@ -109,7 +109,7 @@ def test_at_most_five_of_a_hundred_tables_without_signal_have_a_finding(tmp_path
 
 
 def strongest(Z, y, seed):
-    """Whether the filter's test finds a first direction."""
+    """Return True if the test of the filter finds a first direction."""
     signals = SampleSignals(Z, (y - y.mean())[:, None])
     rng = np.random.default_rng(seed)
 
@@ -121,14 +121,14 @@ def strongest(Z, y, seed):
 
 @pytest.mark.parametrize("tails", ["normal", "heavy"])
 def test_the_first_direction_has_a_level_of_one_in_a_hundred(tails):
-    # Rows of very unequal length and labels of heavy tails: their nulls scatter by a factor.
+    # With rows of very unequal norm and heavy-tailed labels, the nulls vary by a factor.
     hits = 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
         Z = rng.standard_normal((60, 12)) * np.exp(rng.standard_normal((60, 1)))
         y = rng.standard_normal(60) if tails == "normal" else rng.standard_t(1.2, 60)
         hits += strongest(Z, y, seed)
-    # 1.2 % of 150: more than 6 have a probability of 0.3 %.
+    # With 1.2 % of 150 expected, more than 6 have a probability of 0.3 %.
     assert hits <= 6
 
 
@@ -142,7 +142,7 @@ def test_a_direction_that_is_there_is_found_by_the_test():
 
 
 def fits_of(losses_of, folds):
-    """One fit a fold that predicts 0 where a row is right and 1 where it is wrong."""
+    """One fit per fold that predicts 0 for a right row and 1 for a wrong row."""
     return {
         key: [
             Measured(key, fold, 80, np.asarray(wrong[folds == fold]), rows=80)
@@ -162,7 +162,7 @@ def scored(**wrong):
 
 
 def test_methods_that_do_not_beat_the_constant_are_not_told_apart():
-    # One method is wrong on 20 rows more than another; both are worse than the constant.
+    # One method is wrong on 20 more rows than the other; both are worse than the constant.
     wrong = {LEARNED: 120, "nngp": 140, "ridge": 121, "constant": 100}
     assert {one.verdict for one in scored(**wrong).values()} == {None, "no difference"}
     better = scored(**wrong | {"constant": 180})
@@ -175,8 +175,8 @@ def test_differences_are_those_of_holm():
 
     wrong = {LEARNED: 40, "nngp": 47, "ridge": 100, "rbf": 90, "constant": 120}
     found = scored(**wrong)
-    # Three are decided at the first level, and the last has all five percent; the first half-width
-    # is that of Bonferroni.
+    # Three differences are decided at the first level, and the last is tested at 5 %. The first
+    # half-width is that of Bonferroni.
     for key, level in (("ridge", 0.05 / 4), ("nngp", 0.05)):
         first, second = (np.arange(200) < wrong[key]), (np.arange(200) < wrong[LEARNED])
         p10, p01 = (np.sum(first & ~second) + 1) / 202, 1 / 202
@@ -213,7 +213,7 @@ def test_rows_that_agree_in_columns_of_few_values_are_no_near_copies_for_that():
         numbers = rng.standard_normal((200, 1 + seed % 4))
         X = np.column_stack([numbers, codes, rng.poisson(3, 200)])
         found += 200 - len(np.unique(near_copies(X)))
-        if seed % 4 == 3:  # numbers enough to tell copies from neighbours
+        if seed % 4 == 3:  # enough numbers to distinguish copies from neighbours
             jittered = numbers + 1e-4 * rng.standard_normal(numbers.shape)
             copies = np.column_stack([jittered, X[:, 4:]])
             groups = near_copies(np.concatenate([X, copies]))

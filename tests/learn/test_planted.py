@@ -1,4 +1,4 @@
-"""Planted directions are found, and the last layer of few rows is one that helps on unseen rows."""
+"""Planted directions are found, and the form chosen for few rows is good on unseen rows."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_three_directions_in_forty_and_eighty_columns_are_found(d, n):
     assert report.n_told == 3
     assert (report.null_ratios[0, :3] > 1.4).all()
     left = np.mean((model.predict(X[n:]) - y[n:]) ** 2) / np.var(y[n:])
-    assert left < 0.12  # 89 % before, 22 % for the best of the rivals
-    # In features with their mean, as published, the constant part hides them.
+    assert left < 0.12  # the best rival leaves 22 %
+    # Without centred features, as published, the constant part hides the directions.
     published = NeuralLoFiRegressor([Block(None), Block(3, None)], random_state=0).fit(X[:n], y[:n])
     centred = NeuralLoFiRegressor(
         [Block(None), Block(3, None, centre_features=True)], random_state=0
@@ -46,19 +46,19 @@ def test_three_directions_in_forty_and_eighty_columns_are_found(d, n):
 
 
 def explained(coordinates, features):
-    """Share of the variance of each coordinate that a straight line in the features explains."""
+    """Share of the variance of each coordinate that a linear function of the features explains."""
     A = np.column_stack([np.ones(len(features)), features])
     left = coordinates - A @ np.linalg.lstsq(A, coordinates, rcond=None)[0]
     return 1 - left.var(axis=0) / coordinates.var(axis=0)
 
 
 def test_directions_that_mislead_are_left_out_of_few_rows():
-    # A straight line in 90 columns and 133 rows: what goes with the label there misleads.
+    # The target is linear; with 90 columns and 133 rows the directions overfit.
     rng = np.random.default_rng(1)
     X = rng.standard_normal((1133, 90))
     y = np.tanh(X @ np.ones(90) / 90**0.5) + 0.1 * rng.standard_normal(1133)
     chosen = network().fit(X[:133], y[:133])
-    assert "directions left out" in chosen.remark_
+    assert "without directions" in chosen.remark_
     plain = Design(True, "columns", request=Request())
     always = plain.network(plain.blocks).fit(X[:133], y[:133])
     errors = [np.mean((model.predict(X[133:]) - y[133:]) ** 2) for model in (chosen, always)]
@@ -84,7 +84,7 @@ def test_correlations_of_columns_are_taken_away_where_they_hide_directions():
     z = X @ W / np.sqrt(np.einsum("ij,ij->j", root.T @ W, root.T @ W))
     y = np.tanh(2 * z[:, 0]) * z[:, 1] + 0.1 * rng.standard_normal(len(z))
     chosen = network().fit(X[:n], y[:n])
-    assert "correlations of the columns taken away" in chosen.remark_
+    assert "columns whitened first" in chosen.remark_
     kept = network().make().fit(X[:n], y[:n])
     left = [np.mean((one.predict(X[n:]) - y[n:]) ** 2) / np.var(y) for one in (chosen, kept)]
     assert left[0] < 0.7 * left[1]

@@ -1,4 +1,4 @@
-"""The method to use, and what an error hides where one class has nearly all rows."""
+"""The recommended method, and the balanced error and AUC where one class has nearly all rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fits_of(predictions, scores=None):
 
 
 def test_the_simplest_of_those_near_the_best_is_recommended():
-    # Squared errors of 400 rows that differ by noise alone, and one that is twice as large.
+    # Squared errors of 400 rows that differ only by noise, and of one method twice as large
     rng = np.random.default_rng(0)
     y = rng.standard_normal(400)
     noise = rng.standard_normal(400)
@@ -37,7 +37,7 @@ def test_the_simplest_of_those_near_the_best_is_recommended():
         "constant": np.zeros(400),
     }
     losses = Losses(y, np.zeros(400, dtype=int), regression=True)
-    # The Gaussian kernel is better by a sure trifle, so that no other is within its standard error.
+    # The Gaussian kernel is better by a small but certain amount, so no other is within its error.
     scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
     assert [score.key for score in scores if score.recommended] == ["rbf"]
     predictions["rbf"] = y + 0.5 * noise + 0.02 * rng.standard_normal(400)
@@ -61,7 +61,7 @@ def test_nothing_is_recommended_where_nothing_beats_the_constant():
 
 @pytest.fixture(scope="module")
 def rare(tmp_path_factory):
-    """Forty of 1,240 rows are in the second class."""
+    """Table with 40 of 1,240 rows in the second class, and the result of learning."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1240, 6))
     strength = X[:, 0] + X[:, 1] * X[:, 2] + 0.8 * rng.standard_normal(1240)
@@ -99,13 +99,13 @@ def test_a_rare_class_is_not_hidden_by_the_error(rare):
     constant = next(score for score in found.methods if score.key == "constant")
     assert constant.error < 0.05
     assert constant.balanced_error == pytest.approx(0.5)
-    # Forty rows against 1,200 give an area a standard error of 0.05.
+    # With 40 rows against 1,200 the AUC has a standard error of 0.05.
     assert found.learned.auc > 0.5 + 4 * 0.05
-    # The error alone would recommend nothing.
+    # By the error, no method would be recommended.
     assert not any(score.beats_constant for score in found.methods)
     (chosen,) = [score for score in found.methods if score.recommended]
-    assert words.recommendation(found).startswith(f"Use {chosen.title}: the AUC of ")
-    assert "Never predicted is 'rare' by: " in " ".join(words.class_sentences(found))
+    assert words.recommendation(found).startswith(f"Use {chosen.title}: the AUC on unseen rows is ")
+    assert "These methods never predict 'rare': " in " ".join(words.class_sentences(found))
     assert "balanced" in [column.name for column in method_table(found).columns]
 
 
@@ -118,7 +118,7 @@ def test_equal_classes_have_neither(tmp_path):
 
 @pytest.mark.parametrize("columns", [300, pytest.param(1501, marks=pytest.mark.slow)])
 def test_a_wide_table_is_learned_as_well_as_by_its_best_rival(tmp_path, columns):
-    # Genes that go together in modules, sixty of them shifted by half their deviation in one class.
+    # Genes are correlated within modules; 60 are shifted by half a standard deviation in one class.
     rng = np.random.default_rng(1)
     y = rng.integers(2, size=150)
     modules = rng.standard_normal((150, 20)) @ rng.standard_normal((20, columns))
@@ -133,8 +133,8 @@ def test_a_wide_table_is_learned_as_well_as_by_its_best_rival(tmp_path, columns)
     path.write_text("\n".join([head, *rows]) + "\n")
     found = learn(load(path, target="kind"), Request(folds=3))
     best = min(score.error for score in found.methods[1:] if score.error is not None)
-    assert best < 0.25  # of a third where nothing is learned, of a half by chance
+    assert best < 0.25  # 0.5 by chance
     assert found.learned.error <= best + np.sqrt(best * (1 - best) / 150)
     chosen = next(score for score in found.methods if score.recommended)
-    assert words.recommendation(found).startswith(f"Use {chosen.title}: the error of ")
+    assert words.recommendation(found).startswith(f"Use {chosen.title}: ")
     assert chosen.error <= best + np.sqrt(best * (1 - best) / 150)

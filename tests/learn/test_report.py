@@ -1,4 +1,4 @@
-"""The report of learning: its words, its figures, and the page in a real browser."""
+"""The report of learning: sentences, figures, and the page in a browser."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 
 from solvable.learn import words
 from solvable.learn.figures import draw_pictures, learn_figures, write_pictures
+from solvable.learn.files import LearnFiles
 from solvable.learn.html import interval_places, render_learn_report
 from solvable.learn.results import (
     CurvePoint,
@@ -26,9 +27,11 @@ from solvable.learn.results import (
     Outlook,
     SignalOfClass,
 )
+from solvable.learn.summary import summary
 from solvable.learn.tables import columns_as_csv
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.plotly_backend import draw_plotly
+from solvable.plots.tables import Cell, Table
 from solvable.plots.words import percent, percents
 from solvable.study.html import is_report
 
@@ -57,7 +60,7 @@ def scores():
         remark="the kernel is too large",
     )  # fmt: skip
     constant = MethodScore(
-        "constant", "the most frequent class", "what knows nothing", 0.6, 0.54, 0.65, **shared,
+        "constant", "the most frequent class", "always predicts it", 0.6, 0.54, 0.65, **shared,
         difference=0.58, difference_lower=0.5, difference_upper=0.62, verdict="worse",
     )  # fmt: skip
     return (learned, ridge, rbf, nngp, constant)
@@ -95,7 +98,7 @@ def result(**changes):
         "layers": 1,
         "methods": scores(),
         "found": (LayerFound(1, 3, (2, 3), 3, 1.1, strongest, (signal,)),),
-        "outlook": Outlook(curve, expected, band, 0.9, "The data cannot tell.", ("A note.",)),
+        "outlook": Outlook(curve, expected, band, 0.9, "The data do not decide.", ("A note.",)),
         "versions": {"solvable": "0.1.0"},
     }
     return Learned(**(content | changes))
@@ -120,26 +123,32 @@ def images(**changes):
 def test_words_of_a_classification():
     found = result()
     assert words.subject(found) == "300 rows, 7 columns, 2 classes of 'risk'"
-    assert "wrong 2.0 % of the time (1.0 to 4.0 %)" in words.headline(found)
-    better, same = words.comparison_sentences(found)
     assert (
-        better == "Learned features do better than: ridge on the columns; the most frequent class."
+        "2.0 % of the predictions from learned features are wrong (95 % interval: 1.0 to 4.0 %)"
+        in words.headline(found)
     )
-    assert same == "No difference that this data can show to: Gaussian kernel, tuned."
+    better, same = words.comparison_sentences(found)
+    assert better == (
+        "The learned features have a smaller error than: ridge on the columns; the most frequent "
+        "class."
+    )
+    assert same == "Not clearly different from the learned features: Gaussian kernel, tuned."
     assert words.difference_text(found.methods[1]) == "+5.0 (3.0 to 8.0)"
     assert words.difference_text(found.methods[0]) == ""
     sentence = words.signal_sentence(found.found[0], found)
     assert (
-        "3 directions that carry signal about 'risk' in 300 rows (of the rows outside one fold: 2 to 3)"
+        "3 directions carry signal about 'risk' in 300 rows (2 to 3 in the training rows of a fold)"
         in sentence
     )
-    assert "from about 3.0 % to 2.2 % (1.2 to 3.5 %)" in words.outlook_sentence(found)
+    assert "from about 3.0 % to 2.2 % (90 % interval: 1.2 to 3.5 %)" in words.outlook_sentence(
+        found
+    )
 
 
 def test_words_of_a_regression():
     found = result(kind="regression", class_labels=(), target_deviation=50.0)
     assert words.error_name(found) == "variance not explained"
-    assert "typical error of 7.07" in words.headline(found)
+    assert "typical error is 7.07" in words.headline(found)
     assert words.subject(found) == "300 rows, 7 columns, a number to predict: 'risk'"
 
 
@@ -149,15 +158,15 @@ def test_words_when_nothing_was_found():
         found=(layer,),
         outlook=Outlook((), verdict="Extrapolation is refused: no fall has been measured."),
     )
-    assert "no direction that carries signal" in words.signal_sentence(layer, found)
-    assert words.outlook_sentence(found) == ("No forecast can be made: no fall has been measured.")
+    assert "no direction carries signal" in words.signal_sentence(layer, found)
+    assert words.outlook_sentence(found) == ("There is no forecast: no fall has been measured.")
     assert words.class_rows(layer) == [("risk", "0.9 times", "–", "0")]
     above = replace(layer, number=2)
-    assert "was not tested" in words.signal_sentence(above, replace(found, found=(layer, above)))
+    assert "not tested" in words.signal_sentence(above, replace(found, found=(layer, above)))
     unknowing = tuple(replace(score, beats_constant=False) for score in found.methods)
     first, *_ = words.comparison_sentences(replace(found, methods=unknowing))
-    assert first == "No method is shown to do better than the most frequent class."
-    assert "No direction is told" in learn_figures(found)[0].caption
+    assert first == "No method is clearly better than predicting the most frequent class."
+    assert "No direction is clearly stronger" in learn_figures(found)[0].caption
 
 
 @pytest.mark.parametrize(
@@ -178,6 +187,23 @@ def test_rows_of_emergence_are_told_in_two_digits():
     assert [words.emergence_text(rows) for rows in (3.2, 412.3, None)] == ["below 20", "410", "–"]
 
 
+def test_details_add_columns_and_the_protocol(tmp_path):
+    found = result()
+    names = ("report", "result", "model", "predictions")
+    files = LearnFiles(*(tmp_path / name for name in names), [])
+    short, long = (summary(found, files, details=details) for details in (False, True))
+    assert short[0].text == words.recommendation(found)
+
+    def shown(parts):
+        return {column.name for part in parts if isinstance(part, Table) for column in part.columns}
+
+    assert shown(long) - shown(short) == {
+        "difference, points", "direction", "strength", "rows to emerge",
+    }  # fmt: skip
+    texts = [{part.text for part in parts if isinstance(part, Cell)} for parts in (short, long)]
+    assert texts[1] - texts[0] == {found.protocol, found.outlook.verdict}
+
+
 def test_missing_numbers_are_empty_cells():
     assert (
         columns_as_csv({"row": np.array([1, 2]), "x": np.array([0.5, np.nan])})
@@ -187,7 +213,7 @@ def test_missing_numbers_are_empty_cells():
 
 def test_intervals_are_drawn_on_one_scale():
     learned, ridge, _, missing, constant = interval_places(result())
-    # The widest interval of a method that knows something reaches nearly to the end.
+    # The widest interval of a method other than the constant reaches nearly to the end.
     assert 90 < ridge[1] < 100
     assert learned[0] < learned[2] < learned[1] < ridge[1]
     assert ridge[2] / learned[2] == pytest.approx(0.07 / 0.02)
@@ -203,7 +229,7 @@ def test_both_back_ends_draw_the_figures():
             assert draw_matplotlib(one).axes
             assert draw_plotly(one).data
     entries = [one.label for one in learn_figures(images())[0].series if one.label]
-    assert entries == [*"0123456789", "as strong as chance"]
+    assert entries == [*"0123456789", "threshold"]
 
 
 def test_a_curve_that_reaches_zero_is_drawn_on_a_linear_axis():
@@ -247,15 +273,15 @@ def test_a_page_is_ours_and_says_everything(pages):
     assert is_report(pages["table"])
     body = html.unescape(re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL))
     for part in (
-        "patients.csv: what the data can teach",
+        "patients.csv: learned features",
         "300 rows, 7 columns, 2 classes of 'risk'",
         "the kernel is too large",
         "off the scale",
-        "not told apart",
+        "no clear difference",
         "dropped column 'unit': constant",
         "solvable predict m.safetensors NEW.csv",
         "4 times the rows",
-        "The data cannot tell. A note.",
+        "The data do not decide. A note.",
     ):
         assert part in body
     assert "http" not in re.sub(r'xmlns\S*="[^"]*"', "", body).replace("http-equiv", "")

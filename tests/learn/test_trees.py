@@ -1,4 +1,4 @@
-"""Boosted trees among the methods: tuned on training rows alone, and bounded in what they cost."""
+"""Boosted trees are tuned on training rows only, with bounded cost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_they_reach_the_noise_on_a_target_of_steps():
     X, y = steps_and_noise(3000, 3)
     fresh, truth = steps_and_noise(2000, 4)
     error = np.mean((TreesRegressor().fit(X, y).predict(fresh) - truth) ** 2)
-    # The noise alone is 0.09, with a standard error of 0.003.
+    # The variance of the noise is 0.09, with a standard error of 0.003.
     assert 0.08 < error < 0.11
 
 
@@ -67,7 +67,7 @@ def test_rare_classes_and_any_seed():
         (300, 12, 3, (3, 8, 31), ""),
         (16_000, 50, 1, (3, 8, 31), ""),
         (1400, 70, 10, (8, 31), "two sizes"),
-        (4000, 700, 10, (16,), "not tuned but in their number"),
+        (4000, 700, 10, (16,), "only their number tuned"),
     ],
 )
 def test_what_is_tried_falls_with_the_size(rows, columns, outputs, leaves, word):
@@ -79,7 +79,7 @@ def test_what_is_tried_falls_with_the_size(rows, columns, outputs, leaves, word)
 def test_fewer_rows_of_a_large_table_and_a_word():
     effort = effort_for(20_000, 3072, 10)
     assert effort.rows == 1302
-    with pytest.raises(InvalidData, match="more than a minute a fold"):
+    with pytest.raises(InvalidData, match="more than a minute per fold"):
         effort_for(100, 60_001, 1)
 
 
@@ -97,13 +97,13 @@ def test_what_was_not_done_in_full_is_told(monkeypatch):
     split = Split(X[:150], y[:150], X[150:], y[150:], load("iris").preparation)
     fits = {one.key: [measure(Task(one.key, 0, split, design, 150))] for one in compared}
     losses = Losses(y, np.where(np.arange(200) < 150, -1, 0), regression=True)
-    # Errors of ridge stand for those of learned features.
+    # Errors of ridge replace those of learned features.
     learned = replace(compared[0], key=LEARNED)
     scores = score_methods([learned, *compared], fits | {LEARNED: fits["ridge"]}, losses)
     by_key = {score.key: score for score in scores}
     assert by_key["trees"].training_rows == 60
     assert by_key["trees"].remark == (
-        "fitted to 60 of 150 training rows, as all would take too long; less was tried"
+        "fitted to 60 of 150 training rows, to limit time; less was tried"
     )
     assert by_key["trees"].verdict is not None
 

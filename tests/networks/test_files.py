@@ -175,7 +175,7 @@ def test_files_of_other_kinds(stored, tmp_path):
     np.savez(tmp_path / "m.npz", x=np.ones(3))
     refused(tmp_path / "m.npz")
     save_file({"weights": np.ones(3)}, path)
-    refused(path, "another origin")
+    refused(path, "another program")
     refused(tmp_path)
 
 

@@ -230,7 +230,7 @@ def test_checkpoint_of_another_fit_is_refused(table, tmp_path):
     with pytest.raises(InvalidData, match="checkpoint of another fit"):
         estimator("real").fit_stream(X, index, checkpoint=path)
     path.write_bytes(b"not a checkpoint")
-    with pytest.raises(InvalidData, match="or was cut"):
+    with pytest.raises(InvalidData, match="or is truncated"):
         estimator("real").fit_stream(X, index, checkpoint=path)
 
 

@@ -1,4 +1,4 @@
-"""``solvable forecast``: a learning curve extrapolated."""
+"""``solvable forecast``: extrapolate a measured learning curve."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def forecast(
     tested: float | None = None,
     fixed_epochs: Flag = False,
     seed: int = 0,
+    details: Flag = False,
     json: Flag = False,
     output: Path | None = None,
 ) -> int:
@@ -39,28 +40,31 @@ def forecast(
 
     The file has columns n and error (and replicate), or n and a column per
     replicate, or a column per n and a row per replicate. An offset power law and
-    a cascade of emerging features are fitted, and compared on the largest n.
+    a cascade of emerging features are fitted, and compared on held-out largest n.
 
     Parameters
     ----------
     curve
-        CSV file: errors of 0 or more, at 4 or more sample sizes.
+        CSV file of errors, 0 or larger, at 4 or more sample sizes.
     at
         Sample sizes to predict.
     factor
         Multiples of the largest measured size; 2 and 4 unless --at is given.
     confidence
-        Of the intervals, 0.5 to 0.99.
+        Confidence of the intervals, 0.5 to 0.99.
     of
-        What the interval is for: the mean error, or one new measurement.
+        Quantity of the interval: the mean error, or one new measurement.
     tested
-        Test rows behind the mean at each size, if errors are rates of mistakes:
-        no mistake among 200 rows is no error of zero.
+        Number of test rows behind the mean at each size, if errors are shares of
+        wrong predictions. Their sampling noise is then included.
     fixed_epochs
-        Every model was trained for the same number of epochs: intervals allow for
-        a curve that steepens, as more samples are more steps too.
+        State that every model was trained for the same number of epochs. The
+        intervals then allow for a steepening curve, as more samples mean more
+        steps.
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
+    details
+        Print also the parameters of both laws and the measured means.
     json
         Print everything as one JSON object.
     output
@@ -88,12 +92,12 @@ def forecast(
         write_json(found.to_dict() | {"files": [str(path) for path in written]})
         return 0
     files = ["", *(str(path) for path in written)] if written else []
-    write(*summary(found, curve.name), *files)
+    write(*summary(found, curve.name, details=details), *files)
     return 0
 
 
 def _write_files(found: Forecast, name: str, output: Path) -> list[Path]:
-    """Write the numbers and the figure; files of an earlier forecast there are replaced."""
+    """Write the numbers and the figure; replace files of an earlier forecast."""
     import json
 
     from solvable.forecast.view import forecast_figure

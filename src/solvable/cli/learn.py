@@ -1,4 +1,4 @@
-"""``solvable learn``: which features the rows at hand can teach, and what more of them would buy."""
+"""``solvable learn``: learn features from a table or images, and measure their error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Columns = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=
 
 
 class Options(Request):
-    """A request whose errors name the option; its fields are options of the command."""
+    """Request whose fields are options of the command and whose errors name the option."""
 
     def __post_init__(self) -> None:
         try:
@@ -45,23 +45,24 @@ def learn(
     options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008
     workers: int | None = None,
     output: Path | None = None,
+    details: Flag = False,
     json: Flag = False,
     quiet: Flag = False,
 ) -> int:
-    """Learn features layer by layer, and say what they are worth on unseen rows.
+    """Learn features layer by layer, and measure their error on unseen rows.
 
     For example:
       solvable learn digits                      a minute or two
       solvable learn mnist-5k                    about five minutes on two cores
       solvable learn patients.csv --target risk
-      solvable learn photos --image-size 32      a sub-folder of PNG, JPEG per class
+      solvable learn photos --image-size 32      one folder of PNG or JPEG per class
       solvable learn patients.csv --target age --task regression --output age
 
     DATA is a CSV, NPZ or Parquet file, a folder of these or of images, or one of
-    digits, mnist-5k, breast-cancer, wine, iris, diabetes. Told are: how many
-    directions carry signal; the error beside a linear model, kernels, trees and
-    random features, on rows none of them has seen; what 2 and 4 times the rows
-    would buy. Nothing is trained by gradient descent.
+    digits, mnist-5k, breast-cancer, wine, iris, diabetes. Prints the method to
+    use; the errors of learned features, a linear model, kernels, trees and random
+    features on unseen rows; the number of directions that carry signal; the error
+    expected with 2 and 4 times the rows. Nothing is trained by gradient descent.
 
     The output directory holds report.html, result.json, predictions.csv,
     directions.csv, figures/ and model.safetensors, which `solvable predict` uses.
@@ -69,30 +70,32 @@ def learn(
     Parameters
     ----------
     data
-        File, folder or name of a data set.
+        File, folder, or name of a data set.
     target
         Column to predict.
     task
-        Whether the target is a class or a number. [default: by its values]
+        Kind of the target: class or number. [default: by its values]
     keep
-        Columns to use though they look like row numbers.
+        Columns to use although they look like row numbers.
     groups
-        Column of persons, devices or days: rows of one are tested together.
+        Column of persons, devices or days; rows of one are tested together.
     time
-        Column of dates or numbers: rows are predicted from earlier ones.
+        Column of dates or numbers; rows are predicted from earlier rows.
     image_size
-        Pixels PNG and JPEG images are resized to, as 32 or 24x32 (height x
-        width). [default: as they are, all of one size]
+        Size in pixels to which PNG and JPEG images are resized: 32, or 24x32
+        (height x width). [default: not resized]
     colour
-        Make images grey or rgb. [default: grey unless a pixel has colour]
+        Read images as grey or rgb. [default: grey unless a pixel has colour]
     workers
         Local processes. [default: one per core]
     output
         Directory. [default: solvable-runs/learn-NAME-FINGERPRINT]
+    details
+        Print also strengths of directions, differences and the protocol.
     json
-        Print the content of result.json and nothing else.
+        Print only the content of result.json.
     quiet
-        Print nothing but errors (and the JSON).
+        Print only errors (and the JSON).
     """
     from solvable.cli.terminal import status_line, write, write_json
     from solvable.study.dispatch import count_workers
@@ -100,7 +103,7 @@ def learn(
     lanes = count_workers(workers)
     request = Request(**vars(options))
     with status_line("reading", shown=not quiet):
-        # Here, as loading the libraries takes longer than reading a small table.
+        # Imported under the status line, as the imports take longer than reading a small table.
         from solvable.data import load
         from solvable.learn.files import reserve, write_files
         from solvable.learn.summary import summary
@@ -126,7 +129,7 @@ def learn(
     if json:
         write_json(found.to_dict() | {"files": files.to_dict()})
     elif not quiet:
-        write(*summary(found, files))
+        write(*summary(found, files, details=details))
     return 0
 
 
@@ -140,15 +143,13 @@ def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool, kept: Ke
             f"{workers} {'worker' if workers == 1 else 'workers'}"
         )
         if kept.folder.exists():
-            note(f"fits that an earlier run has done are taken from {kept.folder}")
+            note(f"resuming: completed fits of an earlier run are read from {kept.folder}")
     try:
         with progress_bar(shown=not quiet) as show:
             return learn_features(dataset, request, workers=workers, progress=show, keeper=kept)
     except KeyboardInterrupt:
         if not quiet and kept.folder.exists():
-            note(
-                "stopped; fits that are done are kept, and the same command goes on with the others"
-            )
+            note("stopped; completed fits are stored, and the same command resumes with the others")
         raise
 
 
@@ -160,7 +161,7 @@ def _command(
     more: dict[str, str | None],
     request: Request,
 ) -> str:
-    """Words that repeat what was done; only what differs from the defaults is spelled out."""
+    """Return the command line that repeats the run, without options at their defaults."""
     words = ["solvable", "learn", data]
     words += ["--target", target] if target else []
     words += ["--task", task] if task != "auto" else []

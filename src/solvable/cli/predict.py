@@ -1,4 +1,4 @@
-"""``solvable predict``: a fitted model applied to new rows."""
+"""``solvable predict``: apply a fitted model to new rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
       solvable predict model.safetensors new.csv --output predicted.csv
       solvable predict model.safetensors new.csv > predicted.csv
 
-    Columns are found by their names and treated as the training rows were. If
-    the target is among them, the error is told too.
+    Columns are matched by name and prepared in the same way as the training rows.
+    If the target is among them, the error is printed too.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
         File, folder or name of a data set, as for `solvable learn`; also an
         image, or a folder of images without classes.
     output
-        CSV file for the predictions; it must not exist.
+        New CSV file for the predictions.
     json
-        Print {"predictions", "error", "treatments"}.
+        Print a JSON object of predictions, error and treatments.
     """
     import numpy as np
 
@@ -42,8 +42,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
 
     if output is not None and output.exists():
         raise InvalidParameter(
-            f"--output is {quoted(str(output))}, which exists; allowed: a new file. Choose another "
-            "name or remove it."
+            f"--output is {quoted(str(output))}, a file that exists; allowed: a new file. Choose another "
+            "name or remove the file."
         )
     found = apply_model(model / "model.safetensors" if model.is_dir() else model, data)
     count = len(found.predicted)
@@ -57,19 +57,19 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
         treatments = list(found.treatments)
         write_json({"predictions": numbers, "error": found.error, "treatments": treatments})
         return 0
-    for treatment in found.treatments:
-        note(f"- {treatment}")
     if output is not None:
-        write(f"{count} predictions of {found.target.name!r}: {output}")
+        write(f"{count} predictions of {found.target.name!r} are in {output}")
     elif sys.stdout.isatty():
-        shown = 20  # on a terminal; a pipe and a file get all
+        shown = 20  # rows on a terminal; a pipe and a file receive all rows
         first = {name: column[:shown] for name, column in columns.items()}
         sys.stdout.write(printable(columns_as_csv(first)))
         if count > shown:
-            note(f"... and {count - shown} more; --output FILE.csv writes them all.")
+            note(f"... and {count - shown} more; --output FILE.csv writes all predictions.")
     else:
         sys.stdout.write(columns_as_csv(columns))
     if found.error is not None:
-        # Beside predictions on standard output, what is said of them is no row.
+        # Standard output holds rows of CSV only, unless they go to a file.
         (note if output is None else write)(error_sentence(found.error, found.target))
+    for treatment in found.treatments:
+        note(f"- {treatment}")
     return 0

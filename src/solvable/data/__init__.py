@@ -1,4 +1,4 @@
-"""Data sets, tables of one's own, and sources larger than memory."""
+"""Load named data sets, tables and images, and read sources larger than memory."""
 
 from solvable.lazy import attach
 

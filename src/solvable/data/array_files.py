@@ -1,4 +1,4 @@
-"""NPY files, memory-mapped, and NPZ files; nothing is ever unpickled."""
+"""Read NPY files, memory-mapped, and NPZ files, without unpickling."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NPZ_MAGIC = b"PK"
 
 
 def load_npy(path: Path, *, mapped: bool = True) -> np.ndarray:
-    """Array of a ``.npy`` file, memory-mapped unless asked otherwise."""
+    """Read the array of a ``.npy`` file, memory-mapped by default."""
     check_magic(path, NPY_MAGIC)
     return open_npy(path, mapped=mapped)
 
 
 def read_npy(path: Path, target: str | None = None, *, required: bool = True) -> RawData:
-    """Inputs of one ``.npy`` file; the target is one of its columns or in ``y.npy`` beside it."""
+    """Read inputs of one ``.npy`` file; the target is a column or the file ``y.npy`` next to it."""
     if path.name.startswith("X") and target is None:
         return read_pair(path, required)
     array = load_npy(path)
@@ -48,18 +48,18 @@ def read_npy(path: Path, target: str | None = None, *, required: bool = True) ->
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MappedPair(TablePart):
-    """``X*.npy`` with ``y*.npy`` beside it, memory-mapped."""
+    """Memory-mapped pair of files ``X*.npy`` and ``y*.npy`` in one folder."""
 
     paths: tuple[Path, Path | None]
     image_shape: tuple[int, ...] | None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickling an array on disk would copy its entries; its path is enough.
+        # Only the paths are pickled, as pickling a mapped array would copy its entries.
         return open_pair, self.paths
 
 
 def open_pair(path: Path, label_path: Path | None) -> MappedPair:
-    """Map two files, or one where there is no target."""
+    """Map two files, or only the inputs if there is no target."""
     y = None if label_path is None else load_npy(label_path)
     parts, image_shape = array_parts(load_npy(path), y, where=str(path))
     whole = RawData(parts, "").whole
@@ -68,24 +68,24 @@ def open_pair(path: Path, label_path: Path | None) -> MappedPair:
 
 
 def read_pair(path: Path, required: bool) -> RawData:
-    """``X*.npy`` with the ``y*.npy`` beside it."""
+    """Read ``X*.npy`` and ``y*.npy`` in one folder."""
     label_path = path.with_name("y" + path.name[1:])
     if required and not label_path.exists():
         raise InvalidData(
-            f"{path} has no target: {label_path.name} is not beside it. Save the target there, "
-            "one value per row."
+            f"{path} has no target: {label_path.name} is not in the same folder. Save the target in that "
+            "file, one value per row."
         )
     pair = open_pair(path, label_path if label_path.exists() else None)
     return RawData(stretches(pair), "y" if pair.values is not None else "", pair.image_shape)
 
 
 def read_npz(path: Path, target: str | None = None, *, required: bool = True) -> RawData:
-    """Inputs and target of an NPZ file, by the names of its arrays."""
+    """Read inputs and target of an NPZ file by the names of its arrays."""
     arrays = _load_npz(path)
     inputs = ("X", "x", "data", "images", "inputs", "features")
     input_key = next((key for key in inputs if key in arrays and arrays[key].ndim > 1), None)
     if input_key is None:
-        # A file of one-dimensional arrays only is a table with these columns.
+        # If all arrays are one-dimensional, they are the columns of a table.
         return _npz_columns(path, arrays, target, required)
     name_keys = ("columns", "feature_names")
     X = arrays.pop(input_key)
@@ -104,26 +104,26 @@ def read_npz(path: Path, target: str | None = None, *, required: bool = True) ->
 
 @dataclass(frozen=True)
 class NpzPart:
-    """An NPZ shard that is loaded when it is read."""
+    """NPZ shard that is loaded when it is read."""
 
     path: Path
-    target_name: str | None  # that was asked for
+    target_name: str | None  # requested name of the target
     n_rows: int
-    columns: tuple[str, ...]  # besides the target
+    columns: tuple[str, ...]  # without the target
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """The columns besides the target, or some of them; and the target if there is one."""
+        """Return the columns other than the target, or some of them, and the target or None."""
         raw = read_npz(self.path, self.target_name, required=False)
         assert raw.whole is not None
         return raw.whole.read(columns)
 
     def target(self) -> np.ndarray | None:
-        """Values of the target."""
+        """Return the values of the target."""
         return self.read()[1]
 
 
 def read_shard(path: Path, target: str | None, required: bool) -> RawData:
-    """NPZ file as one part that is loaded when it is read; read once here for its size."""
+    """Return an NPZ file as one part that is loaded when read; the file is read here for its size."""
     raw = read_npz(path, target, required=required)
     n_rows = sum(part.n_rows for part in raw.parts)
     part = NpzPart(path, target, n_rows, raw.parts[0].columns)
@@ -148,7 +148,7 @@ def _load_npz(path: Path) -> dict[str, np.ndarray]:
 def _npz_columns(
     path: Path, arrays: Mapping[str, np.ndarray], target: str | None, required: bool
 ) -> RawData:
-    """NPZ file whose arrays are the columns of a table."""
+    """Read an NPZ file whose arrays are the columns of a table."""
     if not arrays or any(array.ndim != 1 for array in arrays.values()):
         seen = ", ".join(f"{key} {array.shape}" for key, array in arrays.items()) or "nothing"
         raise InvalidData(
@@ -162,15 +162,15 @@ def _npz_columns(
 
 
 def check_magic(path: Path, magic: bytes) -> None:
-    """Raise :class:`InvalidData` if the first bytes of a file are those of another kind."""
+    """Raise :class:`InvalidData` if the first bytes of a file are not those of its format."""
     with path.open("rb") as stream:
         start = stream.read(len(NPY_MAGIC))
     if start.startswith(magic):
         return
     for other, ending in ((NPY_MAGIC, ".npy"), (NPZ_MAGIC, ".npz")):
         if start.startswith(other):
-            raise InvalidData(f"{path} is a file of another kind; rename it to end in {ending}.")
+            raise InvalidData(f"{path} has another format; rename the file to end in {ending}.")
     raise InvalidData(
-        f"{path} is no NumPy file (it starts with {start!r}). Save it anew with numpy.save or "
+        f"{path} is not a NumPy file (it starts with {start!r}). Save it again with numpy.save or "
         "numpy.savez."
     )

@@ -1,4 +1,4 @@
-"""Cells of text: which are missing, which are numbers."""
+"""Parse cells of text as missing values, numbers or text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""Texts that stand for a missing value, in small letters and without blanks around them."""
+"""Texts of a missing value, in lower case and without surrounding blanks."""
 
 USUAL_MISSING = frozenset({"", "NA", "?"})
-"""Those that most files use; a reader of numbers knows "nan" by itself."""
+"""Most frequent texts of a missing value; number parsers read "nan" themselves."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
@@ -19,26 +19,26 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell stands for a missing value."""
+    """Return True if a cell is a missing value."""
     return cell.strip().casefold() in MISSING
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number in the usual notation, an infinity included."""
+    """Return True if a cell is a number in the usual notation, or an infinity."""
     cell = cell.strip()
     return not is_missing(cell) and _numbers([cell]) is not None
 
 
 def first_odd_cell(cells: Iterable[str | None]) -> tuple[int, str] | None:
-    """First cell that is neither a number nor missing, if numbers are the rule."""
+    """Return the first cell that is neither a number nor missing, if most cells are numbers."""
     present = [(row, cell) for row, cell in enumerate(cells) if cell is not None]
     odd = [(row, cell) for row, cell in present if not is_number(cell)]
     return odd[0] if odd and 2 * len(odd) < len(present) else None
 
 
 def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.ndarray, str]:
-    """Column of numbers if every cell is one or is missing; text otherwise."""
-    # Where the delimiter is no comma, 1,5 may stand for 1.5; otherwise 1,500 for 1500.
+    """Parse a column as numbers if every cell is a number or missing, and as text otherwise."""
+    # If the delimiter is not a comma, 1,5 may mean 1.5; otherwise 1,500 may mean 1500.
     quick = _quick_numbers(cells)
     if quick is not None:
         return quick, ""
@@ -66,7 +66,7 @@ def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.n
 
 
 def _numbers(cells: Sequence[str | None]) -> np.ndarray | None:
-    """Numbers of the cells, or None as soon as one is not a number."""
+    """Parse the cells as numbers; None if a cell is not a number."""
     values = np.empty(len(cells))
     for row, cell in enumerate(cells):
         if cell is None:
@@ -76,15 +76,15 @@ def _numbers(cells: Sequence[str | None]) -> np.ndarray | None:
             values[row] = float(cell)
         except ValueError:
             return None
-        # Python's float takes 1_000 and digits of other scripts, which no other reader does.
+        # Python's float accepts 1_000 and digits of other scripts, which other programs do not.
         if "_" in cell or not cell.isascii():
             return None
     return values
 
 
 def _quick_numbers(cells: Sequence[str]) -> np.ndarray | None:
-    """Numbers by one call of NumPy, for the usual notations; None if there is another."""
-    # Python's float takes 1_000 and digits of other scripts, which no other reader does.
+    """Parse the cells by one call of NumPy; None if a cell needs the slower parser."""
+    # Python's float accepts 1_000 and digits of other scripts, which other programs do not.
     if any("_" in cell or not cell.isascii() for cell in cells):
         return None
     try:

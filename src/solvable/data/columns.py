@@ -1,4 +1,4 @@
-"""What a column holds, whether it can be learned from, and how that is told."""
+"""Statistics of columns, the choice of usable columns, and sentences about both."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from solvable.memory import available_bytes, gigabytes
 from solvable.plots.words import quoted_names
 
 MAX_CATEGORIES = 20
-"""Distinct texts up to which a column of text becomes one column of 0 and 1 per text."""
+"""Largest number of distinct texts for which a column becomes one column of 0 and 1 per text."""
 
-MEDIAN_ROWS = 100_000  # evenly spaced rows from which the medians of a longer table are taken
-LARGEST = 1e30  # largest value of a column, either sign
+MEDIAN_ROWS = 100_000  # number of evenly spaced rows used for the medians of a longer table
+LARGEST = 1e30  # largest absolute value of a column
 
 BLOCK_ENTRIES = 4_000_000
-"""Entries that are looked at together: about 32 MB, whatever the size of a memory-mapped file."""
+"""Entries processed at a time: about 32 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,34 +29,34 @@ class ColumnStatistics:
 
     n_rows: int
     n_missing: np.ndarray  # NaN in each column
-    low: np.ndarray  # NaN where all are missing, as in high
-    high: np.ndarray
-    medians: np.ndarray  # of what is not missing; 0 where all are
+    low: np.ndarray  # smallest value; NaN if all are missing
+    high: np.ndarray  # largest value; NaN if all are missing
+    medians: np.ndarray  # median of the values present; 0 if all are missing
 
     @property
     def empty(self) -> np.ndarray:
-        """Columns without a value, as a mask."""
+        """Mask of the columns without a value."""
         return self.n_missing == self.n_rows
 
     @property
     def constant(self) -> np.ndarray:
-        """Columns with one value, as a mask."""
+        """Mask of the columns with a single value."""
         return ~self.empty & (self.low == self.high)
 
 
 def row_blocks(matrix: np.ndarray) -> Iterator[slice]:
-    """Slices of rows that hold about ``BLOCK_ENTRIES`` entries each."""
+    """Yield slices of rows with about ``BLOCK_ENTRIES`` entries each."""
     rows = max(1, BLOCK_ENTRIES // max(1, matrix.shape[1]))
     for start in range(0, len(matrix), rows):
         yield slice(start, min(start + rows, len(matrix)))
 
 
 def refuse_infinite(matrix: np.ndarray, names: Sequence[str], first_row: int = 0) -> bool:
-    """Raise :class:`InvalidData` on an infinite value; otherwise say whether any is missing."""
+    """Raise :class:`InvalidData` on an infinite value; return True if a value is missing."""
     missing = False
     if matrix.dtype.kind in "biu":
         return False
-    # NaN is in no range; half precision holds less than is allowed.
+    # Half precision has a smaller range than the one allowed. Comparisons with NaN are False.
     most = min(LARGEST, float(np.finfo(matrix.dtype).max))
     for rows in row_blocks(matrix):
         block = matrix[rows]
@@ -72,39 +72,40 @@ def refuse_infinite(matrix: np.ndarray, names: Sequence[str], first_row: int = 0
             raise InvalidData(
                 f"{quoted_names(names[column] for column in columns)} {seen}, first in row "
                 f"{first_row + rows.start + row + 1}; allowed: finite numbers up to {LARGEST:g}, or "
-                "an empty cell or NaN where a value is missing. Mend or remove these rows, or "
-                "express the column in another unit."
+                "an empty cell or NaN for a missing value. Correct or remove these rows, or express the "
+                "column in another unit."
             )
         missing = True
     return missing
 
 
 def refuse_tiny(statistics: ColumnStatistics, names: Sequence[str]) -> None:
-    """Raise :class:`InvalidData` where all values of a column vanish as soon as they are squared."""
-    # fmax: columns without a value are NaN, and compare as false.
+    """Raise :class:`InvalidData` if the squares of all values of a column underflow."""
+    # Columns without a value are NaN here, and their comparisons are False.
     largest = np.fmax(np.abs(statistics.low), np.abs(statistics.high))
     columns = np.flatnonzero((largest > 0) & (largest < 1e-60)).tolist()
     if columns:
         raise InvalidData(
-            f"{quoted_names(names[column] for column in columns)} holds nothing larger than "
-            f"{largest[columns[0]]:.3g}; allowed: columns that reach 1e-60. Express it in another "
-            "unit."
+            f"{quoted_names(names[column] for column in columns)} has no value larger than "
+            f"{largest[columns[0]]:.3g}; allowed: columns with values of 1e-60 or more. Express the "
+            "column in another unit."
         )
 
 
 def refuse_large(n_rows: int, n_columns: int, dtype: str) -> None:
-    """Raise :class:`MemoryLimitExceeded` for a matrix of 0 and 1 for texts that memory cannot hold."""
-    # Each column is held as single bytes before the matrix is made of them.
+    """Raise :class:`MemoryLimitExceeded` if the columns of 0 and 1 do not fit into memory."""
+    # Each column is stored as single bytes before the matrix is made.
     size = float(n_rows) * n_columns * (np.dtype(dtype).itemsize + 1)
     if size > 1e7 and size > available_bytes():
         raise MemoryLimitExceeded(
-            f"{n_rows} rows with {n_columns} columns, one for each text, take {gigabytes(size)}; "
-            f"{gigabytes(available_bytes())} are free. Use fewer rows, or leave out columns of text."
+            f"{n_rows} rows with {n_columns} columns, one for each text, need {gigabytes(size)} of "
+            f"memory; allowed: the {gigabytes(available_bytes())} that are free. Use fewer rows, or "
+            "leave out columns of text."
         )
 
 
 def column_statistics(matrix: np.ndarray) -> ColumnStatistics:
-    """Statistics of each column, in blocks of rows."""
+    """Compute the statistics of each column, in blocks of rows."""
     n_rows, n_columns = matrix.shape
     n_missing = np.zeros(n_columns, dtype=np.int64)
     low = np.full(n_columns, np.nan)
@@ -118,7 +119,7 @@ def column_statistics(matrix: np.ndarray) -> ColumnStatistics:
 
 
 def _medians(matrix: np.ndarray) -> np.ndarray:
-    """Median of each column over evenly spaced rows, 0 for a column without value."""
+    """Compute the median of each column over evenly spaced rows; 0 for a column without value."""
     step = -(-len(matrix) // MEDIAN_ROWS) or 1
     columns = max(1, BLOCK_ENTRIES // max(1, len(matrix) // step))
     medians = np.zeros(matrix.shape[1])
@@ -132,24 +133,25 @@ def _medians(matrix: np.ndarray) -> np.ndarray:
 
 
 def numbers_the_rows(column: np.ndarray) -> bool:
-    """Whether whole numbers identify rows rather than measure something."""
+    """Return True if a column of whole numbers identifies rows and is not a measurement."""
     n = len(column)
     head = column[:1000]
-    # Most columns are told apart by their first rows.
+    # The first rows are enough to exclude most columns.
     if not np.isfinite(head).all() or (head != np.round(head)).any():
         return False
     if len(np.unique(head)) < len(head) or not np.isfinite(column).all():
         return False
     span = float(column.max()) - float(column.min()) + 1
-    # Of whole numbers drawn at random from m, n (n - 1) / (2 m) pairs agree. Where 7 are expected,
-    # none occurs with a chance of exp(-7), one in a thousand: then they are numbers of rows.
+    # Among n whole numbers drawn at random from m, n (n - 1) / (2 m) pairs are equal on average. If 7
+    # or more are expected, none is equal with probability below exp(-7), about 0.001; such a column is
+    # taken as row numbers.
     if n * (n - 1) / (2 * span) < 7 or (column != np.round(column)).any():
         return False
     return len(np.unique(column)) == n
 
 
 def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str:
-    """Why a column of text cannot be used, or nothing if it can; others: its texts elsewhere."""
+    """Return the reason why a column of text is unusable, or ""; `others` are texts in other rows."""
     present = [value for value in column if value is not None]
     distinct = len(others.union(present))
     if distinct == 0:
@@ -160,9 +162,9 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
         return ""
     odd = first_odd_cell(column)
     if odd is not None:
-        return f"text though most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is none"
+        return f"text, although most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is not"
     if len(set(present)) == len(column):
-        return "a text of its own in every row"
+        return "a different text in every row"
     if distinct > MAX_CATEGORIES:
         return f"text with more than {MAX_CATEGORIES} distinct values, such as {present[0]!r}"
     return f"text with {distinct} distinct values in {len(column)} rows"
@@ -171,7 +173,7 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
 def unusable_numbers(
     table: Table, statistics: ColumnStatistics, keep: set[str], keep_constant: set[str]
 ) -> dict[str, str]:
-    """Columns of numbers that are not to be learned from, each with the reason."""
+    """Return the columns of numbers that are unusable, each with the reason."""
     dropped: dict[str, str] = {}
     identifiers = []
     for i, name in enumerate(table.numeric_names):
@@ -180,17 +182,17 @@ def unusable_numbers(
                 dropped[name] = "no value in any row" if statistics.empty[i] else "constant"
         elif name not in keep and numbers_the_rows(table.numeric[:, i]):
             identifiers.append(name)
-    # A single column that happens to count is data, not a key to data.
+    # Identifiers are kept if the table has no other usable column of numbers.
     if len(identifiers) + len(dropped) < len(table.numeric_names):
         for name in identifiers:
-            dropped[name] = "another whole number in every row, as identifiers have"
+            dropped[name] = "a different whole number in every row, as in an identifier"
     return dropped
 
 
 def describe(
     dropped: Sequence[tuple[str, str]], categories: Sequence[tuple[str, tuple[str, ...]]]
 ) -> tuple[str, ...]:
-    """Sentences on columns that were dropped, by reason, or replaced, with their texts."""
+    """Return sentences on columns that were dropped, by reason, and on columns of text."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in dropped:
         by_reason.setdefault(reason, []).append(name)
@@ -210,7 +212,7 @@ def describe_gaps(
     n_rows: int,
     medians: Sequence[float] | None = None,
 ) -> tuple[str, ...]:
-    """Sentences on missing values and, where they are told, the medians that stand in for them."""
+    """Return sentences on missing values, with the medians that replace them if given."""
     gaps = np.flatnonzero(n_missing).tolist()
     if len(gaps) > 5:
         return (

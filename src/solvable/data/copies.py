@@ -1,4 +1,4 @@
-"""Rows that are equal in every column."""
+"""Find rows that are equal in every column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solvable.data.table import Table
 
 
 def first_equal_rows(tables: Sequence[Table], *columns: np.ndarray) -> np.ndarray:
-    """First row that is equal to each in all tables and columns, missing equal to missing."""
+    """First row that is equal to each row in all tables and columns; missing values are equal."""
     matrices = [table.numeric for table in tables]
     matrices += [column[:, None] for column in columns]
     texts = [column for table in tables for column in table.texts.values()]
@@ -24,22 +24,22 @@ def first_equal_rows(tables: Sequence[Table], *columns: np.ndarray) -> np.ndarra
     for rows in row_blocks(widest):
         block = np.hstack([_bytes(matrix[rows]) for matrix in matrices])
         for i, row in enumerate(block, rows.start):
-            # Digests, since the dictionary would otherwise hold the whole table a second time.
+            # Digests save memory: with the rows themselves the dictionary would copy the table.
             first[i] = seen.setdefault(blake2b(row, digest_size=16).digest(), i)
     return first
 
 
 def _codes(column: np.ndarray) -> np.ndarray:
-    """Number of each text of a column, None being one of them."""
+    """Code of each text of a column; None has a code too."""
     number: dict[str | None, int] = {}
     codes = (number.setdefault(text, len(number)) for text in column.tolist())
     return np.fromiter(codes, dtype=np.int32, count=len(column))
 
 
 def _bytes(block: np.ndarray) -> np.ndarray:
-    """Bytes of each row, the same for numbers that are equal."""
+    """Bytes of each row, identical for equal numbers."""
     if block.dtype.kind == "f":
-        block = block + block.dtype.type(0.0)  # makes the two zeros of floating point one
-        block[np.isnan(block)] = np.nan  # whose bits may differ otherwise
+        block = block + block.dtype.type(0.0)  # turns -0.0 into 0.0
+        block[np.isnan(block)] = np.nan  # gives all NaN the same bits
     block = np.ascontiguousarray(block)
     return block.view(np.uint8).reshape(len(block), block.dtype.itemsize * block.shape[1])

@@ -1,4 +1,4 @@
-"""Cells of delimited text by column, read by Arrow, and what of its quotes Arrow does not know."""
+"""Read the columns of delimited text with Arrow, and detect quotes that Arrow misreads."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import gigabytes
 
 BLOCK = 1 << 18
-"""Bytes that are read together: with more, Arrow holds much of the text a second time."""
+"""Bytes read at a time; with larger blocks Arrow keeps a second copy of much of the text."""
 
 
 BLOCK_ROWS = 1024
-"""Least rows that are read together: a block costs 30 microseconds and kilobytes a column."""
+"""Smallest number of rows per block; a block takes 30 microseconds and kilobytes per column."""
 
 
 class Column:
-    """Cells of a column, block by block: numbers while every cell is one, else codes of texts."""
+    """Cells of a column, added in blocks: numbers if all cells are numbers, else codes of texts."""
 
     def __init__(self, most: int, *, is_text: bool) -> None:
-        # Room for as many rows as there are lines, in place of blocks and their copy.
+        # One array with an entry per line, so that blocks need not be concatenated.
         self.cells = np.empty(most, dtype=np.int32 if is_text else np.float64)
         self.is_text = is_text
         self.rows = 0
         self.codes: dict[str, int] = {}
-        self.held = 0  # bytes that the distinct texts take
+        self.held = 0  # bytes of memory of the distinct texts
 
     def add(self, cells: Any) -> bool:
-        """Add an Arrow array of texts, null where missing; False if it is not what it should be."""
+        """Add an Arrow array of texts; return False if a number was expected and a cell is none."""
         values = self._coded(cells) if self.is_text else _as_numbers(cells)
         if values is None:
             return False
@@ -52,17 +52,17 @@ class Column:
         return np.array(codes, dtype=np.int32)[np.from_dlpack(encoded.indices)]
 
     def parsed(self, *, decimal_comma: bool) -> tuple[np.ndarray, str]:
-        """Numbers or texts, and a note on how they were written."""
+        """Return numbers or texts, and a sentence on their notation."""
         cells = self.cells[: self.rows]
         if not self.is_text:
             return cells, ""
-        # Each text that occurs is looked at once.
+        # Each distinct text is parsed once.
         texts, note = parse_cells(list(self.codes), decimal_comma=decimal_comma)
         return texts[cells], note
 
 
 def _as_numbers(cells: Any) -> np.ndarray | None:
-    """Numbers of an Arrow array of texts, NaN where one is missing; None if one is no number."""
+    """Parse an Arrow array of texts as numbers, NaN if missing; None if a text is not a number."""
     import pyarrow as arrow
     from pyarrow import compute
 
@@ -75,7 +75,7 @@ def _as_numbers(cells: Any) -> np.ndarray | None:
             return None
     if not numbers.null_count:
         return np.from_dlpack(numbers)
-    # Arrow's own conversion imports pandas.
+    # Arrow's own conversion of nulls would import pandas.
     values = np.full(len(numbers), np.nan)
     present = np.from_dlpack(numbers.is_valid().cast(arrow.uint8())).astype(bool)
     values[present] = np.from_dlpack(numbers.drop_null())
@@ -91,13 +91,13 @@ def read_columns(
     where: Path,
     room: float = math.inf,
 ) -> list[Column] | None:
-    """Columns of UTF-8 text from a position on; None if a row has another length."""
-    # room: bytes that distinct texts may take; how many there are shows only here.
-    # textual: whether a column is known to hold text. The others are numbers until one is none.
+    """Read the columns of UTF-8 text from a position on; None if rows differ in length."""
+    # room: largest memory for distinct texts, whose number is known only after reading.
+    # textual: True for columns known to hold text. The others are read as numbers first.
     import pyarrow as arrow
 
     if b'"' in table and b"\r\n" in table:
-        # Arrow 26 loses the \n of a line break in a cell where a block ends between the two.
+        # Arrow 26 loses the \n of a line break \r\n in a cell if a block ends between the two.
         table = table[start:].replace(b"\r\n", b"\n")
         start = 0
     most = 1 + table.count(b"\n") + table.count(b"\r") - table.count(b"\r\n")
@@ -109,7 +109,7 @@ def read_columns(
         try:
             return _filled(table, start, delimiter, textual, most, whole, where, room)
         except arrow.ArrowInvalid as error:
-            raise InvalidData(f"{where} cannot be read ({error}). Mend these lines.") from error
+            raise InvalidData(f"{where} cannot be read ({error}). Correct these lines.") from error
 
 
 def _filled(
@@ -135,11 +135,11 @@ def _filled(
             held = sum(column.held for column in columns)
             if held > room:
                 raise MemoryLimitExceeded(
-                    f"{where} holds so many different texts that they do not fit into half of the "
-                    f"memory that is free; allowed: {gigabytes(room)} of them. Free memory, split the "
-                    "file, or leave out columns of text."
+                    f"the different texts of {where} do not fit into half of the free memory; allowed: "
+                    f"{gigabytes(room)} of texts. Free memory, split the file, or leave out columns of "
+                    "text."
                 )
-        # What turned out to be text far down is read once more.
+        # Columns with text in a later block are read again as text.
         wanted = sorted(late)
         for position in wanted:
             columns[position] = Column(most, is_text=True)
@@ -154,19 +154,19 @@ def _blocks(
     wanted: Sequence[int],
     block_size: int,
 ) -> Iterator[list[Any] | None]:
-    """Some of the columns, a stretch of rows at a time; None after rows of another length."""
+    """Yield some of the columns block by block; yield None at the end if rows differ in length."""
     import pyarrow as arrow
     from pyarrow import compute
     from pyarrow import csv as arrow_csv
 
     names = [str(position) for position in range(n_columns)]
-    # More texts are found below; each costs Arrow kilobytes a column.
+    # Only the usual texts of missing values, as each takes Arrow kilobytes per column.
     missing = USUAL_MISSING - ({""} if n_columns == 1 else set())
     ragged = 0
 
     def skip(row: Any) -> str:
         nonlocal ragged
-        ragged += bool(row.text.replace('"', "").strip())  # a blank line is no row
+        ragged += bool(row.text.replace('"', "").strip())  # blank lines are ignored
         return "skip"
 
     with arrow_csv.open_csv(
@@ -181,7 +181,7 @@ def _blocks(
             null_values=sorted(missing),
             strings_can_be_null=True,
         ),
-        memory_pool=arrow.system_memory_pool(),  # others keep what is freed
+        memory_pool=arrow.system_memory_pool(),  # other pools keep freed memory
     ) as reader:
         for batch in reader:
             if n_columns == 1:
@@ -193,7 +193,7 @@ def _blocks(
 
 
 def has_odd_quotes(content: bytes, delimiter: str) -> bool:
-    """Whether quotes stand elsewhere than around cells, or doubled in them."""
+    """Return True if there are quotes other than around cells or doubled inside cells."""
     if b'"' not in content:
         return False
     if content.count(b'"') % 2:

@@ -1,4 +1,4 @@
-"""The memory that reading delimited text takes, counted while it is unpacked."""
+"""Estimate the memory of reading compressed delimited text while unpacking it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from solvable.errors import InvalidData
 from solvable.numpy_files import check_unpacked, unpacked_limit
 
-BLOCK = 1 << 20  # bytes that are unpacked and counted together
+BLOCK = 1 << 20  # bytes unpacked at a time
 
 DELIMITERS = (",", ";", "\t", "|", " ")
-"""Delimiters of cells; the space stands for any run of blanks."""
+"""Delimiters of cells; a space also matches several blanks."""
 
 
 class TextSize:
-    """Counts over the blocks of a text, and the most memory that reading it as a table takes."""
+    """Counts over the blocks of a text, and the largest memory needed to read it as a table."""
 
     def __init__(self) -> None:
         self.text = 0
         self.lines = 1
-        self.ends = dict.fromkeys(DELIMITERS, 0)  # cells that end in each
+        self.ends = dict.fromkeys(DELIMITERS, 0)  # number of cells that end in each
 
     def add(self, block: bytes) -> None:
         """Count one more block."""
@@ -34,16 +34,15 @@ class TextSize:
 
     @property
     def cells(self) -> int:
-        """Cells of the table, whichever delimiter it has, or a few more."""
+        """Upper bound of the number of cells of the table, for any delimiter."""
         return self.lines + max(self.ends.values())
 
     @property
     def needed(self) -> float:
-        """Most bytes that are held at a time."""
-        # Measured (tests/data/test_csv_memory.py): the text up to three times, as it is unpacked and
-        # decoded; each cell as a number of its column and again in the matrix, 8 bytes each; each row
-        # in the target; each column in the rows that are looked at first and in blocks of Arrow; and
-        # blocks of the matrix, whatever its size.
+        """Largest number of bytes in memory at a time."""
+        # Measured (tests/data/test_csv_memory.py): up to three copies of the text while it is unpacked
+        # and decoded; 8 bytes per cell in its column and 8 in the matrix; the target per row; the first
+        # rows and the blocks of Arrow per column; and blocks of the matrix.
         held = 3.5 * self.text + 18.0 * self.cells + 30.0 * self.lines
         held += 15e3 * self.cells / self.lines
         return held + min(4e7, 5.0 * held)
@@ -57,7 +56,7 @@ def _count(block: bytes, delimiter: str) -> int:
 
 
 def unpack(path: Path) -> tuple[bytes, float]:
-    """Text of a gzipped file, and the memory that its texts may take; refused where it is too long."""
+    """Unpack a gzipped text, if it is not too long; return it with the memory left for its texts."""
     size, most = TextSize(), unpacked_limit()
     blocks = []
     try:
@@ -65,9 +64,9 @@ def unpack(path: Path) -> tuple[bytes, float]:
             while block := stream.read(BLOCK):
                 size.add(block)
                 check_unpacked(
-                    size.needed, f"{path}, as a table of {size.cells} cells or more,", most
+                    size.needed, f"{path}, as a table of at least {size.cells} cells,", most
                 )
                 blocks.append(block)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InvalidData(f"{path} is damaged: {error}. Fetch or compress it anew.") from error
+        raise InvalidData(f"{path} is damaged: {error}. Download or compress it again.") from error
     return b"".join(blocks), most - size.needed

@@ -1,4 +1,4 @@
-"""Reading CSV files: encoding, delimiter and header are found, and what is odd is said."""
+"""Read CSV files: detect encoding, delimiter and header, and report what is unusual."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from solvable.data.csv_memory import DELIMITERS, unpack
 from solvable.data.table import Table, from_columns, refuse_duplicates
 from solvable.errors import InvalidData
 
-HEAD_LINES = 50  # rows whose cells are held at a time, to find delimiter and header
+HEAD_LINES = 50  # first rows, from which delimiter and header are detected
 
 
 def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
     """Read a table from delimited text, plain or gzipped."""
-    # expected: names known to be columns, such as the target; a first row with one is a header.
+    # expected: known names of columns, such as the target; a first row with one of them is a header.
     content, notes, room = _decode(path)
     delimiter = _find_delimiter(content)
     first_rows = list(islice(_rows(content, delimiter), HEAD_LINES))
@@ -37,11 +37,12 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
     names = _column_names(head[0]) if header else [f"x{i}" for i in range(len(head[0]))]
     if header and len(head) == 1:
         raise InvalidData(
-            f"{path} has a header and no rows ({len(names)} columns); at least one row is needed."
+            f"{path} has a header and no rows ({len(names)} columns); allowed: at least one row. Check "
+            "the file."
         )
     if not header:
         notes.append(
-            f"the file has no header: its {len(names)} columns are called x0 to x{len(names) - 1}"
+            f"the file has no header: its {len(names)} columns are named x0 to x{len(names) - 1}"
         )
     refuse_duplicates(names)
     lines = first_rows[0][0] * header
@@ -56,7 +57,7 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
 
 
 def _decode(path: Path) -> tuple[bytes, list[str], float]:
-    """UTF-8 text of the file, a note if its encoding was guessed, and memory for its texts."""
+    """Return the file as UTF-8, a sentence if its encoding was guessed, and memory for texts."""
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     content, room = unpack(path) if packed else (path.read_bytes(), math.inf)
@@ -72,8 +73,8 @@ def _as_utf8(path: Path, content: bytes) -> tuple[bytes, list[str]]:
             raise InvalidData(f"{path} is not valid UTF-16 ({error}). Save as UTF-8.") from error
     if b"\0" in content:
         raise InvalidData(
-            f"{path} holds zero bytes and is no delimited text; allowed: CSV, NPZ, NPY, Parquet or "
-            "a folder of these. Check the file's ending."
+            f"{path} holds zero bytes and is not delimited text; allowed: CSV, NPZ, NPY, Parquet or a "
+            "folder of these. Check the file's ending."
         )
     if content.startswith(codecs.BOM_UTF8):
         content = content[len(codecs.BOM_UTF8) :]
@@ -88,7 +89,7 @@ def _as_utf8(path: Path, content: bytes) -> tuple[bytes, list[str]]:
 
 
 def _recoded(content: bytes, encoding: str, errors: str = "strict") -> bytes:
-    """UTF-8 text of a text in another encoding, block by block, to spare memory."""
+    """Convert a text to UTF-8, block by block to save memory."""
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     written = io.BytesIO()
     for start in range(0, len(content) + 1, BLOCK):
@@ -98,7 +99,7 @@ def _recoded(content: bytes, encoding: str, errors: str = "strict") -> bytes:
 
 
 def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Last line and cells of every row that is not blank, by Python's slower and stricter reader."""
+    """Yield last line and cells of every row that is not blank, by Python's slower, stricter reader."""
     lines: Iterable[str] = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
     if delimiter == " ":
         lines = (line.rstrip() for line in lines)
@@ -115,7 +116,7 @@ def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, cells
     except csv.Error as error:
         raise InvalidData(
-            f"line {reader.line_num} of the file cannot be read ({error}). Allowed: cells in double "
+            f"line {reader.line_num} of the file cannot be read ({error}); allowed: cells in double "
             "quotes if they hold the delimiter, a quote (written twice) or a line break."
         ) from error
     finally:
@@ -123,7 +124,7 @@ def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _find_delimiter(content: bytes) -> str:
-    """The delimiter under which rows agree with the first row in length, and cells are numbers."""
+    """Choose the delimiter with most rows of equal length and most cells that are numbers."""
     best, delimiter = (0.0, 0.0, 0), ","
     for candidate in DELIMITERS:
         if candidate == " " and best[2] > 1:
@@ -144,12 +145,12 @@ def _find_delimiter(content: bytes) -> str:
 
 
 def _pointed(cell: str, delimiter: str) -> str:
-    """The cell with a decimal comma made a point, where a comma is not the delimiter."""
+    """Replace a decimal comma by a point, unless the comma is the delimiter."""
     return cell if delimiter == "," else cell.replace(",", ".")
 
 
 def _has_header(head: Sequence[Sequence[str]], expected: Sequence[str]) -> bool:
-    """Whether the first row names the columns."""
+    """Return True if the first row names the columns."""
     first = [cell.strip() for cell in head[0]]
     if set(first) & set(expected):
         return True
@@ -164,7 +165,7 @@ def _has_header(head: Sequence[Sequence[str]], expected: Sequence[str]) -> bool:
 
 
 def _column_names(cells: Sequence[str]) -> list[str]:
-    """Names in the header; a column without name is called by its position."""
+    """Return the names in the header; a column without name is named by its position."""
     return [cell.strip() or f"unnamed {position}" for position, cell in enumerate(cells)]
 
 
@@ -176,7 +177,7 @@ def _read_columns(
     lines: int,
     room: float,
 ) -> list[Column]:
-    """Cells by column; every row must have as many as the first. So many lines are the header."""
+    """Read the cells by column below `lines` lines of header; rows must have equal length."""
     rows = head[lines > 0 :]
     textual = [
         not all(is_number(cell) or is_missing(cell) for cell in cells)
@@ -184,7 +185,7 @@ def _read_columns(
     ]
     table, used = content, delimiter
     if delimiter == " " or has_odd_quotes(content, delimiter):
-        # As Python's reader understands it, which is stricter, with commas and usual quotes.
+        # The text is written again by Python's csv module, with commas and usual quotes.
         written = io.BytesIO()
         text = io.TextIOWrapper(written, encoding="utf-8", newline="")
         below = islice(_rows(content, delimiter), int(lines > 0), None)
@@ -200,13 +201,13 @@ def _read_columns(
 
 
 def _ragged(path: Path, content: bytes, delimiter: str, n_columns: int) -> InvalidData:
-    """The error that names the first row of another length."""
+    """Return the error that names the first row of another length."""
     odd = ((line, len(cells)) for line, cells in _rows(content, delimiter))
     odd = (one for one in odd if one[1] != n_columns)
     line, n_cells = next(odd)
     count = 1 + sum(1 for _ in odd)
     return InvalidData(
         f"{path} has {count} rows of another length than its first row: line {line} has "
-        f"{n_cells} cells, the first row {n_columns}. Allowed: as many cells in every row. "
-        "Mend these lines, or put cells that hold the delimiter into double quotes."
+        f"{n_cells} cells, the first row {n_columns}; allowed: as many cells in every row. "
+        "Correct these lines, or put cells that hold the delimiter into double quotes."
     )

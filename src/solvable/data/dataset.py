@@ -1,4 +1,4 @@
-"""Loading a data set for learning, and new data for a fitted model."""
+"""Load a data set for learning, and new data for a fitted model."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from solvable.errors import InvalidData, InvalidParameter
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Inputs and target of a learning problem, and what was done to get them."""
+    """Inputs and target of a learning problem, with sentences on their preparation."""
 
-    # float64, or float32 if the file is no more exact; memory-mapped if the file is and nothing had to
-    # be done
+    # float64, or float32 if the file has that precision; memory-mapped if the file is and its values
+    # are unchanged
     X: np.ndarray
     y: np.ndarray  # float64 in regression; otherwise int64 codes, positions in class_labels
     kind: Kind
     class_labels: tuple[str, ...]
-    columns: tuple[str, ...]  # of X
+    columns: tuple[str, ...]  # names of the columns of X
     target: str
     image_shape: tuple[int, ...] | None  # height, width (and channels) if each row is an image
     name: str
     treatments: tuple[str, ...]  # sentences without full stop
-    # fitted on all rows, which decides the columns once; an honest error needs medians of the training
-    # rows: see split
+    # Fitted on all rows, which fixes the columns. `split` fits the medians again on training rows, as
+    # an unbiased test error requires.
     preparation: Preparation
-    table: Table  # inputs before preparation, rows without target left out
+    table: Table  # inputs before preparation, without rows without target
     file_rows: np.ndarray | None = None  # position of each row in the file, from 0
     groups: np.ndarray | None = None  # number of the person, device or day of each row
-    times: np.ndarray | None = None  # only their order counts
-    row_names: np.ndarray | None = None  # file of each row, where each has its own
-    aside: Table | None = None  # columns of groups and times as they are in the file
+    times: np.ndarray | None = None  # ranks of the times of the rows
+    row_names: np.ndarray | None = None  # file of each row, if each row is a file
+    aside: Table | None = None  # columns of groups and times as in the file
 
     @property
     def n_samples(self) -> int:
@@ -49,7 +49,7 @@ class Dataset:
         return len(self.y)
 
     def row_numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Numbers of rows in the file, from 1, whether or not others had no target."""
+        """Return the numbers of rows in the file, from 1."""
         places = rows if self.file_rows is None else self.file_rows[rows]
         return np.asarray(places) + 1
 
@@ -59,16 +59,14 @@ class Dataset:
         return len(self.columns)
 
     def identical_rows(self) -> np.ndarray:
-        """First row that is equal to each in all columns of the file, the target included; shape (n,)."""
-        # Columns that are not learned from count as well, those of groups and times too. A missing
-        # value is equal to a missing value. Columns of lists in Parquet files are not read, and do not
-        # count.
+        """First row that is equal to each row in all columns of the file, target included; (n,)."""
+        # Unused columns and those of groups and times are compared too. Missing values are equal.
+        # Columns of lists in Parquet files are not compared.
         tables = [self.table] if self.aside is None else [self.table, self.aside]
         return first_equal_rows(tables, self.y)
 
     def split(self, train: np.ndarray, test: np.ndarray) -> Split:
-        """Training and test rows by position or mask: the same columns, medians of the training rows."""
-        # So that the test rows are treated as rows that come later.
+        """Prepare training and test rows, given by position or mask, with medians of training rows."""
         rows = self.table.rows(train)
         preparation = self.preparation.refit(rows)
         return Split(
@@ -96,11 +94,11 @@ class NewData:
     """Rows to predict."""
 
     X: np.ndarray
-    # as in training, if the data have it: NaN or -1 where missing, -1 for an unknown class
+    # target as in training, or None: NaN or -1 if missing, -1 for an unknown class
     y: np.ndarray | None
-    labelled: np.ndarray  # rows whose target is known
+    labelled: np.ndarray  # mask of the rows whose target is known
     treatments: tuple[str, ...]  # sentences without full stop
-    row_names: np.ndarray | None = None  # file of each row, where each has its own
+    row_names: np.ndarray | None = None  # file of each row, if each row is a file
 
 
 def load(
@@ -114,7 +112,7 @@ def load(
     image_size: int | Sequence[int] | str | None = None,
     colour: Colour = "auto",
 ) -> Dataset:
-    """Load a data set by name, or from a file or folder, ready to learn from.
+    """Load a data set for learning, by name or from a file or folder.
 
     Parameters
     ----------
@@ -126,37 +124,37 @@ def load(
         Column to predict. May be left out for a data set with a name, for arrays X and y, and if
         one column is called y, target, label, labels or class.
     task : {"auto", "classification", "regression", "binary"}
-        What to predict. "auto": classes if the values are text, or take two values, or are few
-        whole numbers (at most 20, with five rows each on average); a number otherwise.
+        Kind of the target. "auto" chooses classes if the values are text, or take two values, or are
+        few whole numbers (at most 20, with five rows each on average), and a number otherwise.
     keep : sequence of str
-        Columns to keep though they look like identifiers.
+        Columns to keep although they look like identifiers.
     groups : str, optional
-        Column that says which rows belong together (person, device, day); not an input. A row without
-        a value is a group of its own.
+        Column of persons, devices or days whose rows belong together; not used as an input. A row
+        without a value is a separate group.
     time : str, optional
-        Column of numbers or dates (as 2026-11-22) that says in which order rows came; not an input.
+        Column of numbers or dates (as 2026-11-22) that orders the rows in time; not used as an input.
     image_size : int, (int, int) or str, optional
-        Height and width that PNG and JPEG images are resized to; default as they are, all of one size.
+        Height and width to which PNG and JPEG images are resized; by default all must have one size.
     colour : {"auto", "grey", "rgb"}
-        What PNG and JPEG images are made into; "auto" is grey unless a pixel has colour.
+        Colours of PNG and JPEG images; "auto" is grey unless a pixel has colour.
 
     Returns
     -------
     Dataset
-        Inputs, target and what was done.
+        Inputs, target and sentences on their preparation.
 
     Raises
     ------
     InvalidParameter
-        If the name is unknown, nothing is at the path, or a package is not installed.
+        If the name is unknown, the path does not exist, or a package is not installed.
     InvalidData
-        If the data cannot be learned from; the message says what to do.
+        If the data are unusable; the message states the remedy.
 
     Notes
     -----
-    Treatments: constant columns and identifiers are dropped; missing values are replaced by
-    medians; rows without target are dropped, and the only row of a class; text becomes columns of
-    0 and 1, or is dropped if it takes many values. Each is a sentence in ``treatments``.
+    Constant columns and identifiers are dropped. Missing values are replaced by medians. Rows without
+    target are dropped, as is the only row of a class. Text becomes columns of 0 and 1, or is dropped
+    if it takes many values. Each of these is reported in ``treatments``.
 
     Examples
     --------
@@ -172,8 +170,8 @@ def load(
     raw = read_raw(name_or_path, target, form=form)
     if form != ImageForm() and not all(is_image(name) for name in raw.row_names or [""]):
         raise InvalidParameter(
-            f"an image size or colour is asked for, and {name_or_path} holds no PNG or JPEG files; "
-            "allowed: these options with a folder of such. Leave them out."
+            f"an image size or colour is given, but {name_or_path} holds no PNG or JPEG files; "
+            "allowed: these options for folders of such files. Leave them out."
         )
     table, values = join(raw)
     assert values is not None
@@ -188,7 +186,7 @@ def load(
     y = fitted.encode(values[used])
     if fitted.kind == "regression":
         refuse_tiny_target(fitted.name, y)
-    else:  # the only row of a class has no code
+    else:  # the only row of a class has code -1 and is dropped
         used[used] = y >= 0
         y = y[y >= 0]
     file_rows = np.flatnonzero(used)
@@ -219,7 +217,7 @@ def load(
 def _set_aside(
     table: Table, groups: str | None, time: str | None, target: str
 ) -> tuple[Table, Table | None, np.ndarray | None, np.ndarray | None]:
-    """Inputs without the columns of groups and times, these as they are, and each as numbers."""
+    """Return inputs without the columns of groups and times, these columns, and their codes."""
     found: list[np.ndarray | None] = [None, None]
     for place, name in enumerate((groups, time)):
         if name is None:
@@ -231,7 +229,7 @@ def _set_aside(
         if place == 1 and missing.any():
             raise InvalidData(
                 f"time {name!r} is missing in {np.count_nonzero(missing)} of {len(column)} rows; "
-                "allowed: a value in every row. Remove the others."
+                "allowed: a value in every row. Remove the rows without time."
             )
         values: np.ndarray = column
         if column.dtype == object:
@@ -248,26 +246,26 @@ def _set_aside(
 
 
 def _moments(name: str, texts: np.ndarray) -> np.ndarray:
-    # Year first is plain with any separator; day and month first are not.
+    # Dates with the year first are unambiguous with any separator.
     first = re.compile(r"^(\d{4})[/.](\d{2})[/.](\d{2})")
     try:
         return np.array([first.sub(r"\1-\2-\3", text) for text in texts]).astype("datetime64[us]")
     except ValueError as error:
         raise InvalidData(
-            f"time {name!r} holds text that is no date ({str(error)[:80]}); allowed: numbers, or dates "
-            "as 2026-11-22 or 2026-11-22T08:30. Write the dates in that order."
+            f"time {name!r} holds text that is not a date ({str(error)[:80]}); allowed: numbers, or "
+            "dates as 2026-11-22 or 2026-11-22T08:30. Write the dates in this form."
         ) from error
 
 
 def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
-    """Load rows to predict, treated as the training rows were.
+    """Load rows to predict, and prepare them in the same way as the training rows.
 
     Parameters
     ----------
     name_or_path : str or Path
-        As for :func:`load`. The target need not be there.
+        Data as for :func:`load`, with or without the target.
     preparation : Preparation
-        Fitted on the training rows.
+        Preparation fitted on the training rows.
 
     Returns
     -------
@@ -277,8 +275,8 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
     Raises
     ------
     InvalidData
-        If a column that was learned from is not there or holds text instead of numbers, or images
-        have another size.
+        If a column of the model is missing or holds text instead of numbers, or images have another
+        size.
 
     Examples
     --------
@@ -292,7 +290,7 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
     raw = read_raw(name_or_path, name, required=False, expected=preparation.needed, form=form)
     if raw.image_shape and preparation.image_shape not in (None, raw.image_shape):
         raise InvalidData(
-            f"images in {name_or_path} have shape {raw.image_shape}, and the model learned from "
+            f"images in {name_or_path} have shape {raw.image_shape}, but those of the model have "
             f"{preparation.image_shape}; allowed: the same shape. Crop or resize them."
         )
     names = np.array(raw.row_names) if raw.row_names else None
@@ -305,14 +303,14 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
     if missing.any():
         treatments.append(
             f"target {target.name!r} is missing in {np.count_nonzero(missing)} of {len(X)} rows, "
-            "which are predicted and not scored"
+            "which are predicted but not scored"
         )
     present = target.encode(values[~missing])
     unseen = sorted(set(values[~missing][present == -1].tolist())) if target.classes else []
     if unseen:
         treatments.append(
             f"{np.count_nonzero(present == -1)} rows have a class not seen in training "
-            f"({', '.join(map(repr, unseen[:5]))}): no prediction can be right there"
+            f"({', '.join(map(repr, unseen[:5]))}), so their predictions are wrong"
         )
     y = np.full(len(X), np.nan if not target.classes else -1, dtype=present.dtype)
     y[~missing] = present

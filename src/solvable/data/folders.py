@@ -1,4 +1,4 @@
-"""Folders of array files or images."""
+"""Read folders of array files or images."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def read_folder(
     required: bool = True,
     form: ImageForm | None = None,
 ) -> RawData:
-    """Inputs and target of a folder of array files or images."""
-    # Pairs X*.npy and y*.npy, memory-mapped; .npz shards; one sub-folder of images per class; or
-    # images alone if there need not be a target. Files are taken in the order of their names.
+    """Read inputs and target of a folder of array files or images."""
+    # A folder may hold memory-mapped pairs X*.npy and y*.npy; .npz shards; one sub-folder of images per
+    # class; or, if no target is required, images only. Files are read in the order of their names.
     inputs = sorted(folder.glob("X*.npy"))
     if inputs:
         return _join(folder, inputs, lambda path: read_pair(path, required))
@@ -44,7 +44,7 @@ def read_folder(
             return RawData(parts, "class" if classes else "", image_shape, (*more, *notes), names)
     seen = [path.name for path in inside]
     deeper = [sub for sub in inside if sub.is_dir() and any(map(_holds_images, _folders(sub)))]
-    hint = f" Its images lie deeper: try {deeper[0]}." if deeper else ""
+    hint = f" Its images are in deeper folders: try {deeper[0]}." if deeper else ""
     raise InvalidData(
         f"folder {folder} holds {quoted_names(seen) or 'nothing'}; allowed: X.npy with y.npy, pairs "
         "X*.npy with y*.npy, .npz shards, .parquet files, or one sub-folder of .npy, .png or .jpg "
@@ -67,7 +67,7 @@ def _holds_images(folder: Path) -> bool:
 def _class_notes(
     folder: Path, inside: Sequence[Path], classes: Sequence[Path], paths: Sequence[Path]
 ) -> tuple[str, ...]:
-    """What was taken as classes, and what was left out."""
+    """Return sentences on the sub-folders used as classes, and on files left out."""
     notes = [f"the {len(classes)} sub-folders of {folder.name} were taken as classes"]
     left = [path.name for path in inside if path not in classes]
     used = set(paths)
@@ -75,12 +75,12 @@ def _class_notes(
         f"{sub.name}/{path.name}" for sub in classes for path in visible(sub) if path not in used
     ]
     if left:
-        notes.append(f"left out, as no images of a class: {quoted_names(left)}")
+        notes.append(f"left out, as they are not images of a class: {quoted_names(left)}")
     return tuple(notes)
 
 
 def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) -> RawData:
-    """Parts of several files, which must agree in columns, image shape and target."""
+    """Join the parts of several files, which must agree in columns, image shape and target."""
     raws = [read(path) for path in paths]
     first = raws[0]
     for path, raw in zip(paths, raws, strict=True):
@@ -92,13 +92,13 @@ def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) 
         if raw.target != first.target:
             raise InvalidData(
                 f"the target is {first.target!r} in {paths[0].name} and {raw.target!r} in "
-                f"{path.name}; allowed: one name. Name it with --target."
+                f"{path.name}; allowed: one name. Give the target with --target."
             )
         if set(raw.parts[0].columns) != set(first.parts[0].columns):
             raise InvalidData(
                 f"{path.name} has {len(raw.parts[0].columns)} columns, {paths[0].name} has "
                 f"{len(first.parts[0].columns)}, or they differ in name; allowed: the same columns "
-                "in every file."
+                "in every file. Give all files the same columns."
             )
     parts = tuple(part for raw in raws for part in raw.parts)
     return RawData(parts, first.target, first.image_shape, first.notes)
@@ -107,7 +107,7 @@ def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) 
 def _read_arrays(
     folder: Path, paths: Sequence[Path], form: ImageForm
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Images of one size, one per file, as they are."""
+    """Read images of one size, one per file, without conversion."""
     images = [load_npy(path, mapped=False) for path in paths]
     for path, image in zip(paths, images, strict=True):
         if image.shape != images[0].shape:

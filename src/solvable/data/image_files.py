@@ -1,4 +1,4 @@
-"""PNG and JPEG files as arrays of one size and kind."""
+"""Read PNG and JPEG files as arrays of one size and number of colours."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Colour: TypeAlias = Literal["auto", "grey", "rgb"]
-"""What becomes of colours: "auto" keeps them where a pixel has any."""
+"""Colours of images as read: "auto" is rgb if a pixel has colour, and grey otherwise."""
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")  # endings of images
 
 
 @dataclass(frozen=True)
 class ImageForm:
-    """What images are made into."""
+    """Size and colours to which images are converted."""
 
-    size: tuple[int, int] | None = None  # height and width; None leaves them as they are
+    size: tuple[int, int] | None = None  # height and width; None does not resize
     colour: Colour = "auto"
 
     @classmethod
     def asked(cls, size: int | Sequence[int] | str | None, colour: Colour = "auto") -> ImageForm:
-        """Form by a number of pixels or (height, width); text as "32" or "24x32"."""
+        """Return the form for a number of pixels, (height, width), or text as "32" or "24x32"."""
         sides: Any = size
         if isinstance(size, str):
             text = re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", size)
@@ -43,38 +43,38 @@ class ImageForm:
             sides = (sides[0], sides[-1])
             if not all(isinstance(side, int) and 1 <= side <= 10_000 for side in sides):
                 raise InvalidParameter(
-                    f"image size is {size!r}; allowed: pixels from 1 to 10000, as 32, or height and "
-                    "width, as 24x32."
+                    f"image size is {size!r}; allowed: a number of pixels from 1 to 10000, as 32, or "
+                    "height and width, as 24x32."
                 )
         return cls(sides, colour)
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...] | None) -> ImageForm:
-        """Form of the images of a fitted model."""
+        """Return the form of the images of a fitted model."""
         if shape is None:
             return cls()
         return cls((shape[0], shape[1]), "grey" if len(shape) == 2 else "rgb")
 
 
 def visible(folder: Path) -> list[Path]:
-    """What a folder holds, by name; hidden files are no data."""
+    """List the files and folders in a folder by name, without hidden ones."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def is_image(name: str) -> bool:
-    """Whether a file is an image by its name."""
+    """Return True if the name of a file is that of an image."""
     return name.lower().endswith(IMAGE_ENDINGS)
 
 
 def image_paths(folder: Path) -> list[Path]:
-    """Images that lie in a folder, by name."""
+    """List the images in a folder by name."""
     return [path for path in visible(folder) if is_image(path.name) and path.is_file()]
 
 
 def read_images(
     folder: Path, paths: Sequence[Path], form: ImageForm
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Images of one size, shape (n, height, width), or with an axis of 3 colours; and what was done."""
+    """Read images of one size, (n, height, width) or (n, height, width, 3); describe conversions."""
     images: list[np.ndarray] = []
     faults: list[str] = []
     sizes: dict[tuple[int, int], Path] = {}
@@ -96,13 +96,13 @@ def read_images(
                 f"resize them with --image-size {other[0]}x{other[1]} (image_size=)."
             )
         if not images:
-            # As they are read, and as numbers of four bytes.
+            # One byte per pixel as read, and four as float32
             check_unpacked(5.0 * image.size * len(paths), str(folder))
         images.append(image)
     if faults:
         many = f"{len(faults)} of {len(paths)} images in {folder} cannot be read"
         shown = "; ".join(faults[:5]) + (f"; and {len(faults) - 5} more" if len(faults) > 5 else "")
-        raise InvalidData(f"{many}: {shown}. Remove or mend them.")
+        raise InvalidData(f"{many}: {shown}. Remove or replace them.")
     coloured = sum(image.ndim == 3 for image in images)
     if coloured or form.colour == "rgb":
         images = [
@@ -119,20 +119,20 @@ def _notes(
         notes.append(f"{resized} of {count} images were resized to {_sides(form.size)} pixels")
     if coloured and form.colour == "auto":
         notes.append(
-            f"{coloured} of {count} images have colour: all are kept as red, green and blue; "
-            "--colour grey makes them grey"
+            f"{coloured} of {count} images have colour, so all are read as red, green and blue; "
+            "--colour grey reads them as grey"
         )
     if transparent:
-        notes.append(f"{transparent} of {count} images are transparent and were laid on white")
+        notes.append(f"{transparent} of {count} images are transparent and got a white background")
     return tuple(notes)
 
 
 def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], bool]:
-    """Numbers of an image from 0 to 255; its height and width in the file; whether it was transparent."""
+    """Return pixels from 0 to 255, height and width in the file, and True if it was transparent."""
     from PIL import Image, ImageOps
 
     with warnings.catch_warnings():
-        # Pillow's own limit on pixels, made an error: a file of a few bytes may claim billions.
+        # Pillow's warning about too many pixels becomes an error: a small file may unpack to billions.
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
@@ -140,7 +140,7 @@ def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], b
         except Image.DecompressionBombError as error:
             raise ValueError(str(error)) from error
         with opened:
-            # A camera turned on its side stores so in the file.
+            # The image is rotated by the camera orientation stored in the file.
             image: Image.Image = ImageOps.exif_transpose(opened)
             image.load()
     size = (image.height, image.width)
@@ -152,7 +152,7 @@ def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], b
         image.alpha_composite(layer)
     image = _coloured_or_grey(image, form.colour)
     if form.size is not None:
-        # Bilinear over the area that a new pixel covers.
+        # Bilinear weights over the area that a new pixel covers
         image = image.resize((form.size[1], form.size[0]), Image.Resampling.BILINEAR)
     array = np.asarray(image)
     if form.colour == "auto" and array.ndim == 3 and not np.any(array - array[..., :1]):
@@ -161,10 +161,10 @@ def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], b
 
 
 def _coloured_or_grey(image: Image.Image, colour: Colour) -> Image.Image:
-    """Image of one channel, or of three."""
+    """Convert an image to one channel or three."""
     from PIL import Image
 
-    if image.mode.startswith("I"):  # 16 bits, which Pillow's own conversion cuts off at 255
+    if image.mode.startswith("I"):  # 16 bits, which Pillow's conversion would clip at 255
         return Image.fromarray(np.asarray(image, dtype=np.float32) / np.float32(257))
     if colour == "grey" or image.mode in ("L", "1"):
         return image.convert("L")  # 0.299 red + 0.587 green + 0.114 blue
@@ -172,11 +172,11 @@ def _coloured_or_grey(image: Image.Image, colour: Colour) -> Image.Image:
 
 
 def _reason(error: BaseException) -> str:
-    """Why an image cannot be read, in a few words."""
+    """Return the reason why an image cannot be read."""
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):
-        return "it is neither PNG nor JPEG, or damaged"
+        return "it is damaged, or neither PNG nor JPEG"
     return " ".join((getattr(error, "strerror", None) or str(error)).split())[:100]
 
 

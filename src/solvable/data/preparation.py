@@ -1,4 +1,4 @@
-"""From a table to the matrix of numbers a learner takes, the same way for new data."""
+"""Convert a table to the matrix of a learner, in the same way for training and new data."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from solvable.data.target import Target
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
-FORMAT = 1  # version of what :meth:`Preparation.to_dict` writes
+FORMAT = 1  # version of the dictionary of :meth:`Preparation.to_dict`
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """How a table becomes a matrix, fitted on training rows.
+    """Conversion of a table to a matrix, fitted on training rows.
 
-    Columns of numbers come first, in the order of the table, with medians of the training rows
-    where a value is missing; then one column of 0 and 1 for each text of a column of text, all 0
-    where the text is missing or was not seen in training. Make one with :meth:`fit`.
+    Columns of numbers come first, in the order of the table, with missing values replaced by medians
+    of the training rows. Then comes one column of 0 and 1 for each text of a column of text; all are 0
+    if the text is missing or was not in the training rows. Create a preparation with :meth:`fit`.
 
     Parameters
     ----------
     numeric_names : tuple of str
         Columns of numbers that are used.
     medians : tuple of float
-        What stands in for their missing values.
+        Replacements of their missing values.
     categories : tuple of (str, tuple of str)
         Columns of text that are used, each with its texts.
     dropped : tuple of (str, str)
@@ -50,15 +50,15 @@ class Preparation:
     dtype : str
         Type of the matrix, "float64" or "float32".
     target : Target, optional
-        What is predicted.
+        Target of the learning problem.
     image_shape : tuple of int, optional
         Height, width (and channels) if each row is an image.
     treatments : tuple of str
-        What was done, as sentences without full stop.
+        Sentences on the preparation, without full stop.
     still : tuple of (int, float)
-        Columns of the matrix that have one value in the training rows, though not in the table that
-        decided which columns are used: their positions and values. They have it in every row, since
-        nothing can be learned of another. See :meth:`refit`.
+        Positions and values of matrix columns that are constant in the training rows but not in the
+        whole table. They get this value in every row, as the effect of other values cannot be learned.
+        See :meth:`refit`.
 
     Examples
     --------
@@ -87,24 +87,24 @@ class Preparation:
         cls,
         table: Table,
         *,
-        keep: Sequence[str] = (),  # columns of numbers to keep though they look like identifiers
+        keep: Sequence[str] = (),  # columns of numbers to keep although they look like identifiers
         target: Target | None = None,
         image_shape: tuple[int, ...] | None = None,
-        # Columns known to vary outside these rows, and texts that columns hold there.
+        # Columns that vary in rows outside this table, and texts of columns in those rows.
         varying: Iterable[str] = (),
         further_texts: Mapping[str, frozenset[str]] | None = None,
     ) -> Preparation:
-        """Decide from all rows what becomes of each column, and fit medians; see :meth:`refit`."""
+        """Choose the columns from all rows, and fit their medians; see :meth:`refit`."""
         unknown = [name for name in keep if name not in table]
         if unknown:
             raise InvalidData(
-                f"keep names {quoted_names(unknown)}, which is not a column; columns: "
+                f"keep is {quoted_names(unknown)}, which is not a column; allowed: "
                 f"{quoted_names(table.order)}."
             )
         refuse_infinite(table.numeric, table.numeric_names)
         statistics = column_statistics(table.numeric)
         refuse_tiny(statistics, table.numeric_names)
-        # A pixel is never an identifier, and a constant one has its place in the picture.
+        # Pixels are all kept: none is an identifier, and pictures need constant pixels too.
         kept = set(table.numeric_names) if image_shape else set(keep)
         kept_constant = set(table.numeric_names) if image_shape else set(varying)
         dropped = unusable_numbers(table, statistics, kept, kept_constant)
@@ -113,13 +113,13 @@ class Preparation:
         used = [i for i, name in enumerate(table.numeric_names) if name not in dropped]
         if not table.order:
             raise InvalidData(
-                "there is no column besides the target; at least one is needed. Add columns."
+                "there is no column other than the target; allowed: at least one. Add columns."
             )
         if not used and not categories:
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(dropped.items())[:5])
             raise InvalidData(
-                f"no column is left to learn from ({reasons}); at least one column that varies is "
-                "needed. Add columns, or keep one with keep=."
+                f"no column is usable ({reasons}); allowed: at least one column that varies. Add "
+                "columns, or keep one with --keep (keep=)."
             )
         preparation = cls(
             numeric_names=tuple(table.numeric_names[i] for i in used),
@@ -134,28 +134,28 @@ class Preparation:
         n_constant = int(statistics.constant[used].sum())
         if image_shape and n_constant:
             treatments += (
-                f"{n_constant} pixels are constant and were kept, so that filters can be drawn",
+                f"{n_constant} pixels are constant and were kept for the pictures of directions",
             )
         return replace(preparation, treatments=treatments)
 
     def refit(self, table: Table) -> Preparation:
-        """Fit medians on the training rows, as if later rows were new ones."""
-        # The columns stay: if they changed with the number of rows, errors at different numbers could
-        # not be compared.
+        """Fit medians on the training rows only, with the same columns."""
+        # If the columns changed with the number of rows, errors at different numbers would not be
+        # comparable.
         statistics = column_statistics(self._numbers(table))
         one_value = statistics.empty | statistics.constant
         still = [(i, float(statistics.medians[i])) for i in np.flatnonzero(one_value).tolist()]
         place = len(self.numeric_names)
         for name, texts in self.categories:
             present = set(as_text(table.column(name)).tolist())
-            # 0 in all rows where the text is in none, 1 where it is in every one.
+            # A column is 0 if no training row has the text, and 1 if every training row has it.
             still += [
                 (place + i, float(present == {text}))
                 for i, text in enumerate(texts)
                 if text not in present or len(present) == 1
             ]
             place += len(texts)
-        # Pixels that are constant have their place in the picture.
+        # Constant pixels of images keep their values.
         fitted = replace(
             self,
             medians=tuple(statistics.medians.tolist()),
@@ -164,13 +164,16 @@ class Preparation:
         return replace(fitted, treatments=fitted._described(statistics.n_missing, table.n_rows))
 
     def _described(self, n_missing: np.ndarray, n_rows: int) -> tuple[str, ...]:
-        """Sentences on columns that are not used, or replaced, and on missing numbers."""
+        """Return sentences on unused columns, columns of text and missing numbers."""
         gaps = describe_gaps(self.numeric_names, n_missing, n_rows, self.medians)
         sentences = (*describe(self.dropped, self.categories), *gaps)
         if not self.still:
             return sentences
         names = quoted_names(self.columns[place] for place, _ in self.still)
-        return (*sentences, f"one value in all training rows, taken for that in others: {names}")
+        return (
+            *sentences,
+            f"constant in all training rows, and set to this value in others: {names}",
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -180,23 +183,23 @@ class Preparation:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Columns a table must have."""
+        """Names of the columns that a table must have."""
         return (*self.numeric_names, *(name for name, _ in self.categories))
 
     def transform(self, table: Table, *, first_row: int = 0) -> np.ndarray:
-        """Matrix of the rows of a table whose columns have the right names, in any order."""
-        # The very array of the table, memory-mapped or not, if nothing is to be done to it.
+        """Convert a table, whose columns are matched by name, to a matrix."""
+        # If no value changes, this is the array of the table itself, which may be memory-mapped.
         missing = [name for name in self.needed if name not in table]
         if missing:
             near = get_close_matches(missing[0], table.order, n=1)
             hint = f" Is {near[0]!r} the same as {missing[0]!r}?" if near else ""
             raise InvalidData(
-                f"{len(missing)} of {len(self.needed)} columns that were learned from are not in "
-                f"the data: {quoted_names(missing)}; columns there: {quoted_names(table.order)}. Add "
-                f"them, by these names.{hint}"
+                f"{len(missing)} of {len(self.needed)} columns of the model are not in the data: "
+                f"{quoted_names(missing)}; columns of the data: {quoted_names(table.order)}. Add the "
+                f"missing columns under these names.{hint}"
             )
         with np.errstate(over="ignore"):
-            # What overflows float32 is infinite, and refused next.
+            # Values that overflow float32 become infinite, and are refused below.
             matrix = self._numbers(table).astype(self.dtype, copy=False)
         if refuse_infinite(matrix, self.numeric_names, first_row):
             matrix = np.array(matrix)
@@ -218,19 +221,19 @@ class Preparation:
         return matrix
 
     def report(self, table: Table) -> tuple[str, ...]:
-        """What :meth:`transform` does to a table of new rows."""
+        """Return sentences on the changes that :meth:`transform` makes to a table of new rows."""
         sentences = []
         known = {*self.needed, *(name for name, _ in self.dropped)}
         extra = [name for name in table.order if name not in known]
         if extra:
-            sentences.append(f"ignored columns that were not learned from: {quoted_names(extra)}")
+            sentences.append(f"ignored columns that the model does not use: {quoted_names(extra)}")
         present = {name: table.column(name) for name in self.needed if name in table}
         for name, texts in self.categories:
             column = as_text(present[name]) if name in present else np.array([], dtype=object)
             unseen = sorted({value for value in column if value is not None}.difference(texts))
             if unseen:
                 sentences.append(
-                    f"column {name!r}: texts not seen in training count as none of those seen: "
+                    f"column {name!r}: texts not seen in training, encoded by 0 in all columns: "
                     f"{quoted_names(unseen)}"
                 )
         names = [n for n in self.numeric_names if n in present and present[n].dtype != object]
@@ -239,7 +242,7 @@ class Preparation:
         return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON values; :meth:`from_dict` reads it back."""
+        """Return the preparation as JSON values for :meth:`from_dict`."""
         return {
             "format": FORMAT,
             "numeric_names": list(self.numeric_names),
@@ -255,11 +258,11 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Preparation:
-        """Read back what :meth:`to_dict` returned."""
+        """Create a preparation from the result of :meth:`to_dict`."""
         if fields.get("format") != FORMAT:
             raise InvalidData(
                 f"the preparation stored with the model has format {fields.get('format')!r}; "
-                f"allowed: {FORMAT}. Read it with the version of solvable that wrote it."
+                f"allowed: {FORMAT}. Use the version of solvable that wrote the model."
             )
         try:
             preparation = cls(
@@ -277,17 +280,17 @@ class Preparation:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidData(
-                f"the preparation stored with the model is damaged ({error!r}). Fit the model anew."
+                f"the preparation stored with the model is damaged ({error!r}). Fit the model again."
             ) from error
         if len(preparation.medians) != len(preparation.numeric_names):
             raise InvalidData(
                 f"the preparation stored with the model is damaged: {len(preparation.medians)} "
-                f"medians for {len(preparation.numeric_names)} columns. Fit the model anew."
+                f"medians for {len(preparation.numeric_names)} columns. Fit the model again."
             )
         return preparation
 
     def _numbers(self, table: Table) -> np.ndarray:
-        """Columns of numbers by name; the array of the table itself if they are all it has."""
+        """Select the columns of numbers by name; without a copy if the table has no others."""
         if table.numeric_names == self.numeric_names:
             return table.numeric
         position = table.positions
@@ -301,8 +304,8 @@ class Preparation:
                     (row, value) for row, value in enumerate(column) if value is not None
                 )
                 raise InvalidData(
-                    f"column {name!r} holds text ({text[1]!r} in row {text[0] + 1}) where numbers "
-                    "were learned from; allowed: numbers, or an empty cell. Mend the column."
+                    f"column {name!r} holds text ({text[1]!r} in row {text[0] + 1}), but the model was "
+                    "fitted to numbers; allowed: numbers, or an empty cell. Correct the column."
                 )
             matrix[:, i] = np.nan if column.dtype == object else column
         return matrix
@@ -311,7 +314,7 @@ class Preparation:
 def _usable_texts(
     table: Table, further_texts: Mapping[str, frozenset[str]]
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], dict[str, str]]:
-    """Columns of text with their texts, and why the others cannot be used."""
+    """Return the usable columns of text with their texts, and the others with the reason."""
     usable = []
     unusable = {}
     for name, column in table.texts.items():

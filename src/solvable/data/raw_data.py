@@ -1,4 +1,4 @@
-"""Parts of a data set that are read one at a time: a row group, a shard, a stretch of a file."""
+"""Parts of a data set that are read one at a time: a row group, a shard, a range of rows."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class Part(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns besides the target."""
+        """Names of the columns without the target."""
         ...
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """The columns besides the target, or some of them; and the target if there is one."""
+        """Return the columns other than the target, or some of them, and the target or None."""
         ...
 
     def target(self) -> np.ndarray | None:
-        """Values of the target, numbers or text, without reading the rest."""
+        """Read the values of the target only, as numbers or text."""
         ...
 
 
 @dataclass(frozen=True)
 class RawData:
-    """What was found in a file or a folder, before any treatment."""
+    """Content of a file or a folder before any preparation."""
 
     parts: tuple[Part, ...]  # at least one, in order
-    target: str  # its name; empty if the data have none
+    target: str  # name of the target; empty if the data have none
     image_shape: tuple[int, ...] | None = None  # height, width (and channels) if rows are images
-    notes: tuple[str, ...] = ()  # what was decided in reading that is not evident
-    row_names: tuple[str, ...] = ()  # file of each row, if each has its own
+    notes: tuple[str, ...] = ()  # sentences on choices made while reading
+    row_names: tuple[str, ...] = ()  # file of each row, if each row is a file
 
     @property
     def whole(self) -> Part | None:
-        """The part that all parts are stretches of, if they are."""
+        """Return the part of which all parts are ranges of rows; None if there is none."""
         first = self.parts[0]
         if len(self.parts) == 1:
             return first
@@ -61,7 +61,7 @@ class RawData:
 
 @dataclass(frozen=True, eq=False)
 class TablePart:
-    """Part whose rows are at hand as a table, in memory or memory-mapped."""
+    """Part whose rows are in a table, in memory or memory-mapped."""
 
     table: Table
     values: np.ndarray | None = None
@@ -73,22 +73,22 @@ class TablePart:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns besides the target."""
+        """Names of the columns without the target."""
         return self.table.order
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """The columns besides the target, or some of them; and the target if there is one."""
+        """Return the columns other than the target, or some of them, and the target or None."""
         table = self.table if columns is None else self.table.select(columns)
         return table, self.values
 
     def target(self) -> np.ndarray | None:
-        """Values of the target."""
+        """Return the values of the target."""
         return self.values
 
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Consecutive rows of a part whose array stays where it is, on disk or in memory."""
+    """Consecutive rows of a part, without a copy."""
 
     base: TablePart
     span: slice
@@ -100,21 +100,21 @@ class Stretch:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns besides the target."""
+        """Names of the columns without the target."""
         return self.base.columns
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """The columns besides the target, or some of them; and the target if there is one."""
+        """Return the columns other than the target, or some of them, and the target or None."""
         table = self.base.table.rows(self.span)
         return table if columns is None else table.select(columns), self.target()
 
     def target(self) -> np.ndarray | None:
-        """Values of the target."""
+        """Return the values of the target."""
         return None if self.base.values is None else self.base.values[self.span]
 
 
 def stretches(part: TablePart) -> tuple[Part, ...]:
-    """Parts of ``PART_ROWS`` rows each, views of one."""
+    """Split a part into views of ``PART_ROWS`` rows each."""
     starts = range(0, part.n_rows, PART_ROWS)
     if len(starts) == 1:
         return (part,)
@@ -122,7 +122,7 @@ def stretches(part: TablePart) -> tuple[Part, ...]:
 
 
 def split_target(parts: Sequence[Part], target: str) -> tuple[Part, ...]:
-    """Parts whose target is one of their columns."""
+    """Make one of the columns of the parts their target."""
     whole = RawData(tuple(parts), "").whole
     assert whole is not None
     table, _ = whole.read()
@@ -132,7 +132,7 @@ def split_target(parts: Sequence[Part], target: str) -> tuple[Part, ...]:
 def array_parts(
     X: np.ndarray, y: np.ndarray | None, names: Sequence[str] = (), where: str = "the data"
 ) -> tuple[tuple[Part, ...], tuple[int, ...] | None]:
-    """Parts of an array, views of ``PART_ROWS`` rows each."""
+    """Split an array into parts of ``PART_ROWS`` rows each, without a copy."""
     if X.ndim == 0 or X.ndim > 4:
         raise InvalidData(
             f"X of {where} has shape {X.shape}; allowed: (n, d), or (n, height, width) and "
@@ -142,12 +142,12 @@ def array_parts(
     n_columns = int(np.prod(X.shape[1:]))
     if len(X) == 0 or n_columns == 0:
         raise InvalidData(
-            f"X of {where} has shape {X.shape}; at least one row and one column are needed."
+            f"X of {where} has shape {X.shape}; allowed: at least one row and one column."
         )
     matrix = X.reshape(len(X), n_columns)
     if len(names) not in (0, n_columns):
         raise InvalidData(
-            f"{where} has {len(names)} column names for {n_columns} columns; as many are needed."
+            f"{where} has {len(names)} column names for {n_columns} columns; allowed: equal numbers."
         )
     names = tuple(map(str, names)) or tuple(f"x{i}" for i in range(n_columns))
     refuse_duplicates(names)
@@ -163,7 +163,7 @@ def array_parts(
 
 
 def typed_column(column: np.ndarray, name: str) -> np.ndarray:
-    """Column of an array file as numbers, or as text with None where a value is missing."""
+    """Convert a column of an array file to numbers, or to text with None for missing values."""
     if column.dtype.kind in "fiub":
         return column
     if column.dtype.kind == "S":
@@ -176,7 +176,7 @@ def typed_column(column: np.ndarray, name: str) -> np.ndarray:
 
 
 def text_column(values: Sequence[str | None]) -> np.ndarray:
-    """Objects: stripped text, None where it stands for a missing value."""
+    """Strip texts, and replace those of missing values by None."""
     stripped = [None if value is None else value.strip() for value in values]
     present = [
         None if value is None or value.casefold() in MISSING else value for value in stripped
@@ -185,7 +185,7 @@ def text_column(values: Sequence[str | None]) -> np.ndarray:
 
 
 def _label_column(y: np.ndarray, n_rows: int, where: str) -> np.ndarray:
-    """Target with one value per row."""
+    """Check that the target has one value per row."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.shape != (n_rows,):
@@ -199,8 +199,8 @@ def _label_column(y: np.ndarray, n_rows: int, where: str) -> np.ndarray:
 def choose_target(
     names: Sequence[str], target: str | None, *, required: bool, where: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Name of the target among the columns of a table."""
-    # Empty if there is none: new data may come without.
+    """Choose the name of the target among the columns of a table."""
+    # The name is empty if no target is required, as in new data.
     if target is not None:
         if target in names:
             return target, ()
@@ -209,12 +209,12 @@ def choose_target(
         return "", ()
     if not required:
         return "", ()
-    # Names that a column is taken as target by when none is named
+    # Usual names of a target, used if no target is given
     common_targets = ("y", "target", "label", "labels", "class")
     usual = [name for name in names if name.casefold() in common_targets]
     if len(usual) == 1:
-        return usual[0], (f"column {usual[0]!r} was taken as the target by its name",)
+        return usual[0], (f"column {usual[0]!r} is the target, chosen by its name",)
     raise InvalidData(
-        f"{where} does not say which column is to be predicted; columns: {quoted_names(names)}. Name it "
-        "with --target COLUMN (target=COLUMN)."
+        f"the target of {where} is not known; allowed: one of its columns ({quoted_names(names)}). "
+        "Give it with --target COLUMN (target=COLUMN)."
     )

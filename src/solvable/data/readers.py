@@ -1,4 +1,4 @@
-"""Finding the reader for a name, a file or a folder."""
+"""Choose the reader for a name, a file or a folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_raw(
     expected: Sequence[str] = (),
     form: ImageForm | None = None,
 ) -> RawData:
-    """Parts of a data set by name, or of a file or folder; form is that of PNG and JPEG images."""
+    """Read the parts of a named data set, a file or a folder; `form` applies to PNG and JPEG."""
     text = str(name_or_path)
     if isinstance(name_or_path, str) and text in DATASETS:
         return _other_target(read_named(text), target, required)
@@ -45,10 +45,10 @@ def read_raw(
                 f"there is no file or folder {text}; allowed: an existing one, or a data set: "
                 f"{', '.join(DATASETS)}."
             )
-        said = unknown_choice("data set", text, DATASETS)
-        if "Did you mean" not in said and text.casefold() in DATASETS:
-            said += f" Did you mean {text.casefold()!r}?"
-        raise InvalidParameter(f"{said} A file or folder of one's own is given by its path.")
+        message = unknown_choice("data set", text, DATASETS)
+        if "Did you mean" not in message and text.casefold() in DATASETS:
+            message += f" Did you mean {text.casefold()!r}?"
+        raise InvalidParameter(f"{message} For other data give the path of a file or folder.")
     try:
         return _read_path(path, target, required, expected, form or ImageForm())
     except OSError as error:
@@ -56,7 +56,7 @@ def read_raw(
 
 
 def join(raw: RawData) -> tuple[Table, np.ndarray | None]:
-    """All parts in memory; an array that is one file stays memory-mapped."""
+    """Join all parts in memory; a single array file stays memory-mapped."""
     if raw.whole is not None:
         return raw.whole.read()
     read = [part.read() for part in raw.parts]
@@ -70,7 +70,7 @@ def join(raw: RawData) -> tuple[Table, np.ndarray | None]:
 
 
 def parquet_paths(path: Path) -> list[Path]:
-    """Parquet files in a folder, by name; hidden files are no data."""
+    """List the Parquet files in a folder by name, without hidden files."""
     return sorted(
         file
         for file in path.iterdir()
@@ -90,7 +90,7 @@ def _read_path(
     if name.endswith(IMAGE_ENDINGS):
         if required:
             raise InvalidData(
-                f"{path} is one image; allowed: a folder with a sub-folder of images per class."
+                f"{path} is a single image; allowed: a folder with a sub-folder of images per class."
             )
         images, notes = read_images(path.parent, [path], form)
         parts, image_shape = array_parts(images, None, where=str(path))
@@ -115,12 +115,12 @@ def _read_path(
 
 
 def _other_target(raw: RawData, target: str | None, required: bool) -> RawData:
-    """Named data set, with one of its columns as target if that was asked for."""
+    """Return a named data set, with another of its columns as target if requested."""
     part = raw.parts[0]
     if target in (None, raw.target) or (not required and target not in part.columns):
         return raw
     table, _ = part.read()
     choose_target([raw.target, *table.order], target, required=True, where="the data set")
     split = TablePart(table.without(str(target)), table.column(str(target)))
-    note = f"column {raw.target!r} is left out, since {target!r} is the target"
+    note = f"column {raw.target!r} is left out, as the target is {target!r}"
     return RawData((split,), str(target), None, (*raw.notes, note))

@@ -1,4 +1,4 @@
-"""Labelled samples read in chunks of rows, from files larger than memory."""
+"""Read labelled samples in chunks of rows, from files larger than memory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from solvable.data.table import Table, as_text, missing_mask, stack_rows
 from solvable.data.target import Target, TargetValues, Task, decide_target
 from solvable.errors import InvalidData, InvalidParameter
 
-HEAD_ROWS = 100_000  # first rows of a stream from which its preparation is fitted
+HEAD_ROWS = 100_000  # number of first rows of a stream to which its preparation is fitted
 
 HEAD_ENTRIES = 20_000_000
-"""Entries, 160 MB at most, after which fewer rows of a wide table have to do."""
+"""Number of entries (at most 160 MB) that limits these rows in a wide table."""
 
 
 @runtime_checkable
 class LabelledSource(Protocol):
-    """Samples with labels that can be read again and again in chunks of rows."""
+    """Samples with labels that can be read repeatedly in chunks of rows."""
 
     @property
     def n_samples(self) -> int:
@@ -80,13 +80,13 @@ class ArrayStream:
 
 @dataclass(frozen=True, eq=False)
 class PartStream:
-    """Labelled samples in files, prepared part by part as they are read."""
+    """Labelled samples in files, prepared part by part while reading."""
 
-    # Memory is that of one part (a row group, a shard) and one chunk.
+    # Memory holds one part (a row group, a shard) and one chunk.
     parts: tuple[Part, ...]
     sizes: tuple[int, ...]  # rows of each part whose target is a number or one of the classes
-    preparation: Preparation  # with its target
-    treatments: tuple[str, ...] = ()  # what was done, as sentences without full stop
+    preparation: Preparation  # including the target
+    treatments: tuple[str, ...] = ()  # sentences on the preparation, without full stop
 
     @property
     def n_samples(self) -> int:
@@ -105,7 +105,7 @@ class PartStream:
 
     @property
     def target(self) -> Target:
-        """What is predicted."""
+        """Target of the learning problem."""
         assert self.preparation.target is not None
         return self.preparation.target
 
@@ -127,7 +127,7 @@ class PartStream:
         assert low == self.n_samples or not lows
 
     def _blocks(self, start: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Prepared parts from row ``start`` on."""
+        """Yield prepared parts from row ``start`` on."""
         first = 0
         for part, size in zip(self.parts, self.sizes, strict=True):
             if size and first + size > start:
@@ -143,12 +143,12 @@ class PartStream:
 
 
 def from_arrays(X: Array, y: Array) -> ArrayStream:
-    """Labelled source of arrays, which are neither copied nor treated.
+    """Make a labelled source of arrays, without copy or preparation.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        Inputs: NumPy, memory-mapped, or of another array library.
+        Inputs, as a NumPy or memory-mapped array or of another array library.
     y : array of shape (n,)
         Labels.
 
@@ -160,7 +160,7 @@ def from_arrays(X: Array, y: Array) -> ArrayStream:
     Raises
     ------
     InvalidData
-        If shapes do not fit together.
+        If the shapes do not match.
 
     Examples
     --------
@@ -184,40 +184,38 @@ def open_stream(
     keep: Sequence[str] = (),
     preparation: Preparation | None = None,
 ) -> PartStream:
-    """Labelled source of files that need not fit into memory.
+    """Open a labelled source of files that need not fit into memory.
 
     Parameters
     ----------
     path_or_paths : path or sequence of paths
-        A Parquet file or several; a folder of Parquet files, of ``X*.npy`` and ``y*.npy``
-        (memory-mapped) or of NPZ shards; anything else that :func:`~solvable.data.load` reads, which
-        is then held in memory.
+        One or more Parquet files; a folder of Parquet files, of ``X*.npy`` and ``y*.npy``
+        (memory-mapped) or of NPZ shards; or other data that :func:`~solvable.data.load` reads, which
+        are then kept in memory.
     target : str, optional
         Column to predict.
     task : {"auto", "classification", "regression", "binary"}
-        What to predict.
+        Kind of the target.
     keep : sequence of str
-        Columns to keep though they look like identifiers.
+        Columns to keep although they look like identifiers.
     preparation : Preparation, optional
-        Treatment of the columns, as of an earlier stream. By default it is fitted on the first
-        100,000 rows, fewer of a wide table; whether a column is constant and which texts it holds
-        is asked of all rows.
+        Preparation of an earlier stream. By default it is fitted to the first 100,000 rows, or fewer
+        of a wide table; constant columns and the texts of columns are determined from all rows.
 
     Returns
     -------
     PartStream
-        The samples; its ``treatments`` say what was done.
+        Samples; ``treatments`` describes the preparation.
 
     Raises
     ------
     InvalidData
-        If the data cannot be learned from. An infinite value beyond the first rows is found when
-        its chunk is read.
+        If the data are unusable. An infinite value after the first rows raises when its chunk is read.
 
     Notes
     -----
-    Opening reads the target of every part, and other columns only where a question is open.
-    Float32 columns stay float32.
+    Opening reads the first rows, the target of every part, and of the other columns only those that
+    are constant or hold text in the first rows. Float32 columns stay float32.
     """
     raw = _open(path_or_paths, target)
     sizes, values = _scan_target(raw)
@@ -240,10 +238,12 @@ def open_stream(
         )
         treatments += (*notes, *preparation.treatments)
         if n_head < len(raw.parts):
-            treatments += (f"medians and identifiers are those of the first {head.n_rows} rows",)
+            treatments += (
+                f"medians and identifiers are determined by the first {head.n_rows} rows",
+            )
     elif preparation.target is None:
         raise InvalidParameter(
-            "the preparation has no target, and a labelled source needs one. Fit it with target=."
+            "the preparation has no target; allowed: a preparation with one. Fit it with target=."
         )
     assert preparation.target is not None
     known = _known_rows(raw, preparation.target, sizes, values)
@@ -266,7 +266,7 @@ def _open(path_or_paths: str | Path | Sequence[str | Path], target: str | None) 
 
 
 def _scan_target(raw: RawData) -> tuple[tuple[int, ...], TargetValues]:
-    """Rows with target in each part, and the values of all."""
+    """Return the number of rows with target in each part, and the values of all parts."""
     sizes = []
     merged = TargetValues(raw.target, {}, 0, True)
     for part in raw.parts:
@@ -281,7 +281,7 @@ def _scan_target(raw: RawData) -> tuple[tuple[int, ...], TargetValues]:
 def _known_rows(
     raw: RawData, target: Target, sizes: tuple[int, ...], values: TargetValues
 ) -> tuple[int, ...]:
-    """Rows with a target in each part, without those of a class that has no code."""
+    """Number of rows in each part whose target is a number or a known class."""
     if not values.has_others(target):
         return sizes
     columns = (part.target() for part in raw.parts)
@@ -289,7 +289,7 @@ def _known_rows(
 
 
 def _used_rows(values: np.ndarray, target: Target) -> np.ndarray:
-    """Rows whose target is a number or one of the classes, as a mask."""
+    """Mask of the rows whose target is a number or one of the classes."""
     used = ~missing_mask(values)
     if target.kind != "regression":
         used[used] = target.encode(values[used]) >= 0
@@ -297,7 +297,7 @@ def _used_rows(values: np.ndarray, target: Target) -> np.ndarray:
 
 
 def _head(parts: Sequence[Part], target: Target) -> tuple[Table, int]:
-    """The first parts that together have ``HEAD_ROWS`` rows or are wide, and how many they are."""
+    """Read the first parts, up to ``HEAD_ROWS`` rows or ``HEAD_ENTRIES`` entries; count the parts."""
     tables: list[Table] = []
     n_rows = 0
     for part in parts:
@@ -312,7 +312,7 @@ def _head(parts: Sequence[Part], target: Target) -> tuple[Table, int]:
 
 
 def _beyond_head(parts: Sequence[Part], head: Table) -> tuple[set[str], dict[str, frozenset[str]]]:
-    """Columns that are constant in the head and vary later, and texts that come later."""
+    """Return columns that are constant only in the first rows, and all texts of text columns."""
     statistics = column_statistics(head.numeric)
     flat = dict(zip(head.numeric_names, statistics.low, strict=True))
     still = statistics.constant | statistics.empty
@@ -335,7 +335,7 @@ def _beyond_head(parts: Sequence[Part], head: Table) -> tuple[set[str], dict[str
 
 
 def _starts(rows: int, start: int, n_samples: int) -> range:
-    """First rows of the chunks; refuses a chunk without rows and a start outside the samples."""
+    """Return the first rows of the chunks, after a check of their size and start."""
     if rows < 1 or not 0 <= start <= n_samples:
         raise InvalidParameter(
             f"rows is {rows} and start is {start}; allowed: rows of 1 or more and start from 0 to "
@@ -347,7 +347,7 @@ def _starts(rows: int, start: int, n_samples: int) -> range:
 def _take(
     blocks: list[tuple[np.ndarray, np.ndarray]], size: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[np.ndarray, np.ndarray]]]:
-    """The first ``size`` rows of the blocks, a view where one block has them; and the rest."""
+    """Split the blocks into the first ``size`` rows and the rest, without a copy within one block."""
     taken: list[tuple[np.ndarray, np.ndarray]] = []
     for position, (X, y) in enumerate(blocks):
         n = min(size, len(y))

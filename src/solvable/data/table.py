@@ -1,4 +1,4 @@
-"""A table of named columns: one matrix of numbers, and the columns of text beside it."""
+"""Table of named columns: one matrix of numbers, and columns of text."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from solvable.plots.words import quoted_names
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of data before any treatment, whatever file they came from.
+    """Rows of data from any file, before any preparation.
 
     Parameters
     ----------
     numeric : ndarray of shape (n, p)
-        The columns of numbers, NaN where a value is missing. May be memory-mapped; any real dtype.
+        Columns of numbers, of any real dtype, with NaN for a missing value. May be memory-mapped.
     numeric_names : tuple of str, length p
-        Their names.
+        Names of the columns of numbers.
     texts : dict from str to ndarray of object, shape (n,)
-        The columns of text; None where a value is missing.
+        Columns of text, with None for a missing value.
     order : tuple of str, optional
-        Every name in the order of the file; numbers first by default.
+        All names in the order of the file; by default columns of numbers come first.
 
     Raises
     ------
     InvalidData
-        If two columns have one name or the columns differ in length.
+        If two columns have the same name or columns differ in length.
 
     Examples
     --------
@@ -73,12 +73,12 @@ class Table:
         return name in self.positions or name in self.texts
 
     def rows(self, index: slice | np.ndarray) -> Table:
-        """Rows by slice (views), by position or by mask (copies)."""
+        """Select rows by slice (a view), or by position or mask (a copy)."""
         texts = {name: column[index] for name, column in self.texts.items()}
         return Table(self.numeric[index], self.numeric_names, texts, self.order)
 
     def column(self, name: str) -> np.ndarray:
-        """One column, as numbers or as text."""
+        """Return one column, as numbers or as text."""
         if name in self.texts:
             return self.texts[name]
         if name in self.positions:
@@ -86,14 +86,14 @@ class Table:
         raise InvalidData(unknown_column("column", name, self.order))
 
     def select(self, names: Sequence[str]) -> Table:
-        """Some of the columns, in the order asked for."""
+        """Select columns, in the given order."""
         numeric = tuple(name for name in names if name not in self.texts)
         index = [self.positions[name] for name in numeric]
         texts = {name: self.texts[name] for name in names if name in self.texts}
         return Table(self.numeric[:, index], numeric, texts, tuple(names))
 
     def without(self, name: str) -> Table:
-        """Every column but one."""
+        """Return the table without one column."""
         order = tuple(other for other in self.order if other != name)
         texts = {other: column for other, column in self.texts.items() if other != name}
         if name in self.texts:
@@ -104,8 +104,8 @@ class Table:
 
 
 def from_columns(columns: dict[str, np.ndarray]) -> Table:
-    """Table of columns given one by one."""
-    # float32 if every number fits into it exactly, float64 otherwise.
+    """Make a table from separate columns."""
+    # The matrix is float32 if every number fits exactly, and float64 otherwise.
     texts = {name: column for name, column in columns.items() if column.dtype == object}
     numbers = {name: column for name, column in columns.items() if name not in texts}
     n_rows = len(next(iter(columns.values()))) if columns else 0
@@ -114,15 +114,15 @@ def from_columns(columns: dict[str, np.ndarray]) -> Table:
     for position, (name, column) in enumerate(numbers.items()):
         if column.shape != (n_rows,):
             raise InvalidData(
-                f"column {name!r} has shape {column.shape}; the first column has {n_rows} rows, "
-                "and all must have as many."
+                f"column {name!r} has shape {column.shape}; allowed: {n_rows} rows, as in the first "
+                "column."
             )
         numeric[:, position] = column
     return Table(numeric, tuple(numbers), texts, tuple(columns))
 
 
 def stack_rows(tables: Sequence[Table]) -> Table:
-    """One table below the other; columns are matched by name."""
+    """Stack tables, with columns matched by name."""
     first = tables[0]
     if len(tables) == 1:
         return first
@@ -130,10 +130,10 @@ def stack_rows(tables: Sequence[Table]) -> Table:
         if set(table.order) != set(first.order):
             odd = sorted(set(table.order) ^ set(first.order))
             raise InvalidData(
-                f"parts of the data have different columns: {quoted_names(odd)} is in some and not in "
-                "others. Allowed: the same columns in every part."
+                f"parts of the data have different columns: {quoted_names(odd)} is missing in some; "
+                "allowed: the same columns in every part."
             )
-    # A column that is text in one of them becomes text in all.
+    # A column that is text in one table becomes text in all.
     textual = {name for table in tables for name in table.texts}
     numbers = tuple(name for name in first.numeric_names if name not in textual)
     texts = {
@@ -151,20 +151,20 @@ def stack_rows(tables: Sequence[Table]) -> Table:
 
 
 def as_text(column: np.ndarray) -> np.ndarray:
-    """Column as text, numbers in their shortest form, None where a value is missing."""
+    """Convert a column to text, numbers in their shortest form, with None for missing values."""
     if column.dtype == object:
         return column
     return np.array([None if value != value else number_text(value) for value in column], object)
 
 
 def number_text(value: float) -> str:
-    """Shortest text of a number; whole numbers without a point."""
+    """Write a number in its shortest form; whole numbers without a point."""
     value = float(value)
     return str(int(value)) if value.is_integer() else repr(value)
 
 
 def missing_mask(column: np.ndarray) -> np.ndarray:
-    """Where a value is missing: NaN among numbers, None among text."""
+    """Mask of the missing values: NaN among numbers, None among texts."""
     if column.dtype == object:
         return np.array([value is None for value in column], dtype=bool)
     return np.isnan(column)
@@ -183,9 +183,9 @@ def refuse_duplicates(names: Iterable[str]) -> None:
 
 
 def unknown_column(kind: str, name: str, names: Sequence[str]) -> str:
-    """Say that a column is not there, with the nearest match."""
+    """Write the message about an unknown column, with the nearest name."""
     near = get_close_matches(name, names, n=1) or [
         other for other in names if other.casefold() == name.casefold()
     ]
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{kind} {quoted(name)} is not a column; columns: {quoted_names(names)}.{hint}"
+    return f"{kind} {quoted(name)} is not a column; allowed: {quoted_names(names)}.{hint}"

@@ -1,4 +1,4 @@
-"""The target column: a number to predict, or classes."""
+"""Target column: numbers or classes."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from solvable.errors import InvalidData, unknown_choice
 from solvable.plots.words import quoted_names
 
 Kind: TypeAlias = Literal["classification", "regression", "binary"]
-"""What is predicted: one of three classes or more, a number, one of two classes."""
+"""Kind of target: three or more classes, a number, or two classes."""
 
 Task: TypeAlias = Literal["auto", "classification", "regression", "binary"]
-"""What the user asks for; "auto" decides by the values."""
+"""Requested kind of target; "auto" decides by the values."""
 
-MAX_CLASSES = 100  # distinct values above which a target cannot be classes
+MAX_CLASSES = 100  # largest number of classes
 
 
 @dataclass(frozen=True)
 class Target:
-    """Which column is predicted and how its values are encoded.
+    """Column to predict, with the encoding of its values.
 
     Parameters
     ----------
     name : str
-        The column.
+        Name of the column.
     kind : {"classification", "regression", "binary"}
-        What is predicted.
+        Kind of the target.
     classes : tuple of str
-        Class labels, numbers in numerical order or text in alphabetical order; empty in
+        Class labels, numbers in numerical order or texts in alphabetical order; empty in
         regression. The code of a label is its position.
 
     Examples
@@ -49,7 +49,7 @@ class Target:
     classes: tuple[str, ...] = ()
 
     def encode(self, column: np.ndarray) -> np.ndarray:
-        """Numbers to predict, or codes of the classes: -1 for a label that is none."""
+        """Return numbers, or codes of classes with -1 for an unknown label."""
         if self.kind == "regression":
             return _in_range(self.name, finite_numbers(self.name, column))
         if column.dtype != object and all(map(_is_finite_number, self.classes)):
@@ -60,18 +60,18 @@ class Target:
         return np.array([code.get(label, -1) for label in as_text(column)], dtype=np.int64)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Labels of codes; numbers stay as they are."""
+        """Return the labels of codes; numbers are returned unchanged."""
         if self.kind == "regression":
             return np.asarray(codes)
         return np.array(self.classes, dtype=object)[np.asarray(codes, dtype=np.int64)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON values."""
+        """Return the fields as JSON values."""
         return {"name": self.name, "kind": self.kind, "classes": list(self.classes)}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Target:
-        """Target of what :meth:`to_dict` returned."""
+        """Create a target from the result of :meth:`to_dict`."""
         if fields["kind"] not in get_args(Kind):
             raise InvalidData(unknown_choice("kind of target", fields["kind"], get_args(Kind)))
         return cls(str(fields["name"]), fields["kind"], tuple(map(str, fields["classes"])))
@@ -79,16 +79,16 @@ class Target:
 
 @dataclass(frozen=True)
 class TargetValues:
-    """Distinct values of a target and how often each occurs; mergeable over parts of the data."""
+    """Counts of the distinct values of a target, which can be merged over parts of the data."""
 
     name: str
-    counts: dict[Any, int]  # up to MAX_CLASSES + 1 values; more are only known to exist
-    n_rows: int  # with a value
-    whole: bool  # whether every value so far is a whole number; never for text
+    counts: dict[Any, int]  # at most MAX_CLASSES + 1 values; further values are not counted
+    n_rows: int  # rows with a value
+    whole: bool  # True if all values are whole numbers; False for text
 
     @classmethod
     def of(cls, name: str, column: np.ndarray) -> TargetValues:
-        """Values of one part of the data, none of them missing."""
+        """Count the values of one part of the data, without missing values."""
         if column.dtype == object:
             common = Counter(column.tolist()).most_common(MAX_CLASSES + 1)
             return cls(name, dict(common), len(column), len(column) == 0)
@@ -99,12 +99,12 @@ class TargetValues:
         return cls(name, dict(kept), len(column), whole)
 
     def has_others(self, target: Target) -> bool:
-        """Return whether some of the values are none of the classes of a target."""
+        """Return True if some values are not classes of a target."""
         labels = {_label(value) for value in self.counts}
         return target.kind != "regression" and not labels <= set(target.classes)
 
     def merge(self, other: TargetValues) -> TargetValues:
-        """Values of both parts together."""
+        """Return the counts of both parts together."""
         counts = dict(self.counts)
         for value, count in other.counts.items():
             if value in counts or len(counts) <= MAX_CLASSES:
@@ -115,13 +115,13 @@ class TargetValues:
 
 
 def finite_numbers(name: str, column: np.ndarray) -> np.ndarray:
-    """Target values as float64; refuses text and infinities."""
+    """Convert target values to float64; raise for texts and infinities."""
     if column.dtype == object:
         texts = [value for value in column if not _is_finite_number(value)]
         if texts:
             raise InvalidData(
                 f"target {name!r} holds {texts[0]!r} (and {len(texts) - 1} more values that are not "
-                "numbers); allowed in regression: numbers. Mend the column, or use "
+                "numbers); allowed in regression: numbers. Correct the column, or use "
                 "task=classification."
             )
         return np.array([float(value) for value in column])
@@ -130,28 +130,28 @@ def finite_numbers(name: str, column: np.ndarray) -> np.ndarray:
     if infinite.any():
         raise InvalidData(
             f"target {name!r} is infinite in {np.count_nonzero(infinite)} rows, first in row "
-            f"{int(np.argmax(infinite)) + 1}; allowed: finite numbers. Mend or remove these rows."
+            f"{int(np.argmax(infinite)) + 1}; allowed: finite numbers. Correct or remove these rows."
         )
     return values
 
 
 def refuse_tiny_target(name: str, values: np.ndarray) -> None:
-    """Raise :class:`InvalidData` for numbers to learn whose fourth powers all vanish."""
+    """Raise :class:`InvalidData` if the fourth powers of all numbers underflow."""
     largest = float(np.abs(values).max(initial=0.0))
     if 0.0 < largest < 1e-60:
         raise InvalidData(
-            f"target {name!r} holds nothing larger than {largest:.3g}; allowed: values that reach "
-            "1e-60. Express it in another unit."
+            f"target {name!r} has no value larger than {largest:.3g}; allowed: values of 1e-60 or more. "
+            "Express the target in another unit."
         )
 
 
 def _in_range(name: str, values: np.ndarray) -> np.ndarray:
-    """The values, unless the variance of their squares, a fourth power, leaves double precision."""
+    """Return the values; raise if their fourth powers overflow double precision."""
     most, largest = 1e60, float(np.abs(values).max(initial=0.0))
     if largest > most:
         raise InvalidData(
-            f"target {name!r} holds {largest:.3g}; allowed: up to {most:g}, either sign. Express it "
-            "in another unit, or remove these rows."
+            f"target {name!r} holds {largest:.3g}; allowed: absolute values up to {most:g}. Express the "
+            "target in another unit, or remove these rows."
         )
     return values
 
@@ -159,29 +159,29 @@ def _in_range(name: str, values: np.ndarray) -> np.ndarray:
 def fit_target(
     name: str, column: np.ndarray, task: Task = "auto"
 ) -> tuple[Target, tuple[str, ...]]:
-    """Decide what is predicted from all values of the target, with notes on what is not evident."""
-    # The only row of a class cannot be both learned from and tested: its class gets no code.
+    """Decide the kind of the target from all its values; return it with sentences on the choice."""
+    # A class of a single row gets no code, as one row cannot serve both training and testing.
     return decide_target(TargetValues.of(name, column), task)
 
 
 def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tuple[str, ...]]:
-    """Like :func:`fit_target`, from the values merged over parts of the data."""
+    """Decide the kind of the target from its values merged over parts; see :func:`fit_target`."""
     if task not in get_args(Task):
         raise InvalidData(unknown_choice("task", task, get_args(Task)))
     name, counts = values.name, values.counts
     textual = any(isinstance(value, str) for value in counts)
     if values.n_rows < 2:
         raise InvalidData(
-            f"target {name!r} has {values.n_rows} rows with a value; at least 2 are needed."
+            f"target {name!r} has {values.n_rows} rows with a value; allowed: at least 2. Add rows."
         )
     if len(counts) == 1:
         value = next(iter(counts))
         raise InvalidData(
-            f"target {name!r} is {_label(value)} in all {values.n_rows} rows; it must take two "
-            "values or more to be learned. Choose another target or add rows."
+            f"target {name!r} is {_label(value)} in all {values.n_rows} rows; allowed: two or more "
+            "values. Choose another target or add rows."
         )
-    # "auto" reads as classes: text, two values, or at most 20 whole numbers with 5 rows each on
-    # average.
+    # "auto" chooses classes for text, for two values, and for at most 20 whole numbers with 5 rows each
+    # on average.
     few_whole = values.whole and len(counts) <= 20 and len(counts) * 5 <= values.n_rows
     if task == "regression" or (task == "auto" and not (textual or len(counts) == 2 or few_whole)):
         if textual:
@@ -202,8 +202,8 @@ def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tu
         )
     if task == "auto" and not textual and len(classes) > 2:
         notes += (
-            f"target {name!r} takes {len(counts)} whole numbers and was read as classes; "
-            "task=regression reads it as a number",
+            f"target {name!r} takes {len(counts)} whole numbers, which are read as classes; "
+            "task=regression reads them as numbers",
         )
     return Target(name, "binary" if len(classes) == 2 else "classification", classes), notes
 
@@ -213,8 +213,8 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
     name, counts = values.name, values.counts
     if task == "binary" and len(counts) != 2:
         raise InvalidData(
-            f"target {name!r} takes {_count(counts)} values; task=binary allows 2. Use "
-            "task=classification, or make the column two-valued."
+            f"target {name!r} takes {_count(counts)} values; allowed with task=binary: 2. Use "
+            "task=classification, or a column of two values."
         )
     if len(counts) > MAX_CLASSES or (len(counts) > 2 and 2 * len(counts) > values.n_rows):
         advice = (
@@ -225,14 +225,14 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
         raise InvalidData(
             f"target {name!r} takes {_count(counts)} distinct values in {values.n_rows} rows "
             f"({quoted_names(_label(value) for value in sorted(counts, key=str)[:3])}, ...); allowed: at "
-            f"most {MAX_CLASSES} classes with two rows each or more. {advice}"
+            f"most {MAX_CLASSES} classes with at least two rows each. {advice}"
         )
     single = sorted(_label(value) for value, count in counts.items() if count == 1)
     if len(counts) - len(single) < 2:
         raise InvalidData(
-            f"target {name!r} has classes with a single row: {quoted_names(single)}, which leave fewer "
-            "than two classes; allowed: at least two classes of 2 rows or more, so that one can be held "
-            "back. Merge classes, add rows, or use task=regression if it is a number."
+            f"target {name!r} has fewer than two classes of 2 or more rows (classes of a single row: "
+            f"{quoted_names(single)}); allowed: at least two. Merge classes, add rows, or use "
+            "task=regression if the target is a number."
         )
 
 

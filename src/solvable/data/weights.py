@@ -1,4 +1,4 @@
-"""Matrices of a file of weights, one at a time; nothing is ever unpickled."""
+"""Read the matrices of a file of weights one at a time, without unpickling."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from solvable.errors import InvalidData
 from solvable.numpy_files import npy_header, npz_members, open_npy, shape_fault
 from solvable.paths import check_path, printable
 
-# Bytes of a safetensors header at most, as in the reference implementation.
+# Largest size of a safetensors header in bytes, as in the reference implementation.
 HEADER_LIMIT = 100_000_000
 
-ENDINGS = (".safetensors", ".npz", ".npy")  # kinds of file that are read
+ENDINGS = (".safetensors", ".npz", ".npy")  # endings of files that are read
 
 _PLAIN = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2",
@@ -33,25 +33,25 @@ _NUMPY_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16"}
 
 @dataclass(frozen=True)
 class StoredArray:
-    """One array of a file, read when asked for."""
+    """Array of a file that is read on request."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str  # as stored, for example "BF16" or "float32"
     precision: float  # relative spacing of the stored type; 0 for integers
     reader: Callable[[], np.ndarray]  # returns the entries, or raises InvalidData
-    layout: str = ""  # how a fused projection was split, or why not
+    layout: str = ""  # sentence on the split of a fused projection
 
     def read(self) -> np.ndarray:
-        """Entries as stored, except that half of single precision comes as single precision."""
+        """Read the entries as stored; bfloat16 is converted to float32."""
         return self.reader()
 
 
 def iter_weights(path: str | Path) -> Iterator[StoredArray]:
-    """Arrays of a .safetensors, .npz or .npy file; sizes in headers are checked first."""
+    """Yield the arrays of a .safetensors, .npz or .npy file; sizes in headers are checked first."""
     path = check_path(path)
     if not path.is_file():
-        raise InvalidData(f"{path} is no file; pass a file ending in {', '.join(ENDINGS)}.")
+        raise InvalidData(f"{path} is not a file; allowed: a file ending in {', '.join(ENDINGS)}.")
     kinds = {".safetensors": _safetensors, ".npz": _npz, ".npy": _npy}
     kind = kinds.get(path.suffix.lower())
     if kind is None:
@@ -63,11 +63,11 @@ def iter_weights(path: str | Path) -> Iterator[StoredArray]:
 
 
 def stored_metadata(path: Path) -> dict[str, str]:
-    """What a safetensors file says of itself in words; nothing for other files."""
+    """Return the metadata of a safetensors file; empty for other files."""
     if path.suffix.lower() != ".safetensors":
         return {}
-    said = _header(path)[0].get("__metadata__")
-    return {str(k): str(v) for k, v in said.items()} if isinstance(said, dict) else {}
+    stored = _header(path)[0].get("__metadata__")
+    return {str(k): str(v) for k, v in stored.items()} if isinstance(stored, dict) else {}
 
 
 def _safetensors(path: Path) -> Iterator[StoredArray]:
@@ -78,28 +78,32 @@ def _safetensors(path: Path) -> Iterator[StoredArray]:
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int, int]:
-    """Table of a safetensors file, its length and that of the file."""
+    """Read the header of a safetensors file; return it with its length and the file size."""
     total = path.stat().st_size
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         if total < 8 or length > min(total - 8, HEADER_LIMIT):
             raise InvalidData(
-                f"{path} is cut or no safetensors file: it has {total} bytes and announces a header "
-                f"of {length}. Save it again."
+                f"{path} is truncated or not a safetensors file: it has {total} bytes, but its header "
+                f"should have {length} bytes. Save it again."
             )
         text = stream.read(length)
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidData(f"{path} has a damaged safetensors header ({error}).") from error
+        raise InvalidData(
+            f"{path} has a damaged safetensors header ({error}). Save it again."
+        ) from error
     if not isinstance(header, dict):
-        raise InvalidData(f"{path} has a damaged safetensors header: no table of arrays.")
+        raise InvalidData(
+            f"{path} has a damaged safetensors header: no table of arrays. Save it again."
+        )
     return header, length, total
 
 
 def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
-    """One entry of a header; what is wrong with it is raised when the array is read."""
-    name = printable(name)  # JSON can hold halves of characters, which no file can
+    """Describe one entry of a header; a fault in the entry is raised when its array is read."""
+    name = printable(name)  # JSON may hold unpaired surrogates, which cannot be written
     try:
         dtype = str(entry["dtype"])[:40]
         shape = tuple(entry["shape"])
@@ -107,17 +111,17 @@ def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> St
     except (KeyError, TypeError, ValueError):
         return _broken(name, "its entry in the header is damaged")
     if type(begin) is not int or type(end) is not int:
-        return _broken(name, "its place in the header is damaged")
+        return _broken(name, "its position in the header is damaged")
     width = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}.get(dtype)
     if dtype in _PLAIN:
         width = np.dtype(_PLAIN[dtype]).itemsize
     if width is None:
-        return _broken(name, f"its type {dtype} is not read", (), dtype)
+        return _broken(name, f"its type {dtype} is not supported", (), dtype)
     fault = shape_fault(shape, width)
     if fault:
         return _broken(name, fault, (), dtype)
     if not 0 <= begin <= end <= total - offset or end - begin != width * math.prod(shape):
-        return _broken(name, "its place in the file does not fit: the file is cut", shape, dtype)
+        return _broken(name, "its position is outside the file: the file is cut", shape, dtype)
     reader = partial(_read_tensor, path, offset + begin, end - begin, dtype, shape)
     return StoredArray(name, shape, dtype, _PRECISION.get(dtype, 0.0), reader)
 
@@ -138,11 +142,11 @@ def _read_tensor(
         stream.seek(begin)
         data = stream.read(count)
     if len(data) != count:
-        raise InvalidData(f"the file is cut: {len(data)} of {count} bytes are there.")
+        raise InvalidData(f"the file is truncated: {len(data)} of {count} bytes could be read.")
     if dtype in _PLAIN:
         return np.frombuffer(data, dtype=_PLAIN[dtype]).reshape(shape)
     if dtype == "BF16":
-        # The upper half of single precision.
+        # bfloat16 is the upper half of float32.
         wide = np.frombuffer(data, dtype="<u2").astype(np.uint32) << 16
         return wide.view(np.float32).reshape(shape)
     table = _eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
@@ -161,7 +165,7 @@ def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
     if exponent_bits == 5:
         size[exponent == 31] = np.where(mantissa[exponent == 31] > 0, np.nan, np.inf)
     else:
-        # The type with four bits has no infinity and one code for what is no number.
+        # E4M3 has no infinity, and one code for NaN with either sign.
         size[(code & 127) == 127] = np.nan
     return np.where(code > 127, -size, size).astype(np.float32)
 
@@ -169,7 +173,7 @@ def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
 def _npy(path: Path) -> Iterator[StoredArray]:
     with path.open("rb") as stream:
         shape, dtype = npy_header(stream, str(path))
-    # Mapped: a header that promises more than the file holds takes no memory.
+    # The file is memory-mapped, so that a header with a wrong size takes no memory.
     yield _of_numpy(path.stem, shape, dtype, partial(open_npy, path))
 
 

@@ -1,1 +1,1 @@
-"""What several learners fit with."""
+"""Inputs, ridge regressions, kernels, splits and files that several learners share."""

@@ -1,4 +1,4 @@
-"""Arrays with a description in one file: safetensors, JSON and a digest; nothing is executed."""
+"""Store arrays with a JSON description and a digest in one safetensors file, without code."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from solvable.paths import check_path
 def write_described(
     path: str | Path, arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
 ) -> Path:
-    """Write arrays and what they mean (JSON with ``format``) in one step; replaces a file."""
+    """Write arrays and their description (JSON with ``format``) in one step; replaces a file."""
     from safetensors.numpy import save
 
     path = check_path(path)
-    # Making an array contiguous gives a scalar an axis; the shape takes it away again.
+    # ascontiguousarray gives a scalar an axis; the reshape removes it.
     held = {
         key: np.ascontiguousarray(value).reshape(np.shape(value)) for key, value in arrays.items()
     }
     text = json.dumps(plain(content), sort_keys=True, allow_nan=False)
     data = save(held, metadata={"solvable": text, "digest": _digest(held, text)})
-    # Beside the target, so that the last step is a rename; with the permissions of any new file.
+    # The draft is in the same directory, so that the last step is a rename, with usual permissions.
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
@@ -45,7 +45,7 @@ def write_described(
 def read_described(
     path: str | Path, forms: Sequence[str], origin: str
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and description from a file of ``origin``, which must be of one of the formats."""
+    """Read arrays and description from a file of ``origin`` in one of the formats."""
     from safetensors import SafetensorError, safe_open
 
     path = check_path(path)
@@ -57,14 +57,14 @@ def read_described(
         raise InvalidData(f"{path} does not exist; allowed: a file of {origin}.") from error
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise InvalidData(
-            f"{path} is no file of {origin}, or was cut ({error}). Copy or write it again."
+            f"{path} is not a file of {origin}, or is truncated ({error}). Copy or write it again."
         ) from error
     text = metadata.get("solvable", "")
     if not text:
-        raise InvalidData(f"{path} holds arrays of another origin; allowed: a file of {origin}.")
+        raise InvalidData(f"{path} was written by another program; allowed: a file of {origin}.")
     if metadata.get("digest") != _digest(arrays, text):
         raise InvalidData(
-            f"{path} was changed since it was written: its digest does not fit. Write it again."
+            f"{path} was changed after it was written: its digest does not match. Write it again."
         )
     try:
         content = json.loads(text)
@@ -78,14 +78,14 @@ def read_described(
 
 
 def under(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Arrays whose name begins with a prefix, without it."""
+    """Select the arrays whose name begins with a prefix, and remove the prefix."""
     return {
         key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)
     }
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: infinities and NaN as words, NumPy scalars as Python's."""
+    """Convert a value for JSON: infinities and NaN to text, NumPy scalars to Python numbers."""
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -98,7 +98,7 @@ def plain(value: Any) -> Any:
 
 
 def from_words(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers again, where :func:`plain` wrote words."""
+    """Convert the texts that :func:`plain` wrote back to numbers."""
     return {
         key: float(value) if value in ("inf", "-inf", "nan") else value
         for key, value in values.items()

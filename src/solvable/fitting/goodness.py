@@ -1,4 +1,4 @@
-"""Distances of an empirical distribution function from a law, behind every goodness of fit."""
+"""Kolmogorov-Smirnov distances for tests of goodness of fit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 
 def largest_gaps(law: np.ndarray, first: int = 0) -> np.ndarray:
-    """Kolmogorov-Smirnov distances along the last axis, of a law at ordered values."""
-    # The values before number `first` are an atom that is left out.
+    """Kolmogorov-Smirnov distances along the last axis, from the law's CDF at ordered values."""
+    # The first `first` values belong to an atom, whose own step is not compared.
     size = first + law.shape[-1]
     steps = np.arange(first, size + 1) / size
     gaps: np.ndarray = np.maximum(np.abs(law - steps[1:]), np.abs(law - steps[:-1])).max(axis=-1)
@@ -15,5 +15,5 @@ def largest_gaps(law: np.ndarray, first: int = 0) -> np.ndarray:
 
 
 def largest_gap(law: np.ndarray, first: int = 0) -> float:
-    """Kolmogorov-Smirnov distance of one sample, as :func:`largest_gaps`."""
+    """Kolmogorov-Smirnov distance of one sample; see :func:`largest_gaps`."""
     return float(largest_gaps(law, first))

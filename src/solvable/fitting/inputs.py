@@ -1,4 +1,4 @@
-"""What a learner accepts as samples: arrays after scikit-learn's rules, files, sources, tensors."""
+"""Check the samples and labels of a learner: arrays, files, sources and tensors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from solvable.errors import InvalidData, InvalidParameter
 
 
 def is_source_like(X: Any) -> bool:
-    """Whether samples are a source, a path or a tensor, which scikit-learn does not validate."""
+    """Return True for a source, a path or a tensor, which scikit-learn does not validate."""
     return isinstance(X, (str, Path, Source)) or is_tensor(X)
 
 
 def validated_tensor(estimator: Any, X: Array, *, reset: bool) -> Array:
-    """Samples of a tensor where they are, as floating numbers and without what a gradient needs."""
+    """Check a tensor of samples on its device; return it as floats and without gradients."""
     xp = namespace(X)
     X = X.detach() if hasattr(X, "detach") else X
     if X.ndim != 2:
@@ -40,7 +40,7 @@ def validated_tensor(estimator: Any, X: Array, *, reset: bool) -> Array:
 
 
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **wanted: Any) -> Any:
-    """scikit-learn's check of samples and labels; a tensor comes without what its gradient needs."""
+    """Check samples and labels with scikit-learn; a tensor is detached from its gradient."""
     from sklearn.utils import validation
 
     X, y = (to_numpy(given) if hasattr(given, "detach") else given for given in (X, y))
@@ -48,7 +48,7 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **wanted: An
 
 
 def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[Source, np.ndarray]:
-    """Samples as a source, not copied, and labels as float64, checked; sets ``n_features_in_``."""
+    """Check samples and labels; return a source and float64 labels, and set ``n_features_in_``."""
     from sklearn.utils.validation import column_or_1d
 
     if is_source_like(X):
@@ -64,10 +64,10 @@ def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[So
             )
         if labels.size != source.n_samples:
             raise InvalidData(
-                f"X has {source.n_samples} samples and y has {labels.size}; they must agree."
+                f"X has {source.n_samples} samples and y has {labels.size}; allowed: equal numbers."
             )
         if source.n_samples < 2:
-            raise InvalidData(f"X has n_samples={source.n_samples}; at least 2 samples are needed.")
+            raise InvalidData(f"X has n_samples={source.n_samples}; allowed: at least 2 samples.")
         estimator.n_features_in_ = source.n_columns
         return source, labels
     if y is None:
@@ -89,7 +89,7 @@ def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[So
 
 
 def validated_input(estimator: Any, X: Array | Source) -> Source:
-    """Samples to predict for, as a source, checked against those of the fit."""
+    """Check samples to predict against the columns of the fit; return them as a source."""
     if is_source_like(X):
         source = as_source(X)
         if source.n_columns != estimator.n_features_in_:
@@ -106,12 +106,12 @@ def validated_input(estimator: Any, X: Array | Source) -> Source:
 
 
 def by_blocks(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray, rows: int) -> np.ndarray:
-    """A function of samples, applied to at most so many rows at a time."""
+    """Apply a function of samples to at most `rows` rows at a time."""
     return np.concatenate([function(X[start : start + rows]) for start in range(0, len(X), rows)])
 
 
 def seed_from(random_state: Any) -> int:
-    """Seed of the streams of one fit: the integer given, or one drawn from the generator given."""
+    """Return the seed of one fit: the given integer, or one drawn from the given generator."""
     from sklearn.utils import check_random_state
 
     if isinstance(random_state, np.random.Generator):

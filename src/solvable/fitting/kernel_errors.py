@@ -1,4 +1,4 @@
-"""Test errors of two kernels, which learn no features: kernel ridge with its ridge chosen."""
+"""Test errors of kernel ridge regression with a tuned ridge, for a polynomial and an RBF kernel."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from solvable.fitting.kernel_system import KernelMatrix, RidgePath
 from solvable.memory import available_bytes, gigabytes
 
 RIDGES = (1e6, 1e5, 1e4, 1000.0, 100.0, 10.0, 1.0, 0.1, 0.01)
-"""Ridges between which ``ridge="auto"`` chooses; with the largest the mean label is predicted."""
+"""Ridges among which ``ridge="auto"`` chooses; the largest predicts the mean label."""
 
-TUNING_ROWS = 8_000  # most rows on which the ridge is chosen, a quarter of them for validation
+TUNING_ROWS = 8_000  # largest number of rows to choose the ridge, a quarter of them for validation
 
 
 def kernel_errors(
@@ -27,9 +27,9 @@ def kernel_errors(
     degree: int,
     largest: int,
 ) -> dict[str, float | None]:
-    """Normalised error of both kernels on the rows of y; None beyond the largest number of rows."""
+    """Normalised error of both kernels, fitted to the rows of y; None for too many rows."""
     errors: dict[str, float | None] = {}
-    # The Gaussian kernel searches a bandwidth too: half of the rows in the same time.
+    # The Gaussian kernel takes longer, so its limit is half of the rows.
     limits: dict[Literal["polynomial", "rbf"], int] = {"polynomial": largest, "rbf": largest // 2}
     for name, limit in limits.items():
         error = None
@@ -42,11 +42,11 @@ def kernel_errors(
 
 
 class KernelRidge:
-    """Kernel ridge regression of standardised inputs, its ridge chosen on held-out training rows."""
+    """Kernel ridge regression of standardised inputs, with the ridge chosen on held-out rows."""
 
-    # One Krylov space of the labels serves all ridges: 2 n² flops for each of its vectors, 10 to 60 of
-    # them where the best ridge is above the noise of the kernel; a Cholesky factor, n³ / 3, where
-    # n / 40 vectors do not suffice. Memory: half of the kernel matrix, and as much again for a factor.
+    # One Krylov space of the labels gives the solutions for all ridges. It takes 2 n² flops per vector,
+    # with 10 to 60 vectors if the best ridge is not small. If n / 40 vectors are not enough, a Cholesky
+    # factor (n³ / 3 flops) is computed. Memory: half of the kernel matrix, and as much for a factor.
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class KernelRidge:
         self.ridge = ridge  # added to the kernel matrix
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> KernelRidge:
-        """Choose bandwidth and ridge, then fit all rows; the type of X is kept."""
+        """Choose bandwidth and ridge, then fit all rows in the type of X."""
         _check_memory(len(X), X.itemsize)
         self.centre_, self.scale_ = _centre_and_scale(X)
         self.offset_ = float(np.mean(y))
@@ -100,8 +100,8 @@ class KernelRidge:
             solution[:fitted] = path.solve(ridge, 1e-5)
             error = float(np.mean((matrix.product(solution)[fitted:] - truth) ** 2))
             self.validation_errors_[ridge] = error
-            # The error has one minimum but for noise, of which this is several deviations: smaller
-            # (slower) ridges need not be tried.
+            # The error has one minimum up to noise, and the margin is several standard deviations of the
+            # noise, so smaller (slower) ridges need not be tried.
             if error > min(self.validation_errors_.values()) + 0.02 * np.mean(truth**2):
                 break
         return min(self.validation_errors_, key=self.validation_errors_.__getitem__)
@@ -128,13 +128,13 @@ class KernelRidge:
 
 
 def _check_memory(rows: int, itemsize: int) -> None:
-    # Half of the matrix, and the half of its factor if it comes to that.
+    # Half of the matrix, and half of its Cholesky factor
     size = 1.0 * itemsize * rows**2
     if size > available_bytes():
         raise MemoryLimitExceeded(
-            f"half the kernel matrix of {rows} samples and its factor take {gigabytes(size)}; "
-            f"available: {gigabytes(available_bytes())}. Fit fewer rows, or give float32 "
-            "inputs, which take half."
+            f"half the kernel matrix of {rows} samples and its factor need {gigabytes(size)} of memory; "
+            f"allowed: the {gigabytes(available_bytes())} available. Fit fewer rows, or give float32 "
+            "inputs, which need half."
         )
 
 

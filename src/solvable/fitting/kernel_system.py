@@ -1,4 +1,4 @@
-"""Systems (K + ridge) x = y of one kernel matrix for many ridges, from half of its entries."""
+"""Solve (K + ridge) x = y for one kernel matrix and many ridges, from half of its entries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-STRIP_ROWS = 64  # a strip of many thousand columns is read twice a product: it should stay in cache
+STRIP_ROWS = 64  # a strip is read twice per product and should fit into the cache
 
 
 class KernelMatrix:
@@ -18,7 +18,7 @@ class KernelMatrix:
         self.dtype = Z.dtype
 
     def _parts(self, rows: int) -> list[tuple[slice, np.ndarray]]:
-        """Strips of the leading block of so many rows, each from its diagonal on."""
+        """Return the strips of the leading block of `rows` rows, each from its diagonal on."""
         starts = range(0, rows, STRIP_ROWS)
         return [
             (slice(start, min(start + STRIP_ROWS, rows)), strip[: rows - start, : rows - start])
@@ -26,7 +26,7 @@ class KernelMatrix:
         ]
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Leading block times a vector of its length, added up in float64."""
+        """Multiply the leading block by a vector of its length; sums are in float64."""
         narrow, total = vector.astype(self.dtype), np.zeros(len(vector))
         for part, strip in self._parts(len(vector)):
             total[part] += strip @ narrow[part.start :]
@@ -34,7 +34,7 @@ class KernelMatrix:
         return total
 
     def solve(self, y: np.ndarray, ridge: float) -> np.ndarray:
-        """Solution on the leading block by Cholesky, or of least norm if it is singular."""
+        """Solve on the leading block by Cholesky, or by least squares if the block is singular."""
         from scipy.linalg.lapack import get_lapack_funcs
 
         size = len(y)
@@ -43,7 +43,7 @@ class KernelMatrix:
             upper[part, part.start :] = strip
         upper[np.diag_indices(size)] += ridge
         potrf, potrs = get_lapack_funcs(("potrf", "potrs"), (upper,))
-        # Only the triangle that is filled is read or even touched: n^2/2 items of memory.
+        # Only the filled triangle is read or written: n²/2 items of memory.
         factor, failed = potrf(upper.T, lower=1, clean=0, overwrite_a=1)
         if not failed:
             return np.asarray(potrs(factor, y, lower=1)[0], dtype=np.float64)
@@ -55,21 +55,21 @@ class KernelMatrix:
 
 
 class RidgePath:
-    """Solutions for one right-hand side and any ridge, from one Krylov space where that is cheaper."""
+    """Solutions for one right-hand side and any ridge, from one Krylov space if that is cheaper."""
 
     def __init__(self, matrix: KernelMatrix, y: np.ndarray):
         self.matrix, self.y = matrix, y
         self.norm = float(np.linalg.norm(y))
-        # n/40 products cost about as much as one Cholesky factor; small systems are factorised.
+        # n/40 products take about as long as one Cholesky factor; small systems are factorised.
         self.limit = 0 if len(y) <= 1000 else min(400, len(y) // 40 + 5)
         self.basis = np.empty((len(y), self.limit + 1), order="F")
         self.basis[:, :1] = (y / (self.norm or 1.0))[:, None]
         self.diagonal = np.empty(self.limit)
-        self.beside = np.empty(self.limit)
+        self.next_diagonal = np.empty(self.limit)
         self.count = 0
 
     def solve(self, ridge: float, tolerance: float) -> np.ndarray:
-        """Solution of the residual allowed, relative to the right-hand side."""
+        """Solve up to a relative residual."""
         if self.norm == 0:
             return np.zeros(len(self.y))
         coefficients = self._projected(ridge, tolerance)
@@ -78,7 +78,7 @@ class RidgePath:
         return np.asarray(self.basis[:, : coefficients.size] @ (self.norm * coefficients))
 
     def _projected(self, ridge: float, tolerance: float) -> np.ndarray | None:
-        """Solution in the Krylov space, extended as needed; None beyond its largest size."""
+        """Solve in the Krylov space, extended as needed; None beyond its largest size."""
         from scipy.linalg import LinAlgError, solveh_banded
 
         while True:
@@ -86,13 +86,13 @@ class RidgePath:
             if k > 1:
                 first = np.zeros(k)
                 first[0] = 1.0
-                band = np.stack([self.diagonal[:k] + ridge, self.beside[:k]])
+                band = np.stack([self.diagonal[:k] + ridge, self.next_diagonal[:k]])
                 try:
                     x = solveh_banded(band, first, lower=True)
                 except LinAlgError:
                     return None
                 # With K Q = Q T + beta q e_k^T the residual of Q (T + ridge)^-1 e_1 is beta |x_k|.
-                if self.beside[k - 1] * abs(x[-1]) <= tolerance:
+                if self.next_diagonal[k - 1] * abs(x[-1]) <= tolerance:
                     return np.asarray(x)
             if k == self.limit:
                 return None
@@ -106,7 +106,7 @@ class RidgePath:
         for _ in range(2):
             image -= held @ (held.T @ image)
         size = float(np.linalg.norm(image))
-        # What rounding leaves of an invariant space is no direction.
-        self.beside[k] = size if size > 1e-14 * abs(self.diagonal[k]) else 0.0
-        self.basis[:, k + 1] = image / (self.beside[k] or 1.0)
+        # A remainder of the size of rounding means that the space is invariant.
+        self.next_diagonal[k] = size if size > 1e-14 * abs(self.diagonal[k]) else 0.0
+        self.basis[:, k + 1] = image / (self.next_diagonal[k] or 1.0)
         self.count = k + 1

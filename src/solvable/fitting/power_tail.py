@@ -1,4 +1,4 @@
-"""Power-law tail of a spectrum by maximum likelihood, with a goodness of fit and a rival."""
+"""Fit a power-law tail by maximum likelihood, test it, and compare it with a log-normal tail."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import numpy as np
 from solvable.errors import InvalidData
 from solvable.fitting.goodness import largest_gap
 
-MINIMUM_TAIL = 50  # values beyond the threshold below which no exponent is given
+MINIMUM_TAIL = 50  # smallest number of values in a tail
 
-# Ratio of the ends of a tail below which no exponent is given: a law seen over less than half a
-# decade cannot be told from any other smooth decay.
+# Smallest ratio of the ends of a tail: over less than half a decade, a power law cannot be
+# distinguished from other smooth decays.
 MINIMUM_REACH = 3.0
 
 
 @dataclass(frozen=True)
 class TailFit:
-    """Power law beyond a threshold."""
+    """Fit of a power law to the values above a threshold."""
 
     exponent: float  # alpha of the density ~ lambda^(-alpha)
-    interval: tuple[float, float]  # of the exponent, choice of the threshold included
-    threshold: float  # value from which the law is fitted
-    n_tail: int  # values beyond it
-    reach: float  # largest value over the threshold
-    distance: float  # largest difference of the distribution functions beyond the threshold
-    p_value: float  # of such a distance if the tail is a power law; below 0.1 it is none
-    # of so great a loss of log-likelihood to the best truncated log-normal, under the power law: below
-    # 0.05 the power law is worse
+    interval: tuple[float, float]  # of the exponent, including the choice of the threshold
+    threshold: float  # smallest value of the tail
+    n_tail: int  # number of values in the tail
+    reach: float  # largest value divided by the threshold
+    distance: float  # Kolmogorov-Smirnov distance of the tail from the law
+    p_value: float  # of this distance under a power law; below 0.1 the power law is rejected
+    # p-value of the loss of log-likelihood to the best truncated log-normal, under the power law; below
+    # 0.05 the log-normal is better
     power_law_p_value: float
 
     @property
     def plausible(self) -> bool:
-        """Whether the power law passes its test and loses to no log-normal."""
+        """Return True if the power law is not rejected and no log-normal is better."""
         return self.p_value >= 0.1 and self.power_law_p_value >= 0.05
 
 
@@ -47,31 +47,31 @@ class _Scan:
 def fit_tail(
     values: np.ndarray, *, confidence: float = 0.95, draws: int = 99, seed: int = 0
 ) -> TailFit:
-    """Exponent of a power-law tail, and whether there is one: p-values by parametric bootstrap."""
-    # Clauset, Shalizi and Newman, arXiv:0706.1062. Eigenvalues repel: a spectrum may pass too
-    # easily, never too rarely, so a bulk must be tested beside it: the edge of noise passes as a
-    # tail.
+    """Fit the exponent of a power-law tail, and test the law by parametric bootstrap."""
+    # Method of Clauset, Shalizi and Newman, arXiv:0706.1062. Eigenvalues repel each other, so a spectrum
+    # passes the test too often, and the edge of a noise bulk may pass as a tail. Callers must
+    # therefore test for a bulk too.
     from scipy.special import ndtri
 
     ordered = _checked(values)
     found = _scan(ordered)
     if found is None:
         raise InvalidData(
-            f"no tail of at least {MINIMUM_TAIL} values has a ratio of at least {MINIMUM_REACH:g} "
-            "between its ends; no exponent is fitted."
+            f"no exponent is fitted: no tail of at least {MINIMUM_TAIL} values has a ratio of at least "
+            f"{MINIMUM_REACH:g} between its largest and smallest value."
         )
     n_body, n = found.start, ordered.size
     tail = ordered[n_body:]
     rng = np.random.default_rng(seed)
     distances, exponents = [], []
-    # Replicates draw the body from the data and the tail from the law, and choose their threshold
-    # anew.
+    # Each replicate draws the body from the data and the tail from the law, and its threshold is
+    # chosen again.
     for _ in range(draws):
         n_below = int(rng.binomial(n, n_body / n))
         body = rng.choice(ordered[:n_body], n_below) if n_below else np.zeros(0)
         law = tail[0] * rng.random(n - n_below) ** (-1 / (found.exponent - 1))
         again = _scan(np.sort(np.concatenate([body, law])))
-        # A replicate without a tail of its own counts for the law: the test stays careful.
+        # A replicate without a tail counts in favour of the law, so the test stays conservative.
         distances.append(np.inf if again is None else again.distance)
         if again is not None:
             exponents.append(again.exponent)
@@ -98,24 +98,26 @@ def _checked(values: np.ndarray) -> np.ndarray:
     ordered = ordered[ordered > 0]
     if ordered.size < MINIMUM_TAIL:
         raise InvalidData(
-            f"{ordered.size} positive values; at least {MINIMUM_TAIL} are needed for a tail."
+            f"there are {ordered.size} positive values; allowed: at least {MINIMUM_TAIL} for a tail."
         )
     if ordered[0] == ordered[-1]:
-        raise InvalidData(f"all {ordered.size} values are {ordered[0]:.6g}; a tail needs several.")
+        raise InvalidData(
+            f"all {ordered.size} values are {ordered[0]:.6g}; allowed: several different values."
+        )
     return ordered
 
 
 def _scan(ordered: np.ndarray) -> _Scan | None:
-    """Threshold of smallest distance; None if no tail is long enough."""
+    """Choose the threshold of the smallest distance; None if no tail is long enough."""
     n = ordered.size
-    # Logarithms are summed once and thresholds tried in geometric steps of the number beyond them:
-    # the scan costs O(N log N) where every threshold would cost O(N²).
+    # Logarithms are summed once, and thresholds are tried at geometrically spaced tail sizes, in
+    # O(N log N) instead of O(N²) for all thresholds.
     logs = np.log(ordered)
     beyond = np.cumsum(logs[::-1])[::-1]
     counts = np.unique(np.geomspace(MINIMUM_TAIL, n, 60).astype(int))
     best: _Scan | None = None
     for count in counts:
-        # Equal values belong to one tail; the first of them is its start.
+        # A tail includes all values equal to its smallest.
         start = int(np.searchsorted(ordered, ordered[n - count]))
         size = n - start
         total = beyond[start] - size * logs[start]
@@ -132,21 +134,21 @@ def _scan(ordered: np.ndarray) -> _Scan | None:
 def _p_value_against_lognormal(
     logs: np.ndarray, exponent: float, rng: np.random.Generator, draws: int
 ) -> float:
-    # Logarithms of a truncated log-normal have density ~ exp(-a t - b t² / 2), t > 0, b > 0: the
-    # power law is its limit b = 0, so its gain is at most zero.
+    # Logarithms of a truncated log-normal have density ~ exp(-a t - b t² / 2) for t > 0, with b > 0.
+    # The power law is the limit b = 0, so its gain in log-likelihood is at most zero.
     gain = _gains(logs[None])[0]
     under_law = _gains(rng.exponential(1 / (exponent - 1), (draws, logs.size)))
     return float((1 + (under_law <= gain).sum()) / (1 + draws))
 
 
 def _gains(logs: np.ndarray) -> np.ndarray:
-    """Log-likelihood lost by no curvature, for each row of logarithms; at most zero."""
-    # With alpha = a / sqrt(b) and sigma = b^(-1/2) the law is that of a Gaussian beyond alpha
-    # standard deviations. At fixed alpha the best sigma is the root of sigma² - alpha m_1 sigma -
-    # m_2, so that one number is searched, all rows at once.
+    """Log-likelihood of the power law minus that of the best log-normal, per row; at most zero."""
+    # With alpha = a / sqrt(b) and sigma = b^(-1/2) the law is a Gaussian beyond alpha standard
+    # deviations. At fixed alpha the best sigma is the root of sigma² - alpha m_1 sigma - m_2, so only
+    # alpha is searched, for all rows at once.
     from scipy.special import erfcx
 
-    # Standard deviations below the summit of a log-normal at which its tail may start, at most.
+    # The tail starts at most 25 standard deviations below the maximum of the log-normal.
     start = np.arcsinh(-25.0)
     first, second = logs.mean(axis=1)[:, None], (logs**2).mean(axis=1)[:, None]
 
@@ -155,7 +157,7 @@ def _gains(logs: np.ndarray) -> np.ndarray:
         norm = np.log(np.sqrt(np.pi / 2) * erfcx(alpha / np.sqrt(2)))
         return np.asarray(-np.log(sigma) - second / (2 * sigma**2) - alpha * first / sigma - norm)
 
-    # Steps grow with the distance from zero: the limit of the power law is far out.
+    # Steps grow with the distance from zero, as the power law is the limit of large alpha.
     place = np.tile(np.linspace(start, np.arcsinh(1e4), 81), (len(logs), 1))
     for _ in range(4):
         values = at(np.sinh(place))

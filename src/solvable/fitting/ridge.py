@@ -1,4 +1,4 @@
-r"""Ridge readouts whose penalty is chosen by leave-one-out or by generalised cross-validation."""
+r"""Ridge readouts with a penalty chosen by leave-one-out or generalised cross-validation."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.operators._symmetric import mirror, rank_update
 
 Regularisation: TypeAlias = float | Literal["leave-one-out"]
-"""A penalty relative to the mean power of the features, or the choice by leave-one-out."""
+"""Penalty relative to the mean power of the features, or its choice by leave-one-out."""
 
 GRID = np.logspace(-7, 6, 53)
-"""Penalties tried first, relative to the mean squared norm of the centred features."""
+"""First grid of penalties, relative to the mean squared norm of the centred features."""
 
 TUNING_ROWS = 700
-"""Rows of a kernel beyond which its penalty is chosen on so many of them, drawn at random."""
+"""Largest number of rows on which the penalty of a kernel is chosen; drawn from larger kernels."""
 
 LEAST_FREEDOM = 0.05
-"""Residual degrees of freedom, as a part of n, below which the criteria mean nothing."""
+"""Smallest residual degrees of freedom, divided by n, at which the criteria are used."""
 
 
 @dataclass(frozen=True)
 class RidgeFit:
-    """A fitted ridge."""
+    """Fitted ridge regression."""
 
     coefficients: np.ndarray  # primal weights (P, C), or dual ones (n, C)
     intercept: np.ndarray  # shape (C,)
-    penalty: float  # of the sum of squares, in the units of the squared features
-    # Mean squared leave-one-out (or generalised cross-validation) error, summed over outputs. It knows
-    # nothing of filters that have seen the labels, so that it is no estimate of generalisation.
+    penalty: float  # in the units of the squared features
+    # Mean squared leave-one-out (or generalised cross-validation) error, summed over outputs. It is too
+    # small as a test error if the features were selected by the labels.
     criterion: float
-    degrees_of_freedom: float  # trace of the smoother, the constant included
+    degrees_of_freedom: float  # trace of the smoother, including the constant
 
 
 def kernel_ridge(
     kernel: Array, Y: np.ndarray, *, regularisation: Regularisation = "leave-one-out"
 ) -> RidgeFit:
-    """Kernel ridge (n, n) with an unpenalised intercept: f(x) = k(x, X) coefficients + intercept."""
-    # The kernel stays where it is; what leaves it is of the size of the labels, and in numbers.
+    """Fit kernel ridge with a free intercept: f(x) = k(x, X) coefficients + intercept."""
+    # The kernel stays on its device; only arrays of the size of the labels are copied from it.
     xp = namespace(kernel)
     n = len(kernel)
     mean_row = xp.mean(kernel, axis=0)
@@ -51,7 +51,7 @@ def kernel_ridge(
     centre = Y.mean(axis=0)
     targets = as_on(Y - centre, kernel)
     if n > TUNING_ROWS and regularisation == "leave-one-out":
-        # The penalty of a kernel is a variance of noise: that of a part of the rows serves all.
+        # The best penalty estimates a noise variance, so the penalty of a part of the rows fits all.
         rows = np.sort(random_stream("rows of the penalty", n).permutation(n)[:TUNING_ROWS])
         some = as_on(rows, kernel)
         part = xp.take(xp.take(kernel, some, axis=0), some, axis=1)
@@ -60,7 +60,7 @@ def kernel_ridge(
     else:
         dual, penalty, error, freedom = _by_spectrum(centred, targets, regularisation)
     dual = dual - xp.mean(dual, axis=0)
-    # Centring the cross kernel with the training means only shifts the outputs by a constant.
+    # Centring of the cross kernel by the training means shifts the outputs by a constant.
     intercept = centre - to_numpy(mean_row @ dual)
     return RidgeFit(to_numpy(dual), intercept, penalty, error, freedom)
 
@@ -68,11 +68,11 @@ def kernel_ridge(
 def _by_spectrum(
     centred: Array, targets: Array, regularisation: Regularisation
 ) -> tuple[Array, float, float, float]:
-    """Dual weights, penalty, criterion and freedom: about 10 n³ flops serve all penalties."""
+    """Dual weights, penalty, criterion and freedom, in about 10 n³ flops for all penalties."""
     xp = namespace(centred)
     n = len(centred)
     values, vectors = xp.linalg.eigh((centred + centred.T) / 2)
-    # What is left of the constant mode is rounding, which no penalty of zero may invert.
+    # The constant mode is zero up to rounding, and must not be inverted at a penalty of zero.
     least = n * float(np.finfo(float).eps) * float(values[-1])
     values = xp.where(values > least, values, xp.zeros_like(values))
     power = float(xp.sum(values)) / n
@@ -86,8 +86,8 @@ def _by_spectrum(
         return xp.where(whole > 0, numerator / xp.where(whole > 0, whole, xp.ones_like(whole)), 0.0)
 
     def left_out(kept: Array) -> Array:
-        # S = K_c (K_c + alpha)^-1.
-        # LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))², exact.
+        # With S = K_c (K_c + alpha)^-1 the leave-one-out error is exactly
+        # LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))².
         free = 1 - squares @ kept - 1 / n
         parts = (1 - kept)[:, :, None] * projected[:, None, :]
         residual = xp.reshape(vectors @ xp.reshape(parts, (n, -1)), parts.shape)
@@ -96,12 +96,12 @@ def _by_spectrum(
     def criterion(penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         smoother = over(values[:, None], as_on(penalties, centred))
         freedom = 1 + xp.sum(smoother, axis=0)
-        if not isinstance(centred, np.ndarray):  # one copy from the device, not one a choice
+        if not isinstance(centred, np.ndarray):  # one copy from the device for all penalties
             both = to_numpy(xp.stack([left_out(smoother), freedom]))
             return both[0], both[1]
-        # Leaving a sample out only adds to its error, so that training errors are bounds from below;
-        # no error is needed whose bound is above another error. Generalised cross-validation says
-        # where to begin, eight at a time.
+        # The training error is a lower bound of the leave-one-out error. Errors are computed eight at a
+        # time, in the order of generalised cross-validation, until all other bounds are above the
+        # smallest error.
         bounds = powers @ (1 - smoother) ** 2 / n
         guess = bounds / np.maximum(1 - freedom / n, 1e-12) ** 2
         errors = np.full(len(penalties), np.inf)
@@ -120,25 +120,25 @@ def _by_spectrum(
 
 
 def _by_inverse(centred: Array, targets: Array, penalty: float) -> tuple[Array, float, float]:
-    """Dual weights, criterion and freedom at one penalty: n³ flops."""
+    """Dual weights, criterion and freedom at one penalty, in n³ flops."""
     xp = namespace(centred)
     n = len(centred)
     inverse = _inverse(centred + penalty * as_on(np.eye(n), centred))
     dual = inverse @ targets
-    # 1 - S = alpha (K_c + alpha)^-1.
+    # 1 - S = alpha (K_c + alpha)^-1
     kept = penalty * xp.linalg.diagonal(inverse)
     left_out = _left_out((penalty * dual)[:, None, :], (kept - 1 / n)[:, None, None])
     return dual, float(left_out[0]), 1 + n - float(xp.sum(kept))
 
 
 def _left_out(residual: Array, free: Array) -> Array:
-    """Mean squared leave-one-out errors, (m,), from residuals (n, m, C) and the parts not fitted."""
+    """Mean squared leave-one-out errors, (m,), from residuals (n, m, C) and 1 - S_ii - 1/n."""
     xp = namespace(residual)
     return xp.sum((residual / clipped(free, 1e-12)) ** 2, axis=(0, 2)) / len(residual)
 
 
 def _inverse(positive: Array) -> Array:
-    """Inverse of a positive definite matrix, in half the arithmetic where that is known."""
+    """Inverse of a positive definite matrix, by Cholesky for NumPy arrays."""
     if not isinstance(positive, np.ndarray):
         return namespace(positive).linalg.inv(positive)
     from scipy.linalg.lapack import dpotrf, dpotri
@@ -150,7 +150,7 @@ def _inverse(positive: Array) -> Array:
 
 
 class ReadoutMoments:
-    """Sums that a ridge on explicit features needs, summed chunk by chunk and merged."""
+    """Sums over samples for a ridge on explicit features, added chunk by chunk and merged."""
 
     _NAMES = ("rows", "features", "targets", "gram", "cross", "powers")
 
@@ -163,7 +163,7 @@ class ReadoutMoments:
         self.powers = np.zeros(n_outputs)
 
     def add(self, Z: Array, Y: np.ndarray) -> ReadoutMoments:
-        """Add a chunk of features (m, P) and targets (m, C); tensors are summed where they are."""
+        """Add a chunk of features (m, P) and targets (m, C); tensors are summed on their device."""
         xp = namespace(Z)
         if is_tensor(Z) and not is_tensor(self.gram):
             wide = xp.astype(Z[:1], xp.float64)
@@ -178,7 +178,7 @@ class ReadoutMoments:
         return self
 
     def _fetch(self) -> None:
-        """Bring the sums to the host, if they are not there."""
+        """Copy the sums to the host."""
         if is_tensor(self.gram):
             self.features, self.cross = to_numpy(self.features), to_numpy(self.cross)
             self.gram = np.asfortranarray(to_numpy(self.gram))
@@ -187,7 +187,8 @@ class ReadoutMoments:
         """Add the sums of other samples."""
         if self.cross.shape != other.cross.shape:
             raise InvalidData(
-                f"sums of shape {other.cross.shape} cannot be added to {self.cross.shape}."
+                f"sums of shape {other.cross.shape} cannot be added to sums of shape "
+                f"{self.cross.shape}; allowed: equal shapes."
             )
         self._fetch()
         other._fetch()
@@ -196,17 +197,17 @@ class ReadoutMoments:
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Plain arrays that :meth:`from_arrays` reads back."""
+        """Return arrays that :meth:`from_arrays` reads."""
         self._fetch()
         arrays = {name: np.asarray(getattr(self, name)) for name in self._NAMES}
         return arrays | {"gram": self.gram.T}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> ReadoutMoments:
-        """Sums from the arrays of :meth:`to_arrays`."""
+        """Return the sums from the arrays of :meth:`to_arrays`."""
         missing = set(cls._NAMES) - set(arrays)
         if missing:
-            raise InvalidData(f"stored sums lack {', '.join(sorted(missing))}.")
+            raise InvalidData(f"stored sums lack {', '.join(sorted(missing))}. Fit again.")
         sums = cls(*arrays["cross"].shape)
         for name in cls._NAMES:
             setattr(sums, name, np.array(arrays[name], dtype=np.float64))
@@ -215,7 +216,7 @@ class ReadoutMoments:
         return sums
 
     def solve(self, *, regularisation: Regularisation = "leave-one-out") -> RidgeFit:
-        """Ridge with an unpenalised intercept, its penalty by generalised cross-validation."""
+        """Fit a ridge with a free intercept; the penalty is chosen by generalised cross-validation."""
         self._fetch()
         n = self.rows
         mean, centre = self.features / n, self.targets / n
@@ -225,7 +226,7 @@ class ReadoutMoments:
         power = ridge.trace / n
 
         def criterion(penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            # GCV(alpha) = n RSS / (n - 1 - df)²; single samples, and leaving one out, are gone.
+            # GCV(alpha) = n RSS / (n - 1 - df)². Leave-one-out would need the single samples.
             gain, freedom = np.transpose([ridge.gain(float(penalty)) for penalty in penalties])
             residual = np.maximum(total - gain, 0.0)
             return n * residual / np.maximum(n - 1 - freedom, 1e-12) ** 2, 1 + freedom
@@ -236,7 +237,7 @@ class ReadoutMoments:
         return RidgeFit(weights, centre - mean @ weights, penalty, float(error), float(freedom))
 
     def _centred_gram(self, mean: np.ndarray) -> np.ndarray:
-        """Gram matrix of the features less their means; lower triangle, in column order."""
+        """Return the Gram matrix of the centred features; lower triangle, in column order."""
         from scipy.linalg.blas import dsyr
 
         lower = np.array(self.gram.T, order="F")
@@ -244,10 +245,10 @@ class ReadoutMoments:
 
 
 class _Tridiagonal:
-    """A ridge problem after A = Q T Q^T, T tridiagonal: cheap at every penalty."""
+    """Ridge problem after the reduction A = Q T Q^T to a tridiagonal T, which is fast per penalty."""
 
-    # The reduction costs 4 P³ / 3 flops, less than half of an eigendecomposition, and no eigenvector is
-    # needed: a penalty costs O(P).
+    # The reduction takes 4 P³ / 3 flops, less than half of an eigendecomposition. No eigenvectors are
+    # computed, and each penalty takes O(P).
 
     def __init__(self, lower: np.ndarray, cross: np.ndarray) -> None:
         from scipy.linalg import eigvalsh_tridiagonal
@@ -256,23 +257,23 @@ class _Tridiagonal:
         self.trace = float(np.trace(lower))
         size = len(lower)
         space = int(dsytrd_lwork(size, lower=1)[0])
-        # The lower variant leaves its reflectors where those of a QR decomposition are.
-        reflectors, diagonal, beside, self._tau, _ = dsytrd(
+        # With lower=1 the reflectors are stored in the same places as in a QR decomposition.
+        reflectors, diagonal, next_diagonal, self._tau, _ = dsytrd(
             lower, lower=1, lwork=space, overwrite_a=1
         )
         self._reflectors = np.asfortranarray(reflectors[1:, :-1])
         self._bands = np.zeros((2, size))
         self._bands[0] = diagonal
-        self._bands[1, :-1] = beside
+        self._bands[1, :-1] = next_diagonal
         self._cross = self._turned(cross, "T")
-        values = eigvalsh_tridiagonal(diagonal, beside) if size > 1 else diagonal
+        values = eigvalsh_tridiagonal(diagonal, next_diagonal) if size > 1 else diagonal
         self._values = np.maximum(values, 0.0)
-        # Below this a penalty is rounding, which is larger if features were summed in float32.
+        # Smallest usable penalty; rounding is larger if features were summed in float32.
         rounding = 1e-15 * max(float(self._values.max(initial=0.0)), 1e-300) * size
         self._least = max(rounding, -2 * float(values.min(initial=0.0)))
 
     def _turned(self, columns: np.ndarray, transposed: str) -> np.ndarray:
-        """Q^T or Q times columns; Q leaves the first coordinate alone."""
+        """Multiply columns by Q^T or Q, which do not change the first coordinate."""
         from scipy.linalg.lapack import dormqr
 
         turned = np.array(columns, dtype=np.float64, order="F")
@@ -291,7 +292,7 @@ class _Tridiagonal:
         return np.asarray(solveh_banded(bands, self._cross, lower=True, check_finite=False))
 
     def gain(self, penalty: float) -> tuple[float, float]:
-        """Decrease of the sum of squares, and degrees of freedom."""
+        """Return the decrease of the sum of squares, and the degrees of freedom."""
         solved = self._solved(penalty)
         used = max(penalty, self._least)
         # c^T (A + alpha)^-1 c + alpha |(A + alpha)^-1 c|², and sum_i lambda_i / (lambda_i + alpha).
@@ -299,7 +300,7 @@ class _Tridiagonal:
         return gain, float(np.sum(self._values / (self._values + used)))
 
     def weights(self, penalty: float) -> np.ndarray:
-        """Primal weights."""
+        """Return the primal weights."""
         return self._turned(self._solved(penalty), "N")
 
 
@@ -325,7 +326,7 @@ def _penalty(
     for grid in (GRID * power, np.logspace(-0.25, 0.25, 11)):
         penalties = grid if np.isinf(best) else chosen * grid
         errors, freedom = criterion(penalties)
-        # Near interpolation the criteria have a spurious minimum.
+        # Near interpolation the criteria have a spurious minimum, which is excluded.
         errors = np.where(n - freedom >= LEAST_FREEDOM * n, errors, np.inf)
         place = int(np.argmin(errors))
         if errors[place] < best:

@@ -1,4 +1,4 @@
-"""Parts of a source of samples, without copying it: ranges, subsets, and the split into roles."""
+"""Select parts of a source of samples without a copy: ranges, subsets, and the split into roles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from solvable.errors import InvalidParameter
 
 @dataclass(frozen=True)
 class SourceView:
-    """Rows of a source, with its columns and its type."""
+    """Base class of a selection of rows of a source."""
 
     source: Any
 
@@ -40,9 +40,9 @@ class SourceView:
 
 @dataclass(frozen=True)
 class RowSubset(SourceView):
-    """Some rows of a source, gathered chunk by chunk."""
+    """Selected rows of a source, read chunk by chunk."""
 
-    rows: np.ndarray  # positions in ascending order, so that the source is read front to back
+    rows: np.ndarray  # positions in ascending order, so that the source is read in order
 
     @property
     def n_samples(self) -> int:
@@ -51,7 +51,7 @@ class RowSubset(SourceView):
 
     @cached_property
     def _rows_there(self) -> Array:
-        """Positions where the array lives, sent there once."""
+        """Positions on the device of the array, copied there once."""
         array = self.source.array
         if isinstance(array, np.ndarray):
             return self.rows
@@ -75,7 +75,7 @@ class RowSubset(SourceView):
 
 @dataclass(frozen=True)
 class GeneratedRange(SourceView):
-    """A range of rows of a regenerated source; blocks before it are not drawn."""
+    """Range of rows of a regenerated source; earlier blocks are not drawn."""
 
     start: int
     stop: int
@@ -98,7 +98,7 @@ class GeneratedRange(SourceView):
 
 
 def _take(block: Array, rows: Array) -> Array:
-    """Rows of a block, in its own library."""
+    """Select rows of a block, in the block's array library."""
     if isinstance(block, np.ndarray):
         return block.take(rows, axis=0)
     from array_api_compat import device
@@ -109,7 +109,7 @@ def _take(block: Array, rows: Array) -> Array:
 
 
 def take_range(source: Source, start: int, stop: int) -> Source:
-    """Rows ``start`` to ``stop`` of a source, nothing copied."""
+    """Select rows ``start`` to ``stop`` of a source without a copy."""
     if start == 0 and stop == source.n_samples:
         return source
     if isinstance(source, ArraySource):
@@ -130,7 +130,7 @@ class Part:
 
 
 def count_held_back(held_back: Any, n_samples: int) -> int:
-    """Number of held-back rows: a fraction in [0, 1), rounded up to a row, or a number of rows."""
+    """Number of held-back rows from a fraction in [0, 1), at least one row, or from a number."""
     if not is_real(held_back):
         raise InvalidParameter(
             f"held_back is {held_back!r}; allowed: a fraction in [0, 1) or a number of rows."
@@ -154,10 +154,10 @@ def count_held_back(held_back: Any, n_samples: int) -> int:
 
 
 def part_sizes(n_samples: int, held_back: int, n_layers: int) -> list[int]:
-    """Rows of each spectral layer, then of the second layer, adding up to all."""
-    # Deeper layers have far fewer features than the first, so that each gets as many rows as are held
-    # back, but together at most half of the spectral rows. Layers that would get fewer than two rows
-    # get none, and read those of the first layer instead.
+    """Numbers of rows of each spectral layer and of the second layer, with sum n_samples."""
+    # Deeper layers have far fewer features than the first. Each gets as many rows as are held back,
+    # but all together at most half of the spectral rows. A layer that would get fewer than two rows
+    # gets none, and uses those of the first layer instead.
     spectral = n_samples - held_back
     deeper = 0
     if n_layers > 1:
@@ -170,7 +170,7 @@ def part_sizes(n_samples: int, held_back: int, n_layers: int) -> list[int]:
 def split_rows(
     source: Source, labels: np.ndarray, sizes: list[int], rng: np.random.Generator | None
 ) -> list[Part]:
-    """Give every row one role, nothing copied: in order, or at random if there is a generator."""
+    """Assign one role to every row without a copy: in order, or at random with a generator."""
     if rng is None or np.count_nonzero(sizes) < 2:
         stops = np.cumsum(sizes)
         return [

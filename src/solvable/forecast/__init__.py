@@ -1,4 +1,4 @@
-"""Learning curves extrapolated, with intervals and a word on what the data cannot tell."""
+"""Extrapolate learning curves, with intervals and a verdict on the two fitted laws."""
 
 from solvable.lazy import attach
 

@@ -1,4 +1,4 @@
-"""Which family a forecast rests on, by how each predicts the largest sizes; whether there may be one."""
+"""Weigh the two families by their predictions of the largest sizes, and refuse unsuitable curves."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from solvable.forecast.noise import ReplicateNoise, replicate_noise
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """How a family, fitted to the smaller sizes, predicted the h largest."""
+    """Prediction of the h largest sizes by a family fitted to the smaller sizes."""
 
     predicted: np.ndarray
     measured: np.ndarray
-    spread: np.ndarray  # standard deviation of measured less predicted, relative
+    spread: np.ndarray  # relative standard deviation of measured minus predicted
     score: float  # logarithm of the predictive density of the measured errors
-    distance: float  # squared Mahalanobis; about h if the family and its intervals hold
+    distance: float  # squared Mahalanobis distance; about h if the family and its intervals hold
 
 
 def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
-    """Why a curve must not be extrapolated, in a sentence; None if nothing speaks against it."""
-    least, fallen, risen = 4, 2.0, 3.0  # sizes; standard errors of a fall and of a rise
+    """Return the reason for refusing to extrapolate a curve; None if there is none."""
+    # Smallest number of sizes; standard errors of a required fall and of a refused rise
+    least, fallen, risen = 4, 2.0, 3.0
     sizes, means = curve.sizes, curve.means
     if sizes.size < least:
         return (
@@ -36,16 +37,16 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
             "amplitude and exponent take three. Measure at more sizes."
         )
     if not means.any():
-        return "Extrapolation is refused: every error is zero, there is nothing left to fall."
+        return "Extrapolation is refused: every error is zero, so there is no fall to extrapolate."
     if curve.tested is None and not means[-1]:
         return (
-            f"Extrapolation is refused: the error at n = {sizes[-1]:g} is 0. Among m test rows a rate "
-            "of 0 may be as large as 3 / m, and a curve of errors does not tell m: give it with "
-            "--tested (LearningCurve: tested)."
+            f"Extrapolation is refused: the error at n = {sizes[-1]:g} is 0. With m test rows the true "
+            "error may be as large as 3 / m. Give the number of test rows with --tested (LearningCurve: "
+            "tested)."
         )
     covariance = noise.covariance
     if not noise.known:
-        # Single errors are credited with a noise of 3 %.
+        # Without replicates, a noise of 3 % is assumed.
         covariance = np.diag((0.03 * means) ** 2)
     spread = np.sqrt(
         np.maximum(np.diag(covariance)[:-1] + covariance[-1, -1] - 2 * covariance[-1, :-1], 1e-300)
@@ -56,13 +57,13 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
         return (
             f"Extrapolation is refused: the error rises, from {means[lowest]:.4g} at "
             f"n = {sizes[lowest]:g} to {means[-1]:.4g} at n = {sizes[-1]:g} "
-            f"({change[lowest]:.1f} standard errors); both models only fall. Look for a learner that "
-            "is not regularised, or measure beyond the rise."
+            f"({change[lowest]:.1f} standard errors), but both models only fall. Regularise the learner, "
+            "or measure beyond the rise."
         )
     if change[highest] > -fallen:
         return (
             f"Extrapolation is refused: the error at n = {sizes[-1]:g} ({means[-1]:.4g}) is not "
-            f"below the others by {fallen:g} standard errors, so no fall has been measured. "
+            f"{fallen:g} standard errors below that at any smaller size, so no fall has been measured. "
             "Measure at larger sizes or with more replicates."
         )
     return None
@@ -70,23 +71,23 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
 
 @dataclass(frozen=True)
 class Bend:
-    """A curve that steepens may go on doing so, and no law here falls so fast."""
+    """Lower bound beyond the data for a curve that steepens, which neither family describes."""
 
     samples: float  # n_k, the largest size
-    error: float  # its mean, less a standard error
-    rate: float  # slope -d log e / d log n over n, at its upper end
+    error: float  # mean error there minus one standard error
+    rate: float  # slope -d log e / d log n divided by n, at the upper end of its interval
 
     def error_at(self, size: float) -> float:
-        """Error if the slope goes on growing with n; infinite within the data."""
-        # e(n) = e_k (1 + r (n - n_k) / 2)^-2: the slope first grows as n, as while steps of a fixed
-        # number of epochs are too few, and to 2 at most. An exponential, which never stops, covered
-        # measured curves no better, and the lower ends of steep ones were no bound at all.
+        """Error if the slope continues to grow with n; infinite within the data."""
+        # e(n) = e_k (1 + r (n - n_k) / 2)^-2: the slope first grows in proportion to n, as with too few
+        # steps in a fixed number of epochs, and it is at most 2. An exponential covered measured curves
+        # no better, and gave useless lower ends for steep curves.
         beyond = self.rate * (size - self.samples)
         return self.error * (1 + beyond / 2) ** -2 if beyond > 0 else float("inf")
 
 
 def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9) -> Bend | None:
-    """The bend of a curve that steepens beyond its noise, or of models of a fixed number of epochs."""
+    """Return the bend of a curve that steepens significantly or has fixed epochs; else None."""
     means = curve.expected
     if not (noise.known and (means > 0).all()):
         return None
@@ -98,22 +99,21 @@ def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9
         value = float(contrast @ np.log(means))
         return value, float(np.sqrt(relative @ noise.covariance @ relative))
 
-    # No power law is steeper in its second half than in its first. Below two standard errors more
-    # bends are foreseen, and cascades, which steepen and stop, have intervals far too wide.
+    # A power law is never steeper in its second half than in its first. A threshold below two standard
+    # errors would detect more bends, but make intervals of cascades far too wide.
     half = curve.sizes.size // 2
     late = weights[half:].mean(axis=0)
     steeper, error = slope(late - weights[:half].mean(axis=0))
     if steeper <= 2 * error and not curve.fixed_epochs:
         return None
-    # A slope belongs to the middle of the sizes it is taken over; the larger rate counts, at the
-    # upper end of its interval.
+    # A slope is assigned to the geometric middle of its sizes. The larger of two rates is used, each
+    # at the upper end of its interval.
     beyond = NormalDist().inv_cdf((1 + confidence) / 2)
     rates = []
     for contrast, first in ((weights[-1], -2), (late, half)):
         value, error = slope(contrast)
         upper = max(value + beyond * error, 0.0)
         rates.append(upper / np.sqrt(curve.sizes[-1] * curve.sizes[first]))
-    # Its end is known to its own standard error.
     last = float(max(means[-1] - np.sqrt(noise.covariance[-1, -1]), 0.0))
     return Bend(float(curve.sizes[-1]), last, float(max(rates)))
 
@@ -135,7 +135,7 @@ def score_families(
     first = curve.sizes.size - count
     known = curve.up_to(first)
     noise = replicate_noise(known)
-    # The noise of what is held out may be known to the judge, though not to the fit.
+    # The held-out errors are used for the noise of the score, but not in the fit.
     judged = replicate_noise(curve).covariance[first:, first:]
     scores = {}
     for family in families:
@@ -154,8 +154,8 @@ def score_families(
 def _scored(
     fitted: Fitted, sizes: np.ndarray, measured: np.ndarray, covariance: np.ndarray
 ) -> HeldOut:
-    """Student's t around the drawn curves, in the logarithm of the error."""
-    freedom = 5.0  # few, so that one wild point does not decide alone
+    """Score by a Student's t density of the log error around the bootstrap curves."""
+    freedom = 5.0  # heavy tails, so that one outlier does not decide alone
     floor = 1e-3 * max(float(measured.max()), 1e-300)
     draws = np.log(np.maximum(fitted.drawn_curves(sizes), floor))
     centre = np.median(draws, axis=0)
@@ -171,7 +171,7 @@ def _scored(
 
 
 def model_weights(held_out: Mapping[str, HeldOut]) -> dict[str, float]:
-    """Shares of the models in a forecast, summing to 1: their predictive densities, as they are."""
+    """Weights of the models in a forecast: their predictive densities, normalised to sum 1."""
     scores = np.array([held.score for held in held_out.values()])
     relative = np.exp(scores - scores.max())
     return dict(zip(held_out, (relative / relative.sum()).tolist(), strict=True))
@@ -179,9 +179,8 @@ def model_weights(held_out: Mapping[str, HeldOut]) -> dict[str, float]:
 
 def spread_inflation(held_out: Mapping[str, HeldOut], weights: Mapping[str, float]) -> float:
     """Factor of at least 1 by which held-out errors widen the intervals of the forecast."""
-    # sqrt(max(1, (nu_0 + sum_M w_M q_M) / (nu_0 + h))): q_M, the squared distance of h held-out
-    # errors, has mean h if the intervals of model M are right; the prior that they are is worth
-    # nu_0 = 2 errors.
+    # sqrt(max(1, (nu_0 + sum_M w_M q_M) / (nu_0 + h))): the squared distance q_M of h held-out errors
+    # has mean h if the intervals of model M are right; the prior for this counts as nu_0 = 2 errors.
     prior = 2.0
     distance = sum(weights[name] * held.distance for name, held in held_out.items())
     count = next(iter(held_out.values())).measured.size
@@ -189,7 +188,7 @@ def spread_inflation(held_out: Mapping[str, HeldOut], weights: Mapping[str, floa
 
 
 def is_decisive(held_out: Mapping[str, HeldOut]) -> bool:
-    """Whether the held-out sizes tell the models apart."""
+    """Return True if the held-out sizes favour one model by odds of at least 20 to 1."""
     scores = sorted(held.score for held in held_out.values())
     return scores[-1] - scores[-2] >= 3.0  # odds of e³ = 20 to 1
 
@@ -197,7 +196,7 @@ def is_decisive(held_out: Mapping[str, HeldOut]) -> bool:
 def verdict_sentence(
     held_out: Mapping[str, HeldOut], weights: Mapping[str, float], sizes: Sequence[float]
 ) -> str:
-    """Which model predicted the held-out sizes better, and whether that means anything."""
+    """State which model predicted the held-out sizes better, and by what odds."""
     best, other = sorted(held_out, key=lambda name: held_out[name].score, reverse=True)[:2]
     gap = held_out[best].score - held_out[other].score
     odds = f"{np.exp(min(gap, 7.0)):.2g}" if gap < 6.9 else "more than 1000"
@@ -205,12 +204,12 @@ def verdict_sentence(
     if is_decisive(held_out):
         return (
             f"The {best} predicts the held-out errors at n = {where} better than the {other} "
-            f"(odds {odds} to 1), and carries {weights[best]:.0%} of the forecast."
+            f"(odds {odds} to 1); its weight in the forecast is {100 * weights[best]:.0f} %."
         )
     return (
-        f"The data cannot tell the {best} from the {other}: the held-out errors at n = {where} "
-        f"favour the {best} by odds of only {odds} to 1. The intervals cover both "
-        f"({weights[best]:.0%} and {weights[other]:.0%})."
+        f"The data do not decide between {best} and {other}: the held-out errors at n = {where} "
+        f"favour the {best} by odds of only {odds} to 1. The intervals cover both, with weights of "
+        f"{100 * weights[best]:.0f} % and {100 * weights[other]:.0f} %."
     )
 
 
@@ -222,29 +221,29 @@ def forecast_notes(
     inflation: float,
     asked: np.ndarray,
 ) -> tuple[str, ...]:
-    """What a reader should know before trusting the numbers, in sentences."""
+    """Return sentences on the limits of a forecast."""
     notes = []
     if not noise.known:
         notes.append(
-            "No sample size has two replicates: noise and misfit cannot be told apart, and the "
-            "intervals rest on the scatter around the fits alone."
+            "No sample size has two replicates, so noise and misfit cannot be separated. The intervals "
+            "use only the scatter around the fits."
         )
     elif curve.counts.min() < 2:
         notes.append(
-            "Some sample sizes have one replicate only; their noise is taken from the others."
+            "Some sample sizes have a single replicate; their noise is estimated from the others."
         )
     if curve.fixed_epochs:
         notes.append(
-            "Models of a fixed number of epochs take more steps where they have more samples: the "
-            "intervals reach down to where the slope of the curve goes on growing."
+            "With a fixed number of epochs, more samples mean more training steps. The lower ends of the "
+            "intervals therefore assume that the slope of the curve continues to grow."
         )
     elif bend_of(curve, noise) is not None:
         notes.append(
-            "The error seems to fall faster at its larger sizes, as it does where models are trained for "
-            "a fixed number of epochs and more samples are more steps too. Neither model bends so: "
-            "the intervals reach down to where the slope goes on growing. If the number of epochs is "
-            "fixed, say so with --fixed-epochs (LearningCurve: fixed_epochs); training longer, or "
-            "measuring beyond the bend, tells more."
+            "The error falls faster at the larger sizes, as with a fixed number of epochs, where more "
+            "samples mean more training steps. Neither model has this shape, so the lower ends of the "
+            "intervals assume that the slope continues to grow. If the number of epochs is fixed, give "
+            "--fixed-epochs (LearningCurve: fixed_epochs). Training longer or measuring beyond the bend "
+            "narrows the intervals."
         )
     if inflation > 1.25:
         predicted, measured = (
@@ -252,20 +251,19 @@ def forecast_notes(
             for errors in (held.predicted, held.measured)
         )
         notes.append(
-            f"The held-out errors lie outside what was predicted for them (the {best} said "
-            f"{predicted} where {measured} was measured); the intervals are widened by "
-            f"{inflation:.2g}."
+            f"The held-out errors lie outside their prediction (by the {best}: {predicted}; measured: "
+            f"{measured}), so the intervals are widened by a factor of {inflation:.2g}."
         )
     if noise.correlation > 0.3:
         notes.append(
-            f"Errors of one replicate at different sizes move together (correlation "
-            f"{noise.correlation:.2f}), which is allowed for."
+            "Errors of one replicate at different sizes are correlated (correlation "
+            f"{noise.correlation:.2f}); the intervals include this."
         )
     far = asked[asked > 10 * curve.sizes[-1]]
     if far.size:
         notes.append(
-            f"n = {far[0]:g} and beyond are more than 10 times the largest measured size: the "
-            "intervals assume that nothing new happens on the way."
+            f"Sizes from n = {far[0]:g} on are more than 10 times the largest measured size. The "
+            "intervals assume that no new feature is learned in between."
         )
     if asked[0] < curve.sizes[0]:
         notes.append(f"n = {asked[0]:g} is below the smallest measured size.")

@@ -1,4 +1,4 @@
-"""Measured error against sample size, with replicates: in arrays, or read from a text file."""
+"""Measured error against sample size, with replicates, from arrays or a text file."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class LearningCurve:
     samples : array of shape (m,)
         :math:`n_j`, above 0; a size that occurs several times has replicates.
     errors : array of shape (m,)
-        :math:`e_j\ge0`: an error rate, a mean squared error, anything that falls towards an offset of
+        :math:`e_j\ge0`: an error rate, a mean squared error, or any error that falls to an offset of
         at least 0.
     replicates : sequence of shape (m,), optional
-        What each error belongs to, such as a seed. Errors of one replicate at different sizes may
-        share noise (the same test rows, the same teacher); with the names that is measured and
-        allowed for, without them errors count as independent.
+        Name of the replicate of each error, such as a seed. Errors of one replicate at different
+        sizes may be correlated (the same test rows, the same teacher). With names the correlation is
+        estimated and included; without names errors count as independent.
     shared : float
-        Correlation of two replicates by the training rows that they share, per sample: at n it is
-        shared * n, at most 0.9. For k folds of cross-validation 1 / (k n_k), n_k the rows outside a
-        fold (Nadeau and Bengio, Mach. Learn. 52 (2003)); 0 for replicates of their own samples.
+        Correlation of two replicates at n samples, divided by n, due to shared training rows; the
+        correlation is at most 0.9. For k folds of cross-validation with n_k training rows it is
+        1 / (k n_k) (Nadeau and Bengio, Mach. Learn. 52 (2003)); for independent samples it is 0.
     tested : float, optional
-        Rows behind the mean at each size, if errors are rates of mistakes on them: no mistake among
-        200 rows is no error of zero.
+        Number of test rows behind the mean at each size, if errors are shares of wrong predictions.
+        Their sampling noise is then included, also for an error of 0.
     fixed_epochs : bool
-        Whether every model was trained for the same number of epochs, so that more samples are more
-        steps too. Such a curve may steepen beyond the data without a trace within them: the lower
-        ends of a forecast then allow for it.
+        True if every model was trained for the same number of epochs, so that more samples mean more
+        training steps. Such a curve may steepen beyond the data; the lower ends of a forecast then
+        allow for this.
 
     Raises
     ------
@@ -73,7 +73,7 @@ class LearningCurve:
             )
         _check(samples > 0, "samples", samples, "above 0")
         _check(errors >= 0, "errors", errors, "at least 0 (an error, not a score or an accuracy)")
-        # Squares and ratios of what lies beyond overflow; no measurement does.
+        # Squares and ratios of numbers outside this range overflow.
         inside = (samples >= 1 / LARGEST) & (samples <= LARGEST)
         _check(inside, "samples", samples, f"{1 / LARGEST:g} to {LARGEST:g}, in another unit")
         inside = (errors == 0) | ((errors >= 1 / LARGEST) & (errors <= LARGEST))
@@ -84,8 +84,8 @@ class LearningCurve:
             raise InvalidData(f"shared is {self.shared}; allowed: finite numbers of at least 0.")
         if self.tested is not None and not (1 <= self.tested < math.inf and (errors <= 1).all()):
             raise InvalidData(
-                f"tested is {self.tested} and the largest error {errors.max():g}; allowed: at least 1 "
-                "row, and rates of mistakes of at most 1."
+                f"tested is {self.tested} and the largest error is {errors.max():g}; allowed: at least 1 "
+                "test row, and errors of at most 1 (shares of wrong predictions)."
             )
         if self.replicates is not None:
             object.__setattr__(self, "replicates", self._named_replicates())
@@ -102,7 +102,7 @@ class LearningCurve:
             if (name, size) in seen:
                 raise InvalidData(
                     f"replicate {name!r} has two errors at n = {size:g}; allowed: one. Give "
-                    "repeated measurements names of their own, or no names."
+                    "repeated measurements different names, or give no names."
                 )
             seen.add((name, size))
         return names
@@ -118,21 +118,22 @@ class LearningCurve:
     ) -> LearningCurve:
         """Read a curve from a text file with a header line.
 
-        Long: columns ``n`` (or ``samples``), ``error`` and, if there is one, ``replicate`` (or
-        ``seed``). Wide: a column ``n`` and one column per replicate; or one column per sample size,
-        with the sizes in the header, and one row per replicate. Commas, semicolons or tabs.
+        A long file has columns ``n`` (or ``samples``), ``error`` and optionally ``replicate`` (or
+        ``seed``). A wide file has a column ``n`` and one column per replicate, or one column per sample
+        size, with the sizes in the header, and one row per replicate. Cells are separated by commas,
+        semicolons or tabs.
 
         Parameters
         ----------
         path : str or path
             The file, UTF-8.
         samples, error, replicate : str, optional
-            Names of the columns of a long file, where they are not the usual ones or there are more.
+            Names of the columns of a long file, if they are unusual or there are other columns.
 
         Returns
         -------
         LearningCurve
-            With the names of the replicates if the file has them.
+            Curve, with names of the replicates if the file has them.
 
         Raises
         ------
@@ -164,8 +165,8 @@ class LearningCurve:
 
     @cached_property
     def expected(self) -> np.ndarray:
-        """Error at each size that the fits are told, shape (k,): the mean, or that of a share."""
-        # k mistakes among m rows are (k + 1) / (m + 2): the mean of what a uniform prior leaves.
+        """Error at each size used by the fits, shape (k,): the mean, or the posterior mean of a share."""
+        # k wrong predictions among m rows give (k + 1) / (m + 2), the posterior mean of a uniform prior.
         m = self.tested
         return self.means if m is None else (self.means * m + 1) / (m + 2)
 
@@ -177,7 +178,7 @@ class LearningCurve:
             return np.where(self.counts > 1, squares / (self.counts - 1), np.nan)
 
     def up_to(self, n_sizes: int) -> LearningCurve:
-        """Keep the errors at the ``n_sizes`` smallest sizes only: what would have been known then."""
+        """Return the curve of the ``n_sizes`` smallest sizes."""
         kept = self._place < n_sizes
         names = self.replicates
         if names is not None:
@@ -213,7 +214,7 @@ LARGEST = 1e30  # largest sample size and largest error; the smallest is its inv
 # Sample sizes, errors and, if the file has them, names of replicates: one entry per error.
 Columns = tuple[list[float], list[float], tuple[str, ...] | None]
 
-# Names by which the columns of a file are known, in lower case.
+# Usual names of the columns of a file, in lower case
 SAMPLES = ("n", "samples", "n_samples", "sample_size", "size", "n_train", "train_size")
 ERRORS = (
     "error", "errors", "test_error", "error_rate", "mse", "nmse", "normalised_mse", "loss",
@@ -223,7 +224,7 @@ REPLICATES = ("replicate", "rep", "seed", "run", "fold", "trial", "repeat", "rep
 
 
 class _Table(NamedTuple):
-    """A text table: header, and rows with the line on which each stands."""
+    """Text table: header, and rows with their line numbers."""
 
     name: str
     header: list[str]
@@ -233,7 +234,7 @@ class _Table(NamedTuple):
 def _columns(
     table: _Table, samples: str | None, error: str | None, replicate: str | None
 ) -> Columns:
-    """Columns of a long or a wide file."""
+    """Return the columns of a long or a wide file."""
     lowered = [name.lower() for name in table.header]
     if samples is None and error is None and _all_sizes(lowered):
         return _wide_by_size(table, lowered)
@@ -242,7 +243,7 @@ def _columns(
         raise InvalidData(
             f"{table.name}: no column of sample sizes among {quoted_names(table.header, 8)}; allowed: a "
             f"column named {' or '.join(SAMPLES[:3])}, or sample sizes as the header. Rename the "
-            "column, or name it."
+            "column, or give its name with samples=."
         )
     e = _column(table, lowered, error, ERRORS, "error")
     r = _column(table, lowered, replicate, REPLICATES, "replicate")
@@ -252,20 +253,20 @@ def _columns(
     if e is None:
         raise InvalidData(
             f"{table.name}: no column of errors among {quoted_names(table.header, 8)}; allowed: a column "
-            f"named error, or a column per replicate beside {table.header[n]!r}."
+            f"named error, or {table.header[n]!r} and a column per replicate."
         )
     if others and error is None:
         raise InvalidData(
-            f"{table.name}: columns {quoted_names([table.header[k] for k in others], 8)} beside "
-            f"{table.header[n]!r} and {table.header[e]!r} may change what the errors mean; allowed: "
-            "sample size, error, replicate. Remove them, or name the column of errors."
+            f"{table.name}: columns {quoted_names([table.header[k] for k in others], 8)} in addition to "
+            f"{table.header[n]!r} and {table.header[e]!r} are ambiguous; allowed: sample size, error, "
+            "replicate. Remove them, or give the name of the column of errors with error=."
         )
     return _long(table, n, e, r)
 
 
 def _read_table(path: str | PathLike[str]) -> _Table:
     name = fspath(check_path(path))
-    most = 50_000_000  # characters: what is longer is surely something else
+    most = 50_000_000  # characters; a longer file is not a learning curve
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read(most + 1)
@@ -273,12 +274,14 @@ def _read_table(path: str | PathLike[str]) -> _Table:
         raise InvalidData(f"{name}: no such file; allowed: a text file with a header.") from None
     except UnicodeDecodeError as error:
         raise InvalidData(
-            f"{name}: byte {error.start} is no UTF-8 text; allowed: CSV. Export the table as CSV."
+            f"{name}: byte {error.start} is not UTF-8 text; allowed: CSV. Export the table as CSV."
         ) from None
     except OSError as error:
         raise InvalidData(f"{name}: cannot be read: {error.strerror}.") from None
     if len(text) > most:
-        raise InvalidData(f"{name}: longer than {most} characters; that is no curve.")
+        raise InvalidData(
+            f"{name}: longer than {most} characters; allowed: a learning curve. Give another file."
+        )
     if "\0" in text:
         raise InvalidData(f"{name}: holds NUL bytes; allowed: CSV. Export the table as CSV.")
     header, *body = _cells(name, text.splitlines()) or [(0, [])]
@@ -291,15 +294,15 @@ def _read_table(path: str | PathLike[str]) -> _Table:
     for number, row in body:
         if len(row) != len(header[1]):
             raise InvalidData(
-                f"{name}, line {number}: {len(row)} cells where the header has {len(header[1])}; "
-                "allowed: as many. Write decimal points, not commas."
+                f"{name}, line {number}: {len(row)} cells, but the header has {len(header[1])}; "
+                "allowed: equal numbers. Write decimal points, not commas."
             )
     _check_header(name, header[1])
     return _Table(name, header[1], body)
 
 
 def _cells(name: str, lines: list[str]) -> list[tuple[int, list[str]]]:
-    """Rows that hold anything, with their numbers; the delimiter is the header's commonest."""
+    """Return the rows that are not empty, with their line numbers, split at the header's delimiter."""
     first = next((line for line in lines if line.strip()), "")
     delimiter = max(",;\t", key=first.count)
     try:
@@ -309,7 +312,7 @@ def _cells(name: str, lines: list[str]) -> list[tuple[int, list[str]]]:
             if any(cell.strip() for cell in row)
         ]
     except csv.Error as error:
-        raise InvalidData(f"{name}: no CSV: {error}. Export the table as CSV.") from None
+        raise InvalidData(f"{name}: not CSV: {error}. Export the table as CSV.") from None
 
 
 def _check_header(name: str, header: list[str]) -> None:
@@ -327,7 +330,7 @@ def _check_header(name: str, header: list[str]) -> None:
 def _column(
     table: _Table, lowered: list[str], asked: str | None, known: tuple[str, ...], what: str
 ) -> int | None:
-    """Place of a column; None if it is not asked for and none has a known name."""
+    """Index of a column by its given or usual name; None if there is no such column."""
     if asked is not None:
         if asked.lower() not in lowered:
             raise InvalidData(
@@ -338,13 +341,13 @@ def _column(
     if len(places) > 1:
         raise InvalidData(
             f"{table.name}: {quoted_names([table.header[k] for k in places], 8)} could each be the "
-            f"column of {what}; allowed: one. Rename or remove the others, or name the column."
+            f"column of {what}; allowed: one such column. Rename or remove the others, or give its name."
         )
     return places[0] if places else None
 
 
 def _all_sizes(lowered: list[str]) -> bool:
-    """Whether a header consists of sample sizes, apart from a first column that names replicates."""
+    """Return True if a header consists of sample sizes, except for a first column of replicates."""
     titles = lowered[1:] if lowered[0] in REPLICATES else lowered
     return bool(titles) and all(_number(title) is not None for title in titles)
 
@@ -354,7 +357,7 @@ def _number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    # Python reads 1_000 as a number; a table never means it.
+    # Python reads 1_000 as a number, but a table does not use underscores so.
     return None if "_" in text else value
 
 
@@ -363,7 +366,7 @@ def _value(table: _Table, line: int, column: int, text: str, *, size: bool) -> f
     value = _number(text)
     what = "a sample size above 0" if size else "an error of at least 0"
     if value is None:
-        seen = f"{text[:40]!r} is no number" if text else "the cell is empty"
+        seen = f"{text[:40]!r} is not a number" if text else "the cell is empty"
         hint = " Write a decimal point, not a comma." if "," in text else ""
         raise InvalidData(f"{where}: {seen}; allowed: {what}.{hint}")
     if not math.isfinite(value) or value < 0 or (size and value == 0):
@@ -383,7 +386,7 @@ def _wide_by_replicate(table: _Table, n: int, columns: list[int]) -> Columns:
     for line, row in table.rows:
         size = _value(table, line, n, row[n], size=True)
         for k in columns:
-            # A replicate that was not run at a size leaves its cell empty.
+            # The cell of a replicate is empty at sizes where it was not run.
             if row[k]:
                 samples.append(size)
                 errors.append(_value(table, line, k, row[k], size=False))

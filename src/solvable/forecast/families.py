@@ -1,7 +1,7 @@
-r"""The two families of curves, each as a table of shapes over its non-linear parameters.
+r"""Two families of curves, the power law and the cascade.
 
-A curve is :math:`e(n)=e_\infty+A\,g(n;\vartheta)`: linear in offset and amplitude, which are solved
-for exactly, and non-linear in one parameter (power law) or three (cascade), which are searched.
+A curve is :math:`e(n)=e_\infty+A\,g(n;\vartheta)`. It is linear in offset and amplitude, which are
+solved exactly, and non-linear in one (power law) or three (cascade) parameters, found on a grid.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from solvable.spectra.near_semicircle import critical_profile
 
-# D in the rounding of a threshold, whose width is D^(-1/3) = 0.14 of the threshold itself.
+# D in the finite-size rounding of a threshold; its relative width is D^(-1/3) = 0.14.
 ROUNDING_FEATURES = 400
 
-# Numbers of features that are tried; 256 is as good as infinite over any measured range.
+# Numbers of features that are tried; 256 stands for infinitely many in any measured range.
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 256)
 
 
@@ -25,44 +25,44 @@ RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 256)
 class PowerLaw:
     """Offset power law with exponent b."""
 
-    reference: float = 1.0  # n_0, the size at which A is quoted
+    reference: float = 1.0  # n_0, the size at which A is the amplitude
     name: str = "power law"
     parameters: tuple[str, ...] = ("exponent",)
 
     def coarse(self, sizes: np.ndarray) -> np.ndarray:
-        """Exponents from 0.02 to 4."""
+        """Return exponents from 0.02 to 4."""
         return np.geomspace(0.02, 4.0, 120)[:, None]
 
     def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
-        """120 exponents over the range kept."""
+        """Return 120 exponents over the range kept."""
         low, high = _widened(np.log(kept[:, 0]), np.log(coarse[:, 0]))
         return np.exp(np.linspace(low, high, 120))[:, None]
 
     def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Powers of n over the reference."""
+        """Return powers of n divided by the reference size."""
         # e(n) = e_inf + A (n / n_0)^-b
         return np.asarray(np.exp(-parameters[:, :1] * np.log(sizes / self.reference)))
 
 
 @dataclass(frozen=True)
 class Cascade:
-    """Cascade of emergence thresholds with power-law strengths, the corners rounded."""
+    """Cascade of features with power-law strengths and rounded emergence thresholds."""
 
     name: str = "cascade"
     parameters: tuple[str, ...] = ("decay", "first_threshold", "features")
 
     def coarse(self, sizes: np.ndarray) -> np.ndarray:
-        """Decays from 0.1 to 2.5, first thresholds around the sizes, numbers of features."""
+        """Return a grid of decays from 0.1 to 2.5, first thresholds and numbers of features."""
         decays = np.concatenate([np.linspace(0.1, 1.5, 15), [1.75, 2.0, 2.5]])
         low, high = np.log(sizes[0] / 300), np.log(sizes[-1])
         # Steps of about 0.4 in ln n_1.
         firsts = np.exp(np.linspace(low, high, max(int((high - low) / 0.4), 2)))
         grid = np.stack(np.meshgrid(decays, firsts, RANKS, indexing="ij"), axis=-1).reshape(-1, 3)
-        # One feature has no decay, and thresholds that all lie beyond the data leave no trace.
+        # With a single feature the decay has no effect, so one value is enough.
         return grid[(grid[:, 2] > 1) | (grid[:, 0] == decays[0])]
 
     def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
-        """A finer grid for each number of features kept."""
+        """Return a finer grid for each number of features kept."""
         grids = []
         for features in np.unique(kept[:, 2]):
             here = kept[kept[:, 2] == features]
@@ -78,7 +78,7 @@ class Cascade:
         return np.concatenate(grids)
 
     def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Error left by the features, 1 before the first threshold."""
+        """Return the relative error left by the features, 1 below the first threshold."""
         shapes = np.empty((parameters.shape[0], sizes.size))
         for features in np.unique(parameters[:, 2]):
             rows = parameters[:, 2] == features
@@ -91,7 +91,7 @@ Family: TypeAlias = PowerLaw | Cascade
 
 
 def _widened(kept: np.ndarray, coarse: np.ndarray) -> tuple[float, float]:
-    """Range kept, and one step of the coarse grid on either side."""
+    """Return the range kept, widened by one step of the coarse grid on either side."""
     places = np.unique(coarse)
     first = int(np.searchsorted(places, kept.min()))
     last = int(np.searchsorted(places, kept.max()))
@@ -100,13 +100,13 @@ def _widened(kept: np.ndarray, coarse: np.ndarray) -> tuple[float, float]:
 
 @cache
 def _nodes(features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks, and how many features each stands for."""
-    exact = 24  # features added one by one; weaker ones share a node with their neighbours
+    """Return ranks of representative features, and the number of features each represents."""
+    exact = 24  # features summed one by one; weaker ones are grouped
     if features <= exact:
         return np.arange(1.0, features + 1), np.ones(features)
     edges = np.unique(np.geomspace(exact, features, 16).astype(int)).astype(float)
     counts = np.diff(edges)
-    # Features first+1 .. last, at their geometric middle.
+    # A group of features first + 1 to last is represented by its geometric middle.
     middles = np.sqrt((edges[:-1] + 0.5) * (edges[1:] + 0.5))
     return (
         np.concatenate([np.arange(1.0, exact + 1), middles]),
@@ -116,7 +116,7 @@ def _nodes(features: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _excess_table() -> tuple[np.ndarray, np.ndarray]:
-    """Logarithm of the rounded (nu - 1)_+ on a grid of ln nu; as in ``spectra.spiked_overlap``."""
+    """Logarithm of the rounded (nu - 1)_+ on a grid of ln nu, as in ``spectra.spiked_overlap``."""
     log_ratio = np.concatenate([np.linspace(-12, -1, 40)[:-1], np.linspace(-1, 12, 700)])
     unit = float(ROUNDING_FEATURES) ** (-1 / 3)
     beyond = np.expm1(log_ratio)
@@ -125,15 +125,16 @@ def _excess_table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cascade(decay: np.ndarray, first: np.ndarray, features: int, sizes: np.ndarray) -> np.ndarray:
-    # arXiv:2605.14567, identity readout; decay is gamma, first is n_1, constants derived.
+    # arXiv:2605.14567, Theorems 3.1 and 3.2, with constants for the identity readout; `decay` is gamma,
+    # `first` is n_1.
     ranks, counts = _nodes(features)
     strengths = ranks ** (-2 * decay[:, None])
     # lambda_i² ~ i^(-2 gamma), summing to 1
     shares = strengths / (counts * strengths).sum(axis=1, keepdims=True)
     thresholds = np.log(first)[:, None] - np.log(strengths)  # n_i = n_1 i^(2 gamma)
     ratio = np.log(sizes)[None, :, None] - thresholds[:, None, :]
-    # c_i² = (n / n_i - 1)_+ / ((n / n_i - 1)_+ + 1 + 4 lambda_i²)
+    # c_i² = (n / n_i - 1)_+ / ((n / n_i - 1)_+ + 1 + 4 lambda_i²)   (sequential 8)
     excess = np.exp(np.interp(ratio, *_excess_table()))
     overlap = excess / (excess + 1 + 4 * shares[:, None, :])
-    # g(n) = sum_i lambda_i² (1 - c_i⁴)
+    # g(n) = sum_i lambda_i² (1 - c_i⁴)   (sequential 11)
     return np.asarray(np.einsum("gi,gki->gk", counts * shares, 1 - overlap**2))

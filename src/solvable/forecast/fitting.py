@@ -1,4 +1,4 @@
-"""A family fitted to a curve: offset and amplitude solved exactly, the rest searched on a grid."""
+"""Fit a family to a curve: offset and amplitude exactly, the other parameters on a grid."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from solvable.forecast.families import Family
 from solvable.forecast.noise import ReplicateNoise
 
-BLOCK = 4_000_000  # entries of a table of misfits that are held at once
+BLOCK = 4_000_000  # largest number of misfits in memory at once
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Shapes of a family over the non-linear parameters that are worth trying."""
+    """Shapes of a family on a grid of its non-linear parameters."""
 
     family: Family
     parameters: np.ndarray  # (g, q)
@@ -23,7 +23,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """Best curves of a family, one per row of data."""
+    """Best-fitting curves of a family, one per row of data."""
 
     rows: np.ndarray  # (b,): row of the grid
     offset: np.ndarray  # at least 0, as is the amplitude
@@ -31,7 +31,7 @@ class Fits:
     misfit: np.ndarray  # weighted sum of squares
 
     def predict(self, grid: Grid, sizes: np.ndarray) -> np.ndarray:
-        """Errors of the curves at the sizes, shape (b, k)."""
+        """Return errors of the curves at the sizes, shape (b, k)."""
         used, place = np.unique(self.rows, return_inverse=True)
         shapes = grid.family.shapes(grid.parameters[used], sizes)
         return self.offset[:, None] + self.amplitude[:, None] * shapes[place]
@@ -39,23 +39,23 @@ class Fits:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A family fitted to the means of a curve, with curves drawn by the parametric bootstrap."""
+    """Fit of a family to the means of a curve, with curves drawn by the parametric bootstrap."""
 
     grid: Grid
     best: Fits  # maximum likelihood, of shape (1,)
     white: np.ndarray  # (k, k): weights of the fit
     simulated: np.ndarray  # (b, k): bootstrap data
-    draws: Fits  # the bootstrap data refitted
+    draws: Fits  # fits to the bootstrap data
     misfit: float  # tau: relative deviation of the means from the family beyond their noise
-    freedom: float  # degrees of freedom left by the fit
-    chi_square: float  # with the noise between replicates alone; NaN if that is not known
+    freedom: float  # residual degrees of freedom of the fit
+    chi_square: float  # with the noise between replicates only; NaN without replicates
 
     def curve(self, sizes: np.ndarray) -> np.ndarray:
-        """Fitted errors at the sizes, shape (k,)."""
+        """Return fitted errors at the sizes, shape (k,)."""
         return self.best.predict(self.grid, sizes)[0]
 
     def drawn_curves(self, sizes: np.ndarray) -> np.ndarray:
-        """Errors of the bootstrap curves at the sizes, shape (b, k)."""
+        """Return errors of the bootstrap curves at the sizes, shape (b, k)."""
         return self.draws.predict(self.grid, sizes)
 
 
@@ -68,21 +68,21 @@ def projected(
     shapes: np.ndarray, data: np.ndarray, white: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Offset, amplitude and misfit of every row of data with every shape, each of shape (b, g)."""
-    # Variable projection: |W (e - e_inf - A g)|² is quadratic in e_inf and A, with these products
-    # of W 1, W g and W e.
+    # Variable projection: |W (e - e_inf - A g)|² is quadratic in e_inf and A; its coefficients are
+    # products of W 1, W g and W e.
     ones = white.sum(axis=1)
     columns = shapes @ white.T
     y = data @ white.T
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     d, e = (y @ ones)[:, None], y @ columns.T
     yy = np.sum(y**2, axis=1)[:, None]
-    # A shape that is constant over the sizes cannot be told from the offset.
+    # A shape that is constant over the sizes is the same as the offset.
     determinant = a * c - b**2
     plain = determinant > 1e-12 * a * c
     safe = np.where(plain, determinant, 1.0)
     amplitude = np.where(plain, (a * e - b * d) / safe, 0.0)
     offset = np.where(plain, (c * d - b * e) / safe, d / a)
-    # Where the minimum has e_inf < 0 or A < 0, it lies on the better of the two edges instead.
+    # If the minimum has e_inf < 0 or A < 0, the better of the two edges e_inf = 0 and A = 0 is used.
     alone = np.maximum(e, 0.0) / np.where(c > 0, c, 1.0)
     constant = np.maximum(d, 0.0) / a
     outside = (offset < 0) | (amplitude < 0)
@@ -97,7 +97,7 @@ def projected(
 
 
 def fit(grid: Grid, data: np.ndarray, white: np.ndarray) -> Fits:
-    """Fit every row of data, of shape (b, k), by the best shape of the grid; O(b g k)."""
+    """Fit every row of data, shape (b, k), by the best shape of the grid, in time O(b g k)."""
     block = max(BLOCK // max(grid.shapes.shape[0], 1), 1)
     parts = [
         _fit_block(grid, data[first : first + block], white)
@@ -121,9 +121,9 @@ def _fit_block(grid: Grid, data: np.ndarray, white: np.ndarray) -> Fits:
 def adapted_grid(
     family: Family, sizes: np.ndarray, means: np.ndarray, white: np.ndarray
 ) -> tuple[Grid, Fits]:
-    """Grid that resolves the likelihood of the data, and the best fit on it."""
-    depth = 60.0  # rise of the misfit up to which parameters stay: beyond, no likelihood is left
-    resolved = 0.05  # gain of the misfit below which a finer grid is of no use
+    """Refine the grid until it resolves the likelihood of the data; return it with the best fit."""
+    depth = 60.0  # parameters with a larger rise of the misfit have negligible likelihood
+    resolved = 0.05  # refinement stops when the misfit gains less
     parameters = family.coarse(sizes)
     grid = Grid(family, parameters, family.shapes(parameters, sizes))
     before = np.inf
@@ -148,11 +148,11 @@ def fit_family(
     resamples: int,
     rng: np.random.Generator,
 ) -> Fitted:
-    """Fit by maximum likelihood, and refit to data simulated from the fit."""
-    # Means are Gaussian around the curve, with the covariance of their replicates and a relative
-    # misfit tau on top, raised until the weighted sum of squares is no larger than chance allows.
+    """Fit by maximum likelihood, and fit again to data simulated from the fit."""
+    # The means are Gaussian around the curve, with the covariance of their replicates plus a relative
+    # misfit tau. tau is raised until the weighted sum of squares is within chance.
     freedom = max(sizes.size - 2 - len(family.parameters), 0)
-    # Without replicates, weights start from a guessed misfit of 3 %.
+    # Without replicates, the first weights assume a misfit of 3 %.
     start = 0.0 if noise.known else 0.03
     white = whitener(noise.covariance + np.diag((start * _scale(means)) ** 2))
     grid, best = adapted_grid(family, sizes, means, white)
@@ -165,7 +165,7 @@ def fit_family(
         white = whitener(noise.covariance + np.diag((misfit * _scale(fitted)) ** 2))
         grid, best = adapted_grid(family, sizes, means, white)
         fitted = best.predict(grid, sizes)[0]
-    # The scale of the misfit is credited with two degrees of freedom at least.
+    # The scale of the misfit has at least two degrees of freedom.
     simulated = fitted + _simulated_noise(
         noise, misfit * _scale(fitted), max(freedom, 2.0), resamples, rng
     )
@@ -174,10 +174,10 @@ def fit_family(
 
 
 def _allowed(freedom: int, noise_known: bool) -> float:
-    """Sum of squares that needs no misfit to explain it."""
+    """Largest sum of squares that is explained without misfit."""
     least = max(freedom, 1)
-    # One standard deviation of chi² counts as chance. Without replicates the misfit is the noise
-    # itself and must be unbiased.
+    # One standard deviation of chi² counts as chance. Without replicates the misfit is the estimate
+    # of the noise and must be unbiased.
     return least + ((2 * least) ** 0.5 if noise_known else 0.0)
 
 
@@ -188,9 +188,9 @@ def _scale(errors: np.ndarray) -> np.ndarray:
 def relative_misfit(
     residual: np.ndarray, scale: np.ndarray, covariance: np.ndarray, freedom: float
 ) -> float:
-    """Relative misfit that brings the sum of squares down to the freedom; 0 if noise suffices."""
+    """Relative misfit at which the sum of squares equals `freedom`; 0 if the noise is enough."""
 
-    # Paule and Mandel for random effects: r^T (C + tau² diag(e²))^-1 r = freedom, by bisection.
+    # Paule-Mandel estimate of random effects: r^T (C + tau² diag(e²))^-1 r = freedom, by bisection.
     def excess(misfit: float) -> float:
         total = covariance + np.diag((misfit * scale) ** 2)
         return float(residual @ np.linalg.solve(total, residual)) - freedom
@@ -211,8 +211,8 @@ def _simulated_noise(
     resamples: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Noise of the means with variances drawn from what is known of them, shape (b, k)."""
-    # Both variances are drawn too, so that few replicates give wider intervals.
+    """Draw noise of the means, with variances drawn from their own uncertainty, shape (b, k)."""
+    # Drawing the variances too gives wider intervals for few replicates.
     shape = (resamples, misfit.size)
     factor = np.linalg.cholesky(noise.covariance)
     scatter = rng.standard_normal(shape) @ factor.T

@@ -1,4 +1,4 @@
-"""Extrapolation of a learning curve by two families of curves."""
+"""Extrapolate a learning curve by two families of curves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def forecast(
     seed: int = 0,
     band_points: int = 24,
 ) -> Forecast:
-    r"""Extrapolate a learning curve, with intervals, by an offset power law and a cascade.
+    r"""Extrapolate a learning curve by an offset power law and a cascade, with intervals.
 
     .. math::
         e(n)=e_\infty+A\,n^{-b}\qquad\text{or}\qquad
@@ -49,38 +49,38 @@ def forecast(
         c_i^2=\frac{(n/n_i-1)_+}{(n/n_i-1)_++1+4\lambda_i^2},
 
     with :math:`e_\infty,A\ge0`, :math:`\lambda_i^2\propto i^{-2\gamma}` summing to 1, and thresholds
-    :math:`n_i=n_1i^{2\gamma}` rounded at finite size. Both are fitted by maximum likelihood with
-    weights from the scatter of replicates, offset and amplitude by variable projection. The models
-    are weighted by how well each, fitted to the smaller sizes, predicts the largest. Intervals are
-    those of the profile likelihood, calibrated by a parametric bootstrap, their tails averaged over
-    the models, and widened where the held-out errors lie outside what was predicted.
+    :math:`n_i=n_1i^{2\gamma}` rounded at finite size. Both models are fitted by maximum likelihood,
+    with weights from the scatter of replicates. Each model is also fitted to the smaller sizes only;
+    the density of its prediction of the largest sizes is its weight. Intervals are those of the profile
+    likelihood, calibrated by a parametric bootstrap and averaged over the models. They are widened if
+    the held-out errors lie outside their prediction.
 
     Parameters
     ----------
     curve : LearningCurve
-        At least 4 distinct sizes; replicates make the intervals trustworthy.
+        Curve of at least 4 distinct sizes, with replicates for reliable intervals.
     at : sequence of float
         Sample sizes to predict, above 0.
     factors : sequence of float, optional
         Multiples of the largest measured size to predict, above 0; (2, 4) if ``at`` is empty, none
         otherwise.
     confidence : float
-        Of the intervals, between 0.5 and 0.99.
+        Confidence of the intervals, between 0.5 and 0.99.
     of : {"mean", "measurement"}
-        Whether intervals hold for the mean error over replicates (default) or for one new
-        measurement, whose noise they then include.
+        Quantity of the intervals: the mean error over replicates (default), or one new measurement
+        including its noise.
     resamples : int
         Bootstrap curves per model, 100 to 100,000.
     seed : int
-        Of the bootstrap; the same seed gives the same forecast.
+        Seed of the bootstrap; the same seed gives the same forecast.
     band_points : int
-        Sizes from the smallest measured to the largest asked for at which the curve is predicted to
-        be drawn, 0 to 1000; 0 saves a third of the time.
+        Number of sizes at which the curve is predicted for the figure, 0 to 1000; 0 saves a third of
+        the time.
 
     Returns
     -------
     Forecast
-        With ``refusal`` set and no predictions where the curve must not be extrapolated.
+        Predictions with intervals; or ``refusal`` and no predictions.
 
     Raises
     ------
@@ -89,11 +89,11 @@ def forecast(
 
     Notes
     -----
-    About 1 s for 8 sizes, whatever the number of replicates. The cascade is the law of
-    arXiv:2605.14567 for the identity readout with constants derived; the intervals were checked on
-    simulated and measured curves (``tests/forecast/test_coverage.py``,
-    ``benchmarks/forecast_coverage.py``). They hold within the two families: no extrapolation
-    foresees a change of regime that has left no trace in the data.
+    Takes about 1 s for 8 sizes, for any number of replicates. The cascade is the law of
+    arXiv:2605.14567, Theorems 3.1 and 3.2, with constants for the identity readout. The intervals were
+    checked on simulated and measured curves (``tests/forecast/test_coverage.py``,
+    ``benchmarks/forecast_coverage.py``). They assume one of the two families; a change of regime beyond
+    the data is not covered.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def forecast(
 
 
 class _Predictor:
-    """Predictions at any size from fits that are made once."""
+    """Predict the error at any size from the fitted models."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Predictor:
         self.weights = [weights[name] for name in fitted]
         tail = (1 - confidence) / 2
         self.levels = (0.5, tail, 1 - tail)
-        # Both models fall: beyond the data they are not above what was measured at the largest size.
+        # Both models fall, so beyond the data they stay below the upper end at the largest size.
         beyond = NormalDist().inv_cdf(1 - tail) * float(noise.covariance[-1, -1]) ** 0.5
         self.highest = float(curve.expected[-1]) + beyond if noise.known else np.inf
         self.asked = asked
@@ -178,9 +178,9 @@ class _Predictor:
         ]
 
     def __call__(self, size: float) -> Prediction:
-        """Median of the averaged confidence and its interval."""
+        """Return the median of the averaged confidence with its interval."""
         profiles = [Profile(model, self.curve.expected, size) for model in self.fitted]
-        # Calibrated at the sizes that are asked for; between them it changes slowly.
+        # The calibration is computed at the requested sizes and interpolated between them.
         scales = [
             float(np.interp(np.log(size), np.log(self.asked), calibrated))
             for calibrated in self.scales
@@ -199,13 +199,13 @@ class _Predictor:
         return Prediction(size, float(median), float(min(lower, median)), float(upper))
 
     def band(self, points: int) -> tuple[Prediction, ...]:
-        """From the smallest size to the largest asked for."""
+        """Return predictions from the smallest measured to the largest requested size."""
         last = max(float(self.asked[-1]), float(self.curve.sizes[-1]))
         return tuple(self(float(n)) for n in np.geomspace(self.curve.sizes[0], last, points))
 
 
 def _families(curve: LearningCurve) -> tuple[Family, ...]:
-    # Amplitude and exponent are all but uncorrelated at the middle of the data.
+    # With the reference size in the middle of the data, amplitude and exponent are nearly uncorrelated.
     return (PowerLaw(float(np.sqrt(curve.sizes[0] * curve.sizes[-1]))), Cascade())
 
 
@@ -224,7 +224,7 @@ def _asked_sizes(
     for size in sizes:
         if not 1 / LARGEST <= size <= LARGEST:
             raise InvalidParameter(
-                f"the sample size {size:g} is asked for; allowed: {1 / LARGEST:g} to {LARGEST:g}."
+                f"the requested sample size is {size:g}; allowed: {1 / LARGEST:g} to {LARGEST:g}."
             )
     return np.unique(sizes)
 
@@ -272,20 +272,22 @@ def _scores(
 
 
 def _estimates(fitted: Fitted, confidence: float) -> dict[str, Estimate]:
-    """Maximum likelihood and bootstrap percentiles of every parameter of a model."""
+    """Return maximum likelihood and bootstrap percentiles of every parameter of a model."""
     best, draws = _quoted(fitted, fitted.best), _quoted(fitted, fitted.draws)
     tail = (1 - confidence) / 2
     estimates = {}
     for name, values in draws.items():
         value = float(best[name][0])
-        lower, upper = np.quantile(values, (tail, 1 - tail))
-        # Percentiles of draws that pile up at a boundary may miss the estimate itself.
+        # The number of features is a count, so the ends of its interval are values of draws.
+        method = "inverted_cdf" if name == "features" else "linear"
+        lower, upper = np.quantile(values, (tail, 1 - tail), method=method)
+        # The interval is extended to the estimate, which draws at a boundary may miss.
         estimates[name] = Estimate(value, min(float(lower), value), max(float(upper), value))
     return estimates
 
 
 def _quoted(fitted: Fitted, fits: Fits) -> dict[str, np.ndarray]:
-    """Parameters in the units in which they are quoted."""
+    """Return parameters in the units of the output."""
     family = fitted.grid.family
     parameters = fitted.grid.parameters[fits.rows]
     amplitude = fits.amplitude

@@ -1,8 +1,8 @@
-"""Confidence in a predicted error: profiles of the likelihood, their tails averaged over models.
+"""Intervals of a predicted error: profile likelihoods, with tails averaged over models.
 
-Percentiles of bootstrap predictions under-cover where an offset may be zero: the draws stay on the
-side of the offset that the fit happened to find. The profile of the likelihood sees both sides, and
-the bootstrap says how its deviance is distributed.
+Percentiles of bootstrap predictions cover too rarely if the offset may be zero, because all draws have
+an offset close to the fitted one. The profile likelihood includes all offsets, and the bootstrap gives
+the distribution of its deviance.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from solvable.forecast.fitting import Fitted, projected
 from solvable.forecast.noise import ReplicateNoise
 
-DEVIANCE_KEPT = 16.0  # deviance up to which curves take part in a profile: four standard deviations
+DEVIANCE_KEPT = 16.0  # largest deviance of curves in a profile: four standard deviations
 
 CHI_SQUARE_90 = 2.7055  # the 90 % quantile of chi-square with one degree of freedom
 
@@ -26,15 +26,15 @@ def profile_deviance(
     white: np.ndarray,
     values: np.ndarray,
 ) -> np.ndarray:
-    """Least misfit of the curves that pass through each value at a target size, shape (b, v)."""
+    """Smallest misfit among curves that pass through each value at a target size, shape (b, v)."""
     # shapes: (g, k) at the measured sizes; target: (g,) at the target size; data: (b, k).
     ones, columns, y = white.sum(axis=1), shapes @ white.T, data @ white.T
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     d, e, yy = (y @ ones)[:, None], y @ columns.T, np.sum(y**2, axis=1)[:, None]
-    # A shape that has died out at the target leaves the offset alone there.
+    # For a shape that vanishes at the target, the value there is the offset.
     inverse = 1 / np.maximum(target, 1e-9)
-    # With A = (f - e_inf) / g_* only the offset is left, in which the misfit is quadratic; its
-    # minimum over 0 <= e_inf <= f is exact.
+    # With A = (f - e_inf) / g_* the misfit is quadratic in the offset; its minimum over
+    # 0 <= e_inf <= f is exact.
     square = np.maximum(a - 2 * b * inverse + c * inverse**2, 1e-300)
     least = np.empty((data.shape[0], values.size))
     for place, value in enumerate(values):
@@ -47,7 +47,7 @@ def profile_deviance(
 
 
 def deviance_scale(fitted: Fitted, size: float) -> float:
-    """Factor by which deviances of simulated curves exceed those of chi-square, as a spread."""
+    """Square root of the ratio between deviances of simulated curves and those of chi-square."""
     at = np.array([size])
     target = fitted.grid.family.shapes(fitted.grid.parameters, at)[:, 0]
     constrained = profile_deviance(
@@ -55,12 +55,12 @@ def deviance_scale(fitted: Fitted, size: float) -> float:
     )[:, 0]
     deviance = np.maximum(constrained - fitted.draws.misfit, 0.0)
     ratio = float(np.quantile(deviance, 0.9)) / CHI_SQUARE_90
-    # A few hundred draws are not exact: they may not narrow an interval by more than a fifth.
+    # The quantile of a few hundred draws is noisy, so it narrows an interval by at most a fifth.
     return max(0.8, ratio**0.5)
 
 
 class Profile:
-    """Signed root deviance of the error at one size, between values that are far in the tails."""
+    """Signed root deviance of the error at one size, on a grid that reaches far into the tails."""
 
     def __init__(self, fitted: Fitted, means: np.ndarray, size: float) -> None:
         at = np.array([size])
@@ -80,7 +80,7 @@ class Profile:
         self.roots = np.sign(self.values - self.best) * np.sqrt(np.maximum(deviance, 0.0))
 
     def confidence_below(self, values: np.ndarray, scale: float) -> np.ndarray:
-        """Confidence that the error is below each value, both increasing, shape (v,)."""
+        """Confidence that the error is below each of the increasing values, shape (v,)."""
         from scipy.special import ndtr
 
         far = DEVIANCE_KEPT**0.5
@@ -89,7 +89,7 @@ class Profile:
 
 
 def _spread(shapes: np.ndarray, target: np.ndarray, white: np.ndarray) -> np.ndarray:
-    """Standard deviation of the error at the target for each shape, offset and amplitude free."""
+    """Standard deviation of the error at the target for each shape, with free offset and amplitude."""
     ones, columns = white.sum(axis=1), shapes @ white.T
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     determinant = np.maximum(a * c - b**2, 1e-9 * a * c)
@@ -105,24 +105,24 @@ class ConfidenceMixture:
         ends = np.array([profile.values[[0, -1]] for profile in profiles])
         self.values = np.geomspace(ends[:, 0].min(), ends[:, 1].max(), 400)
         self.confidence = np.zeros(self.values.size)
-        # D. Turek and D. Fletcher, Comput. Stat. Data Anal. 56 (2012): tails are averaged, not
-        # intervals. H(f) = sum_M w_M Phi(r_M(f) / s_M), r_M the signed root deviance.
+        # H(f) = sum_M w_M Phi(r_M(f) / s_M) with the signed root deviance r_M: an average of tails, not
+        # of intervals (D. Turek and D. Fletcher, Comput. Stat. Data Anal. 56 (2012)).
         for profile, weight, scale in zip(profiles, weights, scales, strict=True):
             self.confidence += weight * profile.confidence_below(self.values, scale)
 
     def quantiles(self, levels: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Errors below which the truth lies with each confidence, of the shape of the levels."""
+        """Errors below which the true error lies with each confidence, of the shape of the levels."""
         return np.exp(np.interp(levels, self.confidence, np.log(self.values)))
 
     def measurement_quantiles(
         self, levels: Sequence[float], noise: ReplicateNoise, misfit: float
     ) -> np.ndarray:
-        """As :meth:`quantiles`, for one new measurement instead of the mean; at least 0."""
+        """Compute :meth:`quantiles` for one new measurement instead of the mean; at least 0."""
         from scipy.special import ndtr
 
-        # The noise of a measurement is added to 400 equally likely errors.
+        # The noise of a measurement is added to 400 equally probable mean errors.
         centres = self.quantiles((np.arange(400) + 0.5) / 400)
-        # Without replicates the misfit takes the place of the noise.
+        # Without replicates, the misfit replaces the noise.
         variance = noise.variance_at(centres) if noise.known else (misfit * centres) ** 2
         spread = np.sqrt(np.maximum(variance, (1e-6 * centres) ** 2))
         low, high = np.min(centres - 5 * spread), np.max(centres + 5 * spread)

@@ -1,4 +1,4 @@
-r"""How well each mean of a curve is known: scatter between replicates, pooled over sizes."""
+r"""Noise of the means of a curve, from the scatter of replicates pooled over sizes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from solvable.forecast.curve import LearningCurve
 
-# Mean and spread of the exponent of sigma² ~ e^q: 1 for counts of mistakes, 2 for noise in
-# proportion to the error.
+# Prior mean and deviation of the exponent q in sigma² ~ e^q: q = 1 for counts of wrong predictions,
+# q = 2 for noise proportional to the error.
 PRIOR_SLOPE = (1.5, 0.5)
 
 
@@ -17,34 +17,34 @@ PRIOR_SLOPE = (1.5, 0.5)
 class ReplicateNoise:
     """Noise of a curve's errors and of their means."""
 
-    # Of a single error at each size, shrunk towards the pooled law, shape (k,); zero where nothing
-    # is known, because no size has two replicates.
+    # Variance of a single error at each size, shrunk towards the pooled law, shape (k,); zero if no
+    # size has two replicates.
     variances: np.ndarray
-    freedom: np.ndarray  # degrees of freedom behind each
-    covariance: np.ndarray  # of the means, shape (k, k): off the diagonal what replicates share
+    freedom: np.ndarray  # degrees of freedom of each variance
+    covariance: np.ndarray  # of the means, shape (k, k)
     exponent: float  # q of the pooled law
     correlation: float  # between the errors of one replicate at two sizes, 0 to 1
-    known: bool  # whether there are replicates
+    known: bool  # True if there are replicates
     law: tuple[float, float]  # intercept and slope of ln sigma² against ln e
 
     def variance_at(self, error: np.ndarray) -> np.ndarray:
-        """Variance of one new error where the mean error is as given, by the pooled law."""
+        """Variance of one new error at a given mean error, by the pooled law."""
         if not self.known:
             return np.zeros_like(error)
         return np.exp(self.law[0] + self.law[1] * np.log(np.maximum(error, 1e-300)))
 
 
 def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
-    """Estimate the noise of a curve: variances of few replicates lean on a law pooled over sizes."""
+    """Estimate the noise of a curve; variances are shrunk towards a law pooled over sizes."""
     means, counts = curve.expected, curve.counts
     scale = np.maximum(means, 1e-3 * max(float(means.max()), 1e-300))
-    # No standard error below a ten-thousandth of the error is believed.
+    # Relative standard errors are at least 1e-4.
     floor = (1e-4 * scale) ** 2
     freedom = counts - 1.0
     usable = (freedom > 0) & (np.nan_to_num(curve.variances) > 0)
     if not usable.any():
         nothing = np.zeros(means.shape)
-        # Replicates that agree exactly are a known noise of zero, but for the floor.
+        # Replicates that agree exactly have a known noise, equal to the floor.
         known = bool((freedom > 0).any())
         least = np.diag(np.maximum(floor, _of_counts(curve)))
         return ReplicateNoise(
@@ -66,7 +66,7 @@ def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
         spread = np.sqrt(variances)
         together = correlation * np.outer(spread / counts, spread / counts) * shared
         covariance += together - np.diag(np.diag(together))
-    # R errors of correlation rho scatter by sigma² (1 - rho), and their mean by
+    # R errors of correlation rho have sample variance sigma² (1 - rho); the variance of their mean is
     # sigma² (1 + (R - 1) rho) / R.
     overlap = np.minimum(curve.shared * curve.sizes, 0.9)
     excess = np.sqrt((1 + (counts - 1) * overlap) / (1 - overlap))
@@ -78,21 +78,21 @@ def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
 
 
 def _of_counts(curve: LearningCurve) -> np.ndarray:
-    """Variance that a rate of mistakes has at least, because it is one of a number of rows."""
+    """Binomial variance of a share of wrong predictions, a lower bound of the variance of a mean."""
     if curve.tested is None:
         return np.zeros(curve.sizes.size)
-    # p (1 - p) / (m + 3): what a uniform prior leaves, also where no replicate made a mistake.
+    # p (1 - p) / (m + 3): posterior variance of a uniform prior, positive also without wrong rows.
     return np.asarray(curve.expected * (1 - curve.expected) / (curve.tested + 3))
 
 
 def _pooled_law(
     log_error: np.ndarray, variances: np.ndarray, freedom: np.ndarray
 ) -> tuple[tuple[float, float], float]:
-    """Intercept and slope of the log variance, and the degrees of freedom that the law is worth."""
+    """Fit intercept and slope of the log variance, and the law's degrees of freedom as a prior."""
     from scipy.special import digamma, polygamma
 
     half = freedom / 2
-    # ln s² is ln sigma² + ln(chi^2_d / d), whose mean is digamma(d / 2) - ln(d / 2), and its
+    # ln s² = ln sigma² + ln(chi²_d / d); the last term has mean digamma(d / 2) - ln(d / 2) and
     # variance trigamma(d / 2).
     observed = np.log(variances) - digamma(half) + np.log(half)
     scatter = polygamma(1, half)
@@ -101,7 +101,7 @@ def _pooled_law(
     mean, spread = PRIOR_SLOPE
     excess = 0.0
     for _ in range(20):
-        # d_0 is what the scatter of ln s² beyond that of ln chi² leaves to the law.
+        # The scatter of ln s² in excess of that of ln chi² gives d_0.
         weights = 1 / (scatter + excess)
         level = np.average(observed, weights=weights)
         x_bar = np.average(x, weights=weights)
@@ -119,12 +119,12 @@ def _freedom_of(excess: float) -> float:
     """Degrees of freedom d for which trigamma(d / 2) equals the excess, within bounds."""
     from scipy.special import polygamma
 
-    grid = np.geomspace(2.0, 30.0, 60)  # least and most weight of the pooled variance
+    grid = np.geomspace(2.0, 30.0, 60)  # bounds of the weight of the pooled variance
     return float(grid[np.argmin(np.abs(polygamma(1, grid / 2) - excess))])
 
 
 def _by_replicate(curve: LearningCurve, values: np.ndarray) -> np.ndarray:
-    """Values, one per error, as a row per replicate and a column per size; 0 where none is."""
+    """Arrange values, one per error, in a row per replicate and a column per size; 0 if missing."""
     names = curve.replicates or ()
     rows = {name: row for row, name in enumerate(dict.fromkeys(names))}
     table = np.zeros((len(rows), curve.sizes.size))
@@ -139,7 +139,7 @@ def _shared_replicates(curve: LearningCurve) -> np.ndarray:
 
 
 def _correlation(curve: LearningCurve, variances: np.ndarray) -> float:
-    """Correlation of the errors of one replicate at two sizes, shrunk, at least 0."""
+    """Estimate the correlation of the errors of one replicate at two sizes, shrunk towards 0."""
     if curve.replicates is None or curve.sizes.size < 2:
         return 0.0
     place = np.searchsorted(curve.sizes, curve.samples)
@@ -147,15 +147,14 @@ def _correlation(curve: LearningCurve, variances: np.ndarray) -> float:
     table = _by_replicate(curve, (curve.errors - curve.means[place]) / spread[place])
     products = table.T @ table
     shared = _shared_replicates(curve)
-    # One degree of freedom per pair of sizes goes into the means.
+    # The means use one degree of freedom per pair of sizes.
     room = np.where(shared > 1, shared - 1, 0.0)
     upper = np.triu_indices(curve.sizes.size, k=1)
     total = float(room[upper].sum())
     if total == 0:
         return 0.0
-    # Deviations from a mean of R errors have products of mean rho (R - 1) / R where all replicates
-    # are shared.
+    # Products of deviations from means over R shared replicates have mean rho (R - 1) / R.
     raw = float(products[upper].sum()) / total
-    # A few replicates show correlations of this size by chance.
+    # Squared correlation that few replicates show by chance
     chance = 1 / max(float(room[upper].max()), 1.0) / max(curve.sizes.size - 1, 1)
     return float(np.clip(max(raw, 0.0) ** 3 / (raw**2 + chance), 0.0, 0.95)) if raw > 0 else 0.0

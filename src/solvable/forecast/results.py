@@ -1,4 +1,4 @@
-"""What a forecast says: predictions and parameters with intervals, scores, a verdict in words."""
+"""Results of a forecast: predictions and parameters with intervals, scores, and a verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ModelName = Literal["power law", "cascade"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """Maximum likelihood of a parameter, with its interval by parametric bootstrap."""
+    """Maximum-likelihood estimate of a parameter, with its interval by parametric bootstrap."""
 
     value: float
     lower: float
@@ -22,7 +22,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Forecast of the mean error at one sample size, with the uncertainty of parameters and model."""
+    """Forecast error at one sample size, with an interval that includes parameters and model."""
 
     samples: float
     mean: float
@@ -32,7 +32,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Score:
-    """How a model fits, and how it predicted the largest sizes from the smaller ones.
+    """Quality of a model's fit, and of its prediction of the largest sizes from the smaller ones.
 
     Attributes
     ----------
@@ -40,16 +40,16 @@ class Score:
         Logarithm of the predictive density of the held-out errors, up to a constant that both models
         share; higher is better.
     weight : float
-        Share of the model in the forecast, 0 to 1.
+        Weight of the model in the forecast, 0 to 1.
     chi_square : float or None
-        Weighted squares of the fit to all sizes by the noise between replicates alone; None if no
+        Sum of squares of the fit to all sizes, weighted by the noise between replicates; None if no
         size has two replicates.
     freedom : int
-        Degrees of freedom left by the fit.
+        Residual degrees of freedom of the fit.
     misfit : float
         Relative deviation of the means from the model beyond the noise between replicates.
     held_out_predicted : tuple of float
-        What the model, fitted to the smaller sizes, said of the largest.
+        Errors at the largest sizes predicted by the model fitted to the smaller sizes.
     """
 
     log_predictive: float
@@ -66,10 +66,10 @@ class Diagnostics:
 
     sizes: tuple[float, ...]  # distinct sample sizes
     means: tuple[float, ...]
-    # from the replicates, pooled over sizes; 0 if there are none
+    # from the replicates, pooled over sizes; 0 without replicates
     standard_errors: tuple[float, ...]
     replicates: tuple[int, ...]  # errors per size
-    held_out: tuple[float, ...] = ()  # sizes that decided between the models
+    held_out: tuple[float, ...] = ()  # sizes whose prediction gives the weights of the models
     noise: float | None = None  # relative standard deviation of one error at the largest size
     noise_exponent: float | None = None  # q in variance ~ error^q
     replicate_correlation: float = 0.0  # between errors of one replicate at two sizes
@@ -80,33 +80,33 @@ class Diagnostics:
 
 @dataclass(frozen=True, repr=False)
 class Forecast(Shown, view="solvable.forecast.view"):
-    """A learning curve extrapolated, or why it was not.
+    """Forecast of a learning curve, or the reason for refusing one.
 
     Attributes
     ----------
     model : {"power law", "cascade"} or None
         The model that predicted the largest sizes better; None if the forecast was refused.
     distinguishable : bool
-        Whether the held-out sizes tell the two models apart.
+        True if the held-out sizes favour one model by odds of at least 20 to 1.
     verdict : str
-        One or two sentences: which model, whether the data can tell, or why there is no forecast.
+        One or two sentences on the weights of the models, or the reason for giving no forecast.
     refusal : str or None
-        Why the curve is not extrapolated; None if it is.
+        Reason for not extrapolating the curve; None if there is a forecast.
     predictions : tuple of Prediction
-        At the sizes asked for.
+        Predictions at the requested sizes.
     band : tuple of Prediction
-        From the smallest measured size to the largest asked for, to draw.
+        Predictions from the smallest measured to the largest requested size, for figures.
     parameters : mapping of str to (mapping of str to Estimate)
-        By model, then by name; each model has ``offset`` and ``amplitude``, the power law
-        ``exponent``, the cascade ``decay``, ``first_threshold`` and ``features``.
+        Parameters by model, then by name. Each model has ``offset`` and ``amplitude``; the power law
+        has ``exponent``, the cascade has ``decay``, ``first_threshold`` and ``features``.
     scores : mapping of str to Score
-        By model.
+        Scores by model.
     confidence : float
-        Of the intervals.
+        Confidence of the intervals.
     of : {"mean", "measurement"}
-        Whether intervals hold for the mean error over replicates or for one new measurement.
+        Quantity of the intervals: the mean error over replicates, or one new measurement.
     diagnostics : Diagnostics
-        What it rests on.
+        Data and fits of the forecast.
     """
 
     model: ModelName | None
@@ -122,5 +122,5 @@ class Forecast(Shown, view="solvable.forecast.view"):
     scores: Mapping[str, Score] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain dictionaries and lists, for JSON."""
+        """Return everything as plain dictionaries and lists, for JSON."""
         return asdict(self)

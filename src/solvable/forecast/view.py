@@ -1,4 +1,4 @@
-"""A forecast as tables and as a figure, for the terminal, a notebook and a data frame."""
+"""Tables and figure of a forecast, for the terminal, a notebook and a data frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvable.plots.tables import Cell, Column, Table
 
 
 def line(found: Forecast) -> str:
-    """What was predicted at the largest size, or that nothing was."""
+    """Return one line with the prediction at the largest size, or the refusal."""
     if found.refusal is not None:
         return f"refused: {found.refusal}"
     if not found.predictions:
@@ -22,26 +22,29 @@ def line(found: Forecast) -> str:
 
 
 def tables(found: Forecast) -> list[Table]:
-    """Errors measured and predicted; then the models and their parameters, if there is a forecast."""
+    """Return tables of errors and, if there is a forecast, of the models and their parameters."""
     if found.refusal is not None:
         return [prediction_table(found)]
     return [prediction_table(found), model_table(found), parameter_table(found)]
 
 
-def summary(found: Forecast, name: str) -> list[str | Cell | Table]:
-    """Everything that the command prints of a forecast; ``name`` is that of the curve."""
-    what = "mean error" if found.of == "mean" else "one new measurement"
-    parts: list[str | Cell | Table] = [
-        Cell(f"{name}: forecast", "bold"),
-        f"{100 * found.confidence:g} % intervals for the {what}",
-    ]
-    for table in tables(found):
+def summary(found: Forecast, name: str, *, details: bool = False) -> list[str | Cell | Table]:
+    """Return what the command prints; ``name`` is that of the curve, details add the models."""
+    what = "mean error" if found.of == "mean" else "error of one new measurement"
+    last = found.predictions[-1]
+    mean, lower, upper = (format_number(value, 3) for value in (last.mean, last.lower, last.upper))
+    answer = (
+        f"at n = {format_number(last.samples)} the {what} is predicted to be {mean} "
+        f"({100 * found.confidence:g} % interval: {lower} to {upper})."
+    )
+    parts: list[str | Cell | Table] = [Cell(f"{name}: {answer}", "bold")]
+    for table in tables(found) if details else [prediction_table(found)]:
         parts += ["", table]
-    return [*parts, "", found.verdict, *found.diagnostics.notes]
+    return [*parts, "", *map(Cell, (found.verdict, *found.diagnostics.notes))]
 
 
 def rows(found: Forecast) -> list[dict[str, Any]]:
-    """Errors measured, with their standard errors, and predicted, with their intervals."""
+    """Return measured errors with standard errors, and predicted errors with intervals."""
     known = found.diagnostics
     measured = [
         {"n": n, "kind": "measured", "error": mean, "standard_error": spread}
@@ -61,7 +64,7 @@ def rows(found: Forecast) -> list[dict[str, Any]]:
 
 
 def figures(found: Forecast) -> list[Figure]:
-    """The curve with its forecast, unless it was refused."""
+    """Return the figure of the curve with its forecast, or none after a refusal."""
     return [] if found.refusal is not None else [forecast_figure(found, "learning curve")]
 
 
@@ -70,7 +73,7 @@ def _numbers(*names: str) -> list[Column]:
 
 
 def prediction_table(found: Forecast) -> Table:
-    """Error by sample size: measured, then predicted."""
+    """Tabulate measured and predicted errors by sample size."""
     table = Table(*_numbers("n", "error", "lower", "upper"), Column("", wrap=False))
     measured = found.diagnostics
     spread = measured.standard_errors
@@ -84,25 +87,26 @@ def prediction_table(found: Forecast) -> Table:
 
 
 def model_table(found: Forecast) -> Table:
-    """How each model fits, and how it predicted the largest sizes from the smaller ones."""
-    columns = _numbers("share", "log score", "chi² / freedom", "misfit")
+    """Tabulate the quality of each model's fit and of its prediction of the largest sizes."""
+    columns = _numbers("weight", "log score", "chi² / freedom", "misfit")
     table = Table(Column("model", wrap=False), *columns)
     for name, score in found.scores.items():
         fit = "–" if score.chi_square is None else f"{score.chi_square:.1f} / {score.freedom}"
         log_score = format_number(score.log_predictive, 3)
-        table.add(name, f"{score.weight:.0%}", log_score, fit, f"{score.misfit:.1%}")
+        weight, misfit = f"{100 * score.weight:.0f} %", f"{100 * score.misfit:.1f} % of the error"
+        table.add(name, weight, log_score, fit, misfit)
     return table
 
 
 def parameter_table(found: Forecast) -> Table:
-    """Parameters of each model with their intervals."""
+    """Tabulate the parameters of each model with their intervals."""
     meanings = {
-        "offset": "error that more data does not remove",
-        "amplitude": "size of what it does remove",
+        "offset": "error at infinite n",
+        "amplitude": "factor of the part that falls with n",
         "exponent": "b of n^-b",
         "decay": "strength of feature i ~ i^-decay",
         "first_threshold": "n at which the first feature emerges",
-        "features": "number of features (256: no end seen)",
+        "features": "number of features (256: unlimited)",
     }
     names = (Column(name, wrap=False) for name in ("model", "parameter"))
     table = Table(*names, *_numbers("value", "lower", "upper"), "meaning")
@@ -115,9 +119,9 @@ def parameter_table(found: Forecast) -> Table:
 
 
 def forecast_figure(found: Forecast, name: str) -> Figure:
-    """Every error measured, the means, the forecast and its interval; ``name`` is for the title."""
+    """Draw the measured means, the forecast and its interval; ``name`` is used in the title."""
     n = [point.samples for point in found.band]
-    # Both ends of the interval are one series with a gap, so that the legend names them once.
+    # Both ends of the interval are one series with a gap, so that the legend has one entry.
     ends = [point.lower for point in found.band] + [float("nan")]
     ends += [point.upper for point in found.band]
     measured = found.diagnostics

@@ -1,4 +1,4 @@
-"""Features that a data set teaches, measured on unseen rows and told to a person."""
+"""Learn features from a data set, measure their error on unseen rows, and report both."""
 
 from solvable.lazy import attach
 

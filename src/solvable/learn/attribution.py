@@ -1,4 +1,4 @@
-"""Which columns the directions of the first filter are made of."""
+"""Attribute the directions of the first filter to the columns of the table."""
 
 from __future__ import annotations
 
@@ -17,25 +17,23 @@ MOST_COLUMNS = 1000  # columns beyond which directions are not attributed
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """What the directions of one fit are made of; K directions, G columns of the table."""
+    """Shares of the G columns of the table in the K directions of one fit."""
 
     columns: tuple[str, ...]
     shares: np.ndarray  # (K, G), each row with sum one
-    total: np.ndarray  # (G,), of all directions by their strength
-    straight: (
-        np.ndarray
-    )  # (K,), share that is a straight line in the columns; NaN if rows are too few
+    total: np.ndarray  # (G,), mean over all directions weighted by their strength
+    straight: np.ndarray  # (K,), share explained linearly by the columns; NaN if rows are too few
 
 
 def rows_attributed(columns: int) -> int:
-    """Rows on which so many columns are exchanged one by one."""
+    """Number of rows on which each column is shuffled, for a number of columns."""
     return max(20, min(256, 6000 // columns))
 
 
 def attribute(
     model: Any, X: np.ndarray, preparation: Preparation, *, seed: int
 ) -> Attribution | None:
-    """Shares of the columns in the directions above their null; None if there are none."""
+    """Compute the shares of the columns in the directions above their null; None without any."""
     report = model.filters_[0]
     count = report.n_kept_above
     groups = column_groups(preparation)
@@ -43,7 +41,8 @@ def attribute(
         return None
     # Share of column j in direction f, Jansen's estimate of its total effect (1999):
     # T_j = E[(f(x) - f(x with x_j of another row))²] / 2 Var f. For a straight line in independent
-    # columns it is the squared loading in standardised units. All columns of one text go together.
+    # columns it is the squared loading in standardised units. Columns of 0 and 1 that encode one
+    # column of text are exchanged together.
     rng = random_stream(seed, "rows to attribute directions")
     rows = rng.permutation(len(X))[: rows_attributed(len(groups))]
     others = np.roll(rows, 1)
@@ -67,8 +66,8 @@ def attribute(
 
 
 def relative_strengths(report: Any) -> np.ndarray:
-    """Strength of each kept column, in units of what meaningless labels have."""
-    # First and second moments have different units; the null of each is its own.
+    """Strength of each kept direction in units of its null."""
+    # First and second moments have different units, so each is divided by its own null.
     linear = np.asarray(report.linear_ratios, dtype=np.float64)
     first = (
         float(np.nanmax(report.null_ratios[:, 0], initial=0.0)) if report.null_ratios.size else 1.0
@@ -78,7 +77,7 @@ def relative_strengths(report: Any) -> np.ndarray:
 
 
 def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
-    """Coordinates that the first filter keeps, shape (n, k)."""
+    """Coordinates of the rows along the directions of the first filter, shape (n, k)."""
     h = np.asarray(X)
     for layer in model.network_.layers:
         if isinstance(layer, Residual):
@@ -90,7 +89,7 @@ def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
 
 
 def column_groups(preparation: Preparation) -> list[tuple[str, list[int]]]:
-    """Columns of the table, each with its columns of the matrix."""
+    """Columns of the table, each with the matrix columns that encode it."""
     groups = [(name, [place]) for place, name in enumerate(preparation.numeric_names)]
     start = len(groups)
     for name, texts in preparation.categories:
@@ -100,7 +99,7 @@ def column_groups(preparation: Preparation) -> list[tuple[str, list[int]]]:
 
 
 def _straight(X: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Share of each feature that a straight line in the columns explains, corrected for their number."""
+    """Adjusted R² of a linear regression of each feature on the columns."""
     n, d = X.shape
     if n < 2 * d + 10:
         return np.full(features.shape[1], np.nan)
@@ -113,8 +112,8 @@ def _straight(X: np.ndarray, features: np.ndarray) -> np.ndarray:
 def matched(
     in_folds: Sequence[np.ndarray], coordinates: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each fold's likest direction, and its squared correlation, (folds, K) each."""
-    # On the rows that the fold tests: coordinates are those of the directions of the whole there.
+    """Match each direction with the most correlated one of each fold, on the fold's test rows."""
+    # Returns the places of the matches and their squared correlations, shape (folds, K) each.
     squared = [_correlations(*pair) ** 2 for pair in zip(coordinates, in_folds, strict=True)]
     return (
         np.array([one.argmax(axis=1) for one in squared]),

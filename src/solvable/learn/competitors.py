@@ -1,4 +1,4 @@
-"""The methods that are compared: learned features, and what learns none."""
+"""Methods that `solvable learn` compares: learned features, seven others and the constant."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from solvable.networks.base import (
 )
 from solvable.networks.blocks import Block, network_blocks
 
-LEARNED = "learned-features"  # key of the method that the others are compared with
+LEARNED = "learned-features"  # key of the method with which the others are compared
 
 
 @dataclass(frozen=True)
 class Method:
-    """One of the methods compared."""
+    """Method that is compared with the others."""
 
     key: str  # in result.json
-    title: str  # for a reader
+    title: str  # in tables and sentences
     meaning: str  # a sentence without full stop
-    make: Callable[[], Any]  # its estimator
-    kernel_rows: int | None = None  # beyond these it is fitted to a random part of the rows
-    narrow: bool = False  # whether it is fitted in single precision, for time
-    fit: Callable[[np.ndarray, np.ndarray], Any] | None = None  # where fitting takes a choice
+    make: Callable[[], Any]  # returns the estimator
+    kernel_rows: int | None = None  # beyond this number, a random part of the rows is fitted
+    narrow: bool = False  # True to fit in single precision, for speed
+    fit: Callable[[np.ndarray, np.ndarray], Any] | None = None  # replaces make().fit if given
 
 
 def methods(design: Design) -> tuple[Method, ...]:
-    """What is compared: learned features first, then its competitors, then the constant."""
-    # All have their penalty tuned within the training rows alone.
+    """Return the methods to compare: learned features, their competitors, the constant last."""
+    # The penalty of each method is tuned on the training rows only.
     depth, lazy = design.depth, design.lazy_width
     width = "infinitely wide" if design.width == math.inf else f"{design.width} wide"
     gaussian = RbfRegressor if design.regression else RbfClassifier
@@ -51,8 +51,8 @@ def methods(design: Design) -> tuple[Method, ...]:
         Method(
             LEARNED,
             "learned features",
-            f"{depth} layers, {width}, each but the last filtered by what the target tells; the last "
-            "sees the columns too",
+            f"{depth} random layers, {width}; the directions that carry signal about the target are kept "
+            "after each layer but the last, and the last layer also sees the columns",
             lambda: design.network(design.blocks),
             narrow=design.width != math.inf,
             fit=design.fitted_network,
@@ -60,35 +60,34 @@ def methods(design: Design) -> tuple[Method, ...]:
         Method(
             "nngp",
             "infinitely wide network",
-            f"the same {depth} layers without filters: their kernel (NNGP), features not learned",
+            f"the same {depth} layers without filters, as a kernel (NNGP); no features are learned",
             lambda: design.network(network_blocks(design.depth)),
             KERNEL_SAMPLES,
         ),
         Method(
             "lazy-features",
             f"random features, {lazy}",
-            f"{depth} random layers of width {lazy}, features not learned",
+            f"{depth} random layers of width {lazy}; no features are learned",
             lambda: design.network(network_blocks(design.depth, width=design.lazy_width)),
             narrow=True,
         ),
         Method(
             "rbf",
             "Gaussian kernel, tuned",
-            "kernel ridge with a Gaussian (RBF) kernel, its width and penalty tuned",
+            "kernel ridge regression with a Gaussian (RBF) kernel of tuned width and penalty",
             lambda: gaussian(design.scaling, design.seed),
             KERNEL_SAMPLES,
         ),
         Method(
             "trees",
             "boosted trees, tuned",
-            "gradient-boosted trees (scikit-learn), their size and number tuned on held-out training "
-            "rows",
+            "gradient-boosted trees (scikit-learn) of tuned size and number",
             lambda: trees(design.seed),
         ),
         Method(
             "multi-index",
             "multi-index model",
-            "a ridge on functions of the few directions of the columns that stand out "
+            "ridge regression on functions of a few significant directions of the columns "
             "(MultiIndexRegressor)",
             lambda: multi_index(random_state=design.seed),
         ),
@@ -101,7 +100,7 @@ def methods(design: Design) -> tuple[Method, ...]:
         Method(
             "constant",
             constant,
-            f"always {constant}: what knows nothing",
+            f"always predicts {constant}",
             lambda: constant_model(design.regression),
         ),
     )
@@ -122,8 +121,8 @@ class _Rbf(BaseEstimator):
         distances = _squared_distances(Z[some], Z[some])
         apart = distances[distances > 0]
         self._median = float(np.median(apart)) if apart.size else 1.0
-        # k(x, x') = exp(-|x - x'|² / (b m)), m the median squared distance, b = 1/8 ... 8. The
-        # criterion is leave-one-out: no filter has seen the labels here, so that it is honest.
+        # k(x, x') = exp(-|x - x'|² / (b m)) with the median squared distance m and b = 1/8 ... 8.
+        # The leave-one-out error is unbiased here, as no filter was chosen by the labels.
         fits: dict[float, RidgeFit] = {
             width: kernel_ridge(np.exp(-distances / (width * self._median)), Y[some])
             for width in (2.0**power for power in range(-3, 4))
@@ -155,7 +154,7 @@ class _Rbf(BaseEstimator):
 
 
 class RbfRegressor(RegressorMixin, _Rbf):
-    """Kernel ridge for numbers."""
+    """Kernel ridge regression with a Gaussian kernel, for numbers."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RbfRegressor:
         """Choose width and penalty, then fit all rows."""
@@ -168,10 +167,10 @@ class RbfRegressor(RegressorMixin, _Rbf):
 
 
 class _Classes(ClassifierMixin, BaseEstimator):
-    """Classifier by outputs of regressions on indicators of the classes; the largest wins."""
+    """Classifier that regresses the indicator of each class and predicts the largest output."""
 
     def _coded(self, y: np.ndarray) -> np.ndarray:
-        """Keep the classes; return a column of 0 and 1 for each."""
+        """Store the classes; return a column of 0 and 1 for each."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         return np.eye(len(self.classes_))[codes]
 
@@ -187,7 +186,7 @@ class _Classes(ClassifierMixin, BaseEstimator):
 
 
 class RbfClassifier(_Classes, _Rbf):
-    """Kernel ridge on one column per class."""
+    """Kernel ridge regression with a Gaussian kernel, for classes."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RbfClassifier:
         """Choose width and penalty, then fit all rows."""
@@ -201,13 +200,13 @@ class RbfClassifier(_Classes, _Rbf):
 
 
 class MultiIndexClassifier(_Classes):
-    """One multi-index learner for each class, for two classes one."""
+    """One multi-index learner for each class; a single one for two classes."""
 
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> MultiIndexClassifier:
-        """Find directions, and fit a ridge on functions of them, for each class."""
+        """Fit directions and a ridge regression on functions of them, for each class."""
         signals = self._coded(y)
         self.models_ = [
             MultiIndexRegressor(random_state=self.random_state).fit(X, signal)

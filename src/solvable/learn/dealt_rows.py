@@ -1,4 +1,4 @@
-"""Which rows are learned from, and which of them are tested together."""
+"""Select the rows to learn from, and deal them to folds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.learn.request import LEAST_ROWS, Request
 
 
 def check_rows(dataset: Dataset) -> None:
-    """Raise :class:`InvalidData` if there are too few rows to hold some back."""
+    """Raise :class:`InvalidData` if there are too few rows to hold some back for testing."""
     if dataset.n_samples < LEAST_ROWS:
         raise InvalidData(
             f"{dataset.name} has {dataset.n_samples} rows with a target; allowed: at least "
@@ -24,7 +24,7 @@ def check_rows(dataset: Dataset) -> None:
 
 
 def used_rows(dataset: Dataset, request: Request) -> tuple[np.ndarray, list[str]]:
-    """Rows that are used, in order, and sentences about the others."""
+    """Return the rows that are used, in order, and sentences about the others."""
     n, most, notes = dataset.n_samples, request.rows, []
     rows = without_copies(dataset)
     if len(rows) < n:
@@ -45,20 +45,21 @@ def used_rows(dataset: Dataset, request: Request) -> tuple[np.ndarray, list[str]
 
 
 def without_copies(dataset: Dataset) -> np.ndarray:
-    """Rows that are left when copies are used once; rows that are equal by chance stay."""
+    """Remove copies of rows, but not rows that are equal by chance."""
     first = dataset.identical_rows()
     heads, counts = np.unique(first, return_counts=True)
     n = len(first)
     if len(heads) == n:
         return np.arange(n)
-    # Two rows do not agree in a continuous column by chance, nor do two images.
+    # Rows that agree in a continuous column, and equal images, are copies and not equal by chance.
     table = dataset.table.rows(heads)
     columns = [table.column(name) for name in table.order]
     if dataset.kind == "regression":
         columns.append(dataset.y[heads])
     if dataset.image_shape is not None or any(map(_is_continuous, columns)):
         return heads
-    # Rows of few values agree by chance; that all of them occur twice, or thrice, is none.
+    # Without continuous columns, rows may be equal by chance. Only if the number of occurrences of
+    # every row has a common divisor (all rows stored twice, say) is that factor removed.
     times = math.gcd(*counts.tolist())
     kept = dict(zip(heads.tolist(), (counts // times).tolist(), strict=True))
     seen: dict[int, int] = {}
@@ -75,7 +76,7 @@ def _is_continuous(column: np.ndarray) -> bool:
 
 
 class DealtRows:
-    """Folds of rows, and which of them depend on one another."""
+    """Folds of rows, and groups of rows that depend on one another."""
 
     def __init__(self, dataset: Dataset, rows: np.ndarray, request: Request) -> None:
         self.rows, self.notes = rows, list[str]()
@@ -87,16 +88,16 @@ class DealtRows:
         self.folds = self._dealt(dataset.name, request)
 
     def _dealt(self, name: str, request: Request) -> np.ndarray:
-        """Fold of each row; -1 for rows that come before any that are tested."""
+        """Fold of each row; -1 for rows that are never tested because they come first in time."""
         folds, seed = request.folds, request.seed
         if self.times is not None:
             if self.copies:
-                self.notes.append(f"{self.copies} rows repeat another row, or nearly so")
+                self.notes.append(f"{self.copies} rows are equal or nearly equal to another row")
             return deal_times(folds, self.times)
         if self.copies:
             self.notes.append(
-                f"{self.copies} rows repeat another row, or nearly so; copies stay together, so that no "
-                "test row has its copy among the training rows"
+                f"{self.copies} rows are equal or nearly equal to another row; such rows are in the same "
+                "fold, so that no test row has a copy among its training rows"
             )
         if self.groups is None:
             return deal_folds(folds, self.together, self.classes, seed=seed)
@@ -107,22 +108,22 @@ class DealtRows:
         number = len(np.unique(self.together))
         if number < 2 * folds:
             raise InvalidData(
-                f"{name} has {number} groups of rows; allowed: at least {2 * folds}, two a fold. Use "
+                f"{name} has {number} groups of rows; allowed: at least {2 * folds}, two per fold. Use "
                 "fewer folds with --folds, or another column."
             )
         self.notes.append(f"{number} groups of rows, each tested as a whole")
         return deal_groups(folds, self.together, self.classes, seed=seed)
 
     def train(self, fold: int) -> np.ndarray:
-        """Rows that the rows of a fold are predicted from."""
+        """Return the training rows of a fold."""
         if self.times is None:
             return np.flatnonzero(self.folds != fold)
         return np.flatnonzero(self.folds < fold)
 
     def clusters(self) -> np.ndarray | None:
-        """Which tested rows may depend on one another; None for none."""
+        """Cluster of each tested row, if rows may depend on one another; None otherwise."""
         tested = self.folds >= 0
-        # Stretches of time that stand for independent ones: what lasts longer than one is not seen
+        # Periods treated as independent of each other; longer correlations are not accounted for
         stretches = 20
         if self.times is not None:
             order = np.argsort(np.argsort(self.times[tested], kind="stable"))

@@ -1,4 +1,4 @@
-"""Rows that depend on one another in whatever order they stand: in groups, or along a curve."""
+"""Detect rows that depend on one another whatever their order: in groups, or along a curve."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import numpy as np
 
 from solvable.arrays import random_stream
 
-SCALES = (10, 20, 40)  # nearest rows that are left out, one number after another
-MOST_ROWS = 3000  # rows whose neighbours are looked at
+SCALES = (10, 20, 40)  # numbers of nearest rows that are left out, tried in this order
+MOST_ROWS = 3000  # largest number of rows whose neighbours are compared
 
 
 class Jump(NamedTuple):
-    """Errors of predicting rows from others, over that of the constant."""
+    """Errors of predicting a row from its neighbours, divided by that of the constant."""
 
     near: float  # from the five nearest rows
-    far: float  # from the ten nearest beyond those left out
-    left_out: int
+    far: float  # from the ten nearest rows after those left out
+    left_out: int  # number of nearest rows left out
 
 
 def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> Jump | None:
-    """Errors from near rows and beyond, if the target changes faster than any function; else None."""
+    """Errors from near and farther rows, if they differ more than for a smooth target; else None."""
     from sklearn.neighbors import NearestNeighbors
 
     n = len(X)
     Z = _standardised(X)
     scales = [scale for scale in SCALES if 12 * scale <= n]
     if not regression:
-        # Of a class of few rows none would be left.
+        # The largest class must have four times as many rows as are left out.
         y = np.unique(y, return_inverse=True)[1]
         scales = [scale for scale in scales if 4 * scale <= np.bincount(y).max()]
     if Z is None or not scales:
@@ -49,7 +49,7 @@ def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) ->
     squared = np.mean(distances**2, axis=0)
     for scale in scales:
         far = error(scale, scale + 10)
-        # A smooth function changes by the square of the distance, whatever its slope; noise by less.
+        # The squared change of a smooth function grows as the squared distance, noise more slowly.
         smooth = 2 * squared[scale : scale + 10].mean() / max(float(squared[:5].mean()), 1e-300)
         if near < 0.25 and far > 0.8 and min(far, 1.0) > smooth * max(near, 1 / n):
             return Jump(near, far, scale)
@@ -57,9 +57,9 @@ def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) ->
 
 
 def share_along_a_curve(X: np.ndarray) -> float:
-    """Longest way through the minimum spanning tree of the rows, in edges over rows."""
-    # Of independent rows in two dimensions or more it is about a tenth; of rows of one thing that changes
-    # over time, shuffled, nearly all.
+    """Edges on the longest path of the minimum spanning tree, divided by the number of rows."""
+    # It is about 0.1 for independent rows in two or more dimensions, and nearly 1 for rows of one
+    # object that changes over time, even after shuffling.
     from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
     from scipy.spatial.distance import pdist, squareform
 
@@ -75,9 +75,9 @@ def share_along_a_curve(X: np.ndarray) -> float:
 
 
 def _standardised(X: np.ndarray) -> np.ndarray | None:
-    """Columns of many values over their deviations; None if there are fewer than two."""
+    """Standardised columns of many distinct values; None if there are fewer than two."""
     distinct = np.array([len(np.unique(column)) for column in X.T])
-    few_values = 20  # distinct values up to which a column is taken for classes or counts
+    few_values = 20  # columns with up to this many distinct values count as classes or counts
     Z = X[:, distinct > min(few_values, len(X) / 50)].astype(np.float64)
     if Z.shape[1] < 2 or len(Z) < 100:
         return None

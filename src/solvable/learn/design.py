@@ -1,4 +1,4 @@
-"""The network that learns features: its blocks, and the form that suits few rows."""
+"""The network that learns features: its blocks, and the choice of its form for few rows."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, filte
 from solvable.networks.blocks import Block, Width
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
 
-FEW_ROWS = 1000  # training rows up to which it is measured whether directions help
+FEW_ROWS = 1000  # training rows up to which the form of the network is chosen by cross-validation
 
 REMARKS = {
     "directions": "",
-    "whitened": "correlations of the columns taken away first, as training rows do better so",
-    "columns": "directions left out, as training rows do better without them",
-    "straight": "directions left out, and a straight last layer, as training rows do better so",
-    "constant": "nothing but the constant, as training rows do no better",
+    "whitened": "columns whitened first, as held-out training rows are predicted better",
+    "columns": "without directions, as held-out training rows are predicted better",
+    "straight": "without directions and linear, as held-out training rows are predicted better",
+    "constant": "constant only, as held-out training rows are predicted no better otherwise",
 }
-"""Forms of the network, most of them last layers, and what is said of one that has them."""
+"""Forms of the network, each with the remark printed for it."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """What every method is fitted to."""
+    """Settings that all methods share."""
 
     regression: bool
-    scaling: Scaling  # pixels all together, columns one by one
-    width: Width = math.inf  # of the lifts of the network
+    scaling: Scaling  # one scale for all pixels of images, one for each column of tables
+    width: Width = math.inf  # of the random layers of the network
     request: Request = field(default_factory=Request)
-    training_rows: int = FEW_ROWS  # outside a fold; smaller parts are learned from as these are
+    training_rows: int = FEW_ROWS  # of a fold; smaller fits of the learning curve use the same form
 
     @property
     def layers(self) -> int:
@@ -44,12 +44,12 @@ class Design:
 
     @property
     def seed(self) -> int:
-        """Of lifts, nulls and solvers."""
+        """Seed of random layers, nulls and solvers."""
         return self.request.seed
 
     @property
     def depth(self) -> int:
-        """Lifts of the network: one below each filter, and one below the readout."""
+        """Random layers of the network: one below each filter, and one below the readout."""
         return self.layers + 1
 
     @property
@@ -59,9 +59,9 @@ class Design:
         return [Block(None, self.width), *filtered]
 
     def fitted_network(self, X: np.ndarray, y: np.ndarray) -> Any:
-        """The network that learns features, fitted; of few rows in the form that suits them."""
+        """Fit the network that learns features; for few rows, choose its form first."""
         network = None
-        few_directions = 10  # directions up to which it is measured of more rows as well
+        few_directions = 10  # up to this many directions, more rows are allowed for the choice
         if self.training_rows > FEW_ROWS:
             network = self.network(self.blocks).fit(X, y)
             if (
@@ -77,9 +77,9 @@ class Design:
         return network
 
     def _form(self, X: np.ndarray, y: np.ndarray) -> str:
-        """One of ``REMARKS``, by errors on rows that its directions were not found in."""
-        # Directions look better on the rows that they were found in than on others, and of few rows much
-        # better.
+        """Choose one of ``REMARKS`` by the error on held-out training rows."""
+        # Held-out rows are needed because directions overfit the rows they were found in, most of all
+        # where rows are few.
         parts = int(np.clip(2 * FEW_ROWS // len(y), 3, 5))
         classes = None if self.regression else np.unique(y, return_inverse=True)[1]
         folds = deal_folds(parts, np.arange(len(y)), classes, seed=self.seed)
@@ -98,23 +98,24 @@ class Design:
         )
         if "whitened" not in names:
             return best
-        # Columns as they are say what directions rest on. On planted tables a margin of half a standard
-        # error costs nothing, one of a whole error loses directions.
+        # Without whitening, directions are easier to attribute to columns. On planted tables a margin
+        # of half a standard error costs no accuracy, and one of a whole standard error loses directions.
         gain = losses[best] - losses["whitened"]
         return "whitened" if gain.mean() > 0.5 * gain.std() / len(y) ** 0.5 else best
 
     def _is_correlated(self, X: np.ndarray) -> bool:
-        # Of an image neighbours are alike and of one unit, and of a wide table correlations are noise.
+        # Images are not whitened, as neighbouring pixels are correlated and share a unit; nor are wide
+        # tables, as their sample correlations are mostly noise.
         if self.scaling != "columns" or 2 * X.shape[1] > len(X):
             return False
         spread = X.std(axis=0)
         Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        # Shrinkage of the correlations of columns above which they are not worth taking away
+        # Shrinkage of the correlation matrix above which whitening is not tried
         mostly_white = 0.5
         return oracle_shrinkage(Z.T @ Z / len(Z), len(Z)) < mostly_white
 
     def _to_compare(self, name: str) -> Any:
-        """The same as :meth:`_in_form`, without a filter whose directions are left out."""
+        """Return the network in one of its forms, without a filter where directions are left out."""
         if name in ("directions", "whitened"):
             return self._in_form(name)
         if name == "constant":
@@ -123,7 +124,7 @@ class Design:
         return self.network([last if name == "columns" else Block(None, None)])
 
     def _in_form(self, name: str) -> Any:
-        """The network in one of its forms."""
+        """Return the network in one of its forms."""
         blocks = self.blocks
         if name == "whitened":
             return self.network(blocks).set_params(scaling="whitened")
@@ -132,31 +133,31 @@ class Design:
         if name == "straight":
             blocks[-1] = replace(blocks[-1], activation="identity", bias=0.0)
         network = self.network(blocks)
-        # Penalty, in units of the power of the features, that leaves the constant
+        # A penalty so large, in units of the power of the features, that only the constant is left
         all_penalty = 1e9
         return network.set_params(regularisation=all_penalty) if name == "constant" else network
 
     @property
     def lazy_width(self) -> int:
-        """Width of the random features that learn nothing."""
+        """Width of the competitor with random features."""
         return DEFAULT_WIDTH if self.width == math.inf or self.width is None else int(self.width)
 
     def network(self, blocks: list[Block]) -> Any:
-        """Estimator of a network of these blocks."""
+        """Return the estimator of a network of these blocks."""
         options: dict[str, Any] = {"scaling": self.scaling, "random_state": self.seed}
-        # Filters compare labels with shuffled ones, which have no mean, and large ones do not lead them.
+        # The filters compare centred labels with shuffled ones; tanh bounds the largest numbers.
         if self.regression:
             return NeuralLoFiRegressor(blocks, label_map="tanh", **options)
         return NeuralLoFiClassifier(blocks, centre_labels=True, **options)
 
 
 def width_for(training_rows: int) -> Width:
-    """Width of the lifts for so many training rows: infinite, as kernels, while those fit."""
+    """Width of the random layers for a number of training rows: infinite while kernels fit."""
     return math.inf if training_rows <= KERNEL_SAMPLES else DEFAULT_WIDTH
 
 
 def constant_model(regression: bool) -> Any:
-    """The mean, or the most frequent class."""
+    """Return an estimator that predicts the mean or the most frequent class."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     return DummyRegressor() if regression else DummyClassifier(strategy="most_frequent")

@@ -1,4 +1,4 @@
-"""What the filters of a fitted model found, and what it looks like in images."""
+"""Directions that the filters of a fitted model found, and pictures of them for images."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from solvable.networks.significance import FIRST_RATIO, SIGNIFICANT_RATIO
 
 @dataclass(frozen=True)
 class Made:
-    """Which columns the directions of the first filter are made of, and rest on in unseen rows."""
+    """Shares of columns in the directions of the first filter, and their signal on unseen rows."""
 
-    whole: Attribution  # of all rows
-    folds: tuple[Unseen, ...]  # empty if a fold has none
-    coordinates: tuple[np.ndarray, ...]  # of the directions of all rows on the rows of each fold
+    whole: Attribution  # of the model of all rows
+    folds: tuple[Unseen, ...]  # empty if a fold has no directions
+    # Coordinates of the test rows of each fold along the directions of the model of all rows.
+    coordinates: tuple[np.ndarray, ...]
 
     def totals(self, tests: int) -> tuple[ColumnShare, ...]:
-        """Shares in all directions together."""
+        """Return the shares of the columns in all directions together."""
         last = np.array([fold.tested.shape[1] for fold in self.folds], dtype=np.int64)
         return self._columns(self.whole.total, last, tests)
 
@@ -34,7 +35,7 @@ class Made:
         return matched([fold.tested for fold in self.folds], self.coordinates)
 
     def of(self, number: int, tests: int) -> dict[str, Any]:
-        """What a direction is made of and rests on, where so many are tested."""
+        """Return the attribution of direction `number`, with significance corrected for `tests`."""
         place = number - 1
         if place >= len(self.whole.shares):
             return {}
@@ -43,10 +44,10 @@ class Made:
         if not self.folds:
             none = np.empty(0, dtype=np.int64)
             return known | {"columns": self._columns(self.whole.shares[place], none, tests)}
-        likest, again = self._matched
-        unseen = signal_on_unseen(self.folds, likest[:, place])
+        match, again = self._matched
+        unseen = signal_on_unseen(self.folds, match[:, place])
         return known | {
-            "columns": self._columns(self.whole.shares[place], likest[:, place], tests),
+            "columns": self._columns(self.whole.shares[place], match[:, place], tests),
             "again": float(np.median(again[:, place])),
             "unseen": unseen.value,
             "unseen_error": unseen.error,
@@ -56,7 +57,7 @@ class Made:
     def _columns(
         self, shares: np.ndarray, places: np.ndarray, tests: int
     ) -> tuple[ColumnShare, ...]:
-        """Columns by their share, with what is lost without them where the folds have a signal."""
+        """Sort columns by their share; add the loss on shuffling where the folds have a signal."""
         columns = [
             ColumnShare(self.whole.columns[place], float(shares[place]))
             for place in np.argsort(-shares, kind="stable")
@@ -64,13 +65,13 @@ class Made:
         signal = signal_on_unseen(self.folds, places) if len(places) else None
         if signal is None or not signal.is_above_zero(tests):
             return tuple(columns)
-        told = []
+        shares_and_losses = []
         for part in columns:
             lost = lost_without(self.folds, places, part.column)
             value, error = lost.value / signal.value, lost.error / signal.value
             named = lost.is_above_zero(tests * len(columns))
-            told.append(replace(part, lost=value, lost_error=error, named=named))
-        return tuple(told)
+            shares_and_losses.append(replace(part, lost=value, lost_error=error, named=named))
+        return tuple(shares_and_losses)
 
 
 def made_of(
@@ -79,7 +80,7 @@ def made_of(
     in_folds: Sequence[Unseen | None],
     tested: Sequence[np.ndarray],
 ) -> Made | None:
-    """Attribution of all rows beside the signal in the folds; tested are the rows that each tests."""
+    """Combine the attribution of the model of all rows with the signal on the folds' test rows."""
     if whole is None:
         return None
     folds = [one for one in in_folds if one is not None]
@@ -98,47 +99,47 @@ def layers_found(
     *,
     confirmed: bool = False,
 ) -> tuple[LayerFound, ...]:
-    """Signal that each filter found in all rows; labels name the classes, or the target alone."""
+    """Directions that each filter found in all rows; labels name the classes, or the target alone."""
     layers: list[LayerFound] = []
     for number, report in enumerate(model.filters_):
-        # Of a first filter that kept chance alone, the next sees what was chosen to go with the labels.
+        # After a filter without signal, the next one is not counted: its inputs were selected for
+        # their correlation with the labels.
         below = [counts[number] if all(counts[:number]) else 0 for counts in in_folds]
-        # Where the learned features are confirmed on unseen rows, directions above their ratio count
-        # although permutations of the labels do not separate the strongest from chance.
+        # If the learned features beat the constant on unseen rows, directions above the threshold
+        # count even if the permutation test of the strongest is not significant.
         significant = report.n_kept_above if confirmed else report.n_told
-        told = bool(significant) and all(layer.directions for layer in layers)
-        shown = _strongest(report, told, None if number else made)
+        real = bool(significant) and all(layer.directions for layer in layers)
+        shown = _strongest(report, real, None if number else made)
         layers.append(
             LayerFound(
                 number=number + 1,
-                directions=significant * told,
+                directions=significant * real,
                 directions_in_folds=tuple(below),
                 kept=len(report.strengths),
                 threshold=SIGNIFICANT_RATIO,
                 strongest=shown,
-                signals=_signals(report, labels, significant * told),
-                columns=made.totals(len(shown) + 1) if made and told and not number else (),
+                signals=_signals(report, labels, significant * real),
+                columns=made.totals(len(shown) + 1) if made and real and not number else (),
             )
         )
     return tuple(layers)
 
 
 def _ratios(report: FilterReport) -> dict[int, float]:
-    """Ratio to its null of each column that was tested, by its number from 1."""
+    """Strength divided by its null of each direction that was tested, by its number from 1."""
     linear = len(report.linear_ratios)
     tested = dict(enumerate(report.linear_ratios.tolist(), start=1))
-    # With many signals, a direction of the whole was not tested as such.
+    # With several classes, directions were tested for each class and not in the common ranking.
     if len(report.null_ratios) == 1:
         pairs = zip(report.null_counts.tolist(), report.null_ratios[0].tolist(), strict=True)
         tested |= {linear + count + 1: ratio for count, ratio in pairs if np.isfinite(ratio)}
     return tested
 
 
-def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Direction, ...]:
+def _strongest(report: FilterReport, real: bool, made: Made | None) -> tuple[Direction, ...]:
     tested, linear = _ratios(report), len(report.linear_ratios)
     ranks = (1, 2, 3, 4, 6, 8, 11, 15, 21, 29, 41, 57, 81, 113, 161, 225, 321, 449, 641)
     known = sorted(tested) if len(report.null_ratios) == 1 else sorted({*tested, *ranks})
-    # All of them together are one test more.
     numbers = [one for one in known if one <= len(report.strengths)]
     unknown = np.full(linear, np.nan)
     dimensions = np.concatenate([unknown, report.residual_dimensions])
@@ -148,11 +149,12 @@ def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Dir
             number,
             float(report.strengths[number - 1]),
             tested.get(number),
-            emergence_rows(report.n_samples, tested.get(number)) if told else None,
+            emergence_rows(report.n_samples, tested.get(number)) if real else None,
             float(dimensions[number - 1]),
             float(emergence[number - 1]),
             linear=number <= linear,
-            **(made.of(number, len(numbers) + 1) if made is not None and told else {}),
+            # One test per direction listed, and one for all directions together.
+            **(made.of(number, len(numbers) + 1) if made is not None and real else {}),
         )
         for number in numbers
     )
@@ -173,12 +175,12 @@ def _signals(report: FilterReport, labels: Sequence[str], whole: int) -> tuple[S
 
 
 def _of_class(report: FilterReport, place: int, whole: int) -> tuple[dict[int, float], int]:
-    """Ratios of the directions of a class by their ranks, and how many are above their null."""
+    """Ratios of the directions of a class by rank, and the number of directions above their null."""
     of_signal = report.null_ratios[place]
     known = np.isfinite(of_signal)
     ranks, ratios = report.null_counts[known] + 1, of_signal[known]
     number = above_null(ranks, ratios, report.first_ratio)
-    # The mean of the features weighted by the class is a direction too, the first one.
+    # The first direction of a class is the mean of the features weighted by the class.
     means = report.mean_ratios[place : place + 1]
     number += int(np.count_nonzero(means > SIGNIFICANT_RATIO))
     ranks, ratios = ranks + len(means), np.concatenate([means, ratios])
@@ -187,16 +189,16 @@ def _of_class(report: FilterReport, place: int, whole: int) -> tuple[dict[int, f
 
 
 def emergence_rows(rows: int, ratio: float | None) -> float | None:
-    """Rows at which a direction is expected to be as strong as its null; None if it is weaker."""
-    # n_e = n / r², r = |lambda_(k+1)| / null: the strength of a direction with signal hardly
-    # depends on n, and its null falls as n^(-1/2). Derived. On digits, even against odd, directions
-    # counted at n = 112, 225 and 450 are 9 to 13, 21 to 25 and 36 to 79 where the ratios at
-    # n = 1797 say 10, 15 and 37.
+    """Number of rows at which a direction is as strong as its null; None if it is weaker now."""
+    # n_e = n / r² with r = |lambda_(k+1)| / null: the strength of a direction with signal hardly
+    # depends on n, and its null falls as n^(-1/2). On digits (even against odd) the ratios at n = 1797
+    # predict 10, 15 and 37 directions at n = 112, 225 and 450; 9 to 13, 21 to 25 and 36 to 79 were
+    # counted there.
     return None if ratio is None or not ratio >= 1 else rows / ratio**2
 
 
 def above_null(ranks: np.ndarray, ratios: np.ndarray, first_ratio: float = FIRST_RATIO) -> int:
-    """Directions above the threshold, interpolated between the ranks tested; at least so many."""
+    """Number of directions above the threshold, interpolated between the ranks tested."""
     if len(ratios) and ranks[0] == 1 and ratios[0] <= first_ratio:
         return 0
     below = np.flatnonzero(ratios <= SIGNIFICANT_RATIO)
@@ -212,16 +214,16 @@ def above_null(ranks: np.ndarray, ratios: np.ndarray, first_ratio: float = FIRST
 def pictures_of(
     model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None
 ) -> np.ndarray | None:
-    """Which pixels go with the strongest directions of the first filter, (k, height, width)."""
+    """Covariance of each pixel with the strongest directions, shape (k, height, width)."""
     if image_shape is None:
         return None
-    # A direction of an infinitely wide lift has no weights on pixels; this is what it goes with
-    # among the images at hand. For a linear filter it is the covariance times its weights.
+    # A direction of an infinitely wide layer has no weights on pixels, so its covariance with the
+    # pixels is shown:
     # p_ki = (1/n) sum_mu (f_k(x_mu) - mean f_k) / std(f_k) (x_mu,i - mean x_i)
     features = first_coordinates(model, X)[:, :12]
     spread = features.std(axis=0)
     standardised = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     centred = X - X.mean(axis=0, dtype=np.float64)
     pictures = (standardised.T @ centred / len(X)).reshape(-1, *image_shape)
-    # Channels are averaged.
+    # Pictures of colour images are averaged over the channels.
     return np.asarray(pictures.mean(axis=3) if pictures.ndim == 4 else pictures)

@@ -1,4 +1,4 @@
-"""Figures of learning: strengths beside their nulls, the learning curve, pictures of directions."""
+"""Figures of learning: strengths of directions, the learning curve, pictures of directions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from solvable.plots.files import saved, write_atomically
 from solvable.plots.matplotlib_backend import INK, settings
 
 CAPTION = (
-    "Red pixels are brighter, blue ones darker than on average, in images that have much of the "
-    "direction: the covariance of each pixel with the direction, over all images. The sign of a "
-    "direction means nothing, so red and blue may be exchanged."
+    "Covariance of each pixel with the coordinate along a direction, over all images: red pixels are "
+    "brighter and blue pixels darker where the coordinate is large. The sign of a direction is "
+    "arbitrary, so red and blue may be exchanged."
 )
-"""What pictures of directions show."""
+"""Caption of the pictures of directions."""
 
 
 def learn_figures(found: Learned) -> list[Figure]:
-    """The strengths of each filter, and the learning curve if there is one."""
+    """Return a figure of strengths for each filter, and the learning curve if there is one."""
     figures = [strength_figure(found, layer) for layer in found.found if layer.signals]
     if len(found.outlook.curve) > 1:
         figures.append(curve_figure(found))
@@ -29,24 +29,24 @@ def learn_figures(found: Learned) -> list[Figure]:
 
 
 def strength_figure(found: Learned, layer: LayerFound) -> Figure:
-    """Strength of each direction over that of meaningless labels: a curve per class, a threshold."""
+    """Draw the strength of each direction divided by its null, a curve per class, and the threshold."""
     series = []
     for number, signal in enumerate(layer.signals):
         x, y = list(signal.tested), list(signal.ratios)
-        # The line that leads the eye has no entry of its own in the legend.
+        # The line between the points has no entry in the legend.
         series.append(Series("", x, y, colour=number))
         series.append(Series(signal.label, x, y, kind="points", colour=number))
     last = max((max(signal.tested, default=1) for signal in layer.signals), default=1)
     limit = [layer.threshold, layer.threshold]
-    series.append(Series("as strong as chance", [1, max(last, 2)], limit, kind="dashed", colour=-1))
+    series.append(Series("threshold", [1, max(last, 2)], limit, kind="dashed", colour=-1))
     which = f" of filter {layer.number}" if len(found.found) > 1 else ""
     what = "One curve per class. " if len(layer.signals) > 1 else ""
     above = (
-        f"Above the dashed line (a ratio of {layer.threshold:g}) a direction is stronger than shuffled "
-        "targets would make it, with all stronger directions removed first."
+        f"Above the dashed line (a ratio of {layer.threshold:g}) a direction is stronger than with "
+        "shuffled targets. All stronger directions are removed before the comparison."
         if layer.directions
-        else "No direction is told from shuffled targets, whose own strengths scatter about the "
-        "dashed line, most for rare classes and targets of heavy tails."
+        else "No direction is clearly stronger than with shuffled targets, whose strengths scatter about "
+        "the dashed line, most for rare classes and heavy-tailed targets."
     )
     return Figure(
         name=f"learn-strengths-{layer.number}" if len(found.found) > 1 else "learn-strengths",
@@ -61,7 +61,7 @@ def strength_figure(found: Learned, layer: LayerFound) -> Figure:
 
 
 def curve_figure(found: Learned) -> Figure:
-    """Error in percent against training rows: measured, and forecast."""
+    """Draw the measured and the forecast error in percent against the number of training rows."""
     outlook = found.outlook
     means = [100 * point.mean for point in outlook.curve]
     measured = Series(
@@ -73,10 +73,10 @@ def curve_figure(found: Learned) -> Figure:
         colour=0,
     )
     series = [measured]
-    caption = "Points: mean over folds with its standard error."
+    caption = "Points: mean error over folds, with its standard error."
     if outlook.band:
         n, middle, lower, upper = (list(column) for column in zip(*outlook.band, strict=True))
-        # Both ends of the interval are one series with a gap, so that the legend names them once.
+        # Both ends of the interval are one series with a gap, so that the legend has one entry.
         ends = [100 * error for error in [*lower, float("nan"), *upper]]
         level = f"{100 * outlook.confidence:g} % interval of the forecast"
         series = [
@@ -84,10 +84,10 @@ def curve_figure(found: Learned) -> Figure:
             Series(level, [*n, n[-1], *n], ends, kind="dashed", colour=1),
             measured,
         ]
-        caption += " Line: fitted and extrapolated, with its interval (dashed)."
+        caption += " Line: fit and its extrapolation; dashed lines: interval."
     return Figure(
         name="learn-curve",
-        title="What more rows buy",
+        title="Error against training rows",
         x_label="training rows",
         y_label=f"{error_name(found)} (%)",
         series=series,
@@ -99,7 +99,7 @@ def curve_figure(found: Learned) -> Figure:
 
 
 def draw_pictures(found: Learned) -> bytes:
-    """Draw the strongest directions of the first filter as SVG, each with its own scale of colour."""
+    """Draw the strongest directions of the first filter as SVG, each with its own colour scale."""
     from matplotlib.figure import Figure as Drawing
 
     assert found.pictures is not None

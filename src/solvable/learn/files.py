@@ -1,4 +1,4 @@
-"""The files of a directory that ``solvable learn`` writes."""
+"""Files in the output directory of ``solvable learn``."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ PREDICTIONS = "predictions.csv"
 DIRECTIONS = "directions.csv"
 FIGURES = "figures"
 
-FORMAT = "solvable-learn-1"  # mark of a result of ours
+FORMAT = "solvable-learn-1"  # marks a directory as a result of `solvable learn`
 
 DIRECTORY = ResultDirectory(
     "learn", "data", FORMAT, (REPORT, RESULT, MODEL, PREDICTIONS, DIRECTIONS, FIGURES)
 )
-"""Where results go."""
+"""Names and checks of the output directory."""
 
 
 def kept_folder(directory: Path) -> Path:
-    """Where fits that are done wait until the results of a directory are written: hidden, next to it."""
+    """Hidden folder next to the output directory, for completed fits of an unfinished run."""
     place = directory.absolute()
     return place.parent / f".{place.name}.part"
 
 
 def reserve(dataset: Dataset, request: Request, output: Path | None) -> tuple[Path, KeptFits]:
-    """Directory of the results, in which nothing else is overwritten, and fits of an earlier run."""
+    """Reserve the output directory, and return it with the store of completed fits."""
     check_rows(dataset)
     fingerprint, _ = fingerprint_of(dataset, request)
     directory = output or DIRECTORY.default(dataset.name, fingerprint)
@@ -57,21 +57,21 @@ class LearnFiles(NamedTuple):
     report: Path
     result: Path
     model: Path
-    predictions: Path  # for the rows when they were unseen
+    predictions: Path  # of each row by a model that had not seen the row
     figures: list[Path]
 
     def to_dict(self) -> dict[str, Any]:
-        """Paths as text."""
+        """Return the paths as text."""
         paths = {name: str(getattr(self, name)) for name in self._fields[:-1]}
         return paths | {"figures": [str(path) for path in self.figures]}
 
 
 def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: str) -> LearnFiles:
-    """Write report, numbers, model, predictions and figures, which appear all at once."""
+    """Write report, numbers, model, predictions and figures; they appear in one atomic step."""
     names = (REPORT, RESULT, MODEL, PREDICTIONS)
     model = directory / MODEL
     with whole_directory(directory) as draft:
-        # The numbers first: they mark the directory as ours if it should be killed here.
+        # The result is written first: it marks the directory if the program is stopped here.
         content = {"format": FORMAT, "command": command} | found.to_dict()
         numbers = json.dumps(content, indent=2, allow_nan=False) + "\n"
         write_atomically(draft / RESULT, numbers.encode())
@@ -87,7 +87,7 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
 
 
 def _notes(found: Learned, dataset: Dataset) -> dict[str, Any]:
-    """What travels with the model: all that is needed to treat new rows alike."""
+    """Return what is stored with the model: the preparation of new rows and the measured error."""
     score = found.learned
     return {
         "preparation": dataset.preparation.to_dict(),
@@ -101,7 +101,7 @@ def _notes(found: Learned, dataset: Dataset) -> dict[str, Any]:
 
 
 def _predictions(found: Learned, dataset: Dataset) -> str:
-    """Predictions for every row by the model that had not seen it, as CSV."""
+    """Write the prediction of every row by a model that had not seen the row, as CSV."""
     target = dataset.preparation.target
     assert target is not None
     shown = found.predictions if found.is_regression else found.predictions.astype(np.int64)

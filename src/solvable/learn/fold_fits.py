@@ -1,4 +1,4 @@
-"""One fit and its predictions for rows that it has not seen; many of them over processes."""
+"""Fit one method and predict unseen rows; run many such fits in parallel processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvable.learn.design import Design
 from solvable.learn.held_out_signal import Unseen, unseen_signal
 
 Progress: TypeAlias = Callable[[int, int, float | None], None]
-"""Called with tasks done, tasks in all, and seconds left or None."""
+"""Called with tasks done, number of tasks, and seconds left or None."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +27,15 @@ class Task:
     """One fit."""
 
     method: str  # key of the method
-    fold: int  # whose rows are predicted; -1 for the fit of all rows
-    split: Split | Callable[[], Split]  # or what prepares the rows when their turn comes
+    fold: int  # number of the fold that is predicted; -1 for the fit of all rows
+    split: Split | Callable[[], Split]  # prepared rows, or a function that prepares them later
     design: Design
     rows: int  # training rows
     keep_model: bool = False
-    attributed: bool = False  # whether to say which columns its directions are made of, or rest on
+    attributed: bool = False  # True to attribute its directions to columns
 
     def ready(self) -> Task:
-        """The same with its rows prepared."""
+        """Return the task with its rows prepared."""
         return replace(self, split=self.split()) if callable(self.split) else self
 
     @property
@@ -48,35 +48,34 @@ class Task:
             "rbf": 2.0,
             "trees": 2.0,
         }
-        # From about 700 rows on the cost grows nearly with the cube of their number.
+        # Above about 700 rows the cost grows as their number to the power of about 2.5.
         size = self.rows / 700
         return of_method.get(self.method, 0.1) * (size**2.5 if size > 1 else size)
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What a fit gave."""
+    """Result of one fit."""
 
     method: str
     fold: int
-    training_rows: int  # at hand
+    training_rows: int  # available
     predicted: np.ndarray  # for the test rows; empty if the fit failed
     n_significant: tuple[int, ...] = ()  # directions above their null in each filter
     seconds: float = 0.0
     rows: int = 0  # training rows that were used
     failure: str = ""  # why there are no predictions
-    model: Any = None  # if it was asked for
-    remark: str = ""  # what was done less than in full
-    attribution: Attribution | None = None  # of the directions to columns, if it was asked for
-    unseen: Unseen | None = None  # their signal on the test rows, if it was asked for
-    above: tuple[int, ...] = ()  # as n_significant, whether or not all permutations agree
-    scores: np.ndarray | None = (
-        None  # output for the test rows, the larger the likelier class 1 of two
-    )
+    model: Any = None  # if requested
+    remark: str = ""  # sentence on a reduced or changed fit
+    attribution: Attribution | None = None  # of the directions to columns, if requested
+    unseen: Unseen | None = None  # signal of the directions on the test rows, if requested
+    above: tuple[int, ...] = ()  # as n_significant, without the permutation test
+    # Output for the test rows with two classes; larger values favour class 1.
+    scores: np.ndarray | None = None
 
 
 def measure(task: Task) -> Measured:
-    """Fit one method and predict the test rows; a competitor that cannot be fitted says why."""
+    """Fit one method and predict the test rows; return the reason if a competitor cannot be fitted."""
     from threadpoolctl import threadpool_limits
 
     method = next(method for method in methods(task.design) if method.key == task.method)
@@ -90,9 +89,9 @@ def measure(task: Task) -> Measured:
     if method.narrow and _can_be_narrow(X):
         X, X_test = X.astype(np.float32, copy=False), X_test.astype(np.float32, copy=False)
     start = time.perf_counter()
-    # One BLAS thread: two that spin beside another process lose more than they win.
+    # One BLAS thread, as several are slower when other processes use the same cores.
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        # That a filter found nothing is counted below, not warned of fold by fold.
+        # Warnings of filters without signal are suppressed here, and counted below instead.
         warnings.simplefilter("ignore")
         try:
             model = method.fit(X, y) if method.fit else method.make().fit(X, y)
@@ -132,7 +131,7 @@ def measure(task: Task) -> Measured:
 
 
 def _scores(model: Any, X: np.ndarray) -> np.ndarray | None:
-    """Output of a classifier of two classes; None if it has none."""
+    """Return the output of a classifier of two classes; None if it has none."""
     if hasattr(model, "decision_function"):
         found = np.asarray(model.decision_function(X), dtype=np.float64)
     elif hasattr(model, "predict_proba"):
@@ -144,16 +143,16 @@ def _scores(model: Any, X: np.ndarray) -> np.ndarray | None:
 
 
 def _can_be_narrow(X: np.ndarray) -> bool:
-    """Whether every column keeps four digits of its deviation in single precision."""
+    """Return True if single precision keeps four digits of the deviation of every column."""
     mean, deviation = X.mean(axis=0), X.std(axis=0)
     return bool(np.all(np.abs(mean) <= 1000 * deviation))
 
 
 class Keeper(Protocol):
-    """Where fits that are done stay until all are."""
+    """Store of completed fits for a resumed run."""
 
     def find(self, task: Task) -> Measured | None:
-        """The fit of a task, if it is there."""
+        """Return the stored fit of a task, or None."""
         ...
 
     def keep(self, fit: Measured) -> None:
@@ -205,5 +204,5 @@ def _run(tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
     try:
         yield from parallel(delayed(measure)(task.ready()) for task in tasks)
     finally:
-        # Also after Ctrl-C: no process is left behind.
+        # The processes are stopped also after Ctrl-C.
         get_reusable_executor().shutdown(wait=True, kill_workers=True)

@@ -1,4 +1,4 @@
-"""Which rows test which: folds that share no copies of a row, and nested training sets."""
+"""Deal rows to folds that share no copies of a row, and choose nested training sets."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from solvable.arrays import random_stream
 
 
 def identical_rows(X: np.ndarray) -> np.ndarray:
-    """First row that is equal to each bit by bit, shape (n,); its own number if it occurs once."""
+    """Index of the first row that is equal to each row bit by bit, shape (n,)."""
     seen: dict[bytes, int] = {}
-    # Adding zero makes the two zeros of floating point one.
+    # Adding zero turns -0.0 into 0.0.
     return np.array([seen.setdefault((row + 0.0).tobytes(), i) for i, row in enumerate(X)])
 
 
 def deal_folds(
     n_folds: int, groups: np.ndarray, classes: np.ndarray | None, *, seed: int
 ) -> np.ndarray:
-    """Fold of each row, dealt at random, each class evenly, the rows of a group together."""
-    # A class with two groups or more is in the training rows of every fold.
+    """Deal groups of rows to folds at random, each class evenly; return the fold of each row."""
+    # A class with two or more groups is in the training rows of every fold.
     rng = random_stream(seed, "folds")
     heads = np.unique(groups)
     heads = heads[rng.permutation(len(heads))]
     if classes is not None:
-        # Cards are dealt class by class, without a break, so that folds also have equal sizes.
+        # Groups are dealt class by class in one sequence, so that folds also have equal sizes.
         heads = heads[np.argsort(classes[heads], kind="stable")]
     of_head = np.empty(len(groups), dtype=np.int64)
     of_head[heads] = np.arange(len(heads)) % n_folds
@@ -34,7 +34,7 @@ def deal_folds(
 
 
 def united(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Lowest member of the group of each thing, shape (count,), from pairs that belong together."""
+    """Lowest member of the connected component of each index, from pairs, shape (count,)."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -47,17 +47,17 @@ def united(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def deal_groups(
     n_folds: int, groups: np.ndarray, classes: np.ndarray | None, *, seed: int
 ) -> np.ndarray:
-    """Fold of each row, groups of any size whole, folds of like sizes, classes as evenly as they go."""
+    """Deal groups of unequal sizes to folds of similar size, classes as evenly as possible."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
     labels = np.zeros(len(groups)) if classes is None else classes
-    # scikit-learn refuses labels where every class has fewer rows than there are folds.
+    # scikit-learn raises if every class has fewer rows than there are folds.
     stratified = classes is not None and np.unique(labels, return_counts=True)[1].max() >= n_folds
     kind = StratifiedGroupKFold if stratified else GroupKFold
     splitter = kind(n_splits=n_folds, shuffle=True, random_state=seed % 2**32)
     folds = np.empty(len(groups), dtype=np.int64)
     with warnings.catch_warnings():
-        # A class of fewer rows than folds is absent from some, which is no fault.
+        # A class with fewer rows than folds is missing in some folds, which is allowed.
         warnings.filterwarnings("ignore", "The least populated class")
         for fold, (_, test) in enumerate(splitter.split(labels, labels, groups)):
             folds[test] = fold
@@ -65,18 +65,18 @@ def deal_groups(
 
 
 def deal_times(n_folds: int, times: np.ndarray) -> np.ndarray:
-    """Fold of each row by time, from the second of folds + 1 equal stretches on; -1 for the first."""
-    # Rows of the same moment stay together.
+    """Cut time into n_folds + 1 equal periods; return -1 for the first, then folds 0, 1, ..."""
+    # Rows of the same moment are in the same period.
     _, moments, counts = np.unique(times, return_inverse=True, return_counts=True)
     middles = (np.cumsum(counts) - counts / 2) / len(times)
     return np.asarray(np.minimum((middles * (n_folds + 1)).astype(np.int64), n_folds)[moments] - 1)
 
 
 def training_sizes(rows: int, *, smallest: int) -> tuple[int, ...]:
-    """Sizes of the training sets of a learning curve, increasing; one alone if there is no room."""
+    """Increasing sizes of the training sets of a learning curve; a single one for few rows."""
     if rows < 2 * smallest:
         return (rows,)
-    # Halved from the largest; closer together where fewer than five halvings fit.
+    # Sizes are halved from the largest; if fewer than five fit, they are closer together.
     halvings = np.log2(rows / smallest)
     if halvings >= 4:
         count = min(6, 1 + int(halvings))
@@ -94,7 +94,7 @@ def nested_rows(
     key: tuple[int, int],
     groups: np.ndarray | None = None,
 ) -> dict[int, np.ndarray]:
-    """Training sets by size, each within the next, classes in proportion; keyed by seed and fold."""
+    """Nested training sets by size, classes in proportion; `key` is the seed and the fold."""
     order = random_stream(key[0], "nested rows", key[1]).permutation(len(rows))
     shuffled = rows[order]
     if groups is not None:  # one group after another
@@ -108,7 +108,7 @@ def nested_rows(
 
 
 def _spread_evenly(classes: np.ndarray) -> np.ndarray:
-    """Order in which every beginning holds the classes in proportion."""
+    """Order in which every initial part holds the classes in proportion."""
     place = np.empty(len(classes))
     for label in np.unique(classes):
         members = np.flatnonzero(classes == label)

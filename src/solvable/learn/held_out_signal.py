@@ -1,7 +1,7 @@
-"""Whether the signal of a direction is there on unseen rows, and on which columns it rests there.
+"""Measure the signal of directions on unseen rows, and its loss when a column is shuffled there.
 
-A direction may be made of a column that tells nothing: x_1 x_2 has a second moment that goes with the
-target if x_1 does, whatever x_2 is. What it tells is lost where x_1 is shuffled, and not where x_2 is.
+A direction may contain a column without signal: the second moment of x_1 x_2 is correlated with the
+target if x_1 is, whatever x_2 is. Shuffling x_1 removes the signal; shuffling x_2 does not.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from solvable.learn.attribution import (
 from solvable.networks.layers import Filter, KernelFilter, Residual
 
 MOST_DIRECTIONS = 100
-"""Directions of a fold, the strongest first, that are looked at on unseen rows."""
+"""Largest number of directions of a fold, the strongest first, measured on unseen rows."""
 
-LEVEL = 0.05  # of all directions that are shown, and of all columns that are named, together
+LEVEL = 0.05  # family-wise level of the tests of directions, and of those of columns
 
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """Signal of the K directions of a fold's model on the rows that it has not seen."""
+    """Signal of the K directions of a fold's model on its n test rows, with G columns."""
 
     columns: tuple[str, ...]
-    tested: np.ndarray  # (n, K), the directions there
+    tested: np.ndarray  # (n, K), coordinates of the test rows along the directions
     signal: np.ndarray  # (n, K + 1), of mean 1 on the training rows; the last of all together
     rows: int  # rows on which columns were shuffled
-    lost: np.ndarray  # (G, K + 1), sum over those rows of what shuffling a column takes
-    squares: np.ndarray  # (G, K + 1), of its squares
+    lost: np.ndarray  # (G, K + 1), sum over those rows of the signal lost by shuffling a column
+    squares: np.ndarray  # (G, K + 1), sum of the squares of that loss
 
 
 class Estimate(NamedTuple):
@@ -49,12 +49,12 @@ class Estimate(NamedTuple):
     error: float
 
     def is_above_zero(self, tests: int) -> bool:
-        """Whether it is, where so many are tested (Bonferroni)."""
+        """Return True if the mean is significantly positive among `tests` tests (Bonferroni)."""
         return self.value > NormalDist().inv_cdf(1 - LEVEL / max(tests, 1)) * self.error
 
 
 def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> Unseen | None:
-    """Signal of the first filter's directions on test rows; None if there are too many columns."""
+    """Compute the signal of the first filter's directions on test rows; None for too many columns."""
     groups = column_groups(split.preparation)
     if len(groups) > MOST_COLUMNS or len(split.y_test) < 2:
         return None
@@ -65,8 +65,9 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     left, tested_left = labels, tested_labels
     if linear:
         left, tested_left = _beyond_first_moments(model, split, labels, tested_labels)
-    # M_c = (1/n) sum_mu y_mu,c f(x_mu) f(x_mu)^T on training rows, y less what first moments tell of it;
-    # of one signal it is diagonal. A first moment is m_c = (1/n) sum_mu y_mu,c f(x_mu).
+    # M_c = (1/n) sum_mu y_mu,c f(x_mu) f(x_mu)^T on training rows, with the residual labels y after
+    # the fit by first moments; M is diagonal for a single signal. The first moments are
+    # m_c = (1/n) sum_mu y_mu,c f(x_mu).
     moments = np.stack([train.T @ (code[:, None] * train) for code in left.T]) / len(train)
     moments[:, :linear], moments[:, :, :linear] = 0.0, 0.0
     means = labels.T @ train[:, :linear] / len(train)
@@ -78,8 +79,9 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     weights = np.maximum(weights, 1e-6 * max(float(weights.max()), 1e-300))
 
     def signal_of(features: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        # s_k(x) = sum_c y_c f_k sum_l (M_c)_kl f_l / sum_c,l (M_c)_kl², whose mean is 1 on training
-        # rows; sum_c y_c f_k m_ck / sum_c m_ck² of first moments; all together are weighted.
+        # s_k(x) = sum_c y_c f_k sum_l (M_c)_kl f_l / sum_c,l (M_c)_kl², which has mean 1 on training
+        # rows; for first moments s_k(x) = sum_c y_c f_k m_ck / sum_c m_ck². The last column is the
+        # mean of all s_k, weighted by the relative strengths.
         parts = [
             code[:, None] * features * (features @ moment.T)
             for code, moment in zip(tested_left[rows].T, moments, strict=True)
@@ -105,7 +107,7 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
 
 
 def _codes(model: Any, split: Split, *, regression: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Labels as the filter weighs them, centred on the training rows, (n, signals) each."""
+    """Labels as the filter uses them, centred on the training rows, (n, signals) each."""
     train, test = split.y_train, split.y_test
     if regression:
         centre, spread = train.mean(), train.std() or 1.0
@@ -124,21 +126,21 @@ def _codes(model: Any, split: Split, *, regression: bool) -> tuple[np.ndarray, n
 def _beyond_first_moments(
     model: Any, split: Split, labels: np.ndarray, tested: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the first moments of the features below the first filter leave of the labels."""
-    told, told_there = _told_by_first_moments(model, split.X_train, labels, split.X_test)
-    told_there -= told.mean(axis=0)
-    told -= told.mean(axis=0)
-    line = np.linalg.lstsq(told, labels, rcond=None)[0]
-    left = labels - told @ line
+    """Residual labels after regression on the first moments of the features below the filter."""
+    train, test = _along_first_moments(model, split.X_train, labels, split.X_test)
+    test -= train.mean(axis=0)
+    train -= train.mean(axis=0)
+    line = np.linalg.lstsq(train, labels, rcond=None)[0]
+    left = labels - train @ line
     centre = left.mean(axis=0)
-    return left - centre, tested - told_there @ line - centre
+    return left - centre, tested - test @ line - centre
 
 
-def _told_by_first_moments(
+def _along_first_moments(
     model: Any, X: np.ndarray, labels: np.ndarray, Z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Products m . z of rows learned from, each with the m of the others, and of other rows."""
-    # m = (1/n) sum_mu y_mu z_mu, with z the centred features below the first filter.
+    """Products m . z of training rows, each with the m of the other rows, and of test rows."""
+    # m = (1/n) sum_mu y_mu z_mu, where z are the centred features below the first filter.
     h, there = np.asarray(X), np.asarray(Z)
     layers = list(model.network_.layers)
     while not isinstance(layers[0], (Filter, KernelFilter)):
@@ -148,7 +150,7 @@ def _told_by_first_moments(
         else:
             h, there = (np.asarray(layer.apply(rows)) for rows in (h, there))
     n = len(labels)
-    # Labels are centred, so that features need not be where these meet them.
+    # The labels are centred, so the features need no centring in sums over labels.
     if isinstance(layers[0], KernelFilter):
         kernel, across = layers[0].chain(h, h), layers[0].chain(there, h)
         means = kernel.mean(axis=0)
@@ -166,17 +168,17 @@ def _told_by_first_moments(
 
 
 def signal_on_unseen(folds: Sequence[Unseen], places: np.ndarray) -> Estimate:
-    """Signal of a direction on the rows of all folds; places are those of its likest in each."""
+    """Mean signal of a direction on the test rows of all folds, from its match in each fold."""
     rows = np.concatenate([fold.signal[:, k] for fold, k in zip(folds, places, strict=True)])
     return Estimate(float(rows.mean()), float(rows.std(ddof=1)) / len(rows) ** 0.5)
 
 
 def lost_without(folds: Sequence[Unseen], places: np.ndarray, column: str) -> Estimate:
-    """What of the signal of a direction is lost on unseen rows whose column is shuffled."""
+    """Mean loss of the signal of a direction on test rows when a column is shuffled."""
     total = squares = 0.0
     rows = sum(fold.rows for fold in folds)
     for fold, k in zip(folds, places, strict=True):
-        if column in fold.columns:  # a fold without it dropped a column of one value
+        if column in fold.columns:  # a fold drops a column that is constant in its rows
             g = fold.columns.index(column)
             total += float(fold.lost[g, k])
             squares += float(fold.squares[g, k])

@@ -1,4 +1,4 @@
-"""The report of learning as one HTML file that needs no network."""
+"""Report of learning as one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from solvable.plots.words import percents
 
 
 def interval_places(found: Learned) -> list[tuple[float, float, float] | None]:
-    """Ends of each method's interval and its error, in percent of one scale; None if off it."""
-    # The scale reaches from zero to the largest interval of a method that knows something.
+    """Lower end, upper end and error of each method in percent of the bar's scale; None if off it."""
+    # The scale ends at the largest upper end of a method other than the constant.
     ends = [
         score.upper
         for score in found.methods
@@ -42,7 +42,7 @@ def interval_places(found: Learned) -> list[tuple[float, float, float] | None]:
 def render_learn_report(
     found: Learned, path: str | Path, *, command: str = "", model: str = "model.safetensors"
 ) -> Path:
-    """Write the page, which replaces an existing one in one step; the command repeats the run."""
+    """Write the report in one atomic step; `command` is the command line that repeats the run."""
     write_atomically(path, _html(found, command, model).encode())
     return Path(path)
 
@@ -81,33 +81,33 @@ def _html(found: Learned, command: str, model: str) -> str:
 
 
 def _tied(text: str) -> str:
-    """A number stays on one line with its unit, and with the name of the column it belongs to."""
+    """Put no-break spaces between a number and its unit or the column name before it."""
     return re.sub(r"(?<=') (?=\d)| (?=%)", "\N{NO-BREAK SPACE}", text)
 
 
 def _filters(found: Learned) -> str:
-    """Address of the pictures that holds them itself; empty if there are none."""
+    """Return the pictures as a data URI; empty if there are none."""
     if found.pictures is None or not len(found.pictures):
         return ""
     return f"data:image/svg+xml;base64,{b64encode(draw_pictures(found)).decode()}"
 
 
 def _cards(found: Learned) -> list[tuple[str, str, str]]:
-    """The three answers: number, what it is, interval."""
+    """Return number, name and interval of each of the three answers."""
     score = found.learned
     value, interval = percents(score.error, score.lower, score.upper)
     cards = [
+        (value, words.error_name(found), f"{interval} on unseen rows, learned features"),
         (
             " and ".join(str(layer.directions) for layer in found.found),
             "directions carry signal",
             f"in {found.n_samples} rows",
         ),
-        (value, words.error_name(found), f"{interval} on unseen rows"),
     ]
     if found.outlook.expected:
         twice = found.outlook.expected[1]
         value, interval = percents(twice.error, twice.lower, twice.upper)
-        cards.append((value, "expected with twice the rows", interval))
+        cards.append((value, f"{words.error_name(found)} with twice the rows", interval))
     else:
-        cards.append(("–", "expected with twice the rows", "no forecast can be made"))
+        cards.append(("–", f"{words.error_name(found)} with twice the rows", "no forecast"))
     return cards

@@ -11,10 +11,10 @@ import numpy as np
 from solvable.arrays import random_stream
 
 CONFIDENCE = 0.95
-"""Of every interval of a measured error, and of all differences between methods together."""
+"""Confidence of each interval of an error, and family-wise of all differences between methods."""
 
 CENTRAL_LIMIT_ROWS = 20_000
-"""Rows beyond which the mean is as good as normal and no bootstrap is drawn."""
+"""Number of rows above which a normal interval of the mean replaces the bootstrap."""
 
 
 class Interval(NamedTuple):
@@ -26,12 +26,12 @@ class Interval(NamedTuple):
 
 
 def _normal_quantile(confidence: float) -> float:
-    """Standard deviations from the mean to either end."""
+    """Half width of a normal interval in standard deviations."""
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def wilson_interval(wrong: int, rows: int) -> Interval:
-    """Interval of an error rate; not degenerate when nothing or everything is wrong."""
+    """Wilson's interval of an error rate, of non-zero width also for rates of 0 and 1."""
     # Wilson 1927: (p + z² / 2n +- z sqrt(p (1 - p) / n + z² / 4n²)) / (1 + z² / n).
     # In cross-validation the rows of all folds are pooled, which is valid asymptotically for stable
     # learners (Bayle et al., arXiv:2007.12671).
@@ -52,9 +52,9 @@ def _of_share(share: float, rows: float) -> Interval:
 def paired_rate_difference(
     first: np.ndarray, second: np.ndarray, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Error rate of the first method less that of the second, from masks of the same rows."""
-    # Bonett and Price 2012, which covers also when few rows are told apart: with
-    # p_10 = (m + 1) / (n + 2), m the rows that the first alone has wrong,
+    """Error rate of the first method minus that of the second, from masks of wrong rows."""
+    # Bonett and Price 2012, valid also if the methods differ on few rows: with
+    # p_10 = (m + 1) / (n + 2) for the m rows that only the first method has wrong,
     # p_10 - p_01 +- z sqrt((p_10 + p_01 - (p_10 - p_01)²) / (n + 2)).
     rows = len(first)
     only_first = int(np.count_nonzero(first & ~second))
@@ -62,7 +62,6 @@ def paired_rate_difference(
     p10, p01 = (only_first + 1) / (rows + 2), (only_second + 1) / (rows + 2)
     variance = max(p10 + p01 - (p10 - p01) ** 2, 0.0) / (rows + 2)
     half = _normal_quantile(confidence) * math.sqrt(variance)
-    # The value is the plain difference.
     value = (only_first - only_second) / rows
     return Interval(value, max(p10 - p01 - half, -1.0), min(p10 - p01 + half, 1.0))
 
@@ -74,10 +73,10 @@ def mean_interval(
     positive: bool = False,
     seed: int = 0,
 ) -> Interval:
-    """Interval of a mean of two or more skewed values; above zero if they are positive."""
+    """Bootstrap interval of the mean of two or more skewed values; above zero for positive values."""
     # The studentised bootstrap is second-order correct: [x - t*_(1 - a/2) s, x - t*_(a/2) s] with
-    # t* = (x* - x) / s*. Percentiles of the mean itself cover too rarely when values are skewed.
-    # Of positive values the lower end is that of log x, whose s is s / x: x exp(-t*_(1 - a/2) s / x).
+    # t* = (x* - x) / s*. The percentile bootstrap covers too rarely for skewed values. For positive
+    # values the lower end is that of log x, with standard error s / x: x exp(-t*_(1 - a/2) s / x).
     values = np.asarray(values, dtype=np.float64)
     rows = len(values)
     mean = float(values.mean())
@@ -93,11 +92,11 @@ def mean_interval(
     ratios, of_logarithm = [], []
     left = 2000
     while left > 0:
-        # Resamples are drawn together while they stay in the cache.
+        # As many resamples are drawn at once as fit into the cache.
         count = min(left, max(1, 400_000 // rows))
         drawn = standardised[rng.integers(rows, size=(count, rows))]
         spread = drawn.std(axis=1, ddof=1) / math.sqrt(rows)
-        # A resample of one value only says nothing.
+        # Resamples of a single value have no spread and are left out.
         usable = spread > 0
         away = drawn.mean(axis=1)[usable]
         ratios.append(away / spread[usable])
@@ -115,21 +114,20 @@ def mean_interval(
 
 
 def loss_of_clusters(values: np.ndarray, clusters: np.ndarray, *, rate: bool) -> Interval:
-    """Interval of a mean loss, of rows that are wrong (``rate``) or squares, within clusters."""
+    """Interval of a mean loss with clustered rows; ``rate`` for losses of 0 and 1."""
     mean = float(values.mean())
     number = len(np.unique(clusters))
     if rate and values.min() == values.max():
-        # Nothing or everything is wrong: as many clusters say so, not as many rows.
+        # If no row or every row is wrong, the clusters are the independent observations.
         return wilson_interval(number * int(values[0]), number)
     deviations, error = _sums_of_clusters(values, clusters)
-    # Clusters from which the skewness of losses is known; fewer are taken as normal
-    many_clusters = 50
+    many_clusters = 50  # with fewer clusters, Student's t replaces the bootstrap
     if number < many_clusters or error == 0:
         found = clustered_interval(values, clusters)
         top = 1.0 if rate else math.inf
         return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))
     if rate:
-        # As many independent rows as have this standard error (Korn and Graubard 1998).
+        # Effective number of independent rows with this standard error (Korn and Graubard 1998)
         return _of_share(mean, min(mean * (1 - mean) / error**2, len(values)))
     return mean_interval(mean + deviations * number / len(values), positive=True)
 
@@ -137,12 +135,12 @@ def loss_of_clusters(values: np.ndarray, clusters: np.ndarray, *, rate: bool) ->
 def clustered_interval(
     values: np.ndarray, clusters: np.ndarray, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Interval of a mean of values that depend on one another within clusters."""
+    """Student's interval of a mean of values that depend on one another within clusters."""
     from scipy.special import stdtrit
 
     mean = float(values.mean())
     sums, error = _sums_of_clusters(values, clusters)
-    # Student's t of G - 1 degrees of freedom.
+    # Student's t with G - 1 degrees of freedom for G clusters
     half = float(stdtrit(max(len(sums) - 1, 1), (1 + confidence) / 2)) * error
     return Interval(mean, mean - half, mean + half)
 
@@ -151,5 +149,5 @@ def _sums_of_clusters(values: np.ndarray, clusters: np.ndarray) -> tuple[np.ndar
     """Sum over each cluster of the deviations from the mean, and the standard error of that mean."""
     sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=values - values.mean())
     count = len(sums)
-    # Sandwich: s² = G / (G - 1) sum_g (sum_{i in g} (v_i - v))² / n^2.
+    # Sandwich: s² = G / (G - 1) sum_g (sum_{i in g} (v_i - v))² / n².
     return sums, math.sqrt(count / max(count - 1, 1) * float(sums @ sums)) / len(values)

@@ -1,4 +1,4 @@
-"""What makes an error look better than it is: copies, rows like their neighbours, telling columns."""
+"""Find causes of a misleadingly small error: copies of rows, dependent rows, leaking columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from solvable.arrays import random_stream
 from solvable.data import Table
 from solvable.learn.folds import identical_rows, united
 
-TOLD = 0.02
-"""Error, or variance not explained, below which one column alone is said to tell the target."""
+LEAKING_ERROR = 0.02
+"""Error, or variance not explained, of one column alone, below which the column is reported."""
 
 
 def continuous_columns(X: np.ndarray) -> np.ndarray:
-    """Columns in which rows do not agree by chance: more than half of their values are distinct, (d,)."""
+    """Mask of the columns with more than half of their values distinct, shape (d,)."""
     return np.array([2 * len(np.unique(column)) > len(column) for column in X.T], dtype=bool)
 
 
@@ -22,18 +22,17 @@ def near_copies(X: np.ndarray) -> np.ndarray:
     groups = identical_rows(X)
     heads = np.unique(groups)
     continuous = continuous_columns(X[heads])
-    # Rows that agree only in columns of few values may do so by chance, and are no copies.
+    # Rows that agree only in columns of few values may agree by chance; they are not copies.
     if not continuous.any():
         return np.arange(len(X))
-    looked_at = 30  # rows next to each that say how far apart rows usually are
+    looked_at = 30  # neighbours of each row that give the usual distance between rows
     count = min(looked_at, (len(heads) - 1) // 2)
-    most_compared = 20_000  # rows up to which all pairs are compared
+    most_compared = 20_000  # in larger tables only equal rows are found
     if count < 4 or len(heads) > most_compared:
         return groups
     from sklearn.neighbors import NearestNeighbors
 
-    # The other columns say whether rows may be copies, not how near they are: rows that agree in them are
-    # as near as the continuous ones make them.
+    # Copies must agree exactly in the columns of few values; distances are taken in the others.
     cells = np.zeros(len(heads), dtype=np.int64)
     if not continuous.all():
         cells = identical_rows(X[heads][:, ~continuous])
@@ -43,15 +42,15 @@ def near_copies(X: np.ndarray) -> np.ndarray:
     tree = NearestNeighbors(n_neighbors=count + 1).fit(Z)
     distances, neighbours = (one[:, 1:] for one in tree.kneighbors(Z))
     half = count // 2
-    # Levina and Bickel 2004: the dimension m that rows seem to have, from the farther neighbours; that
-    # of the tenth of them in the fewest dimensions.
+    # Levina and Bickel 2004: estimate of the intrinsic dimension m at each row from its farther
+    # neighbours. The estimate used is the one that a tenth of the rows lie below.
     farthest = distances[:, -1:]
     logs = np.log(farthest / np.maximum(distances[:, half:-1], 1e-300))
     # E[log d_k / d_j] = (H_(k-1) - H_(j-1)) / m with harmonic numbers H.
     steps = np.cumsum(1 / np.arange(count - 1, half, -1))
     dimension = float(steps.mean()) / max(float(np.quantile(logs.mean(axis=1), 0.9)), 1e-3)
-    # One of n rows is closer than r times the k-th neighbour with probability k r^m / n: here one
-    # pair of rows that agree in a hundred data sets, and never more than a fifth.
+    # Another row is closer than r times the distance of the k-th neighbour with probability
+    # k r^m / n. The limit r gives one false pair in about a hundred data sets, and is at most 0.2.
     agreeing = float(np.sum(np.unique(cells, return_counts=True)[1].astype(float) ** 2))
     limit = min((0.01 * len(heads) / (agreeing * count)) ** (1 / dimension), 0.2)
     near = (distances < limit * farthest) & (cells[neighbours] == cells[:, None])
@@ -64,9 +63,9 @@ def near_copies(X: np.ndarray) -> np.ndarray:
 def likeness_of_neighbours(
     X: np.ndarray, classes: np.ndarray | None, *, seed: int
 ) -> tuple[float, float]:
-    """Squared distance of rows next to each other over that of any two of a class, and its z-score."""
-    # Within a class, so that a file sorted by the target is none; columns that the file is sorted by
-    # say nothing either.
+    """Mean squared distance of adjacent rows divided by that of shuffled rows, and its z-score."""
+    # Distances are taken within a class, so that a file sorted by the target gives no warning.
+    # Columns by which the file is sorted are left out.
     n = len(X)
     labels = np.zeros(n, dtype=np.int64) if classes is None else classes
     ranks = np.argsort(np.argsort(X, axis=0, kind="stable"), axis=0)
@@ -95,15 +94,15 @@ def likeness_of_neighbours(
 def tight_groups(
     X: np.ndarray, y: np.ndarray, *, regression: bool
 ) -> tuple[int, float, float] | None:
-    """Groups of near rows in any order that tell the target, with the errors of near rows; or None."""
-    # Errors are those of the nearest row of the same group, and of the nearest one outside it. Rows of
-    # persons or devices make groups whose inner distances are of another size than those between them;
-    # without groups the edges of the minimum spanning tree have one size.
+    """Number of tight groups that predict the target, and nearest-row errors inside and outside."""
+    # The errors are those of predicting by the nearest row of the same group and of another group.
+    # With groups (persons, devices), the edges of the minimum spanning tree have two typical lengths,
+    # within and between groups; without groups they have one.
     n = len(X)
     if not 50 <= n <= 3000:
         return None
     distinct = np.array([len(np.unique(column)) for column in X.T])
-    # Columns of few values make groups of their own, in which new rows fall too.
+    # Columns of few values form groups that new rows belong to as well, so they are left out.
     Z = X[:, distinct > n / 50].astype(np.float64)
     if Z.shape[1] < 2:
         return None
@@ -116,13 +115,13 @@ def tight_groups(
     tree = minimum_spanning_tree(distances).tocoo()
     logs = np.log(tree.data)
     edges = np.sort(logs)
-    # Otsu's cut: the most variance between the two sides.
+    # Otsu's cut: the split of the edges with the largest variance between the two sides.
     below = np.arange(1, len(edges))
     sums = np.cumsum(edges)
     gap = sums[:-1] / below - (sums[-1] - sums[:-1]) / (len(edges) - below)
     cut = 1 + int(np.argmax(below * (len(edges) - below) * gap**2))
     short, long = edges[:cut], edges[cut:]
-    # Ashman's D; 2.2 to 2.9 on tables without groups of any law and dimension that were tried.
+    # Ashman's D. It was 2.2 to 2.9 on all tables without groups that were tried; groups need 3.
     apart = np.sqrt(2) * (long.mean() - short.mean()) / np.sqrt(short.var() + long.var() + 1e-30)
     inside = logs < long[0]
     groups = united(len(Z), tree.row[inside], tree.col[inside])
@@ -143,7 +142,7 @@ def tight_groups(
         )
         losses.append(loss.astype(np.float64))
     near, far = losses
-    # By groups, as rows of one are no independent evidence.
+    # The standard error is that over groups, as rows of one group are not independent.
     counts = np.bincount(labels[shared])
     means = (np.bincount(labels[shared], far - near) / np.maximum(counts, 1))[counts > 0]
     error = means.std(ddof=1) / np.sqrt(number)
@@ -153,45 +152,46 @@ def tight_groups(
 
 
 def telling_columns(table: Table, y: np.ndarray, *, regression: bool) -> list[tuple[str, float]]:
-    """Columns that alone predict the target nearly without error, with that error."""
+    """Columns that alone predict the target almost exactly, each with its error."""
     n = len(y)
     constant = 1.0 if regression else 1 - np.bincount(y).max() / n
-    if n < 50 or constant < 5 * TOLD:
+    if n < 50 or constant < 5 * LEAKING_ERROR:
         return []
     if regression:
-        # Ranks, ties at their middle: of a target of heavy tails one row holds nearly all variance,
-        # and any column tells that one.
+        # Ranks replace the target (ties at their middle): in a heavy-tailed target one row may hold
+        # nearly all variance, and any column can single out that row.
         _, places, counts = np.unique(y, return_inverse=True, return_counts=True)
         ranks = (np.cumsum(counts) - counts / 2)[places]
     found = []
     for name in table.order:
         column = table.column(name)
-        told = ranks if regression else y
+        predicted = ranks if regression else y
         if name in table.texts:
-            error = _text_error(column, told, regression)
+            error = _text_error(column, predicted, regression)
         else:
             column = np.asarray(column, dtype=np.float64)
-            error = _number_error(column, told, regression)
+            error = _number_error(column, predicted, regression)
             if regression and error is not None and not np.isnan(column).any():
-                # A straight line is told at once: the same quantity in another unit.
+                # A linear column is the target in another unit.
                 error = min(error, 1 - float(np.corrcoef(column, y)[0, 1] ** 2))
-        # A column of two values, or of texts, is rarely that good by nature; one of numbers may be.
+        # A small error is more suspicious for texts and columns of two values than for numbers.
         few = name in table.texts or len(np.unique(column[~np.isnan(column)])) <= 2
-        limit = TOLD if regression else max(TOLD, (0.1 if few else 0.05) * constant)
+        share = 0.1 if few else 0.05
+        limit = LEAKING_ERROR if regression else max(LEAKING_ERROR, share * constant)
         if error is not None and error <= limit:
             found.append((name, float(error)))
     return sorted(found, key=lambda one: one[1])
 
 
 def _number_error(column: np.ndarray, y: np.ndarray, regression: bool) -> float | None:
-    """Error of a tree of few leaves on one column; a missing value is a value of its own."""
+    """Error of a tree with few leaves on one column; missing values are one further value."""
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     missing = np.isnan(column)
     if missing.all() or (np.ptp(column[~missing]) == 0 and not missing.any()):
         return None
     values = np.where(missing, np.nanmin(column) - 1.0 - np.ptp(column[~missing]), column)
-    # Few leaves of many rows each, so that what they fit is no chance.
+    # Few leaves with many rows each, to avoid overfitting.
     if regression:
         leaves = min(64, len(y) // 10)
         tree = DecisionTreeRegressor(max_leaf_nodes=max(leaves, 2), random_state=0)
@@ -203,10 +203,10 @@ def _number_error(column: np.ndarray, y: np.ndarray, regression: bool) -> float 
 
 
 def _text_error(column: np.ndarray, y: np.ndarray, regression: bool) -> float | None:
-    """Error of the mean, or the commonest class, of each text."""
+    """Error of predicting the mean, or the most frequent class, of each text."""
     texts = np.array(["" if cell is None else str(cell) for cell in column])
     _, codes, counts = np.unique(texts, return_inverse=True, return_counts=True)
-    # Texts of a few rows each would tell anything.
+    # Texts of a few rows each would fit any target.
     if len(counts) > len(y) / 10:
         return None
     if regression:

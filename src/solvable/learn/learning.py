@@ -1,4 +1,4 @@
-"""Learn features from a data set, and measure on unseen rows what they are worth."""
+"""Learn features from a data set, and measure their error on unseen rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from solvable.learn.scoring import Losses, of_stored_model, outlook_of, score_me
 from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
 
 NOTHING_FOUND = (
-    "no direction was found and the learned features are not told from the constant, so there is no "
-    "progress to extrapolate."
+    "no direction was found and the learned features are not clearly better than the constant, so "
+    "there is no decrease of the error to extrapolate."
 )
-"""Why tables without signal have no forecast."""
+"""Reason for giving no forecast for a table without signal."""
 
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
-    """Digests that tell data sets and requests apart."""
+    """Digests that identify data set and request, and the inputs alone."""
     data = digest_of(dataset.X)
     digest = hashlib.blake2b(data.encode(), digest_size=8)
     digest.update(np.ascontiguousarray(dataset.y).data)
@@ -41,7 +41,7 @@ def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
 
 
 def digest_of(X: np.ndarray) -> str:
-    """Digest that tells whether inputs are the same numbers, whatever their type."""
+    """Digest of the inputs as float64, so that equal numbers of any type agree."""
     values = np.ascontiguousarray(X, dtype=np.float64)
     return hashlib.blake2b(values.data, digest_size=8).hexdigest()
 
@@ -54,26 +54,26 @@ def learn(
     progress: Progress | None = None,
     keeper: Keeper | None = None,
 ) -> Learned:
-    """Learn features, compare them on unseen rows, and forecast what more rows would buy.
+    """Learn features, compare methods on unseen rows, and forecast the error with more rows.
 
     Parameters
     ----------
     dataset : Dataset
         From :func:`solvable.data.load`.
     request : Request, optional
-        Folds, layers, seed.
+        Options of the run, such as folds, layers and seed.
     workers : int
-        Processes.
+        Number of processes.
     progress : callable, optional
-        Told after every fit: done, in all, seconds left.
+        Called after every fit with the fits done, their total number and the seconds left.
     keeper : Keeper, optional
-        Where fits that are done are stored and found again, such as
+        Store of completed fits for a resumed run, such as
         :class:`solvable.learn.stored_fits.KeptFits`.
 
     Returns
     -------
     Learned
-        Scores, directions, outlook and the model fitted to all rows.
+        Errors of the methods, directions, forecast, and the model fitted to all rows.
 
     Raises
     ------
@@ -84,10 +84,9 @@ def learn(
 
     Notes
     -----
-    Every number about unseen rows comes from rows that neither preparation, filters, penalties nor
-    widths have seen. The leave-one-out error of a readout on filtered features is not such a number
-    (arXiv:2605.13612 and ``tests/learn/test_learning.py``): with meaningless labels it reads far
-    below chance.
+    Errors on unseen rows use rows that took no part in preparation, filters, penalties or widths.
+    The leave-one-out error of a readout on filtered features is not reported, because it is biased:
+    with random labels it is far below chance (arXiv:2605.13612; ``tests/learn/test_learning.py``).
 
     Examples
     --------
@@ -105,7 +104,7 @@ def learn(
 
 
 def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
-    """Result of all fits."""
+    """Combine all fits into the result."""
     request, dataset = plan.request, plan.dataset
     fingerprint, data_fingerprint = fingerprint_of(dataset, request)
     measured = sorted(measured, key=lambda fit: fit.fold)
@@ -135,7 +134,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     if grouped:
         outlook = Outlook(curve, verdict=IN_GROUPS)
     elif found[0].directions or beats:
-        # Two folds share training rows (Nadeau and Bengio 2003).
+        # Correlation of the errors of folds, which share training rows (Nadeau and Bengio 2003).
         shared = 1 / (request.folds * plan.smallest)
         rows = None if losses.regression else float(tested.sum())
         outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
@@ -172,14 +171,14 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
 
 
 def _curve(plan: Plan, measured: list[Measured], losses: Losses) -> tuple[CurvePoint, ...]:
-    """The error of learned features by training rows, from fits in the order of their folds."""
+    """Learning curve of the learned features, from fits in the order of their folds."""
     fits = [fit for fit in measured if fit.method == LEARNED and fit.fold >= 0]
     points = []
     for size in plan.sizes:
         last = size == plan.sizes[-1]
         whole = last and plan.dealt.times is None
         here = [fit for fit in fits if (plan.is_full(fit) if whole else fit.training_rows == size)]
-        # A size at which a fold saw one class only is left out.
+        # A size is left out if the training rows of a fold have one class only.
         if len(here) == plan.request.folds:
             errors = tuple(float(losses.of_fold(fit.fold, fit.predicted).mean()) for fit in here)
             points.append(CurvePoint(size, errors, tuple(fit.n_significant[0] for fit in here)))

@@ -1,4 +1,4 @@
-"""Which fits are made of a data set, on which rows."""
+"""Plan the fits of a learning run and the rows of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solvable.memory import available_bytes, gigabytes
 
 
 class Plan:
-    """Which fits are made, on which rows."""
+    """Fits of a learning run, with the rows of each."""
 
     def __init__(self, dataset: Dataset, request: Request) -> None:
         check_rows(dataset)
@@ -40,7 +40,7 @@ class Plan:
             self.smallest,
         )
         self.methods = methods(self.design)
-        # The smallest training set of a learning curve.
+        # Size of the smallest training set of the learning curve
         least = max(24, 5 * max(1, len(dataset.class_labels)))
         self.sizes = training_sizes(self.smallest, smallest=least)
         self.tasks = self._tasks()
@@ -49,7 +49,7 @@ class Plan:
         X, y, design, none = self.dataset.X[self.rows], self.y, self.design, slice(0, 0)
         everything = Split(X, y, X[none], y[none], self.dataset.preparation)
         tasks = [Task(LEARNED, -1, everything, design, len(y), keep_model=True, attributed=True)]
-        # Of images, pictures are shown and pixels are not compared fold by fold.
+        # For images, directions are shown as pictures and not attributed to pixels in each fold.
         attributed = self.dataset.image_shape is None
         for fold in range(self.request.folds):
             train, test = self.dealt.train(fold), np.flatnonzero(self.folds == fold)
@@ -65,7 +65,8 @@ class Plan:
                 )
                 for method in self.methods
             ]
-            # Training sets of all folds have the same size only where none is later than another.
+            # With times, the training sets of folds have different sizes, so the largest size of the
+            # learning curve needs a fit of its own.
             sizes = self.sizes[:-1] if self.dealt.times is None else self.sizes
             key = (self.request.seed, fold)
             parts = nested_rows(train, sizes, self.dealt.classes, key=key, groups=self.dealt.groups)
@@ -76,39 +77,39 @@ class Plan:
         return tasks
 
     def _split(self, train: np.ndarray, test: np.ndarray) -> Callable[[], Split]:
-        """What prepares the rows of a fit: made when its turn comes, as all together are large."""
+        """Return a function that prepares the rows of a fit later, to save memory."""
         if len(np.unique(self.y[train])) < 2:
             raise InvalidData(
-                f"the rows of target {self.dataset.target!r} outside one fold hold one value only, "
-                "as nearly all rows with the others are copies of one another. Remove the copies."
+                f"the target {self.dataset.target!r} has a single value in the training rows of a fold, "
+                "because nearly all rows with other values are copies of one another. Remove the copies."
             )
         return partial(self.dataset.split, self.rows[train], self.rows[test])
 
     def is_full(self, fit: Measured) -> bool:
-        """Whether a fit had all rows outside its fold."""
+        """Return True if a fit used all training rows of its fold."""
         return fit.fold >= 0 and fit.training_rows == len(self.dealt.train(fit.fold))
 
     def workers(self, asked: int) -> int:
-        """Processes that fit into memory beside each other."""
+        """Number of processes that fit into memory at the same time."""
         rows = float(len(self.y))
         if self.design.width != math.inf:
             width = float(self.design.lazy_width)
             classes = 2 if self.dealt.classes is None else len(np.unique(self.dealt.classes))
             need = 8.0 * (rows * width + (2 + classes) * width**2)
         else:
-            # A fit holds about eight matrices of the size of a kernel at a time.
+            # A fit holds about eight kernel matrices at a time.
             need = 8.0 * 8 * rows**2
         free = available_bytes()
         if need > free:
             raise MemoryLimitExceeded(
-                f"one fit of {len(self.y)} rows takes about {gigabytes(need)}; {gigabytes(free)} are "
-                "free. Use fewer rows with --rows."
+                f"one fit of {len(self.y)} rows needs about {gigabytes(need)} of memory; allowed: the "
+                f"{gigabytes(free)} that are free. Use fewer rows with --rows."
             )
         return max(1, min(asked, len(self.tasks), int(0.8 * free / need)))
 
     @property
     def network(self) -> str:
-        """The network, in words."""
+        """Describe the network in a sentence."""
         width = (
             "infinitely wide (as kernels)"
             if self.design.width == math.inf
@@ -117,31 +118,33 @@ class Plan:
         filters = "one filter" if self.design.layers == 1 else f"{self.design.layers} filters"
         return (
             f"{self.design.depth} random ReLU layers, {width}, with {filters} between them that keep "
-            "the directions that carry signal about the target; on top a ridge regression. Nothing "
+            "only the directions with signal about the target, followed by a ridge regression. Nothing "
             "is trained by gradient descent."
         )
 
     @property
     def protocol(self) -> str:
-        """How errors are measured, in words, and what they assume."""
+        """Describe how errors are measured and for which new rows they hold."""
         folds, tested = self.request.folds, int(np.sum(self.folds >= 0))
         if self.dealt.times is not None:
             how = (
-                f"{folds} stretches of time, each predicted from all rows before it: {tested} of "
-                f"{len(self.y)} rows once, by models fitted to {self.smallest} rows and more"
+                f"{folds} periods, each predicted from all rows before it: {tested} of {len(self.y)} "
+                f"rows are predicted once, by models fitted to {self.smallest} or more rows"
             )
-            assumes = "later rows like these; intervals hold if what rows share lasts less than a "
-            assumes += "twentieth of the time"
+            assumes = (
+                "later rows like these; intervals are valid if the correlation of rows lasts less "
+            )
+            assumes += "than a twentieth of the time"
         else:
             how = (
                 f"{folds}-fold cross-validation: each of the {len(self.y)} rows is predicted once, by "
                 f"a model fitted to about {self.smallest} other rows"
             )
-            assumes = "new rows that are drawn like these, independent of each other"
+            assumes = "new rows drawn from the same distribution, independent of each other"
             if self.dealt.groups is not None:
                 how += ", none of its own group"
-                assumes = "rows of new groups that are like these groups"
+                assumes = "rows of new groups drawn from the same distribution"
         return (
-            f"{how}. Medians are taken, filters fitted, directions counted and penalties and widths "
-            f"tuned anew from those rows alone. The error is that for {assumes}."
+            f"{how}. Medians, filters, numbers of directions, penalties and widths are computed from "
+            f"these other rows only. The error is that for {assumes}."
         )

@@ -1,4 +1,4 @@
-"""A stored model applied to new rows, and what is known of its error on them."""
+"""Apply a stored model to new rows, and compute its error where the target is known."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Applied:
     """Predictions of new rows."""
 
     target: Target
-    predicted: np.ndarray  # one value of the target, a class or a number, per row
-    treatments: tuple[str, ...]  # what was done to the rows
+    predicted: np.ndarray  # class or number predicted for each row
+    treatments: tuple[str, ...]  # sentences on the preparation of the rows
     error: dict[str, Any] | None  # on the rows whose target is known; None if there are none
-    row_names: np.ndarray | None = None  # file of each row, where each has its own
+    row_names: np.ndarray | None = None  # file of each row, if each row is a file
 
 
 def apply_model(path: Path, data: str) -> Applied:
-    """Treat new rows as the training rows were, and predict them."""
+    """Prepare new rows in the same way as the training rows, and predict them."""
     fitted, preparation, notes = _load(path)
     target = preparation.target
     new = load_new(data, preparation)
@@ -45,19 +45,19 @@ def apply_model(path: Path, data: str) -> Applied:
 
 
 def _load(path: Path) -> tuple[Any, Any, dict[str, Any]]:
-    """Model, preparation of its columns, and what else was stored with it."""
+    """Load the model, the preparation of its columns, and everything else stored with it."""
     fitted = load_model(path)
     notes = model_notes(path)
     if "preparation" not in notes or not hasattr(fitted, "predict"):
         raise InvalidData(
-            f"{path} is a model without the preparation of its columns, which `solvable learn` "
-            "stores with it. Use it from Python: solvable.learners.load_model."
+            f"{path} holds a model without the preparation of its columns; allowed: a model stored by "
+            "`solvable learn`. Load this one from Python with solvable.learners.load_model."
         )
     preparation = Preparation.from_dict(notes["preparation"])
     if preparation.target is None or len(preparation.columns) != fitted.n_features_in_:
         raise InvalidData(
-            f"{path}: the preparation gives {len(preparation.columns)} columns and the model takes "
-            f"{fitted.n_features_in_}. Fit the model anew."
+            f"{path}: the preparation gives {len(preparation.columns)} columns, but the model needs "
+            f"{fitted.n_features_in_}. Fit the model again with `solvable learn`."
         )
     return fitted, preparation, notes
 
@@ -73,7 +73,7 @@ def _error(
         rows = {"rows": len(y), "root_mean_square": float(np.sqrt(squared.mean()))}
         if len(y) < 2 or not notes.get("variance"):
             return rows
-        # In units of the variance of the training rows, as `solvable learn` tells it.
+        # In units of the target's variance in the training rows, as `solvable learn` reports it.
         value, lower, upper = mean_interval(squared / float(notes["variance"]), positive=True)
         return rows | {"unexplained_variance": value, "lower": lower, "upper": upper}
     value, lower, upper = wilson_interval(int(np.count_nonzero(predicted != y)), len(y))
@@ -81,22 +81,22 @@ def _error(
 
 
 def error_sentence(error: dict[str, Any], target: Target) -> str:
-    """The error on new rows in a sentence or two."""
+    """State the error on new rows in one or two sentences."""
     rows = f"{error['rows']} rows with a known {target.name!r}"
     if "wrong" in error:
         value, interval = percents(error["wrong"], error["lower"], error["upper"])
-        said = f"Wrong on {value} of {rows} (95 % interval: {interval})."
+        text = f"{value} of the predictions for {rows} are wrong (95 % interval: {interval})."
     else:
         typical = format_number(error["root_mean_square"], 3)
-        said = f"Typical error (root mean square) {typical} on {rows}"
+        text = f"The typical error (root mean square) is {typical} on {rows}"
         if "lower" not in error:
-            return f"{said}."
+            return f"{text}."
         shares = (error[name] for name in ("unexplained_variance", "lower", "upper"))
         value, interval = percents(*shares)
-        said += f": {value} of the variance of the training rows (95 % interval: {interval})."
+        text += f". Variance not explained: {value} (95 % interval: {interval})."
     if error["training_rows"]:
-        said += (
-            " These are the rows that the model was fitted to, so this is no error on new rows: that is "
-            "what `solvable learn` told."
+        text += (
+            " The model was fitted to these rows, so this is a training error. `solvable learn` printed "
+            "the error on unseen rows."
         )
-    return said
+    return text

@@ -1,4 +1,4 @@
-"""What is asked of a learning run; light, as the command line is built from it."""
+"""Options of a learning run; the command line imports this module, so it imports little."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 from solvable.errors import InvalidParameter
 
-LEAST_ROWS = 20  # rows below which nothing can be said of unseen rows
+LEAST_ROWS = 20  # smallest number of rows from which an error on unseen rows is estimated
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked; the options of `solvable learn` that are not about reading the data.
+    """Options of `solvable learn` other than those of reading the data.
 
     Parameters
     ----------
     folds : int
         Parts of the data; each is predicted from the others.
     layers : int
-        Filters, each with a layer below it.
+        Filters, each with a random layer below it.
     rows : int
-        Most rows to learn from; of more, a random part is taken.
+        Largest number of rows to learn from; a random part of a larger table is used.
     seed : int
-        Another seed deals other folds and draws other random layers.
+        Seed of the folds and of the random layers.
 
     Raises
     ------

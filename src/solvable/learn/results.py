@@ -1,4 +1,4 @@
-"""What learning from a data set found: numbers with intervals, ready for a page or for JSON."""
+"""Results of learning from a data set: numbers with intervals, for reports and JSON."""
 
 from __future__ import annotations
 
@@ -12,76 +12,73 @@ import numpy as np
 from solvable.plots.displayed import Shown
 
 Verdict: TypeAlias = Literal["better", "worse", "no difference"]
-"""How a method compares with the learned features, as far as these data can show."""
+"""Comparison of a method's error with that of the learned features, at 5 % significance."""
 
 
 @dataclass(frozen=True)
 class MethodScore:
-    """One method on rows that it has not seen."""
+    """Error of one method on unseen rows."""
 
     key: str
     title: str
     meaning: str
-    # rate of wrong classes, or mean squared error over the variance of the target
+    # share of wrong classes, or mean squared error divided by the variance of the target
     error: float | None
     lower: float | None  # 95 % interval
     upper: float | None
     test_rows: int
     training_rows: int  # of each fit, on average
     seconds: float  # of all its fits
-    # its error less that of the learned features on the same rows; Holm over the table
+    # its error minus that of the learned features on the same rows; interval with Holm's correction
     difference: float | None = None
     difference_lower: float | None = None
     difference_upper: float | None = None
-    verdict: Verdict | None = None  # empty where no method differs from the constant
-    beats_constant: bool = False  # all methods tested together
-    remark: str = ""  # why it was not measured, or on fewer rows, or tuned less
-    # mean over classes; this and the next two where one class has more than 80 % of the rows
+    verdict: Verdict | None = None  # "no difference" where no method beats the constant
+    beats_constant: bool = False  # with Holm's correction for all methods
+    remark: str = ""  # reason for a missing error, fewer rows or less tuning
+    # mean over classes; given, as the next two, if one class has more than 80 % of the rows
     balanced_error: float | None = None
     auc: float | None = None  # mean over folds, for two classes
-    never: tuple[str, ...] = ()  # classes that it predicts for no row
-    # the simplest of those whose error is within one standard error of the smallest
+    never: tuple[str, ...] = ()  # classes that the method predicts for no row
+    # True for the simplest method whose error is within one standard error of the smallest
     recommended: bool = False
 
 
 @dataclass(frozen=True)
 class ColumnShare:
-    """How much of a direction is made of a column, and how much of what it tells rests on it."""
+    """Share of a column in a direction, and share of the direction's signal that rests on it."""
 
     column: str
-    share: float  # of all columns together, from 0 to 1
-    # Share of the signal on unseen rows that is lost where the column is shuffled there, with its
+    share: float  # from 0 to 1; the shares of all columns add up to 1
+    # Share of the signal on unseen rows that is lost when the column is shuffled there, with its
     # standard error; None if there is no signal.
     lost: float | None = None
     lost_error: float | None = None
-    named: bool = False  # whether that is above zero, all columns and directions tested together
+    named: bool = False  # True if the loss is significant, corrected for all columns and directions
 
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of the features."""
+    """Direction of the features that a filter keeps."""
 
     number: int  # rank by strength, from 1
-    strength: float  # its eigenvalue; the sign says which way the target goes
-    # Strength over what meaningless labels give once the stronger directions are removed; None
-    # where it was not tested.
+    strength: float  # eigenvalue; positive if the target grows with the squared coordinate
+    # Strength divided by its null, the strength with shuffled labels once the stronger directions are
+    # removed; None if not tested.
     ratio: float | None
-    # Rows at which a direction of this strength is expected to be found: those at which its null,
-    # which falls as the root of their number, is as strong.
+    # Number of rows at which the null, which falls as the square root of the rows, is as strong.
     emergence_rows: float | None
-    residual_dimension: float  # effective dimension of what the stronger directions leave
-    # The same from the residual dimension (FilterReport); a lower estimate for weak directions.
+    residual_dimension: float  # effective dimension of the features without the stronger directions
+    # The same number from the residual dimension (FilterReport); too low for weak directions.
     emergence_rows_by_dimension: float
-    columns: tuple[ColumnShare, ...] = ()  # the largest first; none where it was not attributed
-    straight: float | None = None  # share of its variance that is a straight line in the columns
-    # Median over folds of its squared correlation with the likest direction of the fold's model, on
-    # the rows that the fold tests.
+    columns: tuple[ColumnShare, ...] = ()  # the largest first; empty if not attributed
+    straight: float | None = None  # share of its variance explained linearly by the columns
+    # Median over folds of its squared correlation with the most correlated direction of the fold's
+    # model, on the test rows of the fold.
     again: float | None = None
-    linear: bool = (
-        False  # whether it is a mean of the features weighted by the target, a first moment
-    )
-    # Signal on unseen rows, that of training rows being 1, with its standard error, and whether it is
-    # above zero, all directions shown tested together; None where it was not looked at.
+    linear: bool = False  # True for a first moment, the mean of the features weighted by the target
+    # Signal on unseen rows divided by that on training rows, its standard error, and True if it is
+    # significant, corrected for all directions shown; None if not measured.
     unseen: float | None = None
     unseen_error: float | None = None
     confirmed: bool | None = None
@@ -89,41 +86,41 @@ class Direction:
 
 @dataclass(frozen=True)
 class SignalOfClass:
-    """How many directions tell one class from the others."""
+    """Directions that separate one class from the others."""
 
-    label: str  # the class; the target itself if there is one signal only
-    tested: tuple[int, ...]  # ranks of the directions that were tested, from the straight line on
-    ratios: tuple[float, ...]  # strength of each over its null
-    directions: int  # above their null, interpolated between those tested
-    emergence_rows: float | None  # rows at which the strongest is expected to be found
+    label: str  # class; the target itself if it has a single signal
+    tested: tuple[int, ...]  # ranks of the directions that were tested; rank 1 is the first moment
+    ratios: tuple[float, ...]  # strength of each divided by its null
+    directions: int  # number above their null, interpolated between those tested
+    emergence_rows: float | None  # number of rows at which the strongest is as strong as its null
 
     @property
     def strongest(self) -> float | None:
-        """The larger of the first two ratios, a straight line and what bends; None if none is known."""
+        """Larger ratio of the first two, a first and a second moment; None if none was tested."""
         return max(self.ratios[:2], default=None)
 
 
 @dataclass(frozen=True)
 class LayerFound:
-    """What one filter found in all rows."""
+    """Directions that one filter found in all rows."""
 
     number: int  # layer, from 1
-    directions: int  # that carry signal at this sample size
+    directions: int  # number of directions with signal in these rows
     directions_in_folds: tuple[int, ...]  # the same from the training rows of each fold
-    kept: int  # directions that the model keeps: at least one
-    threshold: float  # ratio above which a direction counts
-    strongest: tuple[Direction, ...]  # those kept, the weaker ones more sparsely
-    signals: tuple[SignalOfClass, ...]  # per class, or one
-    columns: tuple[ColumnShare, ...] = ()  # shares in all directions together, by their strength
+    kept: int  # directions that the model uses: at least one
+    threshold: float  # ratio to the null above which a direction has signal
+    strongest: tuple[Direction, ...]  # a selection of the kept ones, weaker ones more sparsely
+    signals: tuple[SignalOfClass, ...]  # one per class, or a single one
+    columns: tuple[ColumnShare, ...] = ()  # shares in all directions, weighted by their strength
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The error of learned features with fewer rows."""
+    """Error of the learned features at one number of training rows."""
 
     rows: int  # training rows
     errors: tuple[float, ...]  # one per fold
-    directions: tuple[int, ...]  # above their null in the first filter, one per fold
+    directions: tuple[int, ...]  # number above their null in the first filter, one per fold
 
     @property
     def mean(self) -> float:
@@ -132,13 +129,13 @@ class CurvePoint:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean over folds."""
+        """Standard error of the mean over folds."""
         return float(np.std(self.errors, ddof=1) / math.sqrt(len(self.errors)))
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The error that is expected with more rows."""
+    """Error that is expected with more rows."""
 
     factor: float  # multiple of the rows of the data set
     rows: int
@@ -152,26 +149,26 @@ class Outlook:
     """Expected error at more rows."""
 
     curve: tuple[CurvePoint, ...]
-    # at 1, 2 and 4 times the rows; empty if the curve must not be extrapolated
+    # at 1, 2 and 4 times the rows; empty if there is no forecast
     expected: tuple[Expected, ...] = ()
     band: tuple[tuple[float, float, float, float], ...] = ()  # (rows, error, lower, upper) to draw
     confidence: float = 0.9
-    verdict: str = ""  # what the forecast rests on, or why there is none
+    verdict: str = ""  # sentence on the fitted laws, or the reason for giving no forecast
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
 class Learned(Shown, view="solvable.learn.view"):
-    """All that `solvable learn` found.
+    """Result of `solvable learn`.
 
     Parameters
     ----------
     name : str
         Data set.
     n_samples, n_columns : int
-        Its size after preparation.
+        Rows and columns after preparation.
     kind : {"classification", "binary", "regression"}
-        What is predicted.
+        Kind of the target.
     class_labels : tuple of str
         Classes; empty in regression.
     target : str
@@ -179,39 +176,39 @@ class Learned(Shown, view="solvable.learn.view"):
     target_deviation : float or None
         Standard deviation of the target in regression.
     image_shape : tuple of int or None
-        If rows are images.
+        Shape of an image, if rows are images.
     treatments : tuple of str
-        What was done to the data.
+        Sentences on the preparation of the data.
     network : str
-        The network, in words.
+        Description of the network.
     protocol : str
-        How errors were measured, in words.
+        Description of how errors were measured.
     folds, seed, layers : int
-        As asked.
+        Options of the run.
     methods : tuple of MethodScore
-        Learned features first.
+        Errors of the methods, learned features first.
     found : tuple of LayerFound
-        One per filter.
+        Directions of each filter.
     outlook : Outlook
         Learning curve and forecast.
     fingerprint : str
-        Of the data and of what was asked.
+        Digest of the data and of the options.
     data_fingerprint : str
-        Of the data alone.
+        Digest of the inputs.
     seconds : float
-        In all.
+        Duration of the run.
     versions : mapping of str to str
-        Of the libraries.
+        Versions of the libraries.
     model : object
-        Fitted to all rows; not part of the JSON.
+        Model fitted to all rows; not part of the JSON.
     pictures : ndarray or None
         Images of the strongest directions of the first filter, shape (k, height, width).
     predictions : ndarray
-        Of the learned features for every row tested, by the model that had not seen it.
+        Predictions of the learned features for every tested row, by a model that had not seen it.
     rows, row_folds : ndarray of int
-        Rows of the data set that were tested, and the fold that tests each.
+        Rows of the data set that were tested, and the fold of each.
     warnings : tuple of str
-        What may make the error look better than it is, as sentences without full stop.
+        Reasons why the measured error may be too small, as sentences without full stop.
     """
 
     name: str
@@ -244,16 +241,16 @@ class Learned(Shown, view="solvable.learn.view"):
 
     @property
     def is_regression(self) -> bool:
-        """Whether a number is predicted."""
+        """Return True if a number is predicted."""
         return self.kind == "regression"
 
     @property
     def learned(self) -> MethodScore:
-        """Score of the learned features."""
+        """Return the score of the learned features."""
         return self.methods[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the model and arrays, as JSON can hold it; what is not finite is None."""
+        """Return everything but the model and arrays for JSON; numbers that are not finite are None."""
         left_out = ("model", "pictures", "predictions", "rows", "row_folds")
         names = [item.name for item in fields(self) if item.name not in left_out]
         return {name: _plain(getattr(self, name)) for name in names}

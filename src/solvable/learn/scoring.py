@@ -1,4 +1,4 @@
-"""Predictions of all folds turned into errors, intervals, verdicts, and a forecast of more rows."""
+"""Compute errors, intervals, verdicts and the forecast from the predictions of all folds."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SIMPLEST = (
     "lazy-features",
     "trees",
 )
-"""Methods by how simple their functions are to read."""
+"""Methods in order of how easily their functions are interpreted, the simplest first."""
 
 
 class Losses:
-    """Loss of each test row: wrong or not, or the squared error over the variance of the target."""
+    """Loss of each test row: 0 or 1 for classes, squared error over target variance for numbers."""
 
     def __init__(
         self,
@@ -51,21 +51,21 @@ class Losses:
 
     @property
     def is_unequal(self) -> bool:
-        """Whether one class has nearly all tested rows."""
+        """Return True if one class has more than 80 % of the tested rows."""
         if self.regression:
             return False
-        largest_share = 0.8  # share of the largest class beyond which an error alone says little
+        largest_share = 0.8  # share of the largest class beyond which the error is misleading
         return bool(np.unique(self.y, return_counts=True)[1].max() > largest_share * len(self.y))
 
     def of_fold(self, fold: int, predicted: np.ndarray) -> np.ndarray:
-        """Losses of the rows of a fold, in the order of the rows."""
+        """Return the losses of the rows of a fold, in the order of the rows."""
         true = self.y[self.folds == fold]
         if self.regression:
             return np.asarray((predicted - true) ** 2 / self.variance)
         return np.asarray(predicted != true, dtype=np.float64)
 
     def of_all(self, fits: Sequence[Measured]) -> np.ndarray | None:
-        """Losses of all tested rows from the fits of all folds; None if one of them failed."""
+        """Return the losses of all tested rows; None if the fit of a fold failed."""
         if any(fit.failure for fit in fits):
             return None
         losses = np.empty(len(self.y))
@@ -74,7 +74,7 @@ class Losses:
         return losses[self.folds >= 0]
 
     def interval(self, losses: np.ndarray) -> Interval:
-        """Mean loss with its interval."""
+        """Compute the mean loss with its interval."""
         if self.clusters is not None:
             return loss_of_clusters(losses, self.clusters, rate=not self.regression)
         if self.regression:
@@ -82,7 +82,7 @@ class Losses:
         return wilson_interval(int(losses.sum()), len(losses))
 
     def difference(self, losses: np.ndarray, reference: np.ndarray, confidence: float) -> Interval:
-        """Mean loss less that of a reference on the same rows, with its interval."""
+        """Compute the mean loss minus that of a reference on the same rows, with its interval."""
         if self.clusters is not None:
             return clustered_interval(losses - reference, self.clusters, confidence)
         if self.regression:
@@ -96,7 +96,7 @@ def score_methods(
     losses: Losses,
     labels: Sequence[str] = (),
 ) -> tuple[MethodScore, ...]:
-    """Errors of all methods from one fit per fold, and how they compare with learned features."""
+    """Compute the error of each method and its difference to that of the learned features."""
     of_rows = {method.key: losses.of_all(measured[method.key]) for method in compared}
     known = {key: rows for key, rows in of_rows.items() if rows is not None}
     gaps = _differences(known, LEARNED, losses)
@@ -107,7 +107,7 @@ def score_methods(
         score = _score(method, measured[method.key], losses, of_rows[method.key])
         gap = gaps.get(method.key)
         if gap is not None:
-            # Methods that are not told from the constant differ in how they fail.
+            # Where no method beats the constant, differences between methods are not reported.
             verdict = verdict_of(gap) if beating else "no difference"
             score = replace(
                 score,
@@ -126,11 +126,10 @@ def score_methods(
 
 
 def _by_error(known: Mapping[str, np.ndarray], losses: Losses) -> str:
-    """The simplest method whose loss is within one standard error of the smallest, on the same rows."""
+    """Return the simplest method whose loss is within one standard error of the smallest."""
     best = min(known, key=lambda key: float(known[key].mean()))
     one_error = 0.6827  # confidence of an interval of one standard error to either side
     for key in SIMPLEST:
-        # One standard error to either side covers two thirds.
         if key == best or (
             key in known and losses.difference(known[key], known[best], one_error).lower <= 0
         ):
@@ -139,12 +138,12 @@ def _by_error(known: Mapping[str, np.ndarray], losses: Losses) -> str:
 
 
 def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
-    """The same by the area under the ROC curve; None for more than two classes or one that is all."""
+    """Return the simplest method whose AUC is within one standard error of the largest."""
     areas = {score.key: score.auc for score in scores if score.auc is not None}
     if not areas:
         return None
     best = max(areas.values())
-    # Hanley and McNeil 1982, of m and n rows:
+    # Variance of the area A for m positive and n negative rows (Hanley and McNeil 1982):
     # (A (1 - A) + (m - 1) (A / (2 - A) - A²) + (n - 1) (2 A² / (1 + A) - A²)) / m n.
     m, n = sorted(np.unique(losses.y[losses.folds >= 0], return_counts=True)[1])
     spread = best * (1 - best) + (m - 1) * (best / (2 - best) - best**2)
@@ -156,7 +155,7 @@ def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
 
 
 def _of_classes(fits: Sequence[Measured], losses: Losses, labels: Sequence[str]) -> dict[str, Any]:
-    """Balanced error, area under the ROC curve of two classes, and classes that are never predicted."""
+    """Compute balanced error and, for two classes, AUC; list the classes that are never predicted."""
     from sklearn.metrics import roc_auc_score
 
     y = np.concatenate([losses.y[losses.folds == fit.fold] for fit in fits])
@@ -179,10 +178,11 @@ def _of_classes(fits: Sequence[Measured], losses: Losses, labels: Sequence[str])
 def _differences(
     of_rows: Mapping[str, np.ndarray], reference: str, losses: Losses
 ) -> dict[str, Interval]:
-    """Mean loss of each other method less that of a reference; one in twenty tables has a false one."""
+    """Compute the mean loss of each method minus that of a reference, with Holm's correction."""
     if reference not in of_rows:
         return {}
-    # Holm 1979: with r differences undecided each is tested at 5 % / r; what is decided leaves.
+    # Holm 1979: with r undecided differences, each is tested at level 5 % / r; significant ones are
+    # decided and removed, until none is significant. The family-wise error is 5 %.
     undecided = [key for key in of_rows if key != reference]
     gaps: dict[str, Interval] = {}
     while undecided:
@@ -199,7 +199,7 @@ def _differences(
 def _score(
     method: Method, fits: Sequence[Measured], losses: Losses, of_rows: np.ndarray | None
 ) -> MethodScore:
-    """Error of a method with its interval, without comparison."""
+    """Compute the error of a method with its interval, without comparison."""
     rows = round(float(np.mean([fit.rows for fit in fits])))
     seconds = sum(fit.seconds for fit in fits)
     remark = next((fit.failure for fit in fits if fit.failure), "")
@@ -210,8 +210,8 @@ def _score(
         )  # fmt: skip
     available = round(float(np.mean([fit.training_rows for fit in fits])))
     if rows < available:
-        why = "a kernel of all is too large" if method.kernel_rows else "all would take too long"
-        remark = f"fitted to {rows} of {available} training rows, as {why}"
+        why = "memory" if method.kernel_rows else "time"
+        remark = f"fitted to {rows} of {available} training rows, to limit {why}"
     remark = "; ".join(filter(None, [remark, _remark(fits)]))
     error = losses.interval(of_rows)
     return MethodScore(
@@ -227,7 +227,7 @@ def _score(
 
 
 def _remark(fits: Sequence[Measured]) -> str:
-    """What the fits of the folds did otherwise, and in how many folds if not in all."""
+    """Join the remarks of the fits, each with the number of folds if not all have it."""
     counts = Counter(fit.remark for fit in fits if fit.remark)
     return "; ".join(
         remark if count == len(fits) else f"{remark} ({count} of {len(fits)} folds)"
@@ -236,7 +236,7 @@ def _remark(fits: Sequence[Measured]) -> str:
 
 
 def of_stored_model(score: MethodScore, final: Measured) -> MethodScore:
-    """The score with a word on the stored model, where it has another form than some folds."""
+    """Add to the remark the form of the stored model, where it differs from that of some folds."""
     if score.remark == final.remark:
         return score
     form = final.remark or "directions and columns"
@@ -244,7 +244,7 @@ def of_stored_model(score: MethodScore, final: Measured) -> MethodScore:
 
 
 def verdict_of(difference: Interval) -> Verdict:
-    """What the error of a method less that of the learned features shows."""
+    """Return the verdict on a method from its error minus that of the learned features."""
     if difference.lower > 0:
         return "worse"
     return "better" if difference.upper < 0 else "no difference"
@@ -259,7 +259,7 @@ def outlook_of(
     seed: int = 0,
 ) -> Outlook:
     """Extrapolate the measured learning curve to multiples of the rows of the data set."""
-    # The curve ends below all rows, as test rows are held back, so that these are forecast too.
+    # The curve ends below the number of all rows, as test rows are held back; hence the factor 1.
     factors = (1.0, 2.0, 4.0)
     measured = [
         (point.rows, error, f"fold {fold}")
@@ -267,7 +267,7 @@ def outlook_of(
         for fold, error in enumerate(point.errors)
     ]
     if not measured:
-        return Outlook((), verdict="There is no learning curve: too few rows.")
+        return Outlook((), verdict="there are too few rows for a learning curve.")
     sizes, errors, folds = zip(*measured, strict=True)
     prediction = forecast(
         LearningCurve(np.array(sizes), np.array(errors), folds, shared, tested),

@@ -1,4 +1,4 @@
-"""Fits that are done, one file each, so that a run that was killed goes on where it was."""
+"""Store completed fits, one file each, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ FORMAT = "solvable-learn-fit-1"  # name and version of the format
 KINDS: dict[str, Callable[..., Any]] = {
     kind.__name__: kind for kind in (Measured, Attribution, Unseen)
 }
-"""What a file may hold besides arrays, numbers, words and a fitted network."""
+"""Classes that a file may hold, besides arrays, numbers, texts and a fitted network."""
 
 
 class KeptFits:
-    """A folder of fits of one run: of one table, one request and one version of the program."""
+    """Folder of completed fits for one table, one request and one version of the program."""
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self.folder = folder
         self.identity = f"{fingerprint} {version('solvable')}"
 
     def find(self, task: Task) -> Measured | None:
-        """The fit of a task; None if it is not there, damaged, or of another run."""
+        """Return the stored fit of a task; None if it is missing, damaged, or of another run."""
         path = self._path(task.method, task.fold, task.rows)
         try:
             arrays, content = read_described(path, (FORMAT,), "solvable learn")
@@ -48,7 +48,7 @@ class KeptFits:
         return found if isinstance(found, Measured) else None
 
     def keep(self, fit: Measured) -> None:
-        """Store a fit, in one step; where that fails the run goes on without."""
+        """Store a fit in one atomic step; the run continues if that fails."""
         path = self._path(fit.method, fit.fold, fit.training_rows)
         arrays: dict[str, np.ndarray] = {}
         with suppress(OSError, StorageFailed):
@@ -58,7 +58,7 @@ class KeptFits:
             write_described(path, arrays, content)
 
     def remove(self) -> None:
-        """Remove all of them."""
+        """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, method: str, fold: int, rows: int) -> Path:
@@ -66,7 +66,7 @@ class KeptFits:
 
 
 def _encoded(value: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
-    """A value as JSON can hold it; arrays go to ``arrays``, a fitted network to a file of its own."""
+    """Convert a value to JSON; arrays go to ``arrays``, a fitted network to a separate file."""
     if isinstance(value, np.ndarray) or (isinstance(value, float) and not math.isfinite(value)):
         name = str(len(arrays))
         arrays[name] = np.asarray(value)

@@ -1,4 +1,4 @@
-"""The printed summary of learning: sentences and tables in the order of its three questions."""
+"""Printed summary of learning: the recommended method, the data, errors, features and forecast."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from solvable.learn.tables import method_table, outlook_table, rests_table, sign
 from solvable.plots.tables import Cell, Table
 
 
-def summary(found: Learned, files: LearnFiles) -> list[str | Cell | Table]:
-    """Everything that the command prints of its results."""
+def summary(
+    found: Learned, files: LearnFiles, *, details: bool = False
+) -> list[str | Cell | Table]:
+    """Return what the command prints of its results; details are further columns and methods."""
     return [
-        Cell(words.subject(found), "bold"),
-        *(Cell(f"- {treatment}", "dim") for treatment in found.treatments),
+        Cell(words.recommendation(found), "bold"),
         *(Cell(f"! {warning}.", "yellow") for warning in found.warnings),
         "",
-        Cell(words.recommendation(found), "bold"),
+        Cell(words.subject(found)),
+        *(Cell(f"- {treatment}", "dim") for treatment in found.treatments),
         "",
-        *_signal(found),
+        *_errors(found, details),
         "",
-        *_errors(found),
+        *_signal(found, details),
         "",
-        *_outlook(found),
+        *_outlook(found, details),
         "",
         f"report   {files.report}",
         f"model    {files.model}",
@@ -30,19 +32,19 @@ def summary(found: Learned, files: LearnFiles) -> list[str | Cell | Table]:
     ]
 
 
-def _signal(found: Learned) -> list[str | Cell | Table]:
-    parts: list[str | Cell | Table] = [Cell("Which features can these rows teach?", "bold")]
+def _signal(found: Learned, details: bool) -> list[str | Cell | Table]:
+    parts: list[str | Cell | Table] = [Cell("Which features carry signal?", "bold")]
     for layer in found.found:
         parts.append(Cell(words.signal_sentence(layer, found)))
-        if layer.directions:
+        if layer.directions and details:
             parts += ["", signal_table(layer)]
         made = words.kinds_sentence(layer, found)
         if made:
-            parts += ["", Cell(made), "", rests_table(layer)]
+            parts += ["", Cell(made), "", rests_table(layer, details)]
     return parts
 
 
-def _errors(found: Learned) -> list[str | Cell | Table]:
+def _errors(found: Learned, details: bool) -> list[str | Cell | Table]:
     sentences = [
         words.headline(found),
         *words.class_sentences(found),
@@ -50,21 +52,22 @@ def _errors(found: Learned) -> list[str | Cell | Table]:
     ]
     remarks = [f"{score.title}: {score.remark}" for score in found.methods if score.remark]
     return [
-        Cell("How good are they on rows that were not seen?", "bold"),
+        Cell("How good are the learned features on unseen rows?", "bold"),
         *map(Cell, sentences),
         "",
-        method_table(found),
-        "",
-        *(Cell(sentence, "dim") for sentence in (*remarks, found.protocol)),
+        method_table(found, details),
+        *([""] if remarks or details else []),
+        *(Cell(sentence, "dim") for sentence in [*remarks, *[found.protocol] * details]),
     ]
 
 
-def _outlook(found: Learned) -> list[str | Cell | Table]:
+def _outlook(found: Learned, details: bool) -> list[str | Cell | Table]:
     parts: list[str | Cell | Table] = [
-        Cell("What would more data buy?", "bold"),
+        Cell("What error is expected with more rows?", "bold"),
         Cell(words.outlook_sentence(found)),
     ]
     if found.outlook.expected:
-        sentences = (found.outlook.verdict, *found.outlook.notes)
-        parts += ["", outlook_table(found), "", *(Cell(sentence, "dim") for sentence in sentences)]
+        sentences = [*[found.outlook.verdict] * details, *found.outlook.notes]
+        parts += ["", outlook_table(found), *([""] if sentences else [])]
+        parts += [Cell(sentence, "dim") for sentence in sentences]
     return parts

@@ -1,4 +1,4 @@
-"""Results of learning as tables in the terminal, and predictions as CSV."""
+"""Tables of the results of learning for the terminal, and columns as CSV."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from solvable.plots.words import percent, percents
 
 
 def signal_table(layer: LayerFound) -> Table:
-    """The strongest directions, or the classes where there are many, with the rows they emerge at."""
+    """Tabulate the strongest directions, or the classes if there are several, with their emergence."""
     if len(layer.signals) > 1:
-        numbers = _numbers("strongest direction", "emerges at rows", "directions")
+        numbers = _numbers("strongest direction", "rows to emerge", "directions")
         table = Table("class", *numbers)
         for label, ratio, rows, count in words.class_rows(layer):
             table.add(label, f"{ratio} its null", rows, count)
         return table
-    table = Table(*_numbers("direction", "strength", "emerges at rows"))
+    table = Table(*_numbers("direction", "strength", "rows to emerge"))
     for direction in layer.strongest:
         strength = f"{words.ratio_text(direction.ratio)} its null"
         rows = words.emergence_text(direction.emergence_rows)
@@ -30,18 +30,18 @@ def signal_table(layer: LayerFound) -> Table:
     return table
 
 
-def rests_table(layer: LayerFound) -> Table:
-    """Whether the strongest directions hold on unseen rows, and which columns they rest on there."""
+def rests_table(layer: LayerFound, details: bool = True) -> Table:
+    """Tabulate the signal of the strongest directions on unseen rows, and the columns they rest on."""
     number, unseen, straight, again = _numbers(
-        "direction", "on unseen rows", "straight", "found again"
+        "direction", "signal on unseen rows", "linear", "found again"
     )
-    return Table.of(
-        number, unseen, Column("rests on"), straight, again, rows=words.rest_rows(layer)
-    )
+    columns = [number, unseen, Column("rests on"), *([straight, again] if details else [])]
+    rows = [row[: len(columns)] for row in words.rest_rows(layer)]
+    return Table.of(*columns, rows=rows)
 
 
 def shares_as_csv(found: Learned) -> str:
-    """Shares of all columns in each of the strongest directions of the first filter, and in all."""
+    """Write the share of each column in the strongest directions of the first filter, as CSV."""
     layer = found.found[0]
     lists: dict[str, list[Any]] = {
         name: []
@@ -50,9 +50,9 @@ def shares_as_csv(found: Learned) -> str:
             "unseen", "unseen_error", "straight", "again",
         )
     }  # fmt: skip
-    told = [one for one in layer.strongest if one.number <= layer.directions]
+    with_signal = [one for one in layer.strongest if one.number <= layer.directions]
     parts: list[tuple[Direction | None, ColumnShare]] = [(None, part) for part in layer.columns]
-    parts += [(one, part) for one in told for part in one.columns]
+    parts += [(one, part) for one in with_signal for part in one.columns]
     for one, part in parts:
         row: list[Any] = [
             one.number if one else "all",
@@ -67,9 +67,10 @@ def shares_as_csv(found: Learned) -> str:
     return columns_as_csv({name: np.array(values, object) for name, values in lists.items()})
 
 
-def method_table(found: Learned) -> Table:
-    """The errors of all methods, learned features first."""
-    numbers = _numbers("error", "95 % interval", "difference, points")
+def method_table(found: Learned, details: bool = True) -> Table:
+    """Tabulate the errors of all methods, learned features first; details add the differences."""
+    numbers = _numbers(words.error_name(found), "95 % interval")
+    numbers += _numbers("difference, points") if details else []
     unequal = any(score.balanced_error is not None for score in found.methods)
     numbers += _numbers("balanced", "AUC") if unequal else []
     table = Table("method", *numbers, Column("", wrap=False))
@@ -81,7 +82,7 @@ def method_table(found: Learned) -> Table:
             else "not measured" * (score.error is None)
         )
         style = "bold" if score is found.methods[0] else ""
-        cells = [value, interval, words.difference_text(score)]
+        cells = [value, interval, *([words.difference_text(score)] if details else [])]
         if unequal:
             cells += [percent(score.balanced_error), words.area_text(score)]
         table.add(score.title, *cells, verdict, style=style)
@@ -89,7 +90,7 @@ def method_table(found: Learned) -> Table:
 
 
 def outlook_table(found: Learned) -> Table:
-    """The error expected with more rows."""
+    """Tabulate the error expected with more rows."""
     level = f"{100 * found.outlook.confidence:g} % interval"
     numbers = _numbers("rows", f"{words.error_name(found)}, expected", level)
     return Table.of("data", *numbers, rows=words.expected_rows(found))
@@ -100,7 +101,7 @@ def _numbers(*names: str) -> list[Column]:
 
 
 def columns_as_csv(columns: Mapping[str, np.ndarray]) -> str:
-    """Columns of equal length as CSV; missing numbers are empty."""
+    """Write columns of equal length as CSV; missing numbers are empty."""
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return csv_text(columns, ([_cell(value) for value in row] for row in rows))
 

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees, tuned within the rows they are given and bounded in what they cost."""
+"""Gradient-boosted trees, tuned on the training rows, with bounded cost."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from solvable.learn.folds import deal_folds
 
 
 class Effort(NamedTuple):
-    """How much is tried."""
+    """Settings of the tuning, which depend on its cost."""
 
-    rows: int  # of all, at most
-    leaves: tuple[int, ...]  # of one tree: the settings compared
+    rows: int  # largest number of rows fitted
+    leaves: tuple[int, ...]  # numbers of leaves of a tree that are compared
     rate: float  # learning rate
-    patience: int  # trees without gain after which no more are grown
-    holdouts: int  # different parts that choose
-    word: str  # what was done less than in full; empty otherwise
+    patience: int  # fitting stops after this many trees without gain
+    holdouts: int  # number of held-out parts that choose the settings
+    word: str  # remark on reduced tuning; empty for full tuning
 
 
 def effort_for(rows: int, columns: int, outputs: int) -> Effort:
-    """What is tried on so many rows, columns and trees a step: all, where that takes seconds."""
-    # Measured on one core: a step of n rows, d columns, k trees of l leaves takes about
-    # 1e-8 n d k + 1e-6 l d k seconds; 100 steps are usual at a rate of 0.1, 30 at 0.3.
+    """Choose the settings for numbers of rows, columns and outputs: full tuning if it takes seconds."""
+    # Measured on one core: a step with n rows, d columns and k trees of l leaves takes about
+    # 1e-8 n d k + 1e-6 l d k seconds. Usual are 100 steps at a rate of 0.1 and 30 at 0.3.
     per_leaf = 1e-6 * columns * outputs
     per_step = 1e-8 * rows * columns * outputs
     if columns * outputs > 60_000:
         raise InvalidData(
-            f"trees on {columns} columns for {outputs} outputs would take more than a minute a fold; "
-            "allowed: 60000 columns times outputs"
+            f"not fitted: trees on {columns} columns for {outputs} outputs would take more than a minute "
+            "per fold; allowed: 60000 columns times outputs"
         )
     holdouts = 2 if rows < 500 else 1
     if 100 * holdouts * (3 * per_step + (3 + 8 + 31) * per_leaf) < 4:
         return Effort(rows, (3, 8, 31), 0.1, 10, holdouts, "")
     if 30 * (2 * per_step + (8 + 31) * per_leaf) < 10:
         return Effort(
-            rows, (8, 31), 0.3, 5, 1, "two sizes of trees tried and steps of .3, for time"
+            rows, (8, 31), 0.3, 5, 1, "two sizes of trees and a learning rate of 0.3, to save time"
         )
-    word = "trees of 16 leaves and steps of .3, not tuned but in their number, for time"
+    word = "trees of 16 leaves and a learning rate of 0.3, only their number tuned, to save time"
     return Effort(min(rows, 40_000_000 // (columns * outputs)), (16,), 0.3, 5, 1, word)
 
 
@@ -74,12 +74,12 @@ class _Trees(BaseEstimator):
     def _tried(
         self, X: np.ndarray, y: np.ndarray, held_out: list[np.ndarray], effort: Effort, leaves: int
     ) -> tuple[float, int, Any]:
-        """Loss on held-out rows with the best number of trees, that number, and the last model."""
+        """Return the smallest held-out loss, its number of trees, and the last model."""
         losses, steps = [], []
         for held in held_out:
             model = self._model(effort, leaves)
             model.fit(X[~held], y[~held], X_val=X[held], y_val=y[held])
-            # The first score is that of no tree.
+            # The first score is that without trees.
             steps.append(max(int(np.argmax(model.validation_score_)), 1))
             losses.append(-float(np.max(model.validation_score_)))
         return float(np.mean(losses)), round(float(np.mean(steps))), model
@@ -88,7 +88,7 @@ class _Trees(BaseEstimator):
         from sklearn.ensemble import HistGradientBoostingClassifier as Classifier
         from sklearn.ensemble import HistGradientBoostingRegressor as Regressor
 
-        # scikit-learn's 20 rows a leaf are many of a hundred.
+        # scikit-learn's default of 20 rows per leaf is too large for tables of a hundred rows.
         least = int(np.clip(self.rows_ // 50, 3, 20))
         return (Regressor if isinstance(self, RegressorMixin) else Classifier)(
             learning_rate=effort.rate,
@@ -103,7 +103,7 @@ class _Trees(BaseEstimator):
 
 
 def _held_out(rows: int, classes: np.ndarray | None, seed: int) -> np.ndarray:
-    """A fifth of the rows, each class in proportion, no class as a whole."""
+    """Hold out a fifth of the rows, each class in proportion and no class completely."""
     held = deal_folds(5, np.arange(rows), classes, seed=seed) == 0
     if classes is not None:
         held &= np.isin(classes, classes[~held])
@@ -115,7 +115,7 @@ class TreesRegressor(RegressorMixin, _Trees):
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> TreesRegressor:
         """Choose size and number of trees, then fit all rows."""
-        # In units of its deviation, as the tolerance of the stop is absolute.
+        # The target is standardised, as the tolerance of early stopping is absolute.
         self._mean, self._deviation = float(np.mean(y)), float(np.std(y)) or 1.0
         self._fit(X, (np.asarray(y, dtype=np.float64) - self._mean) / self._deviation, None)
         return self

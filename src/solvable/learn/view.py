@@ -1,4 +1,4 @@
-"""What was learned for a notebook and a data frame."""
+"""Results of learning as a notebook and a data frame show them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from solvable.plots.tables import Table
 
 
 def line(found: Learned) -> str:
-    """The data set, and what is predicted from it."""
+    """Return one line on the data set and its target."""
     return f"{found.name}: {words.subject(found)}"
 
 
 def tables(found: Learned) -> list[Table]:
-    """Directions of each filter, errors of all methods, and what more rows would buy."""
+    """Return tables of directions, of the errors of all methods, and of the forecast."""
     directions = [signal_table(layer) for layer in found.found if layer.directions]
     if words.kinds_sentence(found.found[0], found):
         directions.append(rests_table(found.found[0]))
@@ -28,10 +28,10 @@ def tables(found: Learned) -> list[Table]:
 
 
 def rows(found: Learned) -> list[dict[str, Any]]:
-    """One row per method, learned features first."""
+    """Return one row per method, learned features first."""
     return [asdict(score) for score in found.methods]
 
 
 def figures(found: Learned) -> list[Figure]:
-    """Strengths of the directions, and the learning curve."""
+    """Return figures of the strengths of directions and of the learning curve."""
     return learn_figures(found)

@@ -1,4 +1,4 @@
-"""Sentences about what may make an error look better than it is."""
+"""Warnings about dependent rows and leaking columns, which make the measured error too small."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from solvable.learn.dependent_rows import jump_beyond_neighbours, share_along_a_
 from solvable.learn.leaks import likeness_of_neighbours, telling_columns, tight_groups
 
 ALONG = 0.4
-"""Share of rows on one way from neighbour to neighbour from which they lie along a curve."""
+"""Share of rows on the longest path of the minimum spanning tree, above which rows lie on a curve."""
 
 
 IN_GROUPS = (
-    "rows seem to come in groups that tell the target, so that more rows say little of new groups. Name "
-    "the column that says which rows belong together with --groups, or their time with --time."
+    "rows seem to come in groups that predict the target, so more rows of these groups would not improve "
+    "the predictions for new groups. Give the column of the groups with --groups, or the time of each "
+    "row with --time."
 )
-"""Why there is no forecast of rows that depend on one another in an order that is not known."""
+"""Reason for giving no forecast where rows depend on one another in an unknown way."""
 
 
 def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[tuple[str, ...], bool]:
-    """What may make the error look better than it is, and whether rows lie in groups or along a curve."""
+    """Return warnings that the error may be too small, and if rows lie in groups or along a curve."""
     grouped: list[str] = []
     found = []
     X, y = dataset.X[dealt.rows], dataset.y[dealt.rows]
@@ -30,27 +31,27 @@ def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[tuple[st
         share, deviation = likeness_of_neighbours(X, dealt.classes, seed=seed)
         if share < 0.9 and deviation < -6:
             found.append(
-                f"rows next to each other in the file are alike: the square of their distance is "
-                f"{share:.2f} of that of any two (of one class). If they come from one person, "
-                "device or stretch of time, the error on new ones is larger than the one below; "
-                "name the column with --groups or --time"
+                "rows next to each other in the file are similar: their squared distance is "
+                f"{share:.2f} times that of two random rows (of one class). If such rows come from one "
+                "person, device or period, the error on new ones is larger than the measured error; "
+                "give their column with --groups or --time"
             )
         elif dataset.image_shape is None:
             grouped = _of_groups(X, y, regression=regression)
             found += grouped
     if dataset.image_shape is None:
-        # Not numbers that were dropped, such as those of rows of a file sorted by the target; a text
-        # that was may name groups.
+        # Numeric columns that were dropped, such as row numbers, are not tested: in a file sorted by
+        # the target they predict it. Dropped columns of text are tested, as they may name groups.
         table, needed = dataset.table, dataset.preparation.needed
         kept = [name for name in table.order if name in needed or name in table.texts]
         table = table.select(kept).rows(dealt.rows)
         for name, error in telling_columns(table, y, regression=regression)[:3]:
-            left = "of the variance of ranks left" if regression else "wrong"
+            left = "of the variance of its ranks unexplained" if regression else "of rows wrong"
             found.append(
-                f"column {name!r} alone nearly tells the target ({100 * error:.1f} % {left}). If it "
-                "is not known before the target is, remove it"
+                f"column {name!r} alone predicts the target almost exactly ({100 * error:.1f} % {left}). "
+                "If its values are known only after the target, remove the column"
                 + (
-                    f"; if it names where rows come from, add --groups {name}"
+                    f"; if it names the source of the rows, add --groups {name}"
                     if name in table.texts
                     else ""
                 )
@@ -59,39 +60,38 @@ def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[tuple[st
 
 
 def _of_groups(X: np.ndarray, y: np.ndarray, *, regression: bool) -> list[str]:
-    """That rows lie in tight groups which tell the target, in whatever order they stand."""
+    """Warn if rows form tight groups that predict the target, whatever their order in the file."""
     tight = tight_groups(X, y, regression=regression)
     if tight is None:
         return _of_neighbours(X, y, regression=regression)
     number, near, far = tight
-    differs = (
-        "differs by {:.0f} % of the variance" if regression else "has another target in {:.0f} %"
-    )
+    differs = "differs by {:.0f} % of the variance" if regression else "differs in {:.0f} % of rows"
     inside, outside = (differs.format(100 * error) for error in (near, far))
     return [
-        f"rows lie in {number} tight groups: the target of the nearest row of the same group "
-        f"{inside}, that of the nearest one of another group {outside}. If a group is one person, "
-        "device or day, the error on new ones is larger than the one below; name their column "
+        f"rows form {number} tight groups: the target of the nearest row in the same group "
+        f"{inside}, and that of the nearest row in another group {outside}. If a group is one person, "
+        "device or day, the error on new ones is larger than the measured error; give their column "
         "with --groups"
     ]
 
 
 def _of_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> list[str]:
-    """That neighbours agree in the target far more than those beyond them do."""
+    """Warn if only the nearest rows predict the target, or if rows lie along a curve."""
     jump = jump_beyond_neighbours(X, y, regression=regression)
     unit = "of the variance is left" if regression else "of the constant's errors are left"
     if jump is not None:
         return [
-            f"the nearest rows predict the target ({100 * jump.near:.0f} % {unit}), and those beyond "
-            f"the nearest {jump.left_out} do not ({100 * min(jump.far, 1.0):.0f} %), although they are "
-            "hardly farther away: rows seem to come in groups. If a group is one person, device or day, "
-            "the error on new ones is far larger than the one below; name their column with --groups"
+            f"the nearest rows predict the target ({100 * jump.near:.0f} % {unit}), but rows beyond the "
+            f"nearest {jump.left_out} do not ({100 * min(jump.far, 1.0):.0f} %), although they are only "
+            "slightly farther away: rows seem to come in groups. If a group is one person, device or "
+            "day, the error on new ones is far larger than the measured error; give their column with "
+            "--groups"
         ]
     along = share_along_a_curve(X)
     if along > ALONG:
         return [
-            f"rows lie along a curve: {100 * along:.0f} % of them on one way from each row to the "
-            "nearest next one, as rows of one thing that changes over time do in any order. The error on "
-            "other stretches of time is larger than the one below; name the column with --time"
+            f"rows lie along a curve: one path between nearest neighbours contains {100 * along:.0f} % "
+            "of them, as when one object changes over time. The error in other periods is larger than "
+            "the measured error; give the column of times with --time"
         ]
     return []

@@ -1,4 +1,4 @@
-"""Results of learning in plain words, for the terminal and the page."""
+"""Sentences and table cells that describe the results of learning, for terminal and report."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from solvable.networks.permutation import DRAWS
 from solvable.plots.numbers import format_number
 from solvable.plots.words import percent, percents
 
-VERDICTS = {"worse": "worse", "better": "better", "no difference": "not told apart"}
-"""Whether the data tell a method from the learned features, in a word or two."""
+VERDICTS = {"worse": "worse", "better": "better", "no difference": "no clear difference"}
+"""How the error of a method compares with that of the learned features, in a few words."""
 
 
 def error_name(found: Learned) -> str:
-    """What the error is called."""
+    """Return the name of the error."""
     return "variance not explained" if found.is_regression else "wrong predictions"
 
 
 def subject(found: Learned) -> str:
-    """What was learned from, such as "1797 images of 8 x 8 pixels, 10 classes of 'digit'"."""
+    """Describe the data, such as "1797 images of 8 x 8 pixels, 10 classes of 'digit'"."""
     if found.image_shape:
         shape = " x ".join(str(side) for side in found.image_shape[:2])
         what = f"{found.n_samples} images of {shape} pixels"
@@ -41,60 +41,65 @@ def subject(found: Learned) -> str:
 
 
 def recommendation(found: Learned) -> str:
-    """The method to use, and why, in a sentence or two."""
+    """Recommend a method and give the reason, in two or three sentences."""
     chosen = next((score for score in found.methods if score.recommended), None)
     if chosen is None:
         constant = next(score for score in found.methods if score.key == "constant")
-        return f"Use none of these models: none is shown to do better than {constant.title}."
+        return f"Use none of these models: none is clearly better than predicting {constant.title}."
     stored = "" if chosen is found.learned else _stored(chosen, found)
     if chosen.auc is not None:
         best = max(found.methods, key=lambda score: score.auc or 0.0)
-        value, least = area_text(chosen), f"the largest AUC ({best.title}, {area_text(best)})"
-        reason = f"the AUC of {value} is the largest"
+        least = f"the largest AUC ({best.title}, {area_text(best)})"
+        reason, most = f"the AUC on unseen rows is {area_text(chosen)}", "the largest AUC"
         stored = (
-            " Its outputs order the rows; choose the output from which a row counts as of the smaller "
-            f"class by what errors cost.{stored}"
+            " Choose the output above which a row is assigned to the smaller class by the cost of the "
+            f"two kinds of errors.{stored}"
         )
     else:
         best = min(found.methods, key=lambda one: math.inf if one.error is None else one.error)
-        value, least = percent(chosen.error), f"the smallest ({best.title}, {percent(best.error)})"
-        reason = f"the error of {value} is the smallest"
+        least = f"the smallest error ({best.title}, {percent(best.error)})"
+        reason, most = _error_clause(chosen, found), "the smallest error"
+    why = f"{reason}, {most} of all methods."
     if chosen is not best:
-        reason = (
-            f"{reason.split(' is ')[0]} is within one standard error of {least}, and it is the simplest "
-            "of such methods"
-        )
-    return f"Use {chosen.title}: {reason}.{stored}"
+        why = f"{reason}. This is the simplest method within one standard error of {least}."
+    return f"Use {chosen.title}: {why}{stored}"
+
+
+def _error_clause(score: MethodScore, found: Learned) -> str:
+    error = percent(score.error)
+    if found.is_regression:
+        return f"{error} of the variance on unseen rows is not explained"
+    return f"{error} of the predictions on unseen rows are wrong"
 
 
 def _stored(chosen: MethodScore, found: Learned) -> str:
-    """That the stored model is another one than the chosen method, and what that costs."""
+    """Report the error of the stored model, where that is not the recommended method."""
     if chosen.auc is not None:
-        return f" The stored model holds the learned features (AUC {area_text(found.learned)})."
+        return f" The stored model uses the learned features (AUC {area_text(found.learned)})."
     error = percent(found.learned.error)
     if error == percent(chosen.error):
-        return " The stored model holds the learned features, which do as well."
+        return " The stored model uses the learned features, whose error is the same."
     if chosen.verdict == "better":
-        return f" The stored model holds the learned features, which do worse ({error})."
+        return f" The stored model uses the learned features, whose error is larger ({error})."
     return (
-        f" The stored model holds the learned features: {error}, a difference that these rows do not "
-        "tell from chance."
+        f" The stored model uses the learned features: their error is {error}, and a difference of this "
+        "size may be due to chance."
     )
 
 
 def area_text(score: MethodScore) -> str:
-    """The area under the ROC curve, or a dash."""
+    """Write the area under the ROC curve, or a dash."""
     return "–" if score.auc is None else f"{score.auc:.3f}"
 
 
 def class_sentences(found: Learned) -> list[str]:
-    """What the error hides where one class has nearly all rows."""
+    """Point to the balanced error and to classes never predicted, where one class has most rows."""
     shown = [score for score in found.methods if score.balanced_error is not None]
     if not shown:
         return []
     sentences = [
-        "One class has more than 80 % of the rows, so that predicting it alone is seldom wrong: see the "
-        "balanced error, the mean of the errors of the classes"
+        "One class has more than 80 % of the rows, so always predicting it is seldom wrong. Look at the "
+        "balanced error, which is the mean of the errors of the classes"
         + (", and the AUC." if any(score.auc is not None for score in shown) else ".")
     ]
     blind: dict[tuple[str, ...], list[str]] = {}
@@ -103,37 +108,37 @@ def class_sentences(found: Learned) -> list[str]:
             blind.setdefault(score.never, []).append(score.title)
     for classes, titles in blind.items():
         named = ", ".join(map(repr, classes[:3])) + (" and others" if len(classes) > 3 else "")
-        sentences.append(f"Never predicted is {named} by: {'; '.join(titles)}.")
+        sentences.append(f"These methods never predict {named}: {'; '.join(titles)}.")
     return sentences
 
 
 def headline(found: Learned) -> str:
-    """The error of the learned features in a sentence."""
+    """State the error of the learned features in a sentence."""
     score = found.learned
     value, interval = percents(score.error, score.lower, score.upper)
     if found.is_regression:
         assert score.error is not None
         typical = format_number((found.target_deviation or 0.0) * score.error**0.5, 3)
         return (
-            f"On rows that they have not seen, the learned features leave {value} of the variance of "
-            f"{found.target!r} unexplained ({interval}): a typical error of {typical}."
+            f"On unseen rows, the learned features leave {value} of the variance of {found.target!r} "
+            f"unexplained (95 % interval: {interval}). The typical error is {typical}."
         )
     return (
-        f"On rows that they have not seen, the learned features are wrong {value} of the time "
-        f"({interval})."
+        f"On unseen rows, {value} of the predictions from learned features are wrong (95 % interval: "
+        f"{interval})."
     )
 
 
 def comparison_sentences(found: Learned) -> list[str]:
-    """Which methods are worse, better, or cannot be told apart: a sentence per outcome."""
+    """List the methods that are worse, better or not clearly different, one sentence each."""
     sentences = []
     if not any(score.beats_constant for score in found.methods):
         constant = next(score for score in found.methods if score.key == "constant")
-        sentences.append(f"No method is shown to do better than {constant.title}.")
+        sentences.append(f"No method is clearly better than predicting {constant.title}.")
     outcomes = {
-        "worse": "Learned features do better than: {}.",
-        "better": "Learned features do worse than: {}.",
-        "no difference": "No difference that this data can show to: {}.",
+        "worse": "The learned features have a smaller error than: {}.",
+        "better": "The learned features have a larger error than: {}.",
+        "no difference": "Not clearly different from the learned features: {}.",
     }
     for verdict, sentence in outcomes.items():
         names = [score.title for score in found.methods[1:] if score.verdict == verdict]
@@ -143,7 +148,7 @@ def comparison_sentences(found: Learned) -> list[str]:
 
 
 def difference_text(score: MethodScore) -> str:
-    """Difference to the learned features in points, with interval, such as "+4.7 (3.6 to 5.9)"."""
+    """Write the difference to the learned features in percentage points, as "+4.7 (3.6 to 5.9)"."""
     if score.difference is None:
         return ""
     assert score.difference_lower is not None
@@ -156,36 +161,36 @@ def difference_text(score: MethodScore) -> str:
 
 
 def signal_sentence(layer: LayerFound, found: Learned) -> str:
-    """How many directions carry signal, in a sentence."""
-    where = f"Filter {layer.number}" if len(found.found) > 1 else "The filter"
+    """State the number of directions that carry signal."""
+    where = f"Filter {layer.number}: " if len(found.found) > 1 else ""
     if layer.number > 1 and not found.found[layer.number - 2].directions:
         return (
-            f"{where} was not tested: below it the filter found nothing, and what that kept was chosen "
-            "to go with the target."
+            f"{where}not tested. The filter below it found no signal and passed on the directions most "
+            "correlated with the target, which would bias the test."
         )
     if layer.directions == 0:
-        kept = "the strongest one alone" if layer.kept == 1 else f"{layer.kept} of them"
+        kept = "only the strongest one" if layer.kept == 1 else f"{layer.kept} of them"
         return (
-            f"{where} found no direction that carries signal about {found.target!r} at this sample "
-            f"size: none is stronger than in all of {DRAWS} shuffles of the target. The model keeps "
-            f"{kept}; do not read anything into it."
+            f"{where}no direction carries signal about {found.target!r} at this number of rows: none is "
+            f"stronger than in all of {DRAWS} shuffles of the target. The model uses "
+            f"{kept}; do not interpret it."
         )
-    verb = "direction that carries" if layer.directions == 1 else "directions that carry"
+    verb = "direction carries" if layer.directions == 1 else "directions carry"
     low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)
     folds = f"{low}" if low == high else f"{low} to {high}"
-    inside, rough = f" (of the rows outside one fold: {folds})", ""
+    inside, rough = f" ({folds} in the training rows of a fold)", ""
     if not low <= layer.directions <= high:
         inside = ""
-        more = " and more rows tell more" if layer.directions > high else ""
+        more = ", and more rows show more directions" if layer.directions > high else ""
         rough = (
-            f" The count is rough, as some are hardly above that limit{more}: the rows outside one fold "
-            f"give {folds}."
+            f" The count is approximate, as some directions are just above that threshold{more}: the "
+            f"training rows of a fold give {folds}."
         )
     limit = ""
     if any(_is_open(signal, layer) for signal in layer.signals):
-        limit = " The weakest tested is still above the threshold, so there may be more."
+        limit = " The weakest direction tested is above the threshold, so there may be more."
     return (
-        f"{where} found {layer.directions} {verb} signal about {found.target!r} in "
+        f"{where}{layer.directions} {verb} signal about {found.target!r} in "
         f"{found.n_samples} rows{inside}: each is more than "
         f"{layer.threshold:g} times as strong as with shuffled targets.{rough}{limit}"
     )
@@ -196,19 +201,19 @@ def _is_open(signal: SignalOfClass, layer: LayerFound) -> bool:
 
 
 def ratio_text(value: float | None) -> str:
-    """Strength over null, such as "5.3 times"."""
+    """Write a strength divided by its null, such as "5.3 times"."""
     return "" if value is None else f"{format_number(value, 2)} times"
 
 
 def emergence_text(rows: float | None) -> str:
-    """Rows at which a direction is expected to be found, in two digits; small ones are no number."""
+    """Write the number of rows at which a direction emerges, to two digits."""
     if rows is None:
         return "–"
     return f"below {LEAST_ROWS}" if rows < LEAST_ROWS else f"{float(f'{rows:.1e}'):.0f}"
 
 
 def expected_rows(found: Learned) -> list[tuple[str, str, str, str]]:
-    """Table of the outlook: how much data, rows, error, interval."""
+    """Return the rows of the forecast table: data, rows, error, interval."""
     return [
         (_times(point), str(point.rows), *percents(point.error, point.lower, point.upper))
         for point in found.outlook.expected
@@ -216,69 +221,71 @@ def expected_rows(found: Learned) -> list[tuple[str, str, str, str]]:
 
 
 def _times(point: Expected) -> str:
-    return "all rows at hand" if point.factor == 1 else f"{point.factor:g} times the rows"
+    return "all rows" if point.factor == 1 else f"{point.factor:g} times the rows"
 
 
 def outlook_sentence(found: Learned) -> str:
-    """What twice the data is expected to buy, or why nothing can be said."""
+    """State the error expected with twice the rows, or why there is no forecast."""
     outlook = found.outlook
     if not outlook.expected:
         reason = outlook.verdict.removeprefix("Extrapolation is refused: ")
-        return f"No forecast can be made: {reason}"
+        return f"There is no forecast: {reason}"
     now, twice = outlook.expected[:2]
     value, interval = percents(twice.error, twice.lower, twice.upper)
     gained = percents(now.error, now.lower, now.upper)[0]
-    what = f"the {error_name(found)} is" if found.is_regression else f"{error_name(found)} are"
+    what = "variance not explained" if found.is_regression else "share of wrong predictions"
+    level = f"{100 * outlook.confidence:g} % interval"
     return (
-        f"With twice the rows ({twice.rows}), {what} expected to fall from about {gained} to "
-        f"{value} ({interval})."
+        f"With twice the rows ({twice.rows}), the {what} is expected to fall from about {gained} to "
+        f"{value} ({level}: {interval})."
     )
 
 
 def lost_text(part: ColumnShare) -> str:
-    """What is lost without a column, such as "'age' 23 %"."""
-    # Estimates of a whole may be above it.
+    """Write the share of the signal lost when a column is shuffled, such as "'age' 23 %"."""
+    # The estimate of a share may exceed 1.
     return f"{part.column!r} {100 * min(part.lost or 0.0, 1.0):.0f} %"
 
 
 def _named(columns: Sequence[ColumnShare], count: int) -> list[str]:
-    """Columns on which a signal rests, those that take most of it first."""
+    """List the columns on which a signal rests, the largest loss first."""
     named = sorted((part for part in columns if part.named), key=lambda part: -(part.lost or 0.0))
     return [lost_text(part) for part in named[:count]]
 
 
 def kinds_sentence(layer: LayerFound, found: Learned) -> str:
-    """What there can be more of than columns, and on which columns they rest; empty if unknown."""
+    """Explain directions beyond the number of columns, and name the columns they rest on."""
     if found.image_shape or not layer.columns:
         return ""
     columns = found.n_columns
     more = ""
     if layer.directions > columns:
         more = (
-            f"There are more directions than the {columns} columns because a direction is a function of "
-            f"columns: {columns} can be straight lines, {columns * (columns + 1) // 2} squares and "
-            f"products of two, and others bend more; these rows tell {layer.directions} apart. "
+            f"There are more directions ({layer.directions}) than columns ({columns}), because a "
+            f"direction is a function of the columns: {columns} directions can be linear, "
+            f"{columns * (columns + 1) // 2} can be quadratic, and others have a higher degree. "
         )
     looked = [one for one in layer.strongest if one.confirmed is not None]
     if not looked:
         return more.strip()
     count = sum(bool(one.confirmed) for one in looked)
     seen = (
-        f"Of the {len(looked)} directions listed, {count} are told from chance on unseen rows too. "
+        f"Of the {len(looked)} directions listed, {count} also carry signal on unseen rows, at 5 % "
+        "significance. "
     )
     if len(looked) == 1:
-        seen = f"It is {'also' if count else 'not'} told from chance on unseen rows. "
+        seen = f"It {'also carries' if count else 'carries no clear'} signal on unseen rows. "
     largest = ", ".join(_named(layer.columns, 5))
     if not largest:
-        return f"{more}{seen}No column alone is shown to carry what all directions together tell there."
+        return f"{more}{seen}The signal of all directions there does not clearly rest on any one column."
     return (
-        f"{more}{seen}What all directions together tell there rests on {largest}: these shares are lost "
-        "where the column is shuffled."
+        f"{more}{seen}The signal of all directions there rests on {largest}. Each number is the share of "
+        "the signal that is lost when the column is shuffled."
     )
 
 
 def rest_rows(layer: LayerFound) -> list[tuple[str, str, str, str, str]]:
-    """Table of directions: number, signal on unseen rows, columns it rests on, straight, found again."""
+    """Return the rows of the table of directions: number, unseen signal, columns, linear, found again."""
     rows = []
     for direction in layer.strongest:
         if direction.number > layer.directions or not direction.columns:
@@ -286,7 +293,7 @@ def rest_rows(layer: LayerFound) -> list[tuple[str, str, str, str, str]]:
         unseen = "–"
         if direction.unseen is not None:
             shown = f"{100 * direction.unseen:.0f} %"
-            unseen = shown if direction.confirmed else "not shown"
+            unseen = shown if direction.confirmed else "not clear"
         rests = ", ".join(_named(direction.columns, 3)) or "–"
         shares = (direction.straight, direction.again)
         straight, again = ("–" if one is None else f"{100 * one:.0f} %" for one in shares)
@@ -295,20 +302,21 @@ def rest_rows(layer: LayerFound) -> list[tuple[str, str, str, str, str]]:
 
 
 RESTS_ON = (
-    "On unseen rows: what is left of the signal of the likest direction of models that lack the rows on "
-    'which it is measured; "not shown" where it is not told from zero, all directions taken '
-    "together: do not read anything into those. Rests on: the part of it that is lost where a column is "
-    "shuffled among those rows, for columns where that is told from zero, all of them taken "
-    "together. Columns that go together can stand in for each other, and then each takes little or none. "
-    "A straight direction is a line in the columns, the rest of it is products and bends. Found "
-    "again: squared correlation with that likest direction, median over folds; where it is low, it is "
-    "mixed with its neighbours. Nothing here says what would happen if a column were changed."
+    "Signal on unseen rows: each direction is matched with the most correlated direction of the model of "
+    "each fold, and the signal of the match on the test rows is divided by its signal on the training "
+    'rows. "Not clear" means not significantly above zero after correction for all directions; do '
+    "not interpret these. Rests on: the share of that signal which is lost when a column is shuffled "
+    "among the test rows, for columns with a significant loss. Correlated columns can replace each "
+    "other, and then the loss of each is small. Linear: the share of the direction's variance that a "
+    "linear function of the columns explains. Found again: the squared correlation with the match, "
+    "median over folds; where it is low, directions of similar strength are mixed. These shares do not "
+    "predict the effect of changing a column."
 )
-"""What the table of directions tells."""
+"""Explanation of the table of directions."""
 
 
 def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str, str]]:
-    """Table of signals: name, strongest ratio, rows at which it emerges, directions."""
+    """Return the rows of the table of classes: name, strongest ratio, emergence, directions."""
     rows = []
     for signal in layer.signals:
         more = "more than " if _is_open(signal, layer) else ""
