@@ -279,8 +279,8 @@ def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
     assert c is not None
     if not gap:
         return (
-            f"The noise sensitivity exponent {power:g} has no effect on one direction. It matters in a sum "
-            "of many, where each part is noise for the others."
+            f"The noise sensitivity exponent {power:g} has no effect on one direction. It matters in a "
+            "sum of many, where each part is noise for the others."
         )
     decisive = found.decisive_power(noise)
     if decisive is not None and decisive > power:

@@ -114,7 +114,9 @@ def _power_moments(link: Link) -> tuple[tuple[float, ...], str]:
         (rule, _, _), (finer, size, tail) = (
             _power_moment(z, chance, values, power) for z, chance, values in rules
         )
-        zero = abs(finer) < 1e-8 * size  # c_beta counts as 0 below 1e-8 E|sigma|^beta (multi-index 4)
+        zero = (
+            abs(finer) < 1e-8 * size
+        )  # c_beta counts as 0 below 1e-8 E|sigma|^beta (multi-index 4)
         off = abs(finer - rule)
         if not np.isfinite(finer) or tail > 1e-7 or off > max(1e-9 * size, 1e-3 * abs(finer)):
             return tuple(moments), (

@@ -196,7 +196,7 @@ def _degree_two_power(link: Link) -> int:
     power = exponents_of(link).noise_sensitivity
     if power is None or not np.isfinite(power):
         raise InvalidParameter(
-            f"the link {link.name!r} has no finite noise sensitivity exponent, so second moments find none "
-            "of its features; allowed: links with E[sigma^k (z² - 1)] not 0 for some k."
+            f"the link {link.name!r} has no finite noise sensitivity exponent, so second moments find "
+            "none of its features; allowed: links with E[sigma^k (z² - 1)] not 0 for some k."
         )
     return int(power)

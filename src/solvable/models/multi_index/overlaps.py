@@ -32,7 +32,9 @@ class SpectralPrediction:
     bulk_edges: tuple[float, float]  # mean smallest and largest eigenvalue with permuted labels
     recovered: np.ndarray  # True for an outlier in the limit of many dimensions
     rotation: np.ndarray  # column k: combination of true directions behind eigenvector k
-    parameters: np.ndarray  # lambda* of an outlier, else that of the edge; negative at the lower end
+    parameters: (
+        np.ndarray
+    )  # lambda* of an outlier, else that of the edge; negative at the lower end
 
     def count_law(self, dimension: int) -> dict[int, float]:
         """Probabilities of the number of eigenvalues that a learner counts beyond the edges."""

@@ -105,7 +105,9 @@ class SpectralDirections:
     eigenvalues: np.ndarray  # (k,)
     outliers: np.ndarray  # True beyond the edges and their margin, (k,)
     edges: tuple[float, float]  # of the bulk with permuted labels: lower, upper
-    rejected: tuple[str, ...]  # reasons why the next candidates, or kept directions, are not outliers
+    rejected: tuple[
+        str, ...
+    ]  # reasons why the next candidates, or kept directions, are not outliers
 
     def first(self, count: int) -> SpectralDirections:
         """Return the `count` directions farthest from the bulk."""

@@ -91,7 +91,7 @@ CLAIMS = (
     ),
     Agreement(
         "sum-overlap",
-        "If the link is not even, the squared overlap of the sum of all directions equals the prediction.",
+        "For a link that is not even, the squared overlap of the sum of directions equals the prediction.",
         "sum_overlap", f"{PAGE} (8), (16), (24)", within=lambda cell: 0.04 + 0.2 * share(cell),
         because="0.04 for the approximate profile at the threshold, and terms of order p/d.",
         scatter=overlap_scatter,
@@ -111,20 +111,20 @@ CLAIMS = (
     ),
     Agreement(
         "constant",
-        "The threshold of single directions equals its leading order, beta! (1 + noise)^beta p^beta / c².",
+        "The threshold of single directions equals its leading order beta! (1 + noise)^beta p^beta / c².",
         thresholds_measured, f"{PAPER}; {PAGE} (17)", expected="leading_threshold_ratio",
         within=0.12,
         because="Exact thresholds of four directions are up to 7 % lower; terms of order p/d.",
         relative=True, power=0.3,
         where=lambda cell: shows_threshold(cell) and cell.setting.directions >= 4 and not odd(cell),
-        missing="no point with an even link, four or more directions and label_map=optimal has a predicted "
-        "overlap of 0.4 to 0.95 above 1.5 times the threshold; set label_map=optimal or raise "
-        "sample_ratio",
+        missing="no point with an even link, four or more directions and label_map=optimal has a "
+        "predicted overlap of 0.4 to 0.95 above 1.5 times the threshold; set label_map=optimal or "
+        "raise sample_ratio",
     ),
     Estimate(
         "growth-with-directions",
-        "The threshold of single directions grows as p^beta in their number p, with the predicted exponent "
-        "beta.",
+        "The threshold of single directions grows as p^beta in their number p, with the predicted "
+        "exponent beta.",
         f"{PAPER}; {PAGE} (17), (18)", estimate=growth_with_directions,
         apart=("sample_ratio", "directions"),
         where=shows_threshold, within=0.08, relative=True,

@@ -65,7 +65,7 @@ PANELS = (
             Trace("information_threshold_ratio", "any method", measured=False, dashed=True),
         ],
         "Solid: threshold of the best label map, which grows as a power of p that depends on the link. "
-        "Dashed: with unlimited computing time, proportional to p. Points: computed from measured overlaps.",
+        "Dashed: with unlimited computing time, proportional to p. Points: from measured overlaps.",
         along=Axis("directions", "directions p", resolution=9),
         overlay=("link",),
         when=by_best_map,

@@ -16,8 +16,8 @@ def label_weights(parameters: SeparableParameters) -> np.ndarray:
         return mapped_labels(model.channel.moments, parameters.label_map)
     if not np.isfinite(model.weak_recovery_ratio):
         raise InvalidParameter(
-            f"label_map is optimal, but second moments given the label of the link {parameters.link!r} do "
-            "not depend on single directions, so there is no best map; allowed: label_map=tanh, square or "
-            "identity."
+            f"label_map is optimal, but second moments given the label of the link {parameters.link!r} "
+            "do not depend on single directions, so there is no best map; allowed: label_map=tanh, "
+            "square or identity."
         )
     return optimal_map(model.single_moment)

@@ -88,8 +88,8 @@ PANELS = (
             Trace("squared_overlap", "spectral start"),
             Trace("informed_overlap", "start near the direction"),
         ],
-        "Where the two differ, the samples determine the direction but no known efficient algorithm finds "
-        "it.",
+        "Where the two differ, the samples determine the direction but no known efficient algorithm "
+        "finds it.",
         when=lambda curve: curve.setting.estimator == "amp",
         markers={"threshold_ratio": "algorithms", "information_threshold_ratio": "information"},
         y_range=(-0.02, 1.02),

@@ -84,9 +84,9 @@ def _without_information(channel: AdditiveChannel, estimator: Estimator) -> str:
         if quadratic or carries_sign(channel):
             return ""
         return (
-            f"the link {link.name!r} has E[z | y] = 0 and E[z² - 1 | y] = 0 (generative exponent above 2), "
-            "so no first-order method finds the direction at a fixed n/d; allowed: links where one of the "
-            "two is not 0"
+            f"the link {link.name!r} has E[z | y] = 0 and E[z² - 1 | y] = 0 (generative exponent above "
+            "2), so no first-order method finds the direction at a fixed n/d; allowed: links where one "
+            "of the two is not 0"
         )
     if not quadratic:
         other = ", or estimator=optimal, which is linear here" if carries_sign(channel) else ""
