@@ -27,7 +27,8 @@ class SpectralPrediction:
     squared_overlap: np.ndarray
     # squared projection on that span of the combination of true directions behind each eigenvector
     span_overlap: np.ndarray
-    individual_overlap: np.ndarray  # of each eigenvector with its own combination, without mixing
+    # of each eigenvector with its own combination, without mixing   (multi-index 8)
+    individual_overlap: np.ndarray
     eigenvalues: np.ndarray  # farthest from the bulk first
     bulk_edges: tuple[float, float]  # mean smallest and largest eigenvalue with permuted labels
     recovered: np.ndarray  # True for an outlier in the limit of many dimensions

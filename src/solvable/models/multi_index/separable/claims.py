@@ -91,7 +91,7 @@ CLAIMS = (
     ),
     Agreement(
         "sum-overlap",
-        "For a link that is not even, the squared overlap of the sum of directions equals the prediction.",
+        "If the link is not even, the squared overlap of the sum of directions equals the prediction.",
         "sum_overlap", f"{PAGE} (8), (16), (24)", within=lambda cell: 0.04 + 0.2 * share(cell),
         because="0.04 for the approximate profile at the threshold, and terms of order p/d.",
         scatter=overlap_scatter,
