@@ -63,7 +63,7 @@ def test_tables_and_sentences(solvable, details):
         (("relu", "--directions", "0"), "directions is 0"),
         (("relu", "--directions", "5000"), "1 to 512"),
         (("he2", "--decay", "-1"), "decay is -1"),
-        ((), "no activation is named"),
+        ((), "no activation is given"),
     ],
 )
 def test_bad_input_is_one_line(call, words, says):
@@ -90,8 +90,9 @@ def test_activations_without_a_threshold_are_rows(call):
     assert status == 0
     assert "order d²" in printed
     assert "Not determined" in printed
-    assert "at no fixed n/d with step" in printed
-    assert "at an unknown n/d with sin(30*z)" in " ".join(printed.split())
+    words = " ".join(printed.split())
+    assert "at no fixed n/d with step" in words
+    assert "at an unknown n/d with sin(30*z)" in words
 
 
 def test_several_directions_and_decay(call):

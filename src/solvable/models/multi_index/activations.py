@@ -48,9 +48,10 @@ class Activation:
     generative_exponent: int | None
     noise_sensitivity_exponent: float | None  # infinite if E[z² | label] = 1 for every label
     coefficient: float | None  # c_beta at the noise sensitivity exponent, activation standardised
-    # n/d of the best first-order method (one value per feature with a decay); None: no n/d suffices
+    # n/d that the best first-order method needs, one value per feature with a decay; None if no n/d is
+    # enough or the value is unknown
     threshold_ratio: Ratio
-    information_threshold_ratio: float | None  # n/d from which some method succeeds
+    information_threshold_ratio: float | None  # n/d that a method of unlimited computing time needs
     words: tuple[str, ...]  # sentences: meaning of the numbers, and reasons for missing ones
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,7 +75,7 @@ class Activations(Shown, view="solvable.models.multi_index.activation_view"):
     rows: tuple[Activation, ...]
     noise: float
     directions: int
-    decay: float | None  # of the amplitudes k^-decay; None for equal amplitudes
+    decay: float | None  # exponent of the amplitudes k^-decay; None for equal amplitudes
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return plain values for JSON, one mapping per activation."""
@@ -305,7 +306,8 @@ def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
         )
     return (
         f"Noise-sensitive: at large noise n/d = {law}, so ten times the noise costs a first-order method "
-        f"{format_number(10.0**power)} times the samples, but an unlimited method only ten times."
+        f"{format_number(10.0**power)} times the samples, and a method of unlimited computing time ten "
+        "times."
     )
 
 

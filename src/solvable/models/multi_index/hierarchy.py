@@ -129,7 +129,7 @@ def hierarchical_law(
 
     .. math:: \alpha_k=\frac{\mathrm{Var}\,T}{s_k^2}\simeq
         \frac{(\beta!)^2\,\mathrm{Var}\,T}{c_\beta^2E[T^{(\beta)}]^2}k^{2\gamma\beta},\qquad
-        s_k=E[T(y)(z_k²-1)].
+        s_k=E[T(y)(z_k^2-1)].
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class SpectralPrediction:
     squared_overlap: np.ndarray
     # squared projection on that span of the combination of true directions behind each eigenvector
     span_overlap: np.ndarray
-    # of each eigenvector with its own combination, without mixing   (multi-index 8)
+    # squared overlap of each eigenvector with its own combination of true directions (multi-index 8)
     individual_overlap: np.ndarray
     eigenvalues: np.ndarray  # farthest from the bulk first
     bulk_edges: tuple[float, float]  # mean smallest and largest eigenvalue with permuted labels
@@ -252,8 +252,8 @@ def span_overlaps(
     law: LabelLaw, samples: float, dimension: int, keep: int | None = None
 ) -> np.ndarray:
     """Mean squared projection of each direction on the span of `keep` eigenvectors, finite d."""
-    # Directions near the edge share eigenvectors of the bulk, which the span can hold only once.
-    # (multi-index 24)
+    # Directions near the edge compete for the same eigenvectors of the bulk, so they are predicted
+    # together.   (multi-index 24)
     p, strengths = law.n_directions, law.strengths
     least = 1e-9 * np.sqrt(law.weight_power)
     none = np.abs(strengths) <= least

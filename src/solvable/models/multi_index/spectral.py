@@ -101,10 +101,10 @@ class InputMoment(SymmetricOperator):
 class SpectralDirections:
     """Directions sorted by distance from the bulk, with the edges that they were compared with."""
 
-    directions: np.ndarray  # orthonormal, of the whitened inputs, (d, k)
+    directions: np.ndarray  # orthonormal directions of the whitened inputs, (d, k)
     eigenvalues: np.ndarray  # (k,)
     outliers: np.ndarray  # True beyond the edges and their margin, (k,)
-    edges: tuple[float, float]  # of the bulk with permuted labels: lower, upper
+    edges: tuple[float, float]  # lower and upper edge of the bulk with permuted labels
     rejected: tuple[
         str, ...
     ]  # reasons why the next candidates, or kept directions, are not outliers

@@ -133,7 +133,7 @@ CLAIMS = (
         "message passing by the predicted difference.",
         f"{PAGE} (9), (11)", metric="squared_overlap", of={"estimator": "optimal"},
         over={"estimator": "lamp"}, least=0.03, within=0.25, relative=True,
-        because="A quarter of the difference.", where=curved, power=0.5,
+        because="25 % of the predicted difference.", where=curved, power=0.5,
         missing=NO_PAIR.format("optimal", "lamp"),
     ),
     Lead(
@@ -142,7 +142,7 @@ CLAIMS = (
         "difference.",
         f"{PAGE} (9), (13)", metric="squared_overlap", of={"estimator": "amp"},
         over={"estimator": "optimal"}, least=0.03, within=0.25, relative=True,
-        because="A quarter of the difference.", where=curved, power=0.5,
+        because="25 % of the predicted difference.", where=curved, power=0.5,
         missing=NO_PAIR.format("amp", "optimal"),
     ),
     Agreement(

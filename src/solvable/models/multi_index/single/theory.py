@@ -31,7 +31,7 @@ def optimal_overlap(moments: ConditionalMoments, sample_ratio: float) -> float:
 class LampPrediction:
     """Spectrum of L = (X X^T / d - I) diag G(y) and the overlap of its leading vector."""
 
-    squared_overlap: float  # of X^T G omega; mean at finite dimension, or limit if none is given
+    squared_overlap: float  # of X^T G omega: mean at this dimension, or limit of many dimensions
     outlier: float  # alpha / alpha_c, or the radius below the threshold   (multi-index 10)
     radius: float  # sqrt(alpha / alpha_c) of the disc of the other eigenvalues   (multi-index 10)
 
