@@ -76,7 +76,7 @@ class SgdEmergence:
     times: np.ndarray  # learning rate times steps, (T,)
     loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
     captured: np.ndarray  # captured share of each feature, (T, P)
-    squared_overlap: np.ndarray  # of each feature with the student that learns it, (T, P)
+    squared_overlap: np.ndarray  # between each feature and the student that learns it, (T, P)
     diffusion: np.ndarray  # variance of an overlap by noise of the gradient, (T,)
     escape_times: np.ndarray  # (starts, P), infinite if less than half was captured
 

@@ -68,7 +68,7 @@ CLAIMS = (
         scatter=overlap_scatter,
         because="0.03: terms of order 1/d, and features that mix near the edge.",
         where=above_threshold,
-        missing="no feature has a threshold below n/d / 1.5; raise sample_ratio",
+        missing="no feature has a threshold below sample_ratio / 1.5; raise sample_ratio",
     ),
     Agreement(
         "overlap-near-threshold",
@@ -89,7 +89,7 @@ CLAIMS = (
     Agreement(
         "outlier-places", "The eigenvalue of a detected feature equals the outlier psi(lambda*).",
         "eigenvalues", f"{PAGE} (7)", within=0.05, relative=True, entry="eigenvalue", where=outlying,
-        because="5 %: fluctuations of finite d.",
+        because="5 %: fluctuations at finite d.",
         missing="no eigenvalue lies 15 % beyond the edge; raise sample_ratio",
     ),
     Agreement(
