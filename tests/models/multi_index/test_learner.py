@@ -120,7 +120,7 @@ def test_deflation_finds_what_strong_features_hide():
 
 
 def test_on_tables_it_is_near_ridge_or_above():
-    # On diabetes no method clearly beats a linear one; friedman1 is non-linear.
+    # With its 442 rows diabetes cannot be distinguished from linear; friedman1 is not linear.
     for (X, y), gain in ((load_diabetes(return_X_y=True), -0.05), (friedman(), 0.05)):
         folds = KFold(5, shuffle=True, random_state=0)
         ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 15)))

@@ -71,10 +71,11 @@ def exponents_of(link: Link) -> LinkExponents:
     moments, reason = _power_moments(link)
     power = next((k for k, c in enumerate(moments, start=1) if c), None)
     sensitivity: float | None = power
-    if power is None and not _depends(link, 2):
+    # Without any visible moment, E[z² | label] = 1 cannot be distinguished from a weak dependence.
+    if power is None and generative is not None and not _depends(link, 2):
         sensitivity = inf
     elif power is None:
-        reason = reason or f"E[sigma^k (z² - 1)] is 0 for all k up to {HIGHEST_POWER}"
+        reason = reason or f"E[sigma^k (z² - 1)] is below rounding up to k = {HIGHEST_POWER}"
         undetermined.append(f"the noise sensitivity exponent ({reason})")
     return LinkExponents(
         information,
@@ -119,10 +120,10 @@ def _power_moments(link: Link) -> tuple[tuple[float, ...], str]:
         )  # c_beta counts as 0 below 1e-8 E|sigma|^beta (multi-index 4)
         off = abs(finer - rule)
         if not np.isfinite(finer) or tail > 1e-7 or off > max(1e-9 * size, 1e-3 * abs(finer)):
-            return tuple(moments), (
-                f"quadrature cannot compute E[sigma^{power} (z² - 1)]: a share of {tail:.1g} lies beyond "
-                "|z| = 13"
-            )
+            reason = f"two rules give {rule:.2g} and {finer:.2g}"
+            if tail > 1e-7:
+                reason = f"a share of {tail:.1g} lies beyond |z| = 13"
+            return tuple(moments), f"quadrature cannot compute E[sigma^{power} (z² - 1)]: {reason}"
         moments.append(0.0 if zero else finer)
         # After a tiny moment the next one decides, except at very large noise.
         if abs(finer) > 0.05:
