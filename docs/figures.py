@@ -58,7 +58,7 @@ DRAWN = {
         "emergence-in-sgd", "Captured share of each feature against time"
     ),
     "emergence-frontier.svg": Drawing(
-        "emergence-in-sgd", "Loss against compute at several widths", "width"
+        "emergence-in-sgd", "Compute buys loss along the best width", "width"
     ),
     "emergence-loss.svg": Drawing("emergence-in-sgd", "Loss of online SGD against time"),
     "hierarchical-overlap.svg": Drawing(
@@ -66,7 +66,7 @@ DRAWN = {
     ),
     "hierarchical-risk.svg": Drawing("hierarchical-multi-index", "Excess risk against samples"),
     "hierarchical-error.svg": Drawing(
-        "hierarchical-multi-index", "Error of the subspace against samples", "scaling"
+        "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"
     ),
     "sensing-error.svg": Drawing("matrix-sensing", "Error of the nuclear norm"),
     "separable-overlap.svg": Drawing(

@@ -67,7 +67,7 @@ PANELS = (
     ),
     Panel(
         "frontier",
-        "Loss against compute at several widths",
+        "Compute buys loss along the best width",
         "loss",
         [Trace("loss", "")],
         "Dashed: exponent of the lower envelope for very many features. With few features the envelope "

@@ -13,7 +13,7 @@ from solvable.frame.traces import Trace
 
 ERROR = Panel(
     "subspace-error",
-    "Error of the subspace against samples",
+    "The error of the subspace falls step by step, then as a power law",
     "weighted subspace error",
     [Trace("subspace_error", "")],
     "Sum over features of the squared amplitude times 1 minus the squared overlap. It is constant up "
