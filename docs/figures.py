@@ -55,28 +55,24 @@ DRAWN = {
     ),
     "curse-of-detail-width.svg": Drawing("curse-of-detail", "Specialised neurons", "width"),
     "emergence-captured.svg": Drawing(
-        "emergence-in-sgd", "Features emerge in the order of their amplitudes"
+        "emergence-in-sgd", "Captured share of each feature against time"
     ),
     "emergence-frontier.svg": Drawing(
         "emergence-in-sgd", "Compute buys loss along the best width", "width"
     ),
-    "emergence-loss.svg": Drawing(
-        "emergence-in-sgd", "The loss falls as one feature after another emerges"
-    ),
+    "emergence-loss.svg": Drawing("emergence-in-sgd", "Loss of online SGD against time"),
     "hierarchical-overlap.svg": Drawing(
-        "hierarchical-multi-index", "Features are found one after another"
+        "hierarchical-multi-index", "Overlap of each feature against samples"
     ),
-    "hierarchical-risk.svg": Drawing(
-        "hierarchical-multi-index", "The excess risk follows the overlaps"
-    ),
+    "hierarchical-risk.svg": Drawing("hierarchical-multi-index", "Excess risk against samples"),
     "hierarchical-error.svg": Drawing(
         "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"
     ),
     "sensing-error.svg": Drawing("matrix-sensing", "Error of the nuclear norm"),
     "separable-overlap.svg": Drawing(
-        "separable-multi-index", "Directions of a sum are told apart at once (cosmix)"
+        "separable-multi-index", "Overlap of the single directions of a sum (cosmix)"
     ),
-    "separable-thresholds.svg": Drawing("separable-multi-index", "What telling directions apart"),
+    "separable-thresholds.svg": Drawing("separable-multi-index", "Thresholds of single directions"),
     "single-head-error.svg": Drawing("single-head-attention", "Error of the learned matrix"),
     "single-head-spectrum.svg": Drawing("single-head-attention", "Learned spectrum at n/d² = 0.6"),
 }

@@ -1,4 +1,4 @@
-"""``solvable activations`` as a process, and its words."""
+"""``solvable activations`` as a process, and its output."""
 
 from __future__ import annotations
 
@@ -16,29 +16,34 @@ KEYS = [
 ]  # fmt: skip
 
 
-def test_a_process_tells_activations(solvable):
+def test_a_process_prints_json(solvable):
     mixed = "cos(z) - 1.12*cos(2*z)"
     answer = solvable("activations", "relu", "gelu", mixed, "he4", "--json")
     assert (answer.returncode, answer.stderr) == (0, "")
-    told = json.loads(answer.stdout)
-    assert [list(row) for row in told] == [KEYS] * 4
-    assert [row["name"] for row in told] == ["relu", "gelu", mixed, "he4"]
-    assert [row["parity"] for row in told] == ["none", "none", "even", "even"]
-    assert [row["generative_exponent"] for row in told] == [1, 1, 2, 2]
-    assert [row["threshold_ratio"] for row in told[:2]] == [0.0, 0.0]
-    assert told[3]["coefficient"] == pytest.approx(8)
-    assert told[3]["threshold_ratio"] > 0
+    rows = json.loads(answer.stdout)
+    assert [list(row) for row in rows] == [KEYS] * 4
+    assert [row["name"] for row in rows] == ["relu", "gelu", mixed, "he4"]
+    assert [row["parity"] for row in rows] == ["none", "none", "even", "even"]
+    assert [row["generative_exponent"] for row in rows] == [1, 1, 2, 2]
+    assert [row["threshold_ratio"] for row in rows[:2]] == [0.0, 0.0]
+    assert rows[3]["coefficient"] == pytest.approx(8)
+    assert rows[3]["threshold_ratio"] > 0
 
 
-def test_tables_and_words(solvable):
-    answer = solvable("activations", "cosmix", "sign", "--noise", 100)
+@pytest.mark.parametrize("details", [False, True])
+def test_tables_and_sentences(solvable, details):
+    answer = solvable("activations", "cosmix", "sign", "--noise", 100, *["--details"] * details)
     assert (answer.returncode, answer.stderr) == (0, "")
     lines = answer.stdout.splitlines()
-    rows = {
-        line.split()[0]: line.split() for line in lines if line.split()[1:2] in (["even"], ["odd"])
-    }
-    assert rows["cosmix"][1:6] == ["even", "4", "2", "2", "1.745"]
-    assert rows["sign"][1:5] == ["odd", "1", "1", "infinite"]
+    first = (
+        "At noise 100 a first-order method finds the direction at n/d > 0 with sign and n/d > 6464"
+    )
+    assert lines[2].startswith(first)
+    rows = {line.split()[0]: line.split()[1:] for line in lines if len(line.split()) > 2}
+    more = ["even", "4", "2", "1.745"] if details else []
+    assert rows["cosmix"] == ["6464", "244.7", "2", *more]
+    more = ["odd", "1", "1", "–"] if details else []
+    assert rows["sign"] == ["0", "0", "infinite", *more]
     assert "Noise-sensitive" in answer.stdout
     assert "second moments never find a direction" in " ".join(answer.stdout.split())
     assert max(map(len, lines)) <= 120
@@ -58,7 +63,7 @@ def test_tables_and_words(solvable):
         (("relu", "--directions", "0"), "directions is 0"),
         (("relu", "--directions", "5000"), "1 to 512"),
         (("he2", "--decay", "-1"), "decay is -1"),
-        ((), "no activation is named"),
+        ((), "no activation is given"),
     ],
 )
 def test_bad_input_is_one_line(call, words, says):
@@ -70,7 +75,7 @@ def test_bad_input_is_one_line(call, words, says):
     assert "allowed" in error
 
 
-def test_what_cannot_be_told_is_a_row(call):
+def test_activations_without_a_threshold_are_rows(call):
     band = "step(abs(z)-0.5)-step(abs(z)-1.6083105988156554)"
     status, printed, error = call("activations", "sign", band, "sin(30*z)", "--json")
     assert (status, error) == (0, "")
@@ -83,15 +88,18 @@ def test_what_cannot_be_told_is_a_row(call):
     assert fast["generative_exponent"] is None
     status, printed, _ = call("activations", band, "sin(30*z)")
     assert status == 0
-    assert "order d^2" in printed
-    assert "Not told" in printed
+    assert "order d²" in printed
+    assert "Not determined" in printed
+    words = " ".join(printed.split())
+    assert "at no fixed n/d with step" in words
+    assert "at an unknown n/d with sin(30*z)" in words
 
 
 def test_several_directions_and_decay(call):
     status, printed, _ = call("activations", "he2", "cosmix", "tanh", "--directions", 12, "--json")
     assert status == 0
     he2, cosmix, tanh = (row["threshold_ratio"] for row in json.loads(printed))
-    # (3.8) with p = 12 and noise 1, a few per cent above the exact ones
+    # The leading order (multi-index 17) with p = 12 and noise 1 is a few percent above the exact values.
     assert 0.9 < he2 / (2 * 12 / 2) < 1
     assert 0.9 < cosmix / (2 * (2 * 12) ** 2 / 1.744938**2) < 1
     assert tanh > cosmix
@@ -109,11 +117,11 @@ def test_several_directions_and_decay(call):
     assert any(line.split()[:1] == ["16"] for line in printed.splitlines())
 
 
-def test_the_verb_shows_itself():
+def test_the_result_of_the_function_has_tables_and_figures():
     found = package.activations_of("abs", "cosmix", noise=400.0)
     assert repr(found) == "<Activations: abs, cosmix at noise 400>"
     assert "<table" in found._repr_html_()
-    # |z| at large noise: 1 / c_1² noise with c_1² = (2/pi) / (1 - 2/pi)
+    # For |z| at large noise n/d = noise / c_1² with c_1² = (2/pi) / (1 - 2/pi)   (multi-index 14)
     assert found.rows[0].threshold_ratio == pytest.approx(400 * (pi / 2 - 1), rel=2e-3)
     assert found.figure_names == ["samples"]
     axes = found.figure("samples").axes[0]
@@ -124,12 +132,12 @@ def test_the_verb_shows_itself():
     assert package.activations_of("relu").figure_names == []
 
 
-def test_a_law_that_has_not_set_in_is_not_told():
+def test_no_large_noise_law_is_reported_where_none_holds():
     (rare,) = package.activations_of("step(abs(z)-5)").rows
     words = " ".join(rare.words)
-    # n/d is the same at noise 1 and 10,000: no power of the noise
+    # n/d is nearly the same at noise 1 and 10,000, so it is no power of the noise.
     assert package.activations_of("step(abs(z)-5)", noise=1e4).rows[
         0
     ].threshold_ratio < 1.1 * float(rare.threshold_ratio)
-    assert "no law of large noise has set in" in words
-    assert "noise^2" not in words
+    assert "follows no large-noise law yet" in words
+    assert "noise²" not in words

@@ -1,4 +1,4 @@
-"""``solvable activations``: how noise-sensitive an activation is, and what it costs in samples."""
+"""``solvable activations``: sample thresholds and noise sensitivity of activations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ def activations(
     noise: float = 1.0,
     directions: int | None = None,
     decay: float | None = None,
+    details: Flag = False,
     json: Flag = False,
 ) -> int:
-    """Tell how noise-sensitive activations are, and the samples they ask for.
+    """Compare the samples that activations need, and how noise changes them.
 
     For example:
       solvable activations relu gelu he4
@@ -20,31 +21,34 @@ def activations(
       solvable activations he2 cosmix --directions 16
       solvable activations he2 cosmix --decay 1 --json
 
-    The label is y = sigma(<w, x>) + noise, of a standardised activation sigma and
-    Gaussian inputs. A formula in z knows + - * / **, numbers, pi, e, abs, cos,
-    erf, exp, gelu, heK, log, max, min, relu, sigmoid, sign, silu, sin, softplus,
-    sqrt, step, tan and tanh; a bare name is a function of z, and cosmix, square
-    and identity are names too. One that starts with a minus comes last, after --.
+    The label is y = sigma(<w, x>) + noise. The activation sigma has mean 0 and
+    variance 1; the inputs are Gaussian. A formula in z may use + - * / **,
+    numbers, pi, e, abs, cos, erf, exp, gelu, heK, log, max, min, relu, sigmoid,
+    sign, silu, sin, softplus, sqrt, step, tan and tanh. A name alone, such as
+    tanh, cosmix, square or identity, stands for that function of z. A formula that
+    starts with a minus comes last, after --.
 
     Parameters
     ----------
     names
         Names or formulas of activations.
     noise
-        Variance of the label noise; the activation has variance 1.
+        Variance of the label noise, in units of the variance of the activation.
     directions
         Number p of directions: y = p^-1/2 sum_k sigma(<w_k, x>) + noise.
     decay
-        Amplitudes k^-decay instead, of 16 directions unless --directions is given:
-        a threshold for each.
+        Decay of the amplitudes k^-decay of the directions, 16 of them unless
+        --directions is given. Each direction then has its own threshold.
+    details
+        Also print the parity, the information and generative exponents, and c.
     json
         Print a list of {"name", "information_exponent", "generative_exponent",
         "noise_sensitivity_exponent", "coefficient", "parity", "threshold_ratio",
-        "information_threshold_ratio"}: infinite exponents are the word "infinite",
-        what cannot be told is null; with --decay threshold_ratio is a list.
+        "information_threshold_ratio"}. An infinite exponent is "infinite", an
+        unknown number null. With --decay threshold_ratio is a list.
     """
     from solvable.cli.terminal import write, write_json, write_prose, write_title
-    from solvable.models.multi_index.activation_view import tables
+    from solvable.models.multi_index.activation_view import answer, tables
     from solvable.plots.numbers import format_number
     from solvable.verbs import activations_of
 
@@ -56,7 +60,8 @@ def activations(
     if found.decay is not None:
         sums += f" of amplitudes k^-{found.decay:g}"
     write_title("Activations", f"noise {format_number(found.noise)}{sums}")
-    for table in tables(found):
+    write_prose(answer(found))
+    for table in tables(found, details=details):
         write("", table)
     for row in found.rows:
         write("")

@@ -225,7 +225,7 @@ def _gathered(transforms: _Transforms, *, pairs: bool) -> ConditionalMoments:
     channel = transforms.channel
     parts = list(zip(channel.links, channel.amplitudes, strict=True))
     others = _products_of_others([transforms.of(*part)[0] for part in parts])
-    # p(y) = F^-1[exp(-Delta t² / 2) prod_j phi_j]
+    # p(y) = F^-1[exp(-Delta t² / 2) prod_j phi_j]   (multi-index 2)
     density = transforms.back(others[0] * transforms.of(*parts[0])[0])
     keep = density > 1e-12 * density.max()
     inside = np.flatnonzero(keep)

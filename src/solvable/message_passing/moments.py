@@ -37,7 +37,7 @@ class ConditionalMoments:
     @property
     def weak_recovery_ratio(self) -> np.ndarray:
         """Samples per dimension above which second moments detect each coordinate, shape (p,)."""
-        # alpha_c = 1 / E[G_kk²]; values that are 0 by symmetry are computed up to rounding
+        # alpha_c = 1 / E[G_kk²]   (multi-index 6); values that are 0 by symmetry have rounding errors
         power = self.quadratic_information
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.where(power > 1e-18, power, 0.0))

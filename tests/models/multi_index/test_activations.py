@@ -1,4 +1,4 @@
-"""What activations cost: thresholds with and without time, and the words for them."""
+"""Thresholds of activations for first-order methods and for any method, and their sentences."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def row(name, **options):
     return compare_activations([name], **options).rows[0]
 
 
-def test_without_an_exponent_above_one_no_method_does_with_fewer():
+def test_with_an_exponent_of_one_no_method_needs_fewer_samples():
     for noise in (0.3, 30.0):
         found = row("he2", noise=noise)
         assert found.information_threshold_ratio == pytest.approx(found.threshold_ratio, rel=1e-4)
-        assert any("no method does with fewer" in words for words in found.words)
+        assert any("no method succeeds with fewer" in words for words in found.words)
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,12 @@ def test_without_an_exponent_above_one_no_method_does_with_fewer():
         ("cosmix", 300.0, 2.433, 0.01),
         ("he6", 1e5, 2.637, 0.01),
         ("cosmix", 1e9, 2.433, 1e-3),
-        # E[m(y)²] of it comes out as 3.5e-13 there, by rounding
+        # Rounding gives E[m(y)²] = 3.5e-13 in place of 0 here.
         ("he4", 10**3.5, 1.976, 0.02),
     ],
 )
-def test_by_information_noise_costs_in_proportion(name, noise, constant, within):
+def test_any_method_needs_samples_in_proportion_to_the_noise(name, noise, constant, within):
+    # Constants of (multi-index 15)
     found = row(name, noise=noise)
     assert found.information_threshold_ratio == pytest.approx(constant * noise, rel=within)
     assert found.threshold_ratio > 2 * found.information_threshold_ratio
@@ -38,19 +39,20 @@ def test_by_information_noise_costs_in_proportion(name, noise, constant, within)
 def test_a_nearly_cancelled_moment_decides_at_very_large_noise_alone():
     mixed = "cos(z) - 1.12*cos(2*z)"
     assert "up to a noise of about" in row(mixed, noise=10.0).words[1]
-    # (3.6) with c_2 = 1.7462 below the crossover, with c_1 = -4.2e-4 far above it
+    # (multi-index 14) with c_2 = 1.7462 below the crossover, and with c_1 = -4.2e-4 far above it
     assert row(mixed, noise=1e4).threshold_ratio == pytest.approx(2 / 1.7462**2 * 1e8, rel=0.02)
     assert row(mixed, noise=1e9).threshold_ratio == pytest.approx(1e9 / 4.199e-4**2, rel=0.02)
 
 
-def test_laws_that_have_not_set_in_are_named():
-    assert "At this noise that law has not set in." in row("he4", noise=1.0).words
-    assert "At this noise that law has not set in." not in row("cosmix", noise=10.0).words
+def test_a_threshold_far_from_the_large_noise_law_is_reported():
+    sentence = "At this noise the threshold does not follow the large-noise law yet."
+    assert sentence in row("he4", noise=1.0).words
+    assert sentence not in row("cosmix", noise=10.0).words
 
 
 def test_many_directions_beyond_pairs_have_their_leading_order():
     found = row("tanh", directions=100)
-    assert any("leaves out the sum" in words for words in found.words)
+    assert any("does not use the sum" in words for words in found.words)
     near = [row("tanh", directions=p).threshold_ratio / p**2 for p in (40, 100)]
     assert near[0] == pytest.approx(near[1], rel=0.02)
 
@@ -69,11 +71,11 @@ def test_a_logarithm_has_a_reason_and_no_warning():
     found = row("log(abs(z))", noise=0.01)
     assert found.threshold_ratio == pytest.approx(0.535, abs=2e-3)
     assert found.information_threshold_ratio is None
-    assert any("Not told by information" in words for words in found.words)
+    assert any("unlimited computing time is not known" in words for words in found.words)
 
 
 def test_noise_zero_is_a_number_or_a_reason():
     assert row("abs", noise=0).threshold_ratio == pytest.approx(0.5, rel=1e-4)
     band = row("step(abs(z)-0.5)-step(abs(z)-1.6083105988156554)", noise=0)
     assert band.information_threshold_ratio is None
-    assert any("singular" in words for words in band.words)
+    assert any("constant on no interval" in words for words in band.words)

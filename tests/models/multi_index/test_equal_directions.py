@@ -1,4 +1,4 @@
-"""Sums of equal directions: exact thresholds, their leading order, and what information allows."""
+"""Sums of equal directions: exact thresholds, their leading order, and the threshold of any method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from solvable.models.multi_index.equal_directions import (
         ("cosmix", (0.931, 0.982, 0.997)),
     ],
 )
-def test_exact_over_leading_order_of_the_note(name, expected):
+def test_exact_thresholds_over_their_leading_order(name, expected):
+    # Leading order beta! (1 + Delta)^beta / c_beta² p^beta   (multi-index 17)
     models = [EqualDirections(make_link(name), p, 0.1) for p in (4, 16, 128)]
     found = [model.weak_recovery_ratio / model.leading_ratio for model in models]
     assert found == pytest.approx(expected, abs=1e-3)
@@ -38,30 +39,31 @@ def test_links_with_a_linear_part_approach_their_own_leading_order(name, exponen
     for p in (10, 20, 40):
         model = EqualDirections(link, p, 0.4)
         gaps.append(abs(model.weak_recovery_ratio / model.leading_ratio - 1))
-    # Terms of order 1 / p: each doubling halves them
+    # The next terms are of order 1/p: doubling p halves the difference.
     assert gaps[2] < 0.05
     assert 0.35 < gaps[2] / gaps[1] < 0.7
 
 
-def test_moments_beside_the_sum_agree_with_draws():
+def test_moments_orthogonal_to_the_sum_agree_with_draws():
     model = EqualDirections(make_link("tanh"), 3, 0.2)
     rng = np.random.default_rng(5)
     z = rng.standard_normal((400_000, 3))
     y = model.channel.sample(z, rng)
     moments = model.channel.moments
     T = np.minimum(y**2, 4.0)
-    told = moments.probabilities * np.minimum(moments.labels**2, 4.0)
-    whole, beside = z.sum(axis=1) / np.sqrt(3), (z[:, 0] - z[:, 1]) / np.sqrt(2)
-    for latent, second in ((whole, model.sum_moment), (beside, model.single_moment)):
+    weighted = moments.probabilities * np.minimum(moments.labels**2, 4.0)
+    whole, single = z.sum(axis=1) / np.sqrt(3), (z[:, 0] - z[:, 1]) / np.sqrt(2)
+    for latent, second in ((whole, model.sum_moment), (single, model.single_moment)):
         values = T * (latent**2 - 1)
         error = values.std() / np.sqrt(y.size)
-        assert values.mean() == pytest.approx(told @ second, abs=4.5 * error)
+        assert values.mean() == pytest.approx(weighted @ second, abs=4.5 * error)
     law = model.law(np.tanh(moments.labels))
     assert law.second_moments.shape[1] == 3
 
 
 def test_the_committee_of_signs():
-    # y = sign(sum_k sign(z_k)): the note's large-p reduction gives 7.680 at q = 0.936 (literature 7.65)
+    # For y = sign(sum_k sign(z_k)) the reduction of (multi-index 20) gives 7.680; the literature has
+    # 7.65.
     z = np.linspace(-9, 9, 4001)
     chance = np.exp(-(z**2) / 2)
     chance /= chance.sum()
@@ -74,7 +76,7 @@ def test_the_committee_of_signs():
     linear = 2 / np.pi
 
     def gain(q):
-        # kappa(q) = (2 / pi) arcsin q, of which the linear part is known with the sum
+        # kappa(q) = (2 / pi) arcsin q; its linear part is known with the sum.
         share = linear + linear * np.arcsin(q) - linear * q
         return 2 * (entropy(np.full(1, linear)) - entropy(share))
 
@@ -82,8 +84,8 @@ def test_the_committee_of_signs():
 
 
 @pytest.mark.parametrize(("name", "noise"), [("cosmix", 0.1), ("he4", 1.0), ("tanh", 0.3)])
-def test_information_never_asks_for_more_than_the_potential_allows(name, noise):
-    # At the threshold the potential touches 0 from above somewhere, and is above 0 elsewhere
+def test_at_the_information_threshold_the_potential_touches_zero(name, noise):
+    # At the threshold the potential is 0 at one q and positive elsewhere.
     link, p = make_link(name), 50
     ratio = information_ratio(link, p, noise) / p
     linear = link.hermite(1)[1] ** 2
@@ -94,7 +96,7 @@ def test_information_never_asks_for_more_than_the_potential_allows(name, noise):
     assert potential.min() == pytest.approx(0, abs=1e-4)
 
 
-def test_a_label_of_the_sum_alone_tells_no_direction():
+def test_a_label_of_the_sum_alone_has_no_threshold():
     model = EqualDirections(make_link("identity"), 4, 0.1)
     assert np.isinf(model.weak_recovery_ratio)
     assert np.isinf(model.leading_ratio)
@@ -102,7 +104,7 @@ def test_a_label_of_the_sum_alone_tells_no_direction():
 
 @pytest.mark.parametrize("name", ["tanh", "relu", "abs"])
 def test_two_directions_given_their_sum_agree_with_direct_integrals(name):
-    # z = (s +- v) / sqrt 2: E[v² - 1 | y, s] by integrals over v, at places of s
+    # With z = (s +- v) / sqrt 2, E[v² - 1 | y, s] is an integral over v at each s.
     link, noise = make_link(name), 0.4
     v = np.linspace(-8, 8, 801)
     weight = np.exp(-(v**2) / 2)
@@ -114,14 +116,14 @@ def test_two_directions_given_their_sum_agree_with_direct_integrals(name):
         clean = (link((place + v) / np.sqrt(2)) + link((place - v) / np.sqrt(2))) / np.sqrt(2)
         joint = weight * np.exp(-((y[:, None] - clean) ** 2) / (2 * noise))
         density = joint.sum(axis=1)
-        told = joint @ (v**2 - 1) / np.maximum(density, 1e-300)
-        power += chance * np.sum(density * told**2) / np.sum(density)
+        moment = joint @ (v**2 - 1) / np.maximum(density, 1e-300)
+        power += chance * np.sum(density * moment**2) / np.sum(density)
     assert known_sum_ratio(link, 2, noise) == pytest.approx(1 / power, rel=2e-3)
 
 
 @pytest.mark.parametrize(("name", "directions"), [("relu", 4), ("tanh", 12), ("he3", 5)])
-def test_nothing_known_of_the_sum_leaves_moments_of_the_label(name, directions):
-    # Two transforms of the same: of label and an independent normal, and of the label with pairs
+def test_an_estimate_of_overlap_zero_leaves_the_moments_of_the_label(name, directions):
+    # An estimate of overlap 0 is independent noise: the threshold is that of second moments alone.
     model = EqualDirections(make_link(name), directions, 0.3)
     found = known_sum_ratio(model.link, directions, 0.3, 0.0)
     assert found == pytest.approx(model.weak_recovery_ratio, rel=2e-3)
@@ -131,8 +133,8 @@ def test_nothing_known_of_the_sum_leaves_moments_of_the_label(name, directions):
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "sign"])
 def test_many_directions_given_their_sum_have_a_leading_order(name):
-    # r = sigma - mu_1 z is what is left of the link, v = noise + Var r of the label (derived):
-    # v p / c_1² with c_1, else p² / (E[r² (z² - 1)]² / (2 v²) + E[r He_3]² / v)
+    # With r = sigma - mu_1 z and v = noise + Var r   (multi-index 19): v p / c_1² if c_1 is not 0, else
+    # p² / (E[r² (z² - 1)]² / (2 v²) + E[r He_3]² / v)
     link, p, noise = make_link(name), 100, 0.7
     z, chance = link.nodes()
     linear = link.hermite(1)[1]
@@ -145,7 +147,7 @@ def test_many_directions_given_their_sum_have_a_leading_order(name):
         leading = p**2 / (square**2 / (2 * v**2) + cubic**2 / v)
     assert known_sum_ratio(link, p, noise) == pytest.approx(leading, rel=0.01)
     model = EqualDirections(link, p, noise)
-    # The sum is found before, if not wholly.
+    # At the threshold the sum has an overlap slightly below 1.
     assert 1 < model.first_order_ratio / known_sum_ratio(link, p, noise) < 1.03
     assert model.first_order_ratio < model.leading_ratio
     assert model.information_ratio <= model.first_order_ratio

@@ -1,4 +1,4 @@
-"""Exponents of links against closed forms and the note's table (checks 5.8, 5.9, 5.11)."""
+"""Exponents of links and large-noise thresholds against closed forms and known values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from solvable.models.multi_index.equal_directions import large_noise_information
 from solvable.models.multi_index.exponents import exponents_of, large_noise_ratio
 from solvable.models.multi_index.target import power_law_channel
 
-# Name: parity, information, generative, beta, c_1 or c_2 (note 3.4, three or four digits)
+# Name: parity, information exponent, generative exponent, beta, c_beta to three or four digits
+# (multi-index 3 and 4; arXiv:2603.17896, Definition 2.1)
 TABLE = {
     "he2": ("even", 2, 2, 1, 1.4142),
     "z**2": ("even", 2, 2, 1, 1.4142),
@@ -50,7 +51,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_the_table_of_the_note(name):
+def test_exponents_of_common_links(name):
     found = exponents_of(make_link(name))
     parity, information, generative, beta, c = TABLE[name]
     assert (found.parity, found.information, found.generative) == (parity, information, generative)
@@ -58,7 +59,7 @@ def test_the_table_of_the_note(name):
     if c is None:
         assert found.coefficient is None
     else:
-        # Half a unit of the last digit that the note prints.
+        # The tolerance is half a unit of the last digit in the table.
         assert found.coefficient == pytest.approx(
             c, abs=5.1e-4 if beta == 2 or c > 0 else 1e-4, rel=4e-4
         )
@@ -66,7 +67,7 @@ def test_the_table_of_the_note(name):
 
 @pytest.mark.parametrize("degree", [3, 4, 5, 6, 7, 8, 9, 10, 12])
 def test_hermite_polynomials_have_closed_forms(degree):
-    # c_2 of He_k / sqrt(k!) is 2 k
+    # c_2 = 2 k for He_k / sqrt(k!)
     found = exponents_of(make_link(f"he{degree}"))
     assert found.noise_sensitivity == pytest.approx(2)
     assert found.coefficient == pytest.approx(2 * degree, rel=1e-6)
@@ -105,8 +106,8 @@ def test_shift_and_scale_change_nothing(name, factor, shift):
     moved = exponents_of(
         make_link(f"{factor}*({'z' if name == 'identity' else _of_z(name)}) + {shift}")
     )
-    for what in ("information", "generative", "noise_sensitivity", "parity"):
-        assert getattr(moved, what) == getattr(plain, what)
+    for field in ("information", "generative", "noise_sensitivity", "parity"):
+        assert getattr(moved, field) == getattr(plain, field)
     if plain.coefficient is not None:
         sign = np.sign(factor) ** plain.noise_sensitivity
         assert moved.coefficient == pytest.approx(sign * plain.coefficient, rel=1e-9)
@@ -127,8 +128,8 @@ def test_a_band_without_second_moments_has_generative_exponent_four():
 
 
 def test_a_staircase_has_noise_sensitivity_exponent_three():
-    # Values 2, 0, 1, 3 on bands of |z| with E[(z² - 1) 1(band)] = s (-3, -1, 3, 1): sums of v m and
-    # v² m vanish, that of v³ m is s (-24 + 3 + 27) = 6 s; note 3.4: such links are made, not met.
+    # Values v = 2, 0, 1, 3 on bands of |z| with m = E[(z² - 1) 1(band)] = s (-3, -1, 3, 1): the sums of
+    # v m and v² m vanish, and that of v³ m is s (-24 + 3 + 27) = 6 s.
     def mass(x):
         return 2 * x * exp(-(x**2) / 2) / sqrt(2 * pi)
 
@@ -143,17 +144,18 @@ def test_a_staircase_has_noise_sensitivity_exponent_three():
     assert abs(found.coefficient) == pytest.approx(6 * s / deviation**3, rel=1e-6)
 
 
-def test_what_cannot_be_told_is_said():
+def test_exponents_beyond_quadrature_have_a_reason():
     fast = exponents_of(make_link("sin(30*z)"))
-    assert (fast.information, fast.generative) == (None, None)
-    assert "degree 20" in fast.untold
-    # exp(z² / 4.2) less its part of degree two: the square's tail is exp(-z² / 42)
+    # c_2 = omega² exp(-omega² / 2) / 2 with omega = 60 is not 0, but far below rounding.
+    assert (fast.information, fast.generative, fast.noise_sensitivity) == (None, None, None)
+    assert "degree 20" in fast.undetermined
+    # exp(z² / 4.2) minus its part of degree 2: its square has the tail exp(-z² / 42).
     z, chance = make_link("abs").nodes()
     wide = np.exp(z**2 / 4.2)
     part = float((chance @ (wide * (z**2 - 1))) / 2)
     heavy = exponents_of(Link("wide", lambda z: np.exp(z**2 / 4.2) - part * z**2))
     assert (heavy.generative, heavy.noise_sensitivity, heavy.moments) == (2, None, (0.0,))
-    assert "sigma^2 (z^2 - 1)] is beyond quadrature" in heavy.untold
+    assert "quadrature cannot compute E[sigma^2 (z² - 1)]" in heavy.undetermined
 
 
 def test_a_moment_that_is_nearly_zero_leaves_the_next_to_decide():
@@ -177,7 +179,8 @@ def slopes(ratios, lambdas):
         ("he4", [1e-2, 1e-3, 1e-4, 1e-5], [0.207, 0.371, 0.970, 0.997], 6e-3),
     ],
 )
-def test_noise_asks_for_samples_as_the_exponent_says(name, lambdas, expected, within):
+def test_thresholds_grow_with_noise_as_the_exponent_predicts(name, lambdas, expected, within):
+    # Exact threshold over beta! / c_beta² lambda^-beta   (multi-index 14)
     link = make_link(name)
     found = exponents_of(link)
     exact = [
@@ -190,12 +193,12 @@ def test_noise_asks_for_samples_as_the_exponent_says(name, lambdas, expected, wi
     assert ratios == pytest.approx(expected, abs=within)
     assert ratios[-1] == pytest.approx(1, abs=0.02)
     if name == "cosmix":
-        # 5.9 has slopes -2.025, -2.009, -2.003: local ones, at the same places
+        # The slopes approach -2.
         assert slopes(exact, lambdas) == pytest.approx([-2.03, -2.006], abs=0.006)
 
 
 def test_hierarchical_thresholds_follow_the_exponent():
-    # 5.11 (exponents): cosmix at gamma = 0.75 has the slope 2.974, expected 3
+    # Exponent 2 gamma beta = 3 in the limit   (multi-index 22); 2.974 over features 4 to 12
     k = np.arange(1, 13)
     channel = power_law_channel("cosmix", features=12, decay=0.75, noise=0.5)
     found = channel.moments.weak_recovery_ratio
@@ -207,5 +210,5 @@ def test_hierarchical_thresholds_follow_the_exponent():
     ("name", "expected"), [("he4", 1.976), ("he6", 2.637), ("cosmix", 2.433), ("he2", 0.5)]
 )
 def test_information_at_large_noise(name, expected):
-    # Constants of note 3.4, three digits; that of He_2 is 1 / c_1², no gap
+    # Constants of (multi-index 15) to three digits; for He_2 it is 1 / c_1², so there is no gap.
     assert large_noise_information_ratio(make_link(name), 1.0) == pytest.approx(expected, rel=3e-4)

@@ -28,13 +28,14 @@ def slope(x, y):
     [(0.75, 1, -0.334), (1.0, 1, -0.495), (1.5, 1, -0.654),
      (0.75, 2, -0.168), (1.0, 2, -0.250), (1.5, 2, -0.333)],
 )  # fmt: skip
-def test_error_exponents_of_the_note(decay, exponent, expected):
+def test_exponents_of_the_subspace_error(decay, exponent, expected):
+    # -(1 - 1/(2 gamma)) / beta   (multi-index 23; arXiv:2602.05846, Theorem 3.2)
     law = ScalingLaw(decay, exponent, 3.0)
     ratios = 3.0 * np.geomspace(1e2, 1e4, 9) ** exponent
     errors = [law.subspace_error(10**6, ratio) for ratio in ratios]
     assert slope(ratios, errors) == pytest.approx(expected, abs=0.01)
     assert law.error_exponent == pytest.approx(expected, abs=0.02)
-    # Its correction is of order 1/m in the number m of features learned.
+    # The correction is of order 1/m in the number m of learned features.
     learned = (ratios[-1] / 3.0) ** (1 / (2 * decay * exponent))
     assert law.asymptote(10**6, ratios[-1]) == pytest.approx(errors[-1], rel=1.1 / learned)
 
@@ -69,7 +70,7 @@ def test_the_law_is_that_of_many_samples(link, label_map, beta):
     exact = predict_spectral(
         channel.moments, label_map=label_map, sample_ratio=ratio, dimension=10_000
     )
-    # Features of which the weakest is found at a fortieth of the samples
+    # n/d is 40 times the threshold of the weakest feature: 1 - rho² = 1/40   (multi-index 22)
     assert 1 - exact.individual_overlap[-1] == pytest.approx(1 / 40, rel=0.1)
     assert 1 - law.overlaps(8, ratio)[-1] == pytest.approx(1 / 40)
 
@@ -85,7 +86,7 @@ def test_thresholds_of_a_map_are_above_the_best_ones():
 
 
 def test_128_thresholds_take_less_than_two_seconds():
-    # The figure, in CPU time of this process; measured 0.3 s.
+    # CPU time of this process; 0.3 s were measured.
     start = time.process_time()
     channel = AdditiveChannel((make_link("he2"),) * 128, tuple(1 / np.arange(1, 129)), 0.51)
     found = hierarchical_thresholds(channel), hierarchical_thresholds(channel, "tanh")
@@ -95,7 +96,7 @@ def test_128_thresholds_take_less_than_two_seconds():
     assert slope(k[32:], found[1][32:]) == pytest.approx(2, abs=0.03)
 
 
-def test_what_has_no_power_law_is_refused():
+def test_settings_without_a_power_law_are_refused():
     with pytest.raises(InvalidParameter, match="allowed"):
         hierarchical_law("he2", features=8, decay=0.4, noise=0.5)
     with pytest.raises(InvalidParameter, match="allowed"):

@@ -1,4 +1,4 @@
-"""The two-stage learner: scikit-learn's contract, real tables, sources, and what it refuses."""
+"""The two-stage learner: scikit-learn's contract, real tables, sources, and invalid input."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_finds_both_signs_and_predicts():
 
 
 def test_coordinates_of_coloured_inputs_are_those_of_the_label():
-    # y depends on a direction of small variance, which no standardisation of columns shows.
+    # y depends on a direction of small variance, which scaling of the columns alone does not reveal.
     rng = np.random.default_rng(0)
     mixing = rng.standard_normal((12, 12)) * np.logspace(0, -1.5, 12)
     X = rng.standard_normal((6_000, 12)) @ mixing.T + 30
@@ -91,10 +91,10 @@ def test_odd_links_are_found_by_the_linear_direction():
     assert model.kinds_ == ("linear",)
     assert np.isnan(model.eigenvalues_).all()
     assert model.components_[0, 2] ** 2 / np.sum(model.components_**2) > 0.95
-    # The square of the labels says nothing either, and the mean is still seen.
+    # With label_map="square" the linear direction uses tanh and is still found.
     even = MultiIndexRegressor(label_map="square", random_state=0).fit(X, y)
     assert "linear" in even.kinds_
-    with pytest.warns(NoFeatureFound, match="cannot be told from chance"):
+    with pytest.warns(NoFeatureFound, match="is not significant"):
         blind = MultiIndexRegressor(linear=False, random_state=0).fit(X, y)
     np.testing.assert_allclose(blind.predict(X[:3]), y.mean())
     assert blind.transform(X).shape == (4_000, 0)
@@ -120,7 +120,7 @@ def test_deflation_finds_what_strong_features_hide():
 
 
 def test_on_tables_it_is_near_ridge_or_above():
-    # Diabetes is linear to all that its 442 rows can tell; friedman1 is not.
+    # With its 442 rows diabetes cannot be distinguished from linear; friedman1 is not linear.
     for (X, y), gain in ((load_diabetes(return_X_y=True), -0.05), (friedman(), 0.05)):
         folds = KFold(5, shuffle=True, random_state=0)
         ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 15)))
@@ -148,7 +148,7 @@ def test_pipeline_grid_search_and_pickle():
     assert ridge.predict(X).shape == (800,)
 
 
-def test_memory_maps_and_sources_drawn_again_are_arrays_to_it(tmp_path):
+def test_memory_maps_and_sources_give_the_result_of_arrays(tmp_path):
     source = GeneratedSource(lambda rows, rng: rng.standard_normal((rows, 12)), 9_000, 12, seed=4)
     X = np.concatenate([block for _, block in source.chunks(1_000)])
     y = X[:, 3] ** 2 + X[:, 5]
@@ -211,7 +211,7 @@ def test_bad_data():
         MultiIndexRegressor(1, readout="none").fit(X, y).predict(X)
 
 
-def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+def test_fits_beyond_memory_are_refused(monkeypatch):
     X, y = problem(n=60)
     monkeypatch.setattr("solvable.models.multi_index.whitening.available_bytes", lambda: 1_000.0)
     with pytest.raises(MemoryLimitExceeded, match="whiten='scale'"):

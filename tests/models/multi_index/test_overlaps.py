@@ -1,4 +1,4 @@
-"""Predicted overlaps of the spectral stage against the note and against simulated matrices."""
+"""Predicted overlaps of the spectral stage against known values and simulated matrices."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from solvable.models.multi_index.target import MultiIndexTarget, power_law_chann
 from solvable.operators import apply_label_map
 from solvable.spectra.label_weighted import label_weighted_spectrum
 
+# n/d: squared overlaps, eigenvalues and edge of sixteen features   (multi-index 7 and 8)
 TABLE = {
     8: ((0.715, 0.380), (0.571, 0.432), 0.411),
     16: ((0.857, 0.681, 0.398), (0.496, 0.330, 0.275), 0.263),
@@ -22,9 +23,9 @@ TABLE = {
 
 
 @pytest.mark.parametrize("ratio", sorted(TABLE))
-def test_theory_of_the_note(ratio):
-    # The note's table is of tanh(y / s) as it is; our learner subtracts its mean, E T = -0.06, which
-    # costs a hundredth of the overlap and is told by `mapped_labels`.
+def test_theory_of_sixteen_features(ratio):
+    # The table is for tanh(y / s) without centring. The learner subtracts the mean, E T = -0.06, which
+    # lowers the overlaps by 0.01; `mapped_labels` does the same.
     overlaps, eigenvalues, edge = TABLE[ratio]
     moments = power_law_channel("he2", features=16, decay=1.0, noise=0.5).moments
     deviation = np.sqrt(moments.probabilities @ moments.labels**2)
@@ -53,7 +54,7 @@ def measured(channel, dimension, ratio, label_map, seeds):
     [
         ("he2", 5, 1.0, 0.5, 60, "tanh"),
         ("cos(z)", 3, 1.0, 0.2, 30, "tanh"),  # leaves the lower edge
-        ("tanh", 3, 0.6, 0.1, 80, "square"),  # pairs of coordinates depend on the label together
+        ("tanh", 3, 0.6, 0.1, 80, "square"),  # moments of pairs of directions are not 0
         ("relu", 2, 1.0, 0.3, 60, "tanh"),
         ("cosmix", 3, 0.5, 0.1, 250, "square"),
         ("he4", 2, 1.0, 0.3, 60, "square"),
@@ -65,7 +66,7 @@ def test_overlaps_agree_with_simulated_matrices(link, features, decay, noise, ra
         channel.pair_moments, label_map=label_map, sample_ratio=ratio, dimension=150
     )
     mean, error = measured(channel, 150, ratio, label_map, seeds=4)
-    # 0.02 for terms of order 1/d, beside the scatter of four draws
+    # The tolerance is 0.02 for terms of order 1/d, plus the scatter of four draws.
     assert found.squared_overlap == pytest.approx(mean, abs=0.02 + 4 * float(error.max()))
     assert float(np.abs(found.squared_overlap - mean).mean()) < 0.03
 
@@ -78,13 +79,13 @@ def test_too_many_directions_are_refused():
 
 @pytest.mark.parametrize(("link", "features"), [("tanh", 5), ("relu", 4), ("sigmoid", 3)])
 @pytest.mark.parametrize("label_map", ["square", "tanh"])
-def test_equal_features_of_a_link_that_is_not_even_are_found_alike(link, features, label_map):
-    # The sum and the directions beside it, known by symmetry, against eigenvectors of ties
+def test_equal_features_of_a_link_that_is_not_even_have_equal_overlaps(link, features, label_map):
+    # Symmetry gives the sum and its orthogonal complement; the general code has degenerate eigenvectors.
     channel = power_law_channel(link, features=features, decay=0.0, noise=0.3)
     found = predict_spectral(
         channel.pair_moments, label_map=label_map, sample_ratio=150, dimension=120
     )
-    # Overlaps with the span are means over drawn matrices of the edge, of each direction its own.
+    # Each overlap is a mean over its own drawn matrices, so equal features differ slightly.
     assert np.ptp(found.squared_overlap) < 0.02
     assert found.rotation.T @ found.rotation == pytest.approx(np.eye(features), abs=1e-6)
     equal = EqualDirections(channel.links[0], features, 0.3)
@@ -96,7 +97,7 @@ def test_equal_features_of_a_link_that_is_not_even_are_found_alike(link, feature
 
 
 @pytest.mark.parametrize(("features", "dimension"), [(9, 20), (5, 150)])
-def test_features_that_are_alike_are_found_alike(features, dimension):
+def test_features_of_equal_amplitude_have_equal_overlaps(features, dimension):
     channel = power_law_channel("he2", features=features, decay=0.0, noise=0.2)
     found = predict_spectral(channel.moments, sample_ratio=20, dimension=dimension)
     assert np.ptp(found.squared_overlap) == pytest.approx(0, abs=1e-9)
@@ -104,8 +105,8 @@ def test_features_that_are_alike_are_found_alike(features, dimension):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ratio", [8, 16, 32, 64])
-def test_measured_overlaps_of_the_note(ratio):
-    # Check 5.10 at its size, of the centred map, 0.03 from 1.5 thresholds on
+def test_measured_overlaps_of_sixteen_features(ratio):
+    # The tolerance is 0.03 above 1.5 thresholds, for the centred map   (multi-index 24)
     channel = power_law_channel("he2", features=16, decay=1.0, noise=0.5)
     found = predict_spectral(channel.moments, sample_ratio=ratio, dimension=600)
     mean, error = measured(channel, 600, ratio, "tanh", seeds=4)

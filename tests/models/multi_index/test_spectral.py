@@ -58,7 +58,7 @@ def test_the_operator_is_the_explicit_matrix(held, monkeypatch):
 
 
 def test_shrunk_whitening_leaves_white_inputs_alone():
-    # Few rows for a dimension: full whitening would turn the spectrum inside out.
+    # With 400 rows in 200 dimensions full whitening would distort the spectrum.
     X, _ = table(400, 200)
     scaling = fit_scaling(as_source(X), "shrunk")
     assert scaling.shrinkage > 0.98
@@ -71,7 +71,7 @@ def test_shrunk_whitening_makes_many_coloured_rows_white():
     scaling = fit_scaling(as_source(X), "shrunk")
     Z = (X - scaling.mean) @ scaling.components(np.eye(10))
     assert scaling.shrinkage < 0.01
-    # A direction of variance l is left with l / ((1 - delta) l + delta).
+    # Shrunk whitening leaves a direction of variance l the variance l / ((1 - delta) l + delta).
     power, delta = np.linalg.eigvalsh(np.corrcoef(X.T)), scaling.shrinkage
     white = np.linalg.eigvalsh(Z.T @ Z / len(X))
     np.testing.assert_allclose(white, power / ((1 - delta) * power + delta), rtol=1e-8)
@@ -97,12 +97,12 @@ def test_constant_columns_are_kept_without_a_scale():
 @pytest.mark.parametrize("d", [30, 450])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_directions_are_those_of_eigh_ranked_from_the_bulk(d, dtype):
-    # Beyond 400 dimensions the matrix is not decomposed as a whole.
+    # Above 400 dimensions a partial eigendecomposition is used.
     X, y = table(20 * d, d, dtype=dtype)
     T = apply_label_map(y, "tanh")
     found = spectral_directions(partial(InputMoment, as_source(X)), T, None, seed=1)
     values, vectors = np.linalg.eigh((X * T[:, None]).T @ X / len(X))
-    # The second coordinate has the larger coefficient, and leaves the lower edge.
+    # The second coordinate has the larger coefficient; its eigenvalue is below the lower edge.
     np.testing.assert_allclose(found.eigenvalues, [values[0], values[-1]], rtol=2e-3)
     overlaps = np.abs(np.sum(vectors[:, [0, -1]] * found.directions, axis=0))
     np.testing.assert_allclose(overlaps, 1, atol=1e-3)
@@ -134,8 +134,8 @@ def test_known_directions_are_not_found_again():
     np.testing.assert_allclose(every.directions[1], 0, atol=1e-10)
 
 
-def test_noise_alone_has_no_outlier_but_for_one_in_ten():
-    # Nineteen permutations leave one in twenty at each end, and the margin takes some more.
+def test_noise_alone_has_an_outlier_in_at_most_one_of_ten_samples():
+    # Nineteen permutations give false outliers in 5 % of samples at each end; the margin lowers this.
     rng, false = np.random.default_rng(2), 0
     for seed in range(40):
         X, T = rng.standard_normal((200, 15)), apply_label_map(rng.standard_normal(200), "tanh")
@@ -156,7 +156,7 @@ def test_permuted_edges_are_those_of_the_law(ratio):
         weights=np.sort(T), probabilities=np.full(n, 1 / n), second_moments=np.ones((n, 1))
     )
     spectrum = label_weighted_spectrum(law, ratio=ratio)
-    # Edges of finite matrices lie about d^(-2/3) inside; the larger of two, less.
+    # The edge of a finite matrix lies inside the bulk by a relative d^(-2/3), less for the larger of two.
     width = spectrum.upper.edge - spectrum.lower.edge
     np.testing.assert_allclose(edges, [spectrum.lower.edge, spectrum.upper.edge], atol=0.02 * width)
 
@@ -172,7 +172,7 @@ def test_sources_drawn_again_give_the_directions_of_arrays():
     np.testing.assert_allclose(found[0].eigenvalues, found[1].eigenvalues, rtol=1e-10)
 
 
-# Channels that are known
+# Estimators for a known channel
 
 
 def test_scalar_directions_are_those_of_the_dense_matrix():
@@ -201,7 +201,7 @@ def test_lamp_is_that_of_the_dense_matrix():
 
 
 def test_lamp_corresponds_to_a_preprocessing():
-    # L w = theta w if and only if X^T diag(G / (theta + G)) X W / d = W: note 2.3.
+    # L w = theta w if and only if X^T diag(G / (theta + G)) X W / d = W   (multi-index 10)
     rng = np.random.default_rng(5)
     X = rng.standard_normal((300, 60))
     G = X[:, 0] ** 2 - 1

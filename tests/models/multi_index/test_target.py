@@ -1,4 +1,4 @@
-"""Multi-index targets: directions, labels, and samples that are drawn again."""
+"""Multi-index targets: directions, labels, and sources that draw their samples again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activations as tables, rows and a figure, for a terminal, a notebook and a page."""
+"""Sentence, tables, rows and figure that show a comparison of activations."""
 
 from __future__ import annotations
 
@@ -12,22 +12,47 @@ from solvable.models.multi_index.activations import Activation, Activations, com
 from solvable.plots.figure import Figure, Series
 from solvable.plots.numbers import MISSING, format_number
 from solvable.plots.tables import Column, Table
+from solvable.plots.words import listed
 
 
 def line(found: Activations) -> str:
-    """How many, and at which noise."""
+    """Name the activations and their noise in one line."""
     names = ", ".join(row.name for row in found.rows)
     sums = "" if found.directions == 1 else f", {found.directions} directions"
     return f"{names} at noise {format_number(found.noise)}{sums}"
 
 
+def answer(found: Activations) -> str:
+    """Sentence on the samples per dimension that each activation needs."""
+    if found.decay is not None:
+        goal = f"the weakest of {found.directions} features"
+    else:
+        goal = "the direction" if found.directions == 1 else f"all {found.directions} directions"
+    needed: list[tuple[float, str]] = []
+    hard: list[str] = []
+    unknown: list[str] = []
+    for row in found.rows:
+        ratio = row.threshold_ratio
+        last = ratio[-1] if isinstance(ratio, tuple) else ratio
+        if last is not None:
+            needed.append((last, row.name))
+        else:
+            (unknown if row.generative_exponent is None else hard).append(row.name)
+    values = [f"n/d > {format_number(n, 4)} with {name}" for n, name in sorted(needed)]
+    parts = [f"at {listed(values, 9)}"] if values else []
+    parts += [f"at no fixed n/d with {listed(hard, 9)}"] if hard else []
+    parts += [f"at an unknown n/d with {listed(unknown, 9)}"] if unknown else []
+    noise = format_number(found.noise)
+    return f"At noise {noise} a first-order method finds {goal} {'; '.join(parts)}."
+
+
 def rows(found: Activations) -> list[dict[str, Any]]:
-    """One row for each activation."""
+    """Return one row per activation for a data frame."""
     return [row.to_dict() for row in found.rows]
 
 
 def figures(found: Activations) -> list[Figure]:
-    """Samples against noise, of the activations that have a threshold."""
+    """Draw samples against noise for the activations that have a threshold."""
     noises = np.logspace(-1, 4, 6)
     names = [row.name for row in found.rows if row.threshold_ratio]
     if not names or found.decay is not None:
@@ -38,43 +63,44 @@ def figures(found: Activations) -> list[Figure]:
         parts = [at[colour] for at in points]
         for kind, label, metric in (
             ("line", name, "threshold_ratio"),
-            ("dashed", f"{name}, by information", "information_threshold_ratio"),
+            ("dashed", f"{name}, any method", "information_threshold_ratio"),
         ):
             values = np.array([getattr(part, metric) for part in parts], dtype=float)
             series.append(Series(label, noises, values, kind, colour=colour))  # type: ignore[arg-type]
     return [
         Figure(
             "samples",
-            "What noise costs",
+            "Samples per dimension against noise",
             "variance of the label noise (the activation has variance 1)",
             "samples per dimension n/d",
             series,
-            "Solid: from which samples the best first-order method finds the direction. Dashed: from "
-            "which any method could.",
+            "Solid: n/d from which the best first-order method finds the direction. Dashed: n/d from "
+            "which a method of unlimited computing time finds it.",
             x_scale="log",
             y_scale="log",
         )
     ]
 
 
-def tables(found: Activations) -> list[Table]:
-    """Exponents and thresholds; with a decay, the thresholds of some features below."""
+def tables(found: Activations, *, details: bool = True) -> list[Table]:
+    """Table of thresholds and exponents; with a decay, a second one with thresholds of features."""
     many = found.decay is not None
-    names = ["parity", "information", "generative", "β*", "c"]
-    ratios = [] if many else ["n/d", "n/d by information"]
-    table = Table("activation", *(Column(name, right=True) for name in [*names, *ratios]))
+    ratios = [] if many else ["n/d", "n/d, any method"]
+    names = ["parity", "information", "generative", "c"] if details else []
+    table = Table("activation", *(Column(name, right=True) for name in [*ratios, "β*", *names]))
     for row in found.rows:
-        table.add(row.name, *_exponents(row), *([] if many else _ratios(row)))
+        power = row.noise_sensitivity_exponent
+        exponent = "infinite" if power == inf else format_number(power)
+        thresholds = [] if many else _ratios(row)
+        table.add(row.name, *thresholds, exponent, *(_exponents(row) if details else []))
     return [table, _features(found)] if many else [table]
 
 
 def _exponents(row: Activation) -> list[str]:
-    power = row.noise_sensitivity_exponent
     return [
         row.parity,
         format_number(row.information_exponent),
         format_number(row.generative_exponent),
-        "infinite" if power == inf else format_number(power),
         format_number(row.coefficient),
     ]
 
@@ -85,10 +111,10 @@ def _ratios(row: Activation) -> list[str]:
 
 
 def _features(found: Activations) -> Table:
-    """Thresholds n/d of some features, a column for each activation."""
+    """Table of thresholds n/d of some features, one column per activation."""
     table = Table(
         Column("feature", right=True), *(Column(row.name, right=True) for row in found.rows),
-        title="n/d from which a first-order method finds each feature",
+        title="n/d above which a first-order method finds each feature",
     )  # fmt: skip
     for k in spread_entries(found.directions):
         values = [row.threshold_ratio for row in found.rows]

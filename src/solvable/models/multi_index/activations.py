@@ -1,4 +1,4 @@
-"""Sample cost of an activation: exponents, thresholds at a noise, and words for them."""
+"""Exponents of activations, sample thresholds at a noise level, and sentences that explain them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from solvable.plots.displayed import Shown
 from solvable.plots.numbers import format_number
 
 MOST_DIRECTIONS = 512
-"""Directions of a sum for which thresholds are computed."""
+"""Largest number of directions in a sum."""
 
 MOST_NOISE = 1e100
-"""Variance of label noise whose square is still a number."""
+"""Largest variance of label noise: its square must not overflow."""
 
 Ratio = float | tuple[float | None, ...] | None
 
@@ -44,17 +44,18 @@ class Activation:
 
     name: str
     parity: str
-    information_exponent: int | None  # None, here and below, where quadrature cannot tell
+    information_exponent: int | None  # exponents are None where quadrature cannot determine them
     generative_exponent: int | None
-    noise_sensitivity_exponent: float | None  # infinite where labels hold nothing of second order
-    coefficient: float | None  # c of that exponent, of the standardised activation
-    # n/d of the best first-order method; a tuple of features with a decay; None: never
+    noise_sensitivity_exponent: float | None  # infinite if E[z² | label] = 1 for every label
+    coefficient: float | None  # c_beta at the noise sensitivity exponent, activation standardised
+    # n/d that the best first-order method needs, one value per feature with a decay; None if no n/d is
+    # enough or the value is unknown
     threshold_ratio: Ratio
-    information_threshold_ratio: float | None  # n/d of any method
-    words: tuple[str, ...]  # sentences: what that means, and what is not known and why
+    information_threshold_ratio: float | None  # n/d that a method of unlimited computing time needs
+    words: tuple[str, ...]  # sentences: meaning of the numbers, and reasons for missing ones
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: an infinite exponent is the word "infinite"."""
+        """Return plain values for JSON; an infinite exponent becomes the word "infinite"."""
         names = (
             "name", "information_exponent", "generative_exponent", "noise_sensitivity_exponent",
             "coefficient", "parity", "threshold_ratio", "information_threshold_ratio",
@@ -69,15 +70,15 @@ class Activation:
 
 @dataclass(frozen=True, repr=False)
 class Activations(Shown, view="solvable.models.multi_index.activation_view"):
-    """Activations compared at one noise."""
+    """Exponents and thresholds of several activations at one noise level."""
 
     rows: tuple[Activation, ...]
     noise: float
     directions: int
-    decay: float | None  # of amplitudes k^-decay; None for equal ones
+    decay: float | None  # exponent of the amplitudes k^-decay; None for equal amplitudes
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Plain values for JSON, one mapping for each activation."""
+        """Return plain values for JSON, one mapping per activation."""
         return [row.to_dict() for row in self.rows]
 
 
@@ -88,10 +89,10 @@ def compare_activations(
     directions: int | None = None,
     decay: float | None = None,
 ) -> Activations:
-    """Exponents and thresholds of activations by name or formula."""
+    """Compute exponents and thresholds of activations given by name or formula."""
     if not names:
         raise InvalidParameter(
-            "no activation is named; allowed: names or formulas, such as 'relu'."
+            "no activation is given; allowed: names or formulas, such as 'relu'."
         )
     if not 0 <= noise <= MOST_NOISE:
         raise InvalidParameter(f"noise is {noise}; allowed: a variance from 0 to {MOST_NOISE:g}.")
@@ -114,11 +115,11 @@ def _row(link: Link, noise: float, directions: int, decay: float | None) -> Acti
         threshold, information, words = _equal(link, found, noise, directions)
     else:
         threshold, information, words = _single(link, found, noise)
-    told = f"Not told: {found.untold}." if found.untold else ""
+    gaps = f"Not determined: {found.undetermined}." if found.undetermined else ""
     return Activation(
         link.name, found.parity, found.information, found.generative, found.noise_sensitivity,
         found.coefficient, threshold, information,
-        tuple(filter(None, (_nature(found), _sensitivity(found, noise, threshold), *words, told))),
+        tuple(filter(None, (_nature(found), _sensitivity(found, noise, threshold), *words, gaps))),
     )  # fmt: skip
 
 
@@ -126,15 +127,15 @@ Answer = tuple[Ratio, float | None, list[str]]
 
 
 def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
-    """One direction: nothing where the label tells its sign, else from second moments."""
+    """Thresholds of one direction: 0 if the label carries its sign, else that of second moments."""
     if found.generative == 1:
         return 0.0, 0.0, []
     if found.generative is None:
         return None, None, []
     if found.generative > 2:
         bound, reason = _information_ratio(link, noise)
-        first = f"a first-order method takes of order d^{found.generative / 2:g} samples"
-        return None, bound, [_samples(None, bound, first), reason]
+        needed = f"a number of samples of order {_power('d', found.generative / 2)}"
+        return None, bound, [_samples(None, bound, needed), reason]
     ratio = float(AdditiveChannel((link,), (1.0,), noise).moments.weak_recovery_ratio[0])
     words = []
     if found.coefficient is not None and found.noise_sensitivity is not None:
@@ -142,64 +143,74 @@ def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
         leading = large_noise_ratio(power, found.coefficient, noise)
         if not isfinite(ratio):
             ratio = leading
-            words = ["Labels of so much noise do not resolve it: the threshold is that law."]
+            words = ["The noise is too large for an exact threshold: n/d is the large-noise law."]
         elif found.decisive_power(noise) == power and not leading / 2 < ratio < 2 * leading:
-            words = ["At this noise that law has not set in."]
+            words = ["At this noise the threshold does not follow the large-noise law yet."]
     bound, reason = _information_ratio(link, noise)
     if bound is not None:
-        # What both tell alike differs by quadrature.
+        # Equal thresholds differ by quadrature errors only.
         bound = ratio if bound > 0.999 * ratio else bound
-    return ratio, bound, [*words, _samples(ratio, bound, "for a first-order method"), reason]
+    needed = f"n = {format_number(ratio, 3)} d samples"
+    return ratio, bound, [*words, _samples(ratio, bound, needed), reason]
 
 
-def _samples(ratio: float | None, bound: float | None, what: str) -> str:
-    """The two thresholds in words."""
-    told = what if ratio is None else f"n = {format_number(ratio, 3)} d samples {what}"
+def _samples(ratio: float | None, bound: float | None, needed: str) -> str:
+    """Sentence on the samples that first-order methods and any method need."""
+    first = f"A first-order method needs {needed}"
     if bound is None:
-        return f"{told[0].upper()}{told[1:]}." if ratio is None else f"{told}."
+        return f"{first}."
     if ratio is not None and bound > 0.99 * ratio:
-        return f"{told}, and no method does with fewer."
-    least = f"any method could do with n = {format_number(bound, 3)} d"
-    return f"{told[0].upper() if ratio is None else told[0]}{told[1:]}; by information {least}."
+        return f"{first}, and no method succeeds with fewer."
+    return f"{first}; with unlimited computing time n = {format_number(bound, 3)} d are enough."
+
+
+def _power(base: str, exponent: float) -> str:
+    """Print a power: d², or d^1.5."""
+    if exponent != int(exponent):
+        return f"{base}^{exponent:g}"
+    digits = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(int(exponent)))
+    return base if exponent == 1 else f"{base}{digits}"
 
 
 @lru_cache(maxsize=256)
 def _information_ratio(link: Link, noise: float) -> tuple[float | None, str]:
-    """Samples per dimension from which labels determine one direction, or why that is not told."""
-    # Beyond, differences of labels are lost to rounding, and links of degree 8 follow their law.
+    """Samples per dimension from which labels determine one direction, or the reason for None."""
+    # Above 1e8 rounding hides the signal in the labels; there links up to degree 8 follow the
+    # large-noise law.
     exact = noise <= 1e8
     try:
-        with np.errstate(all="ignore"):  # a link that is infinite at a node is refused by name
+        with np.errstate(all="ignore"):  # a link that is infinite at a node raises below
             channel = AdditiveChannel((link,), (1.0,), noise)
             ratio = state_evolution(channel).information_threshold_ratio if exact else 0.0
     except InvalidParameter as error:
-        return None, f"Not told by information: {error}"
-    # A first moment that is 0 by symmetry may come out as rounding, and the ratio as 0.
+        return None, f"The threshold with unlimited computing time is not known: {error}"
+    # Rounding may turn a first moment of 0 into a small number, and the ratio into 0.
     return ratio or large_noise_information_ratio(link, noise), ""
 
 
 def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> Answer:
-    """Many equal directions: the sum may be found before; each alone takes second moments."""
+    """Thresholds of many equal directions; first moments may find their sum earlier."""
     model = EqualDirections(link, directions, noise)
     ratio = model.first_order_ratio
     words = []
     if found.generative == 1:
         words.append(
-            "The sum of all directions is found at any number of samples in proportion to d; the "
-            "threshold is that of telling single directions beside it."
+            "First moments find the sum of all directions at any n/d above 0; the threshold is that of "
+            "the single directions."
         )
         alone = model.weak_recovery_ratio if model.exact else model.leading_ratio
         if isfinite(alone) and alone > 1.01 * ratio:
             words.append(
-                f"A method that leaves out the sum, as second moments of the label alone, takes "
+                f"A method that does not use the sum, such as second moments weighted by labels, needs "
                 f"n = {format_number(alone, 3)} d."
             )
     if not isfinite(ratio):
         return None, None, [*words, _nothing_of_second_order()]
     bound = model.information_ratio
     words.append(
-        f"n = {format_number(ratio, 3)} d samples tell the {directions} directions apart by a "
-        f"first-order method; by information about {format_number(bound, 3)} d (many directions)."
+        f"A first-order method needs n = {format_number(ratio, 3)} d samples to find each of the "
+        f"{directions} directions; with unlimited computing time about {format_number(bound, 3)} d are "
+        "enough (leading order for many directions)."
     )
     return ratio, bound, words
 
@@ -207,14 +218,14 @@ def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> A
 def _hierarchical(
     link: Link, found: LinkExponents, noise: float, features: int, decay: float
 ) -> Answer:
-    """Amplitudes k^-gamma: a threshold for each feature."""
+    """Thresholds of all features of amplitudes k^-gamma."""
     channel = power_law_channel(link.name, features=features, decay=decay, noise=noise)
     ratios = channel.moments.weak_recovery_ratio
     words = []
     if found.generative == 1:
         words.append(
-            "The one direction sum_k a_k w_k is found at any number of samples in proportion to d; "
-            "thresholds are those of the second moment of each feature alone."
+            "First moments find the direction sum_k a_k w_k at any n/d above 0; the thresholds in the "
+            "table are those of the second moment of each feature alone."
         )
     values = tuple(float(ratio) if isfinite(ratio) else None for ratio in ratios)
     power = found.noise_sensitivity
@@ -222,56 +233,55 @@ def _hierarchical(
         return values, None, [*words, _nothing_of_second_order()]
     if power is not None and isfinite(power) and decay > 0:
         error = "" if decay <= 0.5 else (
-            f"; the error falls as (n/d)^-{(1 - 1 / (2 * decay)) / power:.2g}, by information as "
-            f"(n/d)^-{1 - 1 / (2 * decay):.2g}"
+            f"; the error falls as (n/d)^-{(1 - 1 / (2 * decay)) / power:.2g}, and with unlimited "
+            f"computing time as (n/d)^-{1 - 1 / (2 * decay):.2g}"
         )  # fmt: skip
-        words.append(
-            f"Feature k is found from n of order k^{2 * decay * power:g} d samples{error}."
-        )
-    words.append("By information: thresholds by feature are not told.")
+        order = f"{_power('k', 2 * decay * power)} d"
+        words.append(f"Finding feature k needs a number of samples of order {order}{error}.")
+    words.append("The thresholds of single features with unlimited computing time are not known.")
     return values, None, words
 
 
 def _nothing_of_second_order() -> str:
     return (
-        "Given the label, every single direction has the variance that it has anyway: no number of "
-        "samples in proportion to d finds it from second moments."
+        "The label does not change the variance of any single direction: second moments find none of "
+        "them from a number of samples proportional to d."
     )
 
 
 def _nature(found: LinkExponents) -> str:
-    """Information of a label on a direction, by symmetry and degree, in words."""
+    """Sentence on the symmetry of a link and the lowest moment that its label changes."""
     symmetry = {"even": "Even", "odd": "Odd", "none": "Neither even nor odd"}[found.parity]
     degree = found.generative
     if degree is None:
-        return f"{symmetry}: no moment of z up to degree {HIGHEST} is seen to depend on the label."
+        return f"{symmetry}: no moment of z up to degree {HIGHEST} visibly depends on the label."
     if degree == 1:
         return (
-            f"{symmetry}: the label tells the sign of <w, x>, and one direction is found at any number "
-            "of samples in proportion to d (n/d = 0)."
+            f"{symmetry}: the label depends on the sign of z = <w, x>, so a linear estimator finds one "
+            "direction at any n/d above 0."
         )
     if degree == 2:
-        return f"{symmetry}: a direction is found from second moments, from a threshold in n/d on."
-    return f"{symmetry}: the label tells moments of degree {degree} and above alone."
+        return f"{symmetry}: second moments find a direction once n/d exceeds a threshold."
+    return f"{symmetry}: the label changes only the moments of z of degree {degree} and above."
 
 
 def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
-    """Effect of noise on the number of samples, in words."""
+    """Sentence on how the number of samples grows with the noise."""
     power, c = found.noise_sensitivity, found.coefficient
     gap = found.generative != 1
     if power is None:
         return ""
     if power == inf:
         return (
-            "Noise sensitivity infinite: given the label, z^2 has the mean 1 whatever the label, so that "
-            "second moments never find a direction."
-            + ("" if gap else " For one direction that makes no gap: first moments do.")
+            "Infinite noise sensitivity exponent: E[z² | label] = 1 for every label, so second moments "
+            "never find a direction."
+            + ("" if gap else " For one direction this does no harm: first moments find it.")
         )
     assert c is not None
     if not gap:
         return (
-            f"Noise sensitivity {power:g} makes no gap for one direction; in a sum of many it rules each "
-            f"part, to which the others are noise."
+            f"The noise sensitivity exponent {power:g} has no effect on one direction. It matters in a "
+            "sum of many, where each part is noise for the others."
         )
     decisive = found.decisive_power(noise)
     if decisive is not None and decisive > power:
@@ -279,30 +289,31 @@ def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
         leading = large_noise_ratio(decisive, found.moments[decisive - 1], noise)
         if isinstance(threshold, float) and not leading / 2 < threshold < 2 * leading:
             return (
-                "At this noise no law of large noise has set in; beyond a noise of about "
-                f"{format_number(until, 2)} samples grow as noise^{power:g}."
+                "At this noise the threshold follows no large-noise law yet; beyond a noise of about "
+                f"{format_number(until, 2)} it grows as {_power('noise', power)}."
             )
         return (
             f"c_1 = {format_number(found.moments[0], 2)} is close to 0: up to a noise of about "
-            f"{format_number(until, 2)} samples grow as for an exponent of {decisive}, noise^{decisive}."
+            f"{format_number(until, 2)} the threshold grows as {_power('noise', decisive)}, as for an "
+            f"exponent of {decisive}."
         )
-    law = f"{format_number(large_noise_ratio(int(power), c, 1.0), 3)} noise^{power:g}".removesuffix(
-        "^1"
-    )
+    constant = format_number(large_noise_ratio(int(power), c, 1.0), 3)
+    law = f"{constant} {_power('noise', power)}"
     if power == 1:
         return (
-            f"Not noise-sensitive: at large noise n/d = {law}, and by information it is in proportion to "
-            "the noise too."
+            f"Not noise-sensitive: at large noise n/d = {law}, and no method avoids this growth in "
+            "proportion to the noise."
         )
     return (
-        f"Noise-sensitive: at large noise n/d = {law}, so that ten times the noise costs "
-        f"{format_number(10.0**power)} times the samples; by information ten times."
+        f"Noise-sensitive: at large noise n/d = {law}, so ten times the noise costs a first-order method "
+        f"{format_number(10.0**power)} times the samples, and a method of unlimited computing time ten "
+        "times."
     )
 
 
 def _crossover(found: LinkExponents, decisive: int) -> float:
-    """Noise at which the first moment and a higher one ask for as many samples."""
-    # (1 / c_1²) Delta = (beta! / c_beta²) Delta^beta; the first non-zero moment is the smaller one
+    """Noise at which the first non-zero moment and a higher one give the same threshold."""
+    # (1 / c_1²) Delta = (beta! / c_beta²) Delta^beta   (multi-index 14)
     power, first = next((k, c) for k, c in enumerate(found.moments, start=1) if c)
     other = found.moments[decisive - 1]
     ratio = large_noise_ratio(power, first, 1.0) / large_noise_ratio(decisive, other, 1.0)

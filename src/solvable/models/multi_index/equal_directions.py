@@ -1,4 +1,4 @@
-r"""Sums of many directions of equal amplitude: what a label tells of the sum and of each alone."""
+"""Sums of many directions of equal amplitude: moments given the label, and sample thresholds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from solvable.spectra.label_law import LabelLaw
 
 @dataclass(frozen=True)
 class EqualDirections:
-    """Labels of p directions of equal amplitude: p^(-1/2) sum_k sigma(<w_k, x>) + sqrt(Delta) xi."""
+    """Label of p directions of equal amplitude: p^(-1/2) sum_k sigma(<w_k, x>) + sqrt(Delta) xi."""
 
     link: Link
-    directions: int  # p, up to 40 for a link that is not even
+    directions: int  # p; exact thresholds need p <= 40 if the link is not even
     noise: float  # Delta
 
     @cached_property
@@ -31,70 +31,71 @@ class EqualDirections:
 
     @property
     def exact(self) -> bool:
-        """Whether moments of pairs vanish, or are few enough to be held."""
+        """Return True if moments of pairs vanish or fit in memory, so that thresholds are exact."""
         return self.link.parity == "even" or self.directions <= MOST_CROSS
 
     @cached_property
     def pair(self) -> np.ndarray:
-        """B(y) = E[z_k z_l | y] at the labels of the channel's moments."""
+        """Moment B(y) = E[z_k z_l | y] of two directions, on the grid of labels."""
         cross = self.channel.pair_moments.cross
         zero = np.zeros(self.channel.moments.labels.size)
         return zero if cross is None else np.asarray(cross[:, 0, 1])
 
     @property
     def sum_moment(self) -> np.ndarray:
-        """E[s² - 1 | y] of the sum s of all directions."""
-        # E[z z^T - I | y] = (A - B) I + B 1 1^T: A + (p - 1) B along the sum, A - B beside it
+        """Moment E[s² - 1 | y] of the normalised sum s of all directions."""
+        # E[z z^T - I | y] = (A - B) I + B 1 1^T   (multi-index 16): its eigenvalues are A + (p - 1) B
+        # along the sum and A - B orthogonal to it.
         return np.asarray(self.channel.moments.second[:, 0] + (self.directions - 1) * self.pair)
 
     @property
     def single_moment(self) -> np.ndarray:
-        """E[s² - 1 | y] of a direction beside the sum."""
+        """Moment E[s² - 1 | y] of a direction s orthogonal to the sum."""
         return np.asarray(self.channel.moments.second[:, 0] - self.pair)
 
     @cached_property
     def weak_recovery_ratio(self) -> float:
-        """Samples per dimension from which second moments find single directions."""
-        # alpha_c = 1 / E[(A - B)²] (3.2); what cancels leaves rounding of the moments.
+        """Samples per dimension above which second moments find single directions."""
+        # alpha_c = 1 / E[(A - B)²]   (multi-index 16); below 1e-18 the moments are rounding errors.
         power = self.channel.moments.probabilities @ self.single_moment**2
         return float(1 / power) if power > 1e-18 else inf
 
     @cached_property
     def first_order_ratio(self) -> float:
-        """Samples per dimension that tell directions apart, the sum being found before if it can be."""
+        """Samples per dimension that a first-order method needs for single directions."""
         alone = self.weak_recovery_ratio if self.exact else self.leading_ratio
         if self.link.parity == "even":
             return alone
-        # First moments find the sum: q = alpha I / (1 + alpha I), I = E[E[s | y]²] = p E[m_k²] (3.1).
-        told = self.directions * float(self.channel.moments.linear_information[0])
-        if not told > 1e-12:
+        # First moments find the sum: q = alpha I / (1 + alpha I), I = p E[m_k²]   (multi-index 5)
+        linear = self.directions * float(self.channel.moments.linear_information[0])
+        if not linear > 1e-12:
             return alone
         ratio = known_sum_ratio(*self._standard)
         for _ in range(6):
-            overlap = ratio * told / (1 + ratio * told) if np.isfinite(ratio) else 1.0
-            # More samples tell more of the sum, and fewer are needed beside: one crossing.
+            overlap = ratio * linear / (1 + ratio * linear) if np.isfinite(ratio) else 1.0
+            # The overlap of the sum grows with the ratio and lowers the threshold: one fixed point.
             ratio = float(np.sqrt(ratio * known_sum_ratio(*self._standard, overlap)))
         return min(ratio, alone)
 
     @property
     def leading_ratio(self) -> float:
-        """The same to leading order in the number of directions."""
+        """Threshold of second moments to leading order in the number of directions."""
         return leading_ratio(*self._standard)
 
     @property
     def information_ratio(self) -> float:
-        """Samples per dimension from which any method tells directions apart, of many directions."""
-        # To leading order in their number, where methods that are known may need fewer.
+        """Samples per dimension that a method of unlimited time needs, for many directions."""
+        # This is a leading order in p; the first-order threshold is exact and may lie below it.
         return min(information_ratio(*self._standard), self.first_order_ratio)
 
     @property
     def _standard(self) -> tuple[Link, int, float]:
-        """The same with a link of variance 1."""
+        """Link of variance 1, number of directions, and noise in units of the variance of the link."""
         variance = float(self.link.correlation(1.0))
         return make_link(self.link.name), self.directions, self.noise / variance
 
     def law(self, weights: np.ndarray) -> LabelLaw:
-        """Law of a map of the label with the sum (first, if links are not even) and all others."""
+        """Law of a label map with all directions; the sum comes first if the link is not even."""
         p = self.directions
         columns = [self.channel.moments.second[:, 0]] * p
         if self.pair.any():
@@ -105,11 +106,11 @@ class EqualDirections:
 
 @lru_cache(maxsize=256)
 def known_sum_ratio(link: Link, directions: int, noise: float, overlap: float = 1.0) -> float:
-    """Samples per dimension from which label and (part of) the sum show directions beside it."""
+    """Threshold of second moments orthogonal to the sum, given the label and an estimate of the sum."""
     z, chance = link.nodes(96)
     part = directions**-0.5 * link(z)
     reach = float(np.abs(part[np.abs(z) < 7]).max()) + 9 * np.sqrt(1 + noise)
-    # Six cells to a deviation of the noise if memory allows, and 256 of the sum
+    # The grid has six cells per deviation of the noise if memory allows, and 256 cells for the sum.
     wanted = 2 * reach / (np.sqrt(noise) / 6) if noise else inf
     cells = int(2 ** np.ceil(np.log2(np.clip(wanted, 512, 2_048))))
     width = 2 * reach / cells
@@ -120,29 +121,29 @@ def known_sum_ratio(link: Link, directions: int, noise: float, overlap: float = 
     )
 
     def transform(power: np.ndarray) -> np.ndarray:
-        """E[g(z) exp(i t sigma(z) / sqrt p + i u sqrt q z / sqrt p)]."""
+        """Fourier transform E[g(z) exp(i t sigma(z) / sqrt p + i u sqrt q z / sqrt p)]."""
         return np.asarray((of_label * (chance * power)) @ of_sum)
 
-    one, first, second = transform(np.ones_like(z)), transform(z), transform(z**2 - 1)
-    # Known is sqrt q s + sqrt(1 - q) eta.
+    zeroth, first, second = transform(np.ones_like(z)), transform(z), transform(z**2 - 1)
+    # The estimate of the sum s is sqrt q s + sqrt(1 - q) eta, of overlap q.
     spread = max(noise, (2 * width) ** 2) * t[:, None] ** 2 + (1 - overlap) * u**2
     damping = np.exp(-spread / 2)
-    # A - B given the label and that, times their density
-    told = (second * one - first**2) * one ** (directions - 2)
-    density, numerator = (np.fft.fft2(f * damping).real for f in (one**directions, told))
+    # E[z_k² - 1 - z_k z_l | label, estimate] times their density   (multi-index 19)
+    single = (second * zeroth - first**2) * zeroth ** (directions - 2)
+    density, numerator = (np.fft.fft2(f * damping).real for f in (zeroth**directions, single))
     inside = density > 1e-9 * density.max()
     power = (numerator[inside] ** 2 / density[inside]).sum() / density[inside].sum()
     return float(1 / power) if power > 1e-14 else inf
 
 
 def pair_exponent(link: Link) -> float:
-    """Power of the number of directions that samples telling them apart grow with."""
+    """Exponent of the threshold of single directions in their number."""
     return _leading(link)[0]
 
 
 def leading_ratio(link: Link, directions: int, noise: float) -> float:
-    """Samples per dimension that find single directions, to leading order in their number."""
-    # alpha = beta! (1 + Delta)^beta / c_beta² p^beta (3.8)
+    """Threshold of second moments for single directions, to leading order in their number."""
+    # alpha = beta! (1 + Delta)^beta / c_beta² p^beta   (multi-index 17)
     power, c = _leading(link)
     if not np.isfinite(power):
         return inf
@@ -150,11 +151,11 @@ def leading_ratio(link: Link, directions: int, noise: float) -> float:
 
 
 def _leading(link: Link) -> tuple[float, float]:
-    """Exponent and coefficient of what the label tells of one direction beside the sum."""
+    """Exponent and coefficient of the threshold of directions orthogonal to the sum."""
     linear = float(link.hermite(1)[1])
     for power, c in enumerate(exponents_of(link).moments, start=1):
-        # E[z_k z_l | y] of a link with a linear part is of the order 1/p as well,
-        # mu_1² He_2(y) / (1 + Delta), so that c_2 - 2 mu_1² is in the place of c_2.
+        # A linear part mu_1 gives E[z_k z_l | y] = mu_1² He_2(y) / ((1 + Delta) p), of the order of the
+        # second moment: c_2 - 2 mu_1² replaces c_2   (multi-index 18)
         effective = c - 2 * linear**2 if power == 2 else c
         if abs(effective) > 1e-8:
             return power, effective
@@ -163,11 +164,12 @@ def _leading(link: Link) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def information_ratio(link: Link, directions: int, noise: float) -> float:
-    """Samples per dimension from which labels of many directions determine each, in theory."""
+    """Samples per dimension from which labels determine each of many directions."""
     linear = float(link.hermite(1)[1]) ** 2
 
     def gain(overlap: np.ndarray) -> np.ndarray:
-        # v(q) = Delta + kappa(1) - kappa(q); a linear part tells the sum, which is known before.
+        # v(q) = Delta + kappa(1) - kappa(q)   (multi-index 20). The linear part of the link only
+        # concerns the sum, which is found earlier, and is left out.
         unknown = link.correlation(1.0) - link.correlation(overlap) - linear * (1 - overlap)
         before = noise + link.correlation(1.0) - linear
         return np.asarray(np.log(before / (noise + unknown)))
@@ -176,16 +178,16 @@ def information_ratio(link: Link, directions: int, noise: float) -> float:
 
 
 def information_threshold(gain: Callable[[np.ndarray], np.ndarray]) -> float:
-    """Smallest ratio at which a potential -ratio gain(q) - q - log(1 - q) is below 0 at some q."""
-    # q -> 1 as well as q -> 0, where the ratio of both has a limit
+    """Smallest ratio at which the potential -ratio gain(q) - q - log(1 - q) is below 0 at some q."""
+    # The grid is fine at both ends: the infimum is often reached as q -> 0 or q -> 1.
     q = np.concatenate([np.geomspace(1e-4, 0.5, 400)[:-1], 1 - np.geomspace(0.5, 1e-9, 2_000)])
-    told = gain(q)
+    gains = gain(q)
     with np.errstate(divide="ignore"):
-        return float(np.min(np.where(told > 1e-12, (-q - np.log1p(-q)) / told, inf)))
+        return float(np.min(np.where(gains > 1e-12, (-q - np.log1p(-q)) / gains, inf)))
 
 
 @lru_cache(maxsize=256)
 def large_noise_information_ratio(link: Link, noise: float) -> float:
-    """Samples per dimension from which labels of much noise determine one direction, in theory."""
-    # alpha = inf_q (-q - log(1 - q)) / kappa(q) / lambda (3.7)
+    """Samples per dimension from which very noisy labels determine one direction."""
+    # alpha = inf_q (-q - log(1 - q)) / kappa(q) / lambda   (multi-index 15)
     return noise * information_threshold(link.correlation)

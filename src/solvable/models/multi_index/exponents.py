@@ -1,4 +1,4 @@
-r"""Exponents of a link: information, generative and noise sensitivity, with what cannot be told."""
+"""Information, generative and noise sensitivity exponents of a link by quadrature."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from solvable.hermite import gaussian_quadrature, hermite_polynomials
 from solvable.links import Link, Parity
 
 HIGHEST = 20
-"""Degree up to which information and generative exponents are looked for."""
+"""Highest degree tried for the information and generative exponents."""
 
 HIGHEST_POWER = 8
-"""Power of the link up to which the noise sensitivity exponent is looked for."""
+"""Highest power of the link tried for the noise sensitivity exponent."""
 
 
 @dataclass(frozen=True)
 class LinkExponents:
-    """How a link hides its direction; None where quadrature cannot tell."""
+    """Exponents of a link; None where quadrature cannot determine one."""
 
     information: int | None  # min k: E[sigma h_k] != 0, up to 20
-    generative: int | None  # min k: E[h_k(z) | sigma(z)] not 0, up to 20
-    # min beta: c_beta = E[sigma^beta (z² - 1)] != 0; infinite if none is
+    generative: int | None  # min k: E[h_k(z) | sigma(z)] not 0, up to 20   (multi-index 3)
+    # min beta: c_beta = E[sigma^beta (z² - 1)] != 0   (multi-index 4); infinite if all are 0
     noise_sensitivity: float | None
-    coefficient: float | None  # c_beta of that exponent
-    moments: tuple[float, ...]  # c_1, c_2, ... as far as known, at least up to that exponent
+    coefficient: float | None  # c_beta at the noise sensitivity exponent
+    moments: tuple[float, ...]  # c_1, c_2, ..., at least up to the noise sensitivity exponent
     parity: Parity
-    untold: str = ""  # why an exponent is None; empty if none is
+    undetermined: str = ""  # reasons for exponents that are None; empty if there is none
 
     def decisive_power(self, noise: float) -> int | None:
-        """Power of the link by which noise of this variance lets second moments find the direction."""
-        # A tiny c_1 counts only where beta! / c_beta² lambda^-beta of higher powers is above it.
+        """Power of the link with the lowest large-noise threshold at this noise."""
+        # A tiny c_1 decides only at very large noise, where the thresholds of higher powers are larger.
         orders = [
             (large_noise_ratio(power, c, noise), power)
             for power, c in enumerate(self.moments, start=1)
@@ -44,32 +44,39 @@ class LinkExponents:
 
 def large_noise_ratio(power: int, coefficient: float, noise: float) -> float:
     """Threshold n/d of one direction at large noise, from one moment of the link alone."""
-    # alpha = beta! / c_beta² lambda^-beta (3.6)
+    # alpha = beta! / c_beta² lambda^-beta   (multi-index 14; arXiv:2603.17896, Theorem 3.2)
     return factorial(power) / coefficient**2 * noise**power
 
 
 @lru_cache(maxsize=256)
 def exponents_of(link: Link) -> LinkExponents:
-    """Exponents of a standardised link."""
-    untold = []
+    """Compute the exponents of a standardised link."""
+    undetermined = []
     parity = link.parity
-    # Coefficients of a link of unit variance; rounding is of order 1e-14.
+    # The link has variance 1, so rounding errors of its coefficients are about 1e-14.
     orders = np.flatnonzero(np.abs(link.hermite(HIGHEST)[1:]) > 1e-8) + 1
     information = int(orders[0]) if orders.size else None
     # The generative exponent is at most the information exponent.
     highest = information or HIGHEST
     generative = next((k for k in range(1, highest + 1) if _depends(link, k)), information)
     if information is None:
-        untold.append(f"no Hermite coefficient up to degree {HIGHEST} is above rounding")
+        undetermined.append(
+            f"the information exponent (no Hermite coefficient up to degree {HIGHEST} exceeds rounding)"
+        )
     if generative is None:
-        untold.append(f"no moment of z up to degree {HIGHEST} is seen to depend on the label")
+        undetermined.append(
+            f"the generative exponent (no moment of z up to degree {HIGHEST} visibly depends on the "
+            "label)"
+        )
     moments, reason = _power_moments(link)
     power = next((k for k, c in enumerate(moments, start=1) if c), None)
     sensitivity: float | None = power
-    if power is None and not _depends(link, 2):
+    # Without any visible moment, E[z² | label] = 1 cannot be distinguished from a weak dependence.
+    if power is None and generative is not None and not _depends(link, 2):
         sensitivity = inf
     elif power is None:
-        untold.append(reason or f"moments up to the power {HIGHEST_POWER} are all zero")
+        reason = reason or f"E[sigma^k (z² - 1)] is below rounding up to k = {HIGHEST_POWER}"
+        undetermined.append(f"the noise sensitivity exponent ({reason})")
     return LinkExponents(
         information,
         generative,
@@ -77,55 +84,57 @@ def exponents_of(link: Link) -> LinkExponents:
         None if power is None else moments[power - 1],
         moments,
         parity,
-        "; ".join(untold),
+        "; ".join(undetermined),
     )
 
 
 def _depends(link: Link, degree: int) -> bool:
-    """Whether E[h_k(z) | label] is not zero identically, noise or not."""
-    # E[h_k exp(i t y)] is the transform of p(y) E[h_k | y], and noise multiplies it by a Gaussian
-    # without zeros. What another rule tells otherwise is quadrature, not dependence.
+    """Return True if E[h_k(z) | label] differs from 0 for some label; noise does not matter."""
+    # E[h_k exp(i t y)] is the Fourier transform of p(y) E[h_k | y]   (multi-index 3). Noise multiplies
+    # it by a Gaussian without zeros. The difference of two quadrature rules bounds the error.
     frequencies = np.array([0.17, 0.41, 0.73, 1.1, 1.6, 2.3, 3.4, 5.1])
-    found = []
+    transforms = []
     for per_panel in (128, 192):
         z, chance = _nodes(link, per_panel)
         part = chance * hermite_polynomials(z, degree)[degree]
-        found.append(np.exp(1j * frequencies[:, None] * link(z)) @ part)
-    rule, finer = found
+        transforms.append(np.exp(1j * frequencies[:, None] * link(z)) @ part)
+    rule, finer = transforms
     return bool((np.abs(finer) > 1e-8 + 10 * np.abs(finer - rule)).any())
 
 
 def _nodes(link: Link, per_panel: int) -> tuple[np.ndarray, np.ndarray]:
-    """Quadrature split at the breakpoints of the link and within +-14."""
+    """Gaussian quadrature on [-14, 14], split at the breakpoints of the link."""
     return gaussian_quadrature(per_panel, link.breakpoints or (0.0,))
 
 
 def _power_moments(link: Link) -> tuple[tuple[float, ...], str]:
-    """c_1, c_2, ..., up to the first that matters at any noise, or that quadrature cannot tell."""
+    """Moments c_1, c_2, ... up to the first above 0.05, and a reason if quadrature fails earlier."""
     rules = [(z, chance, link(z)) for z, chance in (_nodes(link, 64), _nodes(link, 96))]
-    found: list[float] = []
+    moments: list[float] = []
     for power in range(1, HIGHEST_POWER + 1):
         (rule, _, _), (finer, size, tail) = (
             _power_moment(z, chance, values, power) for z, chance, values in rules
         )
-        # declare c_beta = 0 if |c_beta| < 1e-8 E|sigma|^beta (note 2.8)
-        zero = abs(finer) < 1e-8 * size
+        zero = (
+            abs(finer) < 1e-8 * size
+        )  # c_beta counts as 0 below 1e-8 E|sigma|^beta (multi-index 4)
         off = abs(finer - rule)
         if not np.isfinite(finer) or tail > 1e-7 or off > max(1e-9 * size, 1e-3 * abs(finer)):
-            return tuple(found), (
-                f"E[sigma^{power} (z^2 - 1)] is beyond quadrature ({tail:.1g} of it lies beyond |z| = 13)"
-            )
-        found.append(0.0 if zero else finer)
-        # A first moment that is tiny leaves the next to decide at all but the largest noise.
+            reason = f"two rules give {rule:.2g} and {finer:.2g}"
+            if tail > 1e-7:
+                reason = f"a share of {tail:.1g} lies beyond |z| = 13"
+            return tuple(moments), f"quadrature cannot compute E[sigma^{power} (z² - 1)]: {reason}"
+        moments.append(0.0 if zero else finer)
+        # After a tiny moment the next one decides, except at very large noise.
         if abs(finer) > 0.05:
             break
-    return tuple(found), ""
+    return tuple(moments), ""
 
 
 def _power_moment(
     z: np.ndarray, chance: np.ndarray, values: np.ndarray, power: int
 ) -> tuple[float, float, float]:
-    """E[sigma^beta (z² - 1)], E|sigma|^beta, and the part of the former's size in the far tails."""
+    """E[sigma^beta (z² - 1)], E|sigma|^beta, and the share of the first beyond |z| = 13."""
     with np.errstate(over="ignore", invalid="ignore"):
         parts = chance * values**power
         terms = parts * (z**2 - 1)

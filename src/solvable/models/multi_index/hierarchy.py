@@ -1,4 +1,4 @@
-r"""Thresholds and error curves of hierarchical models: regimes, exponents and prefactors."""
+"""Thresholds and error curves of hierarchical models: regimes, exponents and prefactors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvable.spectra.label_emergence import emergence_ratio
 def hierarchical_thresholds(
     channel: AdditiveChannel, label_map: LabelMap | str | None = None
 ) -> np.ndarray:
-    r"""Sample ratios from which each feature of an additive model is found by second moments.
+    r"""Sample ratios above which second moments find each feature of an additive model.
 
     .. math:: \alpha_k^{\rm opt}=\frac1{E[G_{kk}(y)^2]},\qquad
         \alpha_k=\frac1{E[T^2/(\bar\lambda-T)^2]}\ \text{where}\
@@ -30,23 +30,23 @@ def hierarchical_thresholds(
     channel : AdditiveChannel
         Links, amplitudes and noise.
     label_map : str or callable, optional
-        Map of the label that weights samples; default the best one for each feature.
+        Map of the label that weights samples; by default the best map for each feature.
 
     Returns
     -------
     ndarray of shape (p,)
-        :math:`n/d`; infinite for a feature that second moments of this map never show.
+        :math:`n/d`; infinite for a feature that this map never finds.
 
     Raises
     ------
     InvalidParameter
-        If weights are not bounded, as with "identity": their threshold depends on the dimension.
+        If the weights are not bounded, as with "identity": the threshold then depends on the dimension.
 
     Notes
     -----
-    A quarter of a second for 128 features. Note 3.1 and 3.2 (eq. 3.2), no Monte Carlo; features that
-    links which are not even mix are taken alone. Backed by
-    ``tests/models/multi_index/test_hierarchy.py``.
+    Takes about 0.25 s for 128 features, without Monte Carlo. For links that are not even, moments of
+    pairs of features are ignored. Equations 6 and 21 of ``docs/derivations/multi-index.md``; backed
+    by ``tests/models/multi_index/test_hierarchy.py``.
 
     Examples
     --------
@@ -59,13 +59,14 @@ def hierarchical_thresholds(
     """
     moments = channel.moments
     if label_map is None:
-        return moments.weak_recovery_ratio
+        return moments.weak_recovery_ratio  # 1 / E[G_kk²]   (multi-index 6)
+    # 1 / alpha_k = E[T² / (lambda - T)²] = E[T G_kk / (lambda - T)]   (multi-index 21)
     return emergence_ratio(moments.law(mapped_labels(moments, label_map)))
 
 
 @dataclass(frozen=True)
 class ScalingLaw:
-    """Large-sample law of a power-law hierarchy: alpha_k = C k^(2 gamma beta)."""
+    """Large-sample law alpha_k = C k^(2 gamma beta) of the thresholds of a power-law hierarchy."""
 
     decay: float  # gamma
     exponent: int  # beta, the noise sensitivity exponent: 1 or 2
@@ -78,16 +79,16 @@ class ScalingLaw:
 
     def overlaps(self, features: int, sample_ratio: float) -> np.ndarray:
         """Squared overlap of each feature, shape (p,)."""
-        # rho_k² = (1 - alpha_k / alpha)_+ (3.9)
+        # rho_k² = (1 - alpha_k / alpha)_+   (multi-index 22)
         return np.asarray(np.maximum(1 - self.thresholds(features) / sample_ratio, 0.0))
 
     def subspace_error(self, features: int, sample_ratio: float) -> float:
-        """Weighted error of the subspace, at a finite number of features."""
+        """Weighted error of the subspace at a finite number of features."""
         amplitudes = np.arange(1, features + 1, dtype=np.float64) ** -self.decay
         return float(amplitudes**2 @ (1 - self.overlaps(features, sample_ratio)))
 
     def regime(self, features: int, sample_ratio: float) -> str:
-        """Name of the regime: plateau, power law, or parametric."""
+        """Name of the regime: "plateau", "power law" or "parametric"."""
         first, last = self.thresholds(features)[[0, -1]]
         if sample_ratio <= first:
             return "plateau"
@@ -95,12 +96,12 @@ class ScalingLaw:
 
     @property
     def error_exponent(self) -> float:
-        """Exponent of the error between the first and the last threshold, for decay > 1/2."""
-        # MSE ~ alpha^(-(1 - 1/(2 gamma)) / beta)
+        """Exponent of the error in n between the first and the last threshold, for decay > 1/2."""
+        # MSE ~ alpha^(-(1 - 1/(2 gamma)) / beta)   (multi-index 23; arXiv:2602.05846, Theorem 3.2)
         return -(1 - 1 / (2 * self.decay)) / self.exponent
 
     def asymptote(self, features: int, sample_ratio: float) -> float:
-        """Error by the regime's leading term, the tail beyond the last feature taken off."""
+        """Leading term of the error in the current regime, for a finite number of features."""
         gamma, beta, ratio = self.decay, self.exponent, sample_ratio / self.prefactor
         k = np.arange(1, features + 1, dtype=np.float64)
         name = self.regime(features, sample_ratio)
@@ -124,11 +125,11 @@ def hierarchical_law(
     noise: float,
     label_map: LabelMap | str = "tanh",
 ) -> ScalingLaw:
-    r"""Exponent and prefactor of the thresholds of a power-law hierarchy, from one label map.
+    r"""Exponent and prefactor of the thresholds of a power-law hierarchy for one label map.
 
     .. math:: \alpha_k=\frac{\mathrm{Var}\,T}{s_k^2}\simeq
         \frac{(\beta!)^2\,\mathrm{Var}\,T}{c_\beta^2E[T^{(\beta)}]^2}k^{2\gamma\beta},\qquad
-        s_k=E[T(y)(z_k²-1)].
+        s_k=E[T(y)(z_k^2-1)].
 
     Parameters
     ----------
@@ -146,18 +147,18 @@ def hierarchical_law(
     Returns
     -------
     ScalingLaw
-        The law, its prefactor read off the weakest feature.
+        The law; its prefactor is computed from the weakest feature.
 
     Raises
     ------
     InvalidParameter
-        If the decay is 1/2 or less, or the label map tells nothing of the features.
+        If the decay is 1/2 or less, or if the label map does not correlate with any feature.
 
     Notes
     -----
-    A formula for many samples: at moderate ones use
-    :func:`~solvable.theory.predict_spectral`. Note 3.6 (eq. 3.9) and 3.7; the exponent is that of
-    the power of the link with a part of degree two. Backed by
+    The law holds for many samples; for a moderate number use
+    :func:`~solvable.theory.predict_spectral`. The exponent is the noise sensitivity exponent of the
+    link. Equations 22 and 23 of ``docs/derivations/multi-index.md``; backed by
     ``tests/models/multi_index/test_hierarchy.py``.
 
     Examples
@@ -169,7 +170,7 @@ def hierarchical_law(
     check_positive(decay=decay)
     if decay <= 0.5:
         raise InvalidParameter(
-            f"decay is {decay:g}; allowed: above 1/2. At slower decays no power law stands between "
+            f"decay is {decay:g}; allowed: above 0.5. At slower decays there is no power law between "
             "the plateau and the parametric regime."
         )
     chosen = make_link(link)
@@ -183,19 +184,19 @@ def hierarchical_law(
     last = float(strengths[-1])
     if not abs(last) > 1e-12 * np.sqrt(variance) * amplitudes[-1] ** beta:
         raise InvalidParameter(
-            f"the label map {label_map!r} tells nothing of the features of the link {link!r}; "
-            "allowed: 'square' for a noise sensitivity exponent of 2."
+            f"the label map {label_map!r} finds no feature of the link {link!r}; allowed: 'square' for a "
+            "noise sensitivity exponent of 2."
         )
     prefactor = variance / last**2 * float(features) ** (-2 * decay * beta)
     return ScalingLaw(float(decay), beta, float(prefactor))
 
 
 def _degree_two_power(link: Link) -> int:
-    """Noise sensitivity exponent of a link, where it has one."""
+    """Noise sensitivity exponent of a link; raise InvalidParameter if it has none."""
     power = exponents_of(link).noise_sensitivity
     if power is None or not np.isfinite(power):
         raise InvalidParameter(
-            f"no power of the link {link.name!r} has a part of degree two, so that second moments tell "
-            "nothing of its features; allowed: links with a noise sensitivity exponent."
+            f"the link {link.name!r} has no finite noise sensitivity exponent, so second moments find "
+            "none of its features; allowed: links with E[sigma^k (z² - 1)] not 0 for some k."
         )
     return int(power)

@@ -1,4 +1,4 @@
-"""The two-stage learner of multi-index models, after scikit-learn's conventions."""
+"""The two-stage learner of multi-index models, with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -42,94 +42,95 @@ class MultiIndexRegressor(
 ):
     r"""Find the few directions that a label depends on, then fit a ridge on functions of them.
 
-    With T the centred, mapped labels and :math:`\tilde x` the inputs made white,
+    With T the centred, mapped labels and :math:`\tilde x` the whitened inputs,
 
     .. math:: \hat D=\frac1n\sum_iT(y_i)\,\tilde x_i\tilde x_i^\top,\qquad
         \hat y=b+\sum_jc_j\,\varphi_j(\hat U^\top\tilde x),
 
-    where :math:`\hat U` are eigenvectors of :math:`\hat D` whose eigenvalues lie beyond those of
-    the same operator with permuted labels, at either end, and the direction
-    :math:`\frac1n\sum_iT(y_i)\tilde x_i` where it stands out in the same way.
+    where the columns of :math:`\hat U` are the eigenvectors of :math:`\hat D` whose eigenvalues lie
+    outside the spectrum of the same operator with permuted labels, at either end. The direction
+    :math:`\frac1n\sum_iT(y_i)\tilde x_i` is added if it is longer than with permuted labels.
 
     Parameters
     ----------
     n_directions : "auto" or int
-        Eigenvectors to keep: every outlier, or exactly so many, ranked by distance from the bulk.
+        Number of eigenvectors to keep, ranked by distance from the bulk; "auto" keeps every outlier.
     label_map : {"tanh", "clip", "square", "identity"} or callable
-        T as a function of the standardised labels. A bounded one needs fewer samples; "square",
-        cut at 9, for targets whose noise sensitivity exponent is 2, to which the others are blind.
+        T as a function of the standardised labels. A bounded map needs fewer samples. Use "square",
+        cut at 9, for targets of noise sensitivity exponent 2, which the other maps do not find.
     linear : bool
-        Whether the mean of :math:`T(y)\tilde x` joins the directions, which second moments of odd
-        functions do not see. Its T is tanh if ``label_map`` is "square".
+        If True, also test the mean of :math:`T(y)\tilde x`, because second moments do not find odd
+        functions. Its T is tanh if ``label_map`` is "square".
     readout : {"relu", "monomials", "none"}
-        :math:`\varphi`: random neurons, monomials up to degree 2 (for polynomial targets), or
-        nothing: directions alone.
+        Functions :math:`\varphi`: random neurons, monomials up to degree 2 (for polynomial targets),
+        or no readout.
     n_neurons : int
-        Random neurons.
+        Number of random neurons.
     regularisation : float or "leave-one-out"
-        Penalty of the ridge relative to the mean power of its features, or the choice by
-        generalised cross-validation.
+        Penalty of the ridge relative to the mean power of its features, or its choice by generalised
+        cross-validation.
     deflation : int
-        Passes in which directions of the residuals, orthogonal to those found, are added: what
-        strong features hide as noise. With a number of directions the last pass fills it up.
+        Number of further passes over the residuals of the readout. Each adds directions orthogonal to
+        the earlier ones, which strong features had hidden. With a fixed number of directions the last
+        pass adds the missing ones.
     whiten : {"shrunk", "scale", "none"}
-        Inputs are centred and scaled, and turned by their correlation shrunk towards the identity;
-        or scaled alone; or taken as they are, for inputs known to be white. Shrinkage leaves white
-        inputs alone at any n/d, so that only its pass over X is lost on them.
+        "shrunk" centres and scales the inputs and whitens them by their correlation, shrunk towards
+        the identity. "scale" centres and scales only. "none" leaves white inputs unchanged. On white
+        inputs "shrunk" changes nothing at any n/d, but costs one more pass over X.
     n_permutations : int or "auto"
-        Permutations of the labels behind the edges; by default 2000 / min(n, d), from 1 to 19, as
-        edges of small matrices fluctuate.
+        Number of permutations of the labels that set the edges. The default is 2000 / min(n, d),
+        between 1 and 19, since the edges of small matrices fluctuate more.
     chunk_rows : int, optional
         Rows per block of the operator.
     random_state : int, RandomState, Generator or None
-        For permutations, neurons and starting vectors.
+        Seed of permutations, neurons and starting vectors.
 
     Attributes
     ----------
     components_ : ndarray of shape (k, d)
-        Directions of the inputs as they came, farthest from the bulk first; those of residual
-        passes after them, the linear direction last. ``transform`` projects on them.
+        Directions of the original inputs: those of the first pass by distance from the bulk, then
+        those of the residual passes, then the linear direction. ``transform`` projects on them.
     kinds_ : tuple of {"spectral", "residual", "linear"}
-        Where each comes from.
+        Origin of each direction.
     eigenvalues_ : ndarray of shape (k,)
-        Eigenvalue of each, of its own pass; NaN for the linear direction.
+        Eigenvalue of each direction in its pass; NaN for the linear direction.
     edges_ : list of tuple of float
         Lower and upper edge with permuted labels, for every pass.
     rejected_ : tuple of str
-        Why the next candidates of the first pass are no outliers, with their numbers.
+        Reasons why the next candidates of the first pass are not outliers, with their numbers.
     mean_ : ndarray of shape (d,)
-        Subtracted from inputs.
+        Mean that is subtracted from the inputs.
     shrinkage_ : float
-        Weight of the identity in the correlation; 1 if it was not used.
+        Weight of the identity in the correlation; 1 if the correlation was not used.
     readout_ : Readout or None
         Fitted readout.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
 
     Raises
     ------
     InvalidData
-        From ``fit`` for labels or inputs that are NaN, infinite, constant, or of wrong shape.
+        From ``fit`` for labels or inputs that are NaN, infinite, constant, or of the wrong shape.
     InvalidParameter
-        From ``fit`` for a parameter out of range, as more directions than columns.
+        From ``fit`` for a parameter out of range, such as more directions than columns.
 
     Warns
     -----
     NoFeatureFound
-        If no direction stands out; predictions are then the mean of the labels.
+        If no direction is an outlier; predictions are then the mean of the labels.
 
     Notes
     -----
-    :math:`nd^2` flops for each of the operator, its permutations and the correlation, or 40 to 100
-    matrix-vector products each where d is large and n is not; :math:`nm^2` for the readout. Memory
-    beyond X: blocks of rows and :math:`O(d^2)`. X may be a path to a ``.npy`` file, a
-    :class:`solvable.arrays.Source` drawn again at each reading, or a torch tensor.
+    The operator, each permutation and the correlation cost :math:`nd^2` flops each; if d is large and
+    n is not, 40 to 100 matrix-vector products each. The readout costs :math:`nm^2`. Memory beyond X is
+    :math:`O(d^2)` and blocks of rows. X may be a path to a ``.npy`` file, a
+    :class:`solvable.arrays.Source` that is drawn again at each reading, or a torch tensor.
 
     References
     ----------
-    arXiv:2602.05846 (two-stage learner), arXiv:2502.01583 (spectral estimator); permuted edges,
-    deflation and the label maps are derived (note 2.5, 2.6); backed by
-    ``tests/models/multi_index/test_note_learner.py``.
+    arXiv:2602.05846 (two-stage learner), arXiv:2502.01583 (spectral estimator); equations 7, 8 and 27
+    of ``docs/derivations/multi-index.md`` (label maps, deflation). Backed by
+    ``tests/models/multi_index/test_paper_learner.py``.
 
     Examples
     --------
@@ -171,7 +172,7 @@ class MultiIndexRegressor(
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Tags of scikit-learn: its linear test problem needs the linear direction."""
+        """Return the tags of scikit-learn, whose linear test problem needs the linear direction."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = not self.linear
         tags.target_tags.required = True
@@ -208,7 +209,7 @@ class MultiIndexRegressor(
         self._fit_readout(source, labels, seed)
         if not self._n_features_out:
             warnings.warn(
-                f"no direction among {d} stands out of {source.n_samples} samples, so that "
+                f"no direction is significant among {d} columns and {source.n_samples} samples, so "
                 f"predictions are the mean label: {self.rejected_[0]}",
                 NoFeatureFound,
                 stacklevel=2,
@@ -225,9 +226,10 @@ class MultiIndexRegressor(
         seed: int,
         pass_: int,
     ) -> SpectralDirections | None:
-        """Directions of one pass, orthogonal to those known; None where nothing is left to find."""
+        """Find directions of one pass, orthogonal to the basis; None if there can be no more."""
         wanted = None if self.n_directions == "auto" else self.n_directions - basis.shape[1]
-        # Residuals tell more of what is left than labels do: before the last pass only outliers count.
+        # Residuals show the remaining directions better than labels, so only the last pass fills up the
+        # number of directions; earlier passes keep outliers.
         last = pass_ == self.deflation
         if wanted == 0 or basis.shape[1] == source.n_columns:
             return None
@@ -259,12 +261,12 @@ class MultiIndexRegressor(
         basis: np.ndarray,
         seed: int,
     ) -> np.ndarray | None:
-        """Mean of T(y) x beside the directions known, if it is longer than with permuted labels."""
+        """Mean of T(y) x orthogonal to the basis; None if it is no longer than with permuted labels."""
         even = isinstance(self.label_map, str) and self.label_map == "square"
         weights = apply_label_map(labels, "tanh" if even else self.label_map)
         count = default_permutations(weights.size, source.n_columns)
         count = max(5, count if self.n_permutations == "auto" else self.n_permutations)
-        # One column for the labels, one for each permutation: short numbers, as there may be many rows.
+        # One column holds the labels, each other a permutation; single precision saves memory.
         table = np.empty((weights.size, count + 1), dtype=np.float32)
         table[:, 0] = weights
         for draw in range(count):
@@ -281,9 +283,9 @@ class MultiIndexRegressor(
         return np.asarray(moments[:, 0] / lengths[0])
 
     def _publish(self, basis: np.ndarray, found: list[tuple[str, float]], scaling: Scaling) -> None:
-        """Fitted attributes of the directions."""
+        """Set the fitted attributes of the directions."""
         components = scaling.components(basis).T
-        # The largest entry is positive, for display.
+        # The sign of each direction makes its largest entry positive.
         largest = np.argmax(np.abs(components), axis=1)
         signs = np.sign(components[np.arange(len(components)), largest])
         self.components_ = components * np.where(signs, signs, 1.0)[:, None]
@@ -292,14 +294,14 @@ class MultiIndexRegressor(
         self._n_features_out = len(found)
 
     def _coordinates(self, source: Source) -> Iterator[tuple[slice, np.ndarray]]:
-        """Coordinates of samples along the directions, block by block."""
+        """Yield coordinates of samples along the directions, block by block."""
         for part, block in source.chunks(ROWS):
             X = floating(block)
             centred = X - as_on(self.mean_, X) if self.whiten != "none" else X
             yield part, to_numpy(centred @ as_on(self.components_.T, X)).astype(np.float64)
 
     def _fit_readout(self, source: Source, labels: np.ndarray, seed: int) -> None:
-        """Ridge on functions of the coordinates; the mean label where there are no directions."""
+        """Fit a ridge on functions of the coordinates; without directions, predict the mean label."""
         self.readout_: Readout | None = None
         self.intercept_ = float(labels.mean())
         if self._n_features_out and self.readout != "none":
@@ -320,7 +322,7 @@ class MultiIndexRegressor(
         return predictions
 
     def transform(self, X: Array | Source) -> np.ndarray:
-        """Coordinates along the directions, float64, shape (n, k)."""
+        """Project samples on the directions, float64, shape (n, k)."""
         check_is_fitted(self)
         source = validated_input(self, X)
         coordinates = np.empty((source.n_samples, self._n_features_out))
@@ -333,8 +335,8 @@ class MultiIndexRegressor(
         check_is_fitted(self)
         if self.readout == "none":
             raise InvalidParameter(
-                "readout is 'none', so that there are directions and no predictions; use transform, "
-                "or fit with readout='monomials' or 'relu'."
+                "readout is 'none', so the model has directions but makes no predictions; use "
+                "transform, or fit with readout='monomials' or 'relu'."
             )
         return self._predicted(validated_input(self, X))
 
@@ -360,6 +362,6 @@ def _check_settings(estimator: MultiIndexRegressor, source: Source) -> None:
         raise InvalidParameter(f"linear is {estimator.linear!r}; allowed: True, False.")
     if estimator.deflation and estimator.readout == "none":
         raise InvalidParameter(
-            f"deflation is {estimator.deflation} with readout='none'; allowed there: 0, as residuals "
-            "are those of a readout."
+            f"deflation is {estimator.deflation} with readout='none'; allowed: 0, or another readout, "
+            "since residuals are those of a readout."
         )

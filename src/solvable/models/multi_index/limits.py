@@ -1,4 +1,4 @@
-"""Limit of a measurement that the systems of this family share."""
+"""Memory limit of a measurement, shared by the systems of this family."""
 
 from __future__ import annotations
 

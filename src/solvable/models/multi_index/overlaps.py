@@ -1,4 +1,4 @@
-"""Overlaps of a label-weighted second moment with the directions of an additive channel."""
+"""Predicted overlaps of a label-weighted second moment with the directions of an additive channel."""
 
 from __future__ import annotations
 
@@ -21,28 +21,31 @@ from solvable.spectra.structured_spikes import WeightedSample, predict_spikes
 
 @dataclass(frozen=True)
 class SpectralPrediction:
-    """Directions that the second moment of mapped labels finds at one sample ratio; p of each."""
+    """Prediction for the p eigenvectors farthest from the bulk at one sample ratio."""
 
-    # of each true direction with the span of the p eigenvectors farthest from the bulk
+    # squared projection of each true direction on the span of the p eigenvectors   (multi-index 24)
     squared_overlap: np.ndarray
-    # of the combination of true directions of each eigenvector, with that span
+    # squared projection on that span of the combination of true directions behind each eigenvector
     span_overlap: np.ndarray
-    individual_overlap: np.ndarray  # of each eigenvector with its own combination, as if alone
+    # squared overlap of each eigenvector with its own combination of true directions (multi-index 8)
+    individual_overlap: np.ndarray
     eigenvalues: np.ndarray  # farthest from the bulk first
     bulk_edges: tuple[float, float]  # mean smallest and largest eigenvalue with permuted labels
-    recovered: np.ndarray  # out of the bulk in the limit of many dimensions
-    rotation: np.ndarray  # columns: the combination that each eigenvector points to
-    parameters: np.ndarray  # lambda*, of the edge where it is not out; negative at the lower end
+    recovered: np.ndarray  # True for an outlier in the limit of many dimensions
+    rotation: np.ndarray  # column k: combination of true directions behind eigenvector k
+    parameters: (
+        np.ndarray
+    )  # lambda* of an outlier, else that of the edge; negative at the lower end
 
     def count_law(self, dimension: int) -> dict[int, float]:
-        """Chances of how many eigenvalues a learner counts beyond the edges with their margin."""
+        """Probabilities of the number of eigenvalues that a learner counts beyond the edges."""
         from scipy.special import ndtr
 
         low, high = self.bulk_edges
         half = (high - low) / 2
         distance = np.maximum(self.eigenvalues - high, low - self.eigenvalues) / half
-        # Beyond 2 % of the half-width of the bulk (note 2.6). Eigenvalues at the edge, and that of one
-        # draw of permuted labels, scatter by about d^(-2/3) of it together.
+        # An outlier lies 2 % of the half-width of the bulk beyond the edge. Together, an eigenvalue at
+        # the edge and the edge of one permutation of the labels scatter by about d^(-2/3) of the width.
         beyond = ndtr((distance - 0.02) * dimension ** (2 / 3))
         counts = np.zeros(distance.size + 1)
         counts[0] = 1.0
@@ -54,20 +57,20 @@ class SpectralPrediction:
 
 
 def mapped_labels(moments: ConditionalMoments, label_map: LabelMap | str) -> np.ndarray:
-    """Centred label map at every label of a channel, standardised by the law of the label."""
+    """Label map at every label on the grid of a channel, centred, for standardised labels."""
     if label_map == "optimal":
         return best_weights(moments)
     return map_of_law(moments.labels, moments.probabilities, label_map)
 
 
 def best_weights(moments: ConditionalMoments) -> np.ndarray:
-    """The map that finds the last direction from the fewest samples, at every label."""
-    # T* = G / (1 + G) (note 2.2), cut from below where a label leaves no variance.
+    """Map of the lowest threshold for the last direction, at every label on the grid."""
     return np.asarray(optimal_map(moments.second[:, -1]))
 
 
 def optimal_map(second: np.ndarray) -> np.ndarray:
-    """Map G / (1 + G) of the label, cut from below."""
+    """Map T* = G / (1 + G) of the label, cut below at -1e4."""
+    # T*(y) = 1 - 1 / E[z² | y]   (multi-index 9); the cut acts where a label leaves no variance.
     most_negative = -1e4
     with np.errstate(divide="ignore"):
         return np.maximum(second / np.maximum(1 + second, 1e-300), most_negative)
@@ -86,16 +89,16 @@ def predict_spectral(
         \Phi(\lambda)=\lambda E\Big[\frac{T\,zz^\top}{\lambda-T}\Big],\qquad
         \rho^2=\frac{\psi'(\lambda_\star)}{\psi'(\lambda_\star)-v^\top\Phi'(\lambda_\star)v}
 
-    at the :math:`\lambda_\star` where an eigenvalue of :math:`\Phi`, of eigenvector v, meets
-    :math:`\psi`. Links that are not even make :math:`\Phi` a full matrix, whose eigenvectors are
-    taken at each :math:`\lambda_\star`.
+    Here :math:`\lambda_\star` solves :math:`\phi(\lambda)=\psi(\lambda)` for an eigenvalue
+    :math:`\phi` of :math:`\Phi` with eigenvector v. For links that are not even :math:`\Phi` is a full
+    matrix; its eigenvectors are computed at each :math:`\lambda_\star`.
 
     Parameters
     ----------
     moments : ConditionalMoments
-        Of the channel; with those of pairs (``pair_moments``) where links are not even.
+        Moments of the channel, for links that are not even with pairs (``pair_moments``).
     label_map : {"tanh", "square", "identity", "clip", "optimal"} or callable
-        Of standardised labels; "optimal" is :math:`G_{pp}/(1+G_{pp})` of the last direction.
+        Map of standardised labels; "optimal" is :math:`G_{pp}/(1+G_{pp})` of the last direction.
     sample_ratio : float
         :math:`\alpha=n/d`, above 0.
     dimension : int
@@ -109,12 +112,12 @@ def predict_spectral(
     Raises
     ------
     InvalidParameter
-        If a number is out of range, or the map unknown.
+        If a number is out of range or the map is unknown.
 
     Notes
     -----
-    Milliseconds for 16 directions. arXiv:2502.01583 and note 3.2 (eq. 3.3); finite dimension, and
-    eigenvectors of :math:`\Phi` that move with :math:`\lambda`, derived. Backed by
+    Takes milliseconds for 16 directions. arXiv:2502.01583; equations 7, 8 and 24 of
+    ``docs/derivations/multi-index.md`` (finite dimension, full :math:`\Phi`). Backed by
     ``tests/models/multi_index/test_overlaps.py`` (simulated matrices).
 
     Examples
@@ -145,7 +148,7 @@ def _rotated(
     dimension: int,
     spectrum: LabelWeightedSpectrum,
 ) -> tuple[LabelLaw, np.ndarray, LabelWeightedSpectrum]:
-    """Law, directions and spectrum in the eigenvectors of Phi at the place of each outlier."""
+    """Law, directions and spectrum in the eigenvectors of Phi(lambda*) of each outlier."""
     assert moments.cross is not None
     chance, p = moments.probabilities, moments.n_directions
     strength = np.einsum("m,mab->ab", chance * T, moments.cross)
@@ -159,12 +162,13 @@ def _rotated(
         places = signed_parameters(spectrum)
         columns = []
         for k in range(p):
-            # Phi(lambda) / lambda less a multiple of the identity
+            # E[T (z z^T - I) / (lambda - T)]: Phi(lambda) / lambda minus a multiple of the identity
+            # (multi-index 7)
             weight = T / (places[k] - T)
             matrix = np.einsum("m,mab->ab", chance * weight, moments.cross)
             values, vectors = np.linalg.eigh(matrix)
             part = vectors.T @ rotation[:, k]
-            # Of directions that are alike any basis is as good: the one at hand is kept.
+            # In a degenerate eigenspace every basis is valid: the current direction is kept.
             level = values[np.argmax(np.abs(part))]
             part[np.abs(values - level) > 1e-6 * np.abs(values).max()] = 0.0
             columns.append(vectors @ (part / np.linalg.norm(part)))
@@ -179,7 +183,7 @@ def arranged(
     samples: float,
     dimension: int,
 ) -> SpectralPrediction:
-    """Directions by distance from the bulk, and the overlap of each true one with their span."""
+    """Sort directions by distance from the bulk; predict the overlap of each true one with the span."""
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
     recovered = np.where(at_upper, spectrum.upper.outlying, spectrum.lower.outlying)
     low, high = permuted_edges(law, samples / dimension, dimension)
@@ -189,7 +193,8 @@ def arranged(
     eigenvalues = places[order]
     p = law.n_directions
     if p > dimension / 10:
-        # Many directions are noise for each other: matrices are drawn, fewer of large ones.
+        # Many directions act as noise on each other, so the mean is taken over drawn matrices: fewer
+        # draws for large matrices.
         draws = int(np.clip(2.5e8 / dimension**3, 1, 120))
         drawn = draw_spikes(
             sample=_sample(law), heights=law.strengths, n_samples=samples,
@@ -212,7 +217,7 @@ def arranged(
 
 
 def _even(span: np.ndarray, strengths: np.ndarray) -> np.ndarray:
-    """Means over directions that are alike, whose predictions differ by draws alone."""
+    """Average over directions of equal strength, whose predictions differ by the draws only."""
     size = max(float(np.abs(strengths).max()), 1e-300)
     group = np.unique(np.round(strengths / size, 9), return_inverse=True)[1]
     return np.asarray((np.bincount(group, span) / np.bincount(group))[group])
@@ -220,7 +225,7 @@ def _even(span: np.ndarray, strengths: np.ndarray) -> np.ndarray:
 
 def permuted_edges(law: LabelLaw, ratio: float, dimension: int) -> tuple[float, float]:
     """Mean smallest and largest eigenvalue of the second moment with permuted labels."""
-    # Labels that tell nothing of one direction, and so of none
+    # Permuted labels are independent of the inputs: E[z² | y] = 1   (multi-index 7)
     blind = LabelLaw(law.weights, law.probabilities, np.ones((law.weights.size, 1)))
     spectrum = label_weighted_spectrum(blind, ratio=ratio, dimension=dimension)
     return float(spectrum.lower.eigenvalues[0]), float(spectrum.upper.eigenvalues[0])
@@ -233,7 +238,7 @@ def _sample(law: LabelLaw) -> WeightedSample:
 
 
 def bulk_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
-    """Parameter of each direction; of those in the bulk every second is at the other end."""
+    """Parameter lambda of each direction; directions in the bulk alternate between both edges."""
     places = signed_parameters(spectrum)
     inside = np.flatnonzero(~spectrum.recovered)
     ends = spectrum.upper.critical_parameter, -spectrum.lower.critical_parameter
@@ -246,15 +251,16 @@ def bulk_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
 def span_overlaps(
     law: LabelLaw, samples: float, dimension: int, keep: int | None = None
 ) -> np.ndarray:
-    """Overlap of each direction with the span of the eigenvectors kept, at a finite dimension."""
-    # Directions near the edge compete for eigenvectors of the bulk, and share them.
+    """Mean squared projection of each direction on the span of `keep` eigenvectors, finite d."""
+    # Directions near the edge compete for the same eigenvectors of the bulk, so they are predicted
+    # together.   (multi-index 24)
     p, strengths = law.n_directions, law.strengths
     least = 1e-9 * np.sqrt(law.weight_power)
     none = np.abs(strengths) <= least
     sample = _sample(law)
     kept = p if keep is None else keep
 
-    def found(sign: float) -> np.ndarray:
+    def projections(sign: float) -> np.ndarray:
         spikes = predict_spikes(
             sample=sample,
             heights=np.where(none, sign * least, strengths),
@@ -265,9 +271,9 @@ def span_overlaps(
         )
         return spikes.squared_overlap
 
-    overlap = found(1.0)
+    overlap = projections(1.0)
     if none.any():
-        # A direction that only has more noise than the others is at both ends alike.
-        other = found(-1.0)
+        # A direction of strength 0 that only has more noise than the others appears at both ends.
+        other = projections(-1.0)
         overlap = np.where(none, overlap + other - kept / dimension, overlap)
     return np.clip(overlap, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Spectral estimators of one direction that know the channel: the best label map, and LAMP."""
+"""Spectral estimators of one direction for a known channel: label maps and linearised AMP (LAMP)."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from solvable.operators import leading_eigenpairs
 def scalar_directions(
     X: np.ndarray, weights: np.ndarray, n_directions: int, *, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Leading eigenvalues and vectors of (1/d) sum T x x^T: the factor is that of eq. 3.4."""
-    # Weights are not centred: eq. 3.4 and the eigenvalue at 1 hold for T* as it is, and a mean of weights
-    # that reach -1e4 would put a Marchenko-Pastur law of its size in their place.
+    """Leading eigenvalues and eigenvectors of (1/d) sum T x x^T."""
+    # Weights are not centred, because the outlier at 1 (multi-index 9) is that of T* without centring.
+    # Their mean may be large, since single weights reach -1e4.
     operator = InputMoment(as_source(X), weights)
     pairs = end_pairs(operator, n_directions, 0, rng)
-    # The best map of a label without noise reaches -1e4: Krylov spaces resolve that end, and not the
-    # upper one, whose eigenvalues are of order one.
+    # Without noise the best map reaches -1e4. Krylov spaces then resolve the lower end but not the upper
+    # one, whose eigenvalues are of order one.
     if (pairs.residuals > 1e-3 * np.abs(pairs.values)).any():
         pairs = leading_eigenpairs(operator, n_directions, 0, route="dense", rng=rng)
     return pairs.values * len(X) / X.shape[1], pairs.vectors
 
 
 class Lamp:
-    """Linearised message passing: the matrix (X X^T / d - I) diag(G), which is not formed."""
+    """Linearised message passing: products with (X X^T / d - I) diag(G), without forming the matrix."""
 
     def __init__(self, X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> None:
         self.X, self.G, self.rng = X, second, rng
 
     def leading(self) -> tuple[float, np.ndarray]:
-        """Eigenvalue of largest real part, and its direction X^T G omega of shape (d,)."""
+        """Eigenvalue of largest real part, and the estimate X^T G omega, shape (d,)."""
         values, vectors = self._eigenpairs(1, "LR", 1e-8)
-        # An outlier is real; the bulk of a matrix without symmetry is a disc, of complex pairs.
+        # The outlier is real; the bulk is a disc of complex eigenvalues.   (multi-index 10)
         return float(values[0].real), self.X.T @ (self.G * vectors[:, 0].real)
 
     def moduli(self, count: int) -> np.ndarray:
-        """Largest moduli of eigenvalues, descending, to a thousandth."""
+        """Largest moduli of eigenvalues in descending order, to a relative precision of 0.001."""
         return np.sort(np.abs(self._eigenpairs(count, "LM", 1e-3)[0]))[::-1]
 
     def _eigenpairs(

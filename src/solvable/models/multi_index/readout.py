@@ -1,4 +1,4 @@
-"""Ridge readouts of a few directions: on their monomials, or on random neurons."""
+"""Ridge readouts on monomials of a few coordinates or on random neurons."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Readout:
     """A fitted readout of coordinates H of shape (n, k)."""
 
     kind: ReadoutName
-    first_layer: np.ndarray | None  # of the neurons: rows (a_j, b_j), (m, k + 1)
+    first_layer: np.ndarray | None  # weights and bias (a_j, b_j) of each neuron, (m, k + 1)
     coefficients: np.ndarray  # (P,)
     intercept: float
     penalty: float
     degrees_of_freedom: float
 
     def __call__(self, H: np.ndarray) -> np.ndarray:
-        """Predicted labels (n,)."""
+        """Predict labels, shape (n,)."""
         features = readout_features(self.kind, H, self.first_layer)
         return np.asarray(features @ self.coefficients + self.intercept)
 
@@ -38,13 +38,13 @@ class Readout:
 def readout_features(
     kind: ReadoutName, H: np.ndarray, first_layer: np.ndarray | None
 ) -> np.ndarray:
-    """Features (n, P) of coordinates (n, k), without the constant."""
+    """Compute features (n, P) of coordinates (n, k), without the constant."""
     H = np.asarray(H, dtype=np.float64)
     if kind == "monomials":
         i, j = np.triu_indices(H.shape[1])
         return np.concatenate([H, H[:, i] * H[:, j]], axis=1)
     assert first_layer is not None
-    # phi(A U^T x + b), phi the ReLU.
+    # relu(A U^T x + b)
     return np.maximum(H @ first_layer[:, :-1].T + first_layer[:, -1], 0.0)
 
 
@@ -62,19 +62,19 @@ def fit_readout(
     regularisation: Regularisation,
     rng: np.random.Generator,
 ) -> Readout:
-    """Ridge of labels on features of blocks (H, y), whose sums are all that is held."""
+    """Fit a ridge of labels on features of blocks (H, y); only sums over blocks stay in memory."""
     size = count_features(kind, n_directions, n_neurons)
     needed, free = 24.0 * size**2, available_bytes()
     if needed > free:
         raise MemoryLimitExceeded(
-            f"a readout of {size} {kind} of {n_directions} directions takes {gigabytes(needed)}; "
-            f"{gigabytes(free)} are free. Keep fewer directions, or take readout='relu' with fewer "
-            "n_neurons."
+            f"a readout='{kind}' with {size} features of {n_directions} directions needs "
+            f"{gigabytes(needed)}; {gigabytes(free)} are free. Keep fewer directions, or use "
+            "readout='relu' with fewer n_neurons."
         )
     first_layer = None
     if kind == "relu":
-        # A_jk ~ N(0, 1/p'), b_j ~ N(0, 1) for coordinates of unit variance (note 2.6): those of inputs
-        # that are not white are brought to it by what the first block has.
+        # A_jk ~ N(0, 1/p'), b_j ~ N(0, 1) for coordinates of unit variance. Others are scaled by their
+        # deviations in the first block.
         blocks = iter(blocks)
         start = next(blocks)
         scale = np.std(start[0], axis=0)

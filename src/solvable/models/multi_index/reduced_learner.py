@@ -1,4 +1,4 @@
-"""The learner in the coordinates it has found: a few Gaussians in place of all inputs."""
+"""Predicted risk of the learner from Gaussian draws of its few learned coordinates."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import label_weighted_spectrum
 
 TEST_ROWS = 20_000
-"""Fresh draws behind a risk, which scatters by a percent of itself."""
+"""Fresh draws for one risk; the risk then scatters by about 1 % of its value."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How a readout is fitted."""
+    """Settings of the readout and number of samples that it is fitted to."""
 
     kind: ReadoutName
     n_neurons: int
@@ -32,12 +32,12 @@ class Fit:
     samples: int
 
     def rows(self, directions: int) -> int:
-        """Draws that stand for the samples: their sums of squares cost two thousand million."""
+        """Number of draws that represent the samples, limited to about 2e9 multiplications."""
         features = count_features(self.kind, directions, self.n_neurons)
         return min(self.samples, int(np.clip(2e9 / features**2, 4_000, 60_000)))
 
     def __call__(self, learned: np.ndarray, labels: np.ndarray) -> Readout:
-        """Readout of learned coordinates (m, k)."""
+        """Fit a readout to learned coordinates (m, k)."""
         rng = np.random.default_rng(0)
         return fit_readout(
             [(learned, labels)],
@@ -51,26 +51,26 @@ class Fit:
 
 @dataclass(frozen=True)
 class Pass:
-    """Directions of one pass: what each points to, how well, and how it leans to its samples."""
+    """Directions of one pass, with their overlaps and their dependence on the training samples."""
 
-    towards: np.ndarray  # combinations of true directions, (p, k)
-    overlap: np.ndarray  # squared, with the span, (k,)
-    parameters: np.ndarray  # lambda* of each, (k,)
+    towards: np.ndarray  # combination of true directions behind each eigenvector, (p, k)
+    overlap: np.ndarray  # squared projection of this combination on the span, (k,)
+    parameters: np.ndarray  # lambda* of each eigenvector, (k,)
 
     def coordinates(self, latent: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        """Coordinates of fresh samples (m, k), from latent ones and as many normal numbers."""
+        """Coordinates of fresh samples (m, k), from latent coordinates and normal noise."""
+        # sqrt(q) <v, z> + sqrt(1 - q) xi   (multi-index 26)
         q = self.overlap
         return np.asarray(np.sqrt(q) * (latent @ self.towards) + np.sqrt(1 - q) * noise)
 
     def leaning(self, weights: np.ndarray) -> np.ndarray:
-        """Factor of the coordinates of a sample that the direction was found with, (m, k)."""
-        # Leaving sample i out, <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i> (derived: D changes by
-        # T_i x_i x_i^T / n, a matrix of rank one)
+        """Factor between the coordinates of training samples and of fresh samples, (m, k)."""
+        # <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i>, u_-i without sample i   (multi-index 25)
         return np.asarray(self.parameters / (self.parameters - weights[:, None]))
 
 
 def first_pass(found: SpectralPrediction, count: int | None = None) -> Pass:
-    """The directions of the labels themselves, the farthest few from the bulk."""
+    """Directions of the first pass: the `count` farthest from the bulk."""
     kept = slice(count)
     return Pass(found.rotation[:, kept], found.span_overlap[kept], found.parameters[kept])
 
@@ -82,12 +82,13 @@ def one_shot_risk(
     fit: Fit,
     rng: np.random.Generator,
 ) -> float:
-    """Excess risk of a readout fitted to the samples that found its directions."""
+    """Excess risk of a readout fitted to the same samples as its directions."""
+    # R = E[(f(z) - readout(coordinates))²]   (multi-index 26)
     directions = first_pass(found)
     k = directions.overlap.size
     rows = fit.rows(k)
     risks = []
-    # Few samples are drawn more often.
+    # Small samples are drawn several times.
     for _ in range(int(np.clip(8_000 // rows, 1, 20))):
         z, y = _drawn(channel, rows, rng)
         learned = directions.coordinates(z, rng.standard_normal((rows, k)))
@@ -115,8 +116,8 @@ def _excess(
 ) -> float:
     risk = float(np.mean((channel.clean(latent) - readout(learned)) ** 2))
     if fit.samples > rows:
-        # Fewer draws than samples: what that adds to the variance of the fit is taken off,
-        # (residual variance) * (degrees of freedom) * (1 / rows - 1 / samples).
+        # Fewer draws than samples add (residual variance) (degrees of freedom) (1 / rows - 1 / samples)
+        # to the variance of the fit, which is subtracted here.
         freedom = readout.degrees_of_freedom * (1 / rows - 1 / fit.samples)
         risk -= (risk + channel.noise) * freedom / (1 + freedom)
     return max(risk, 0.0)
@@ -124,7 +125,7 @@ def _excess(
 
 @dataclass(frozen=True)
 class Deflated:
-    """Overlaps of true directions, and the risk, after a second pass on residuals."""
+    """Predicted overlaps, eigenvalues and risk after a second pass on the residuals."""
 
     squared_overlap: np.ndarray
     eigenvalues: np.ndarray
@@ -140,9 +141,9 @@ def deflated(
     fit: Fit,
     rng: np.random.Generator,
 ) -> Deflated:
-    """A second pass on residuals of what the first detects, for even links (derived)."""
+    """Predict a second pass on the residuals of the first one, for even links."""
     draw = _Draw(channel, found, weights_of, label_map, dimension, fit, rng)
-    # How many directions the first pass counts varies from sample to sample.
+    # The number of directions that the first pass detects varies between samples.
     counts = found.count_law(dimension)
     outcomes = [(chance, draw.second_pass(count)) for count, chance in counts.items()]
     return Deflated(
@@ -153,7 +154,7 @@ def deflated(
 
 
 class _Draw:
-    """Samples as the directions of the first pass see them, for any number of these that is kept."""
+    """Draws of latent coordinates, labels and noise, used for every size of the first pass."""
 
     def __init__(
         self,
@@ -175,15 +176,15 @@ class _Draw:
         self.fresh = rng.standard_normal((TEST_ROWS, p)), rng.standard_normal((TEST_ROWS, p))
 
     def second_pass(self, count: int) -> Deflated:
-        """Residuals of the readout on so many directions, and what their second moment adds."""
+        """Predict the second pass if the first one detects `count` directions."""
         found, fit, y = self.found, self.fit, self.labels
         before = first_pass(found, count)
         learned = before.coordinates(self.latent, self.noise[:, :count])
         leant = learned * before.leaning(self.weights)
         residual = y - fit(leant, y)(leant) if count else y
         T = apply_label_map(residual, self.label_map)
-        # What a direction found leaves of its own is one more direction, of which the samples that
-        # found it hold the less: t = (z - sqrt(q) u) / sqrt(1 - q)
+        # The error of a detected direction is a direction t = (z - sqrt(q) u) / sqrt(1 - q) of its own.
+        # Its overlap adds up: q + (1 - q) q_t   (multi-index 27)
         left, q = self.latent @ found.rotation, before.overlap
         left[:, :count] -= np.sqrt(q) * leant
         left[:, :count] /= np.sqrt(np.maximum(1 - q, 1e-9))

@@ -1,4 +1,4 @@
-"""Directions of multi-index models as outliers of one label-weighted second moment."""
+"""Directions of multi-index models as outliers of a label-weighted second moment of the inputs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from solvable.operators.blocks import array_behind
 from solvable.operators.eigen import Eigenpairs
 
 MARGIN = 0.02
-"""How far beyond an edge of permuted labels, in half-widths of the bulk, an outlier has to lie."""
+"""Least distance of an outlier from the edge of permuted labels, in half-widths of the bulk."""
 
 FULL_SPECTRUM = 400
-"""Dimension up to which all eigenpairs of a matrix are cheaper than some."""
+"""Dimension up to which a full eigendecomposition is faster than a partial one."""
 
 
 class InputMoment(SymmetricOperator):
-    """The second moment of inputs with weights T, held as a (d, d) matrix where that is cheaper."""
+    """Second moment of inputs with weights T, stored as a (d, d) matrix where that is faster."""
 
-    # D = (1/n) sum T(y) z z^T, z = P L^-1 x: whitened by L, without the known directions by P
+    # D = (1/n) sum T(y) z z^T, z = P L^-1 x   (multi-index 7): L whitens, P removes known directions.
 
     def __init__(
         self,
@@ -39,24 +39,24 @@ class InputMoment(SymmetricOperator):
         scaling = scaling or Scaling()
         self.features = HermiteFeatures(1, source.n_columns)
         self.scaling = scaling
-        self.known = known  # orthonormal directions that P takes out, (d, k)
+        self.known = known  # orthonormal directions that P removes, (d, k)
         self.moment = MomentOperator(
             scaling.source(source), weights, self.features, chunk_rows=chunk_rows
         )
         self.n_samples, self.correction = source.n_samples, self.moment.correction
-        # One pass over samples that are drawn again or read from a disk is dearer than arithmetic.
+        # A pass over samples that are drawn again or read from disk takes longer than the arithmetic.
         behind = array_behind(source)
         slow = behind is None or isinstance(behind, np.memmap)
         size = source.n_columns
         route = choose_route(
             self.n_samples, self.features, min(n_vectors, size), itemsize=self.itemsize
         )
-        # The dual route needs samples as they came; with so few of them products are cheap.
+        # The dual route needs unscaled samples; it is chosen for few samples, where products are fast.
         held = route.name == "dense" or (slow and size <= 5_000)
         self._held = self._matrix() if held else None
 
     def _matrix(self) -> np.ndarray:
-        # The operator subtracts mean(T) I, which the inputs whitened or not do not share.
+        # MomentOperator subtracts mean(T) I, which whitening would change: it is added back first.
         matrix = self.moment.dense()
         matrix[np.diag_indices(len(matrix))] += self.moment.weights.mean()
         matrix = self.scaling.turn_back(self.scaling.turn_back(matrix).T)
@@ -75,16 +75,16 @@ class InputMoment(SymmetricOperator):
 
     @property
     def itemsize(self) -> int:
-        """Bytes per entry of the samples as they are multiplied: 4 or 8."""
+        """Bytes per entry of the samples in products: 4 or 8."""
         return self.moment.itemsize
 
     def blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
-        """Centred and scaled samples and weights in order."""
+        """Yield centred and scaled samples with their weights, in order."""
         return self.moment.blocks(rows)
 
     @property
     def weighted_norms(self) -> np.ndarray:
-        """T |x|² / d of every centred and scaled sample."""
+        """Weight T |x|² / d of every centred and scaled sample."""
         return self.moment.weighted_norms
 
     @property
@@ -93,24 +93,24 @@ class InputMoment(SymmetricOperator):
         return self.moment.statistics
 
     def dense(self) -> np.ndarray:
-        """The operator as a matrix."""
+        """Return the operator as a matrix."""
         return self._matrix() if self._held is None else self._held
 
 
 @dataclass(frozen=True)
 class SpectralDirections:
-    """Directions by distance from the bulk, and what they were tested against."""
+    """Directions sorted by distance from the bulk, with the edges that they were compared with."""
 
-    directions: np.ndarray  # orthonormal, of the whitened inputs, (d, k)
+    directions: np.ndarray  # orthonormal directions of the whitened inputs, (d, k)
     eigenvalues: np.ndarray  # (k,)
-    outliers: np.ndarray  # whether each lies beyond the edges with their margin, (k,)
-    edges: tuple[float, float]  # of the bulk with permuted labels: lower, upper
+    outliers: np.ndarray  # True beyond the edges and their margin, (k,)
+    edges: tuple[float, float]  # lower and upper edge of the bulk with permuted labels
     rejected: tuple[
         str, ...
-    ]  # why the next candidates, or those kept all the same, are no outliers
+    ]  # reasons why the next candidates, or kept directions, are not outliers
 
     def first(self, count: int) -> SpectralDirections:
-        """The farthest few."""
+        """Return the `count` directions farthest from the bulk."""
         return replace(
             self,
             directions=self.directions[:, :count],
@@ -125,7 +125,7 @@ def permuted_edges(
     n_permutations: int,
     seed: int,
 ) -> tuple[float, float]:
-    """Outermost eigenvalues of operators whose labels were permuted among the samples."""
+    """Smallest and largest eigenvalue of operators with permuted labels."""
     lower, upper = np.inf, -np.inf
     for draw in range(n_permutations):
         order = random_stream(seed, "permuted labels", draw).permutation(weights.size)
@@ -145,7 +145,7 @@ def end_pairs(
     rng: np.random.Generator,
     enough: Callable[[Eigenpairs], bool] | None = None,
 ) -> Eigenpairs:
-    """Eigenpairs of both ends; the residual is a thousandth of the largest eigenvalue at most."""
+    """Eigenpairs at both ends of the spectrum, with residuals below 0.001 of the largest eigenvalue."""
     size = operator.shape[0]
     explicit = size <= FULL_SPECTRUM or 3 * (n_upper + n_lower) >= size
     return leading_eigenpairs(
@@ -160,10 +160,9 @@ def end_pairs(
 
 
 def default_permutations(n_samples: int, dimension: int) -> int:
-    """Permutations behind an edge: edges of small matrices fluctuate by more than the margin."""
-    # An edge fluctuates by about 0.6 m^(-2/3) of itself, m = min(n, d): a margin of 2 % covers it from
-    # m = 1000 on.
-    # The largest of 19 is exceeded by chance once in twenty, whatever the inputs.
+    """Default number of permutations: more for small matrices, whose edges fluctuate more."""
+    # Relative fluctuations of an edge are about 0.6 m^(-2/3), m = min(n, d): below the margin of 2 % for
+    # m >= 1000. With 19 permutations an edge is exceeded by chance once in twenty, for any inputs.
     return int(np.clip(2_000 // min(n_samples, dimension), 1, 19))
 
 
@@ -175,7 +174,7 @@ def spectral_directions(
     n_permutations: int | None = None,
     seed: int,
 ) -> SpectralDirections:
-    """Outliers at both ends, or exactly so many directions, ranked by distance from the bulk."""
+    """Find all outliers at both ends, or exactly `n_directions` ranked by distance from the bulk."""
     operator = operator_of(weights)
     size = operator.shape[0]
     known = 0 if operator.known is None else operator.known.shape[1]
@@ -186,11 +185,11 @@ def spectral_directions(
     available = size - known
 
     def beyond(values: np.ndarray) -> np.ndarray:
-        """Distance beyond the nearer edge, negative inside."""
+        """Distance beyond the nearer edge, negative inside the bulk."""
         return np.asarray(np.maximum(values - edges[1], edges[0] - values))
 
     def enough(pairs: Eigenpairs) -> bool:
-        # Ritz values move outwards: what is inside may be left there if it cannot get out.
+        # Ritz values move outwards with iterations: those inside need no precision if they stay inside.
         distance = beyond(pairs.values) - room
         near = pairs.residuals <= np.maximum(5e-3 * pairs.scale, -distance / 4)
         return bool(pairs.converged[distance > 0].all() and near[distance <= 0].all())
@@ -206,7 +205,7 @@ def spectral_directions(
             break
         wanted *= 2
     if known:
-        # Known directions are null vectors, and no candidates.
+        # Known directions are null vectors of the operator and not candidates.
         share = np.sum((operator.known.T @ pairs.vectors) ** 2, axis=0)  # type: ignore[union-attr]
         distance = np.where(share > 0.5, -np.inf, distance)
     ranking = np.argsort(-distance, kind="stable")[: min(distance.size, available)]
@@ -225,13 +224,13 @@ def spectral_directions(
 def _reasons(
     values: np.ndarray, outliers: np.ndarray, count: int, edges: tuple[float, float], room: float
 ) -> tuple[str, ...]:
-    """Why the first three candidates inside the bulk, and all that are kept, are no outliers."""
+    """Explain why the first three candidates inside the bulk, and all kept ones, are not outliers."""
     inside = np.flatnonzero(~outliers)
     shown = inside[: max(3, int(np.count_nonzero(inside < count)))]
     return tuple(
-        f"eigenvalue {values[k]:.4g} (rank {k + 1}) lies inside the bulk that permuted labels have, "
-        f"[{edges[0]:.4g}, {edges[1]:.4g}] and a margin of {room:.2g}: it cannot be told from chance"
-        + ("; kept as n_directions asks for it. " if k < count else ". ")
-        + "The bulk shrinks as 1/sqrt(n): more samples, or another label_map, may lift it out."
+        f"eigenvalue {values[k]:.4g} (rank {k + 1}) is not significant: with permuted labels the bulk is "
+        f"[{edges[0]:.4g}, {edges[1]:.4g}], and an outlier must exceed it by {room:.2g}"
+        + ("; its direction is kept because n_directions requires it. " if k < count else ". ")
+        + "The bulk shrinks as 1/sqrt(n): use more samples or another label_map."
         for k in map(int, shown)
     )

@@ -1,4 +1,4 @@
-r"""Multi-index targets: a label that depends on a few directions of Gaussian inputs."""
+"""Multi-index targets: labels that depend on a few directions of Gaussian inputs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from solvable.teachers.base import CHUNK_ROWS, check_dtype, draw_normals
 
 
 def power_law_amplitudes(features: int, decay: float) -> np.ndarray:
-    """Amplitudes k^-gamma; of unit power where their sum of squares would not converge."""
+    """Amplitudes k^-gamma; for gamma <= 1/2 scaled to sum of squares 1."""
     amplitudes = np.arange(1, features + 1) ** -float(decay)
-    # For gamma <= 1/2 the power of all features grows with their number.
+    # For gamma <= 1/2 the sum of squares would grow with the number of features.
     return amplitudes if decay > 0.5 else amplitudes / np.linalg.norm(amplitudes)
 
 
 def power_law_channel(
     link: str, *, features: int, decay: float, noise: float, standardised: bool = True
 ) -> AdditiveChannel:
-    """Channel of the hierarchical model: one link, amplitudes k^-gamma, and noise."""
+    """Channel of the hierarchical model: one link, amplitudes k^-gamma and noise."""
+    # y = sum_k k^-gamma sigma(<w_k, x>) + sqrt(Delta) xi   (multi-index 1; 2603.17896, Equation 6)
     links = (make_link(link, standardised=standardised),) * features
     amplitudes = tuple(float(a) for a in power_law_amplitudes(features, decay))
     return AdditiveChannel(links, amplitudes, noise)
@@ -33,7 +34,7 @@ def power_law_channel(
 
 @dataclass(frozen=True)
 class MultiIndexTarget:
-    r"""Labels of an additive channel of orthonormal directions.
+    r"""Target with an additive channel and random orthonormal directions.
 
     .. math:: y=\sum_{k=1}^pa_k\,\sigma_k(\langle w_k,x\rangle)+\sqrt\Delta\,\xi,\qquad
         x\sim\mathcal N(0,I_d).
@@ -49,8 +50,8 @@ class MultiIndexTarget:
 
     Notes
     -----
-    Models of arXiv:2602.05846 and arXiv:2603.17896, note 1.1 and 1.4. Backed by
-    ``tests/models/multi_index/test_target.py``.
+    Model of arXiv:2602.05846 and arXiv:2603.17896; equation 1 of
+    ``docs/derivations/multi-index.md``. Backed by ``tests/models/multi_index/test_target.py``.
     """
 
     dimension: int
@@ -61,8 +62,8 @@ class MultiIndexTarget:
         check_integer("dimension", self.dimension, 1)
         if self.channel.n_directions > self.dimension:
             raise InvalidParameter(
-                f"{self.channel.n_directions} features in {self.dimension} dimensions cannot be "
-                "orthogonal; allowed: at most as many features as dimensions."
+                f"the channel has {self.channel.n_directions} features in {self.dimension} dimensions; "
+                "allowed: at most as many features as dimensions, since directions are orthogonal."
             )
 
     @cached_property
@@ -80,7 +81,7 @@ class MultiIndexTarget:
     def sample(
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw inputs X of shape (n, d) in the type asked for, and labels y of shape (n,)."""
+        """Draw inputs X of shape (n, d) and type `dtype`, and labels y of shape (n,)."""
         check_integer("n", n, 1)
         stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = draw_normals(check_dtype(dtype), self.dimension, int(n), stream)
@@ -89,7 +90,7 @@ class MultiIndexTarget:
     def source(
         self, n: int, seed: int, dtype: Any = np.float64
     ) -> tuple[GeneratedSource, np.ndarray]:
-        """Samples that are drawn again from the seed at each reading, and their labels."""
+        """Return a source that draws the samples from the seed at each reading, and their labels."""
         check_integer("n", n, 1)
         kind = check_dtype(dtype)
         draw = partial(draw_normals, kind, self.dimension)
@@ -100,10 +101,10 @@ class MultiIndexTarget:
 
 
 def draw_target(parameters: Any, rng: np.random.Generator) -> MultiIndexTarget:
-    """Target of one replicate with directions of its own, the first thing that is drawn."""
+    """Draw the target of one replicate; it uses the first number of the stream."""
     return MultiIndexTarget(parameters.dimension, parameters.channel, int(rng.integers(2**31)))
 
 
 def draw_teacher(parameters: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Directions of the target of one replicate, stored with a study."""
+    """Draw the directions of the target of one replicate, which are stored with a study."""
     return {"directions": draw_target(parameters, rng).directions}

@@ -1,4 +1,4 @@
-"""Inputs of real tables made fit for spectral estimators: centred, scaled, and whitened with care."""
+"""Centring, scaling and shrunk whitening of inputs for spectral estimators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvable.operators._symmetric import mirror, rank_update
 from solvable.operators.feature_map import floating
 
 Whiten: TypeAlias = Literal["shrunk", "scale", "none"]
-"""Names of the ways to treat inputs."""
+"""Names of the treatments of inputs."""
 
 ROWS = 4096
 """Rows read at a time."""
@@ -36,7 +36,7 @@ class StandardisedSource(SourceView):
         return int(self.source.n_samples)
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        """Yield ``(slice, block)`` in order."""
+        """Yield pairs ``(slice, block)`` in order."""
         for part, block in self.source.chunks(rows):
             X = floating(block)
             yield part, (X - as_on(self.mean, X)) / as_on(self.scale, X)
@@ -44,7 +44,7 @@ class StandardisedSource(SourceView):
 
 @dataclass(frozen=True)
 class Scaling:
-    """Affine map to inputs of mean zero and a covariance that is nearly the identity."""
+    """Affine map of the inputs to mean 0 and a covariance close to the identity."""
 
     mean: np.ndarray | None = None  # (d,)
     scale: np.ndarray | None = None  # (d,)
@@ -52,21 +52,21 @@ class Scaling:
     shrinkage: float = 1.0
 
     def source(self, source: Source) -> Source:
-        """Centred and scaled samples; the correlation is left to :meth:`turn`."""
+        """Source of centred and scaled samples; :meth:`turn` accounts for the correlation."""
         if self.mean is None or self.scale is None:
             return source
         return StandardisedSource(source, self.mean, self.scale)
 
     def turn(self, U: np.ndarray) -> np.ndarray:
-        """Directions L^-T U of the centred and scaled inputs, from those of the whitened ones."""
+        """Convert directions U of the whitened inputs to directions L^-T U of the scaled inputs."""
         return U if self.factor is None else _solve(self.factor, U, transposed=True)
 
     def turn_back(self, V: np.ndarray) -> np.ndarray:
-        """L^-1 V: what the whitened inputs see of a moment of the centred and scaled ones."""
+        """Convert moments V of the scaled inputs to moments L^-1 V of the whitened inputs."""
         return V if self.factor is None else _solve(self.factor, V, transposed=False)
 
     def components(self, U: np.ndarray) -> np.ndarray:
-        """Directions of the inputs as they came, (d, k)."""
+        """Convert directions of the whitened inputs to those of the original inputs, (d, k)."""
         turned = self.turn(U)
         return turned if self.scale is None else turned / self.scale[:, None]
 
@@ -79,18 +79,18 @@ def _solve(factor: np.ndarray, V: np.ndarray, *, transposed: bool) -> np.ndarray
 
 
 def fit_scaling(source: Source, whiten: Whiten) -> Scaling:
-    """Mean, scale and shrunk correlation of the inputs, in one pass."""
+    """Estimate mean, scale and shrunk correlation of the inputs in one pass."""
     if whiten == "none":
         return Scaling()
     n, d = source.n_samples, source.n_columns
     needed, free = 32.0 * d**2, available_bytes()
     if whiten == "shrunk" and needed > free:
         raise MemoryLimitExceeded(
-            f"whitening {d} columns takes {gigabytes(needed)}; {gigabytes(free)} are free. Take "
-            "whiten='scale', or whiten='none' for inputs that are white."
+            f"whitening {d} columns needs {gigabytes(needed)}; {gigabytes(free)} are free. Use "
+            "whiten='scale', or whiten='none' for white inputs."
         )
-    # Columns are centred and scaled by the first block while they are summed, so that nothing is lost
-    # where a mean is large; what the block has missed is mended below.
+    # Columns are centred and scaled by the first block before they are summed, so that a large mean
+    # costs no precision; the exact mean and scale are computed below.
     start: Array = None
     total, squares = np.zeros(d), np.zeros(d)
     gram = np.zeros((d, d), order="F") if whiten == "shrunk" else None
@@ -111,7 +111,7 @@ def fit_scaling(source: Source, whiten: Whiten) -> Scaling:
         bad = int(np.flatnonzero(~np.isfinite(squares))[0])
         raise InvalidData(
             f"column {bad} holds NaN or infinite entries; allowed: finite numbers. Drop or impute "
-            "such rows."
+            "these rows."
         )
     spread = _positive(np.sqrt(np.maximum(squares / n - shift**2, 0.0)))
     mean, scale = start[0] + start[1] * shift, start[1] * spread
@@ -122,11 +122,11 @@ def fit_scaling(source: Source, whiten: Whiten) -> Scaling:
 
 
 def _positive(scale: np.ndarray) -> np.ndarray:
-    """Scales, 1 for columns that are constant."""
+    """Replace the scale of constant columns by 1."""
     return np.where(scale > 1e-12, scale, 1.0)
 
 
 def _shrunk_factor(correlation: np.ndarray, n: int) -> tuple[np.ndarray | None, float]:
-    """Cholesky factor of the correlation shrunk towards the identity, and by how much."""
+    """Cholesky factor of the correlation shrunk towards the identity, and the weight of the identity."""
     delta = oracle_shrinkage(correlation, n)
     return (None if delta == 1.0 else np.linalg.cholesky(shrunk(correlation, delta))), delta

@@ -75,11 +75,11 @@ def test_what_the_theory_leaves_out_is_refused(values, words):
 
 
 @pytest.mark.parametrize("values", [{"batch": 40}, {"link": "cosmix", "batch": 30}])
-def test_the_batch_that_is_asked_for_will_do(values):
+def test_the_batch_named_in_the_message_is_enough(values):
     with pytest.raises(InvalidParameter) as refusal:
         system.predict(P(**values))
     batch = int(str(refusal.value).rpartition(">= ")[2])
-    # Noise of the gradient depends on the loss and this on the noise: a little more than asked for.
+    # The noise changes the loss, which changes the noise: 10 % more than the required batch is enough.
     assert system.predict(P(**values | {"batch": round(1.1 * batch)}))["loss"] > 0
 
 
@@ -123,13 +123,13 @@ def test_a_line_passes_through_the_predictions():
 def test_narrow_networks_keep_the_features_that_no_student_learns():
     wide, narrow = (system.predict(P(**BASE | {"width": m, "time": 500.0})) for m in (12, 2))
     assert wide["loss"] < 1e-3
-    # Which two are learned is a matter of the starts: no better than the two strongest.
+    # The starts decide which two features are learned; the two strongest give the lowest loss.
     assert narrow["width_floor"] < narrow["loss"] < 0.4
     assert sum(narrow["captured"]) == pytest.approx(2, abs=0.1)
 
 
 def test_no_claim_fails_in_another_setting_than_the_presets(points):
-    # At a cost of seconds most are too noisy to hold; the quick preset asks that some do.
+    # These few replicates are too noisy for most claims to hold, but none may fail.
     assert "fails" not in {verdict.status for verdict in system.verdicts(points)}
 
 
@@ -167,7 +167,7 @@ def test_another_exponent_is_noticed(points):
     assert row.verdict(bent).status == "fails"
 
 
-def test_claims_about_settings_that_are_missing_say_so():
+def test_claims_without_points_are_not_testable():
     small = [point_of(BASE | {"dimension": 8, "features": 2, "width": 4, "time": 0.05}, 2)]
     statuses = {v.claim: v.status for v in system.verdicts(small)}
     assert statuses["escape-times"] == "not testable"
@@ -175,7 +175,7 @@ def test_claims_about_settings_that_are_missing_say_so():
 
 
 def test_nothing_is_claimed_of_independent_features_where_many_students_share_one():
-    # Fifty students of one feature learn it together, a quarter sooner than one alone would.
+    # Fifty students learn one feature together in about 75 % of the time of a single student.
     setting = {
         "dimension": 24,
         "features": 1,

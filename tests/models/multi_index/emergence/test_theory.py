@@ -1,4 +1,4 @@
-"""Theory of features that emerge in gradient descent, against solutions found in other ways."""
+"""Theory of emergence in gradient descent against independent solutions and simulation."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_the_kernel_is_the_covariance_of_two_projections(name):
 
 
 def closed_form(times, start, amplitude):
-    """Overlap of h_4 by the Wright omega function: w + log w = w_0 + log w_0 - 8 a t, w = 1/y - 1."""
+    """Squared overlap for h_4, from w + log w = w_0 + log w_0 - 8 a t with w = 1/y - 1."""
     from scipy.special import wrightomega
 
     w = 1 / start - 1
@@ -139,7 +139,7 @@ def slope_between(x, y, low, high):
 
 
 def many_features(decay, features=20_000, start=0.02):
-    """Loss of aligned norms, n = a K, of features with equal starts, and the time of the first."""
+    """Loss of features with equal starts and norms n = a K, and the escape time of the first."""
     a = amplitudes(features, decay)
     first = 1 / (8 * a[0] * start)
     course = sgd_emergence(a, np.full((1, features), start), first * 1e3**decay, initial_norm=1e-8)
@@ -147,13 +147,14 @@ def many_features(decay, features=20_000, start=0.02):
 
 
 @pytest.mark.parametrize(
-    ("decay", "noted", "within"), [(0.8, -0.75, 0.08), (1.0, -1.0, 0.03), (1.5, -4 / 3, 0.03)]
+    ("decay", "expected", "within"), [(0.8, -0.75, 0.08), (1.0, -1.0, 0.03), (1.5, -4 / 3, 0.03)]
 )
-def test_note_5_17_loss_against_time(decay, noted, within):
+def test_the_loss_falls_in_time_with_its_exponent(decay, expected, within):
+    # (1 - 2 beta) / beta   (multi-index 32; arXiv:2504.19983)
     _, first, times, loss = many_features(decay)
     slope = slope_between(times, loss, first * 10**decay, first * 1000**decay)
-    assert slope == pytest.approx(noted, abs=within)
-    assert sgd_exponents(decay).time == pytest.approx(noted)
+    assert slope == pytest.approx(expected, abs=within)
+    assert sgd_exponents(decay).time == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("decay", [1.0, 1.4])
@@ -162,7 +163,7 @@ def test_exponents_in_width_compute_and_samples(decay):
     exponents, ranks = sgd_exponents(decay), np.arange(1, a.size + 1)
     tail = 0.5 * np.cumsum((a**2)[::-1])[::-1]
     assert slope_between(ranks, tail, 10, 300) == pytest.approx(exponents.width, abs=0.04)
-    # A width of m learns the first m features: the others stay. The best of all m at a compute m t.
+    # A network of width m learns the first m features. The best m is chosen at each compute m t.
     widths = np.unique(np.geomspace(3, 3000, 60).astype(int))
     total = np.geomspace(10 * first * 10**decay, 100 * first * 100**decay, 20)
     best = []
@@ -172,7 +173,7 @@ def test_exponents_in_width_compute_and_samples(decay):
     assert slope_between(total, np.array(best), 0, np.inf) == pytest.approx(
         exponents.compute, abs=0.05
     )
-    # A rate as small as the amplitude of the last feature wanted costs T / a samples.
+    # A learning rate equal to the amplitude a of the last feature wanted takes T / a samples.
     wanted = np.array([10, 20, 40, 80, 160])
     samples = first * a[0] / a[wanted] / a[wanted]
     assert slope_between(samples, tail[wanted], 0, np.inf) == pytest.approx(
@@ -209,19 +210,18 @@ def loss_of(weights, link, a):
 
 
 def gradient_of(weights, link, a, h=1e-6):
-    """Gradient of the population loss by differences."""
-    found = np.zeros_like(weights)
+    """Gradient of the population loss by finite differences."""
+    gradient = np.zeros_like(weights)
     for index in np.ndindex(weights.shape):
         moved = np.zeros_like(weights)
         moved[index] = h
-        found[index] = (loss_of(weights + moved, link, a) - loss_of(weights - moved, link, a)) / (
-            2 * h
-        )
-    return found
+        difference = loss_of(weights + moved, link, a) - loss_of(weights - moved, link, a)
+        gradient[index] = difference / (2 * h)
+    return gradient
 
 
 def large_students(dimension, width, seed=0):
-    """Students that overlap with each other and with the features, of different norms."""
+    """Students of different norms that overlap with each other and with the features."""
     rng = random_stream("students", seed)
     weights = rng.standard_normal((width, dimension)) / np.sqrt(dimension)
     weights += 0.5 * np.eye(width, dimension)
@@ -245,7 +245,7 @@ def test_the_population_loss_is_that_of_samples(name):
 @pytest.mark.parametrize("name", LINKS)
 def test_the_flow_goes_down_the_gradient(name):
     link, a, h = even_link(name), amplitudes(3, 0.7), 1e-5
-    # All inputs are in the span of the features, so that the flow sees every overlap.
+    # The features span all dimensions, so the flow has no error from parts outside of them.
     weights = large_students(3, 3)
     weights *= 0.6 / np.linalg.norm(
         weights, axis=1, keepdims=True
@@ -272,7 +272,7 @@ def test_a_step_of_the_learner_is_the_gradient_on_average(name):
 
 
 def test_noise_of_the_gradient_leaves_the_predicted_misalignment():
-    # One feature and one student that has it: 1 - y = kappa d / (2 k a) with label noise.
+    # One aligned student of one feature with label noise: 1 - y = kappa d / (2 k a).
     d = 24
     parameters = EmergenceParameters(
         dimension=d, features=1, width=1, batch=400, learning_rate=0.01, time=4.0, noise=4.0

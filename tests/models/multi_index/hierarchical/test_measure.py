@@ -1,4 +1,4 @@
-"""One replicate of the hierarchical model: its numbers against theory, and what is refused."""
+"""One replicate of the hierarchical model: metrics against theory, and invalid parameters."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_numbers_are_those_of_the_theory(settings):
     np.testing.assert_allclose(mean(rows, "subspace_error"), a**2 @ (1 - overlaps), rtol=1e-9)
 
 
-def test_features_that_leave_the_lower_edge_are_told_from_it():
+def test_features_at_the_lower_edge_have_the_lower_edge_as_reference():
     _, rows = replicates(1, dimension=200, link="cos(z)", features=3, sample_ratio=30)
     assert rows[0]["eigenvalues"][0] < rows[0]["bulk_edge"] < 0
 

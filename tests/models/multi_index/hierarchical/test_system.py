@@ -82,7 +82,7 @@ def test_measured_numbers_are_the_predicted_ones(points):
         ratio = SETTINGS[name]["sample_ratio"]
         mean, error = point.mean("squared_overlap"), point.standard_error("squared_overlap")
         off = np.abs(mean - point.predicted("squared_overlap"))
-        # 0.03 beyond 1.5 thresholds, 0.08 nearer to them, where single eigenvectors mix
+        # The tolerance is 0.03 above 1.5 thresholds and 0.08 below, where single eigenvectors mix.
         stated = np.where((ratio > 1.5 * threshold) & (name != "two passes"), 0.03, 0.08)
         assert (off < stated + 3.5 * error).all(), (name, off, error)
         if point.predicted("risk") > 0:
@@ -91,7 +91,7 @@ def test_measured_numbers_are_the_predicted_ones(points):
             assert off < 0.08 + 3.5 * error, (name, off, error)
 
 
-def test_what_the_theory_does_not_know_is_said():
+def test_settings_without_a_prediction_have_a_reason():
     odd = HierarchicalParameters(**BASE, link="relu", deflation=1)
     found = predicted_or_refused(system.predict, odd)
     assert found["squared_overlap"] is None
@@ -101,7 +101,7 @@ def test_what_the_theory_does_not_know_is_said():
     assert "up to 40 features" in predicted_or_refused(system.predict, many)[NO_PREDICTION]
     blind = HierarchicalParameters(**BASE, link="sign")
     found = system.predict(blind)
-    # Signs of coordinates beside other signs and noise tell of pairs, not of single directions.
+    # For sign the label depends on pairs of directions, not on the second moment of single ones.
     assert len(found["squared_overlap"]) == 4
 
 
@@ -117,7 +117,7 @@ def test_a_link_of_exponent_two_needs_the_square_of_the_label():
         error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
         off = np.abs(found[label_map] - system.predict(parameters)["squared_overlap"])
         assert (off < 0.03 + 3.5 * error).all(), (label_map, off, error)
-    # Check 5.14: 0.17 0.06 0.08 0.03 against 0.977 0.944 0.905 0.830
+    # T = y has s_k = 0 for a link of exponent 2   (multi-index 22)
     assert found["identity"].max() < 0.3
     assert found["square"].min() > 0.75
 
@@ -168,7 +168,7 @@ def test_the_exponent_of_the_error_can_fail(points):
         records = [{"subspace_error": error * factor} for factor in (0.99, 1.01)]
         curve.append(Point(parameters.model_dump(), records, predicted))
     assert row.verdict(system.settled(curve)).status == "holds"
-    # An error that does not fall
+    # A constant error must fail.
     flat = [replace(point, metrics=curve[0].metrics) for point in curve]
     assert row.verdict(system.settled(flat)).status == "fails"
 
@@ -189,7 +189,7 @@ def test_figures_show_theory_and_measurement(points):
 def test_features_that_fill_nearly_all_directions(setting):
     parameters = HierarchicalParameters(decay=0.0, readout="none", label_map="identity", **setting)
     records = [system.measure(parameters, random_stream("full", seed)) for seed in range(24)]
-    # Features are alike: the mean over them, whose scatter is that of replicates
+    # Features have equal amplitudes: the mean over features of a replicate is compared.
     means = np.array([np.mean(record["squared_overlap"]) for record in records])
     expected = float(np.mean(system.predict(parameters)["squared_overlap"]))
     error = means.std(ddof=1) / np.sqrt(means.size)

@@ -99,12 +99,12 @@ def test_thresholds_of_maps_are_those_of_the_best_or_more():
         assert found[0]["information_threshold_ratio"] <= best
 
 
-def test_what_second_moments_never_tell_is_said():
+def test_links_without_second_moments_have_no_prediction_for_the_best_map():
     parameters = SeparableParameters(link="identity")
     found = predicted_or_refused(system.predict, parameters)
     assert list(found) == [NO_PREDICTION]
     assert "allowed: label_map" in found[NO_PREDICTION]
-    # A map that knows nothing of the channel is measured all the same.
+    # Maps that do not use the channel have a prediction.
     found = system.predict(SeparableParameters(link="identity", label_map="square"))
     assert found["threshold_ratio"] is None
     assert found["single_overlap"] < 0.1

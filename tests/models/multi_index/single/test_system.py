@@ -61,7 +61,7 @@ def test_bad_parameters_are_refused(values, words):
 def test_a_label_of_generative_exponent_above_two_is_refused():
     from scipy.optimize import brentq
 
-    # E[(z² - 1) s] = 0 for s = 1 between 0.5 and b, -1 elsewhere
+    # The label is 1 for 0.5 < |z| < b and -1 elsewhere; b solves E[(z² - 1) y] = 0.
     b = brentq(lambda z: 0.5 * np.exp(-0.125) - z * np.exp(-(z**2) / 2), 1.2, 4.0)
     for estimator in ESTIMATORS:
         with pytest.raises(ValidationError, match=r"generative exponent|no second-order"):
@@ -139,7 +139,7 @@ def test_singular_channels_have_no_information_threshold(link):
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(points))
     scattered = ("outlier-at-one", "outlier-of-linearised-message-passing")
-    if claim.name in scattered:  # by a tenth at these small sizes
+    if claim.name in scattered:  # outliers scatter by 10 % at these small sizes
         assert verdict.status in ("holds", "not testable")
     else:
         assert verdict.status == "holds", verdict.reason
@@ -179,7 +179,7 @@ def test_no_claim_holds_of_a_random_direction(points):
 
 def test_figures_show_all_estimators_on_one_picture(points):
     figures = studies.figures_of(system, points, 8)
-    names = [one.name for one in figures]
+    names = [figure.name for figure in figures]
     (overlap,) = [f for f in figures if any(s.label.startswith("lamp") for s in f.series)][:1]
     labels = {series.label for series in overlap.series}
     assert {"optimal", "lamp", "tanh", "amp", "best possible"} <= labels, (names, labels)

@@ -1,1 +1,1 @@
-"""Emergence of features in online gradient descent."""
+"""Emergence of features in online stochastic gradient descent."""

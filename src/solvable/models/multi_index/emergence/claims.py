@@ -1,4 +1,4 @@
-"""Claims on features that emerge in online gradient descent, one row each."""
+"""Claims on the emergence of features in online gradient descent, one row each."""
 
 from __future__ import annotations
 
@@ -11,44 +11,45 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
-PAPER = "arXiv:2504.19983"
+PAGE = "derivations/multi-index"
 
-APART = " where dimension >= 24 and 7 width <= dimension features"
+APART = " with dimension >= 24 and 7 width <= dimension features"
 
 
 def relative_to(theory: str, point: Point) -> np.ndarray:
-    """Losses over the mean loss of a theory from the same starts, less what the starts scatter by."""
-    # Losses of one start to the next differ by more than theories do: 1 + (L - L_theory) / mean
+    """Ratio of measured and predicted losses from the same starts, without the scatter of starts."""
+    # 1 + (L - L_theory) / mean(L_theory): differences cancel the scatter between starts, which is larger
+    # than the difference of the theories.
     measured, expected = point.values("loss"), point.values(theory)
     return np.asarray(1 + (measured - expected) / expected.mean())
 
 
 def times_over_theory(point: Point) -> np.ndarray | None:
-    """Escape times of the features over those of independent features from the same start."""
+    """Ratio of measured escape times to those of independent features from the same start."""
     times, alone = point.values("escape_time"), point.values("ode_escape_time")
     return np.asarray(times / alone) if times.shape == alone.shape else None
 
 
 def independent(setting: Any) -> bool:
-    """Whether few students have nearly the largest overlap with a feature, so that one learns it."""
+    """Return True if usually a single student learns each feature: few students, large dimension."""
     few = 7 * setting.width <= setting.dimension * setting.features
     return bool(few and setting.dimension >= 24)
 
 
 def mean_loss_over(theory: str) -> Callable[[Sequence[Point]], tuple[float, float]]:
-    """Loss over that of a theory, averaged over points."""
+    """Make an estimate of the measured loss divided by that of a theory, averaged over points."""
     return lambda points: (float(np.mean([relative_to(theory, p).mean() for p in points])), 1.0)
 
 
 def much_left(theory: str, least: float) -> Callable[[Point], bool]:
-    """Whether a theory leaves a loss above a value."""
+    """Make a predicate: True if the loss of a theory is above a value."""
     return lambda point: bool(
         np.isfinite(relative_to(theory, point)).all() and point.mean(theory) > least
     )
 
 
 def exponents_of_the_loss(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Exponent of the loss in time, with the flow of the same starts as a control; predicted."""
+    """Measured exponent of the loss in time, corrected by the flow of the same starts, and prediction."""
     names = ("loss", "flow_loss")
     losses = np.array(
         [[*(p.mean(name) for name in names), p.predicted("loss")] for p in points], dtype=float
@@ -56,31 +57,31 @@ def exponents_of_the_loss(points: Sequence[Point]) -> tuple[float, float] | None
     if not (losses > 0).all():
         return None
     slopes = np.polyfit(np.log([p.setting.time for p in points]), np.log(losses), 1)[0]
-    # What starts scatter by cancels in the difference of the first two.
+    # The scatter of starts cancels in the difference between training and flow.
     return float(slopes[2] + slopes[0] - slopes[1]), float(slopes[2])
 
 
 def between_escapes(point: Point) -> bool:
-    """Whether the first feature is learned and the last is not."""
+    """Return True if theory predicts that the first feature is learned and the last is not."""
     shares = np.atleast_1d(point.predicted("captured"))
     learned = shares[0] > 0.5 and point.predicted("loss") > 2 * point.predicted("width_floor")
     return bool(learned and shares[-1] < 0.4)
 
 
 def growing(point: Point) -> np.ndarray:
-    """Features that are predicted to be partly captured."""
+    """Mask of features that are predicted to be partly captured."""
     mean = np.atleast_1d(point.predicted("captured"))
     return np.asarray((mean > 0.05) & (mean < 0.98))
 
 
 def law_known(point: Point) -> bool:
-    """Whether some feature is partly captured, in dimensions enough for the law of starts."""
+    """Return True if a feature is predicted to be partly captured by a theory valid at this size."""
     known = point.predicted("coupling") > 0 or point.setting.dimension >= 100
     return bool(known and growing(point).any())
 
 
 def shares_over_law(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Shares of features that are being learned, over their mean over the law of starts."""
+    """Measured shares of partly captured features, divided by their mean over random starts."""
     pairs = [(growing(point), point) for point in points]
     expected = sum(np.atleast_1d(p.predicted("captured"))[k].sum() for k, p in pairs)
     measured = sum(p.values("captured")[:, k].sum(axis=1).mean() for k, p in pairs)
@@ -91,43 +92,44 @@ def shares_over_law(points: Sequence[Point]) -> tuple[float, float] | None:
 CLAIMS = (
     Estimate(
         "sgd-follows-flow",
-        "The loss of online gradient descent is, on average over times, that of the flow of all overlaps "
-        "from the same start.",
-        "derived", within=0.05, because="5 %: noise of the gradient beyond its mean, and finite steps.",
+        "The loss of online gradient descent, averaged over times, equals that of the flow of all "
+        "overlaps from the same start.",
+        f"{PAGE} (31)", within=0.05, because="5 %: fluctuations of the gradient, and finite steps.",
         estimate=mean_loss_over("flow_loss"), where=much_left("flow_loss", 0.03), power=0.15,
-        missing="no point has a loss above 0.03 left by this theory; lower time",
+        missing="no point has a predicted flow_loss above 0.03; lower time",
     ),
     Estimate(
         "loss-of-independent-features",
-        "While the first features emerge, the loss is that of features learned independently, from the "
-        "same start.",
-        PAPER, within=0.05, because="5 %: features share students, of relative order log(m)/d.",
+        "While the first features emerge, the loss equals that of independent features from the same "
+        "start.",
+        f"{PAGE} (29), (30)", within=0.05,
+        because="5 %: features share students, of relative order log(m)/d.",
         estimate=mean_loss_over("ode_loss"), power=0.15,
         where=lambda point: independent(point.setting) and much_left("ode_loss", 0.1)(point),
-        missing=f"no point has a loss above 0.1 left by this theory{APART}; lower time",
+        missing=f"no point{APART} has a predicted ode_loss above 0.1; lower time",
     ),
     Agreement(
         "escape-times",
-        "Each feature is half learned when its own equation says, from the start of its student.",
-        times_over_theory, PAPER, within=0.05, expected=1.0, entry="feature",
+        "The time at which half of a feature is captured equals that of an independent feature from the "
+        "same start.",
+        times_over_theory, f"{PAGE} (29), (30)", within=0.05, expected=1.0, entry="feature",
         because="Features share students, of relative order log(m)/d; noise of the gradient.",
         where=lambda cell: independent(cell.setting), power=0.15,
-        missing=f"no feature is learned in every replicate{APART}; raise time",
+        missing=f"no point{APART} has a feature that every replicate learns; raise time",
     ),
     Estimate(
         "law-of-starts",
-        "Shares of features between nothing and all are, on average, those of the law of random starts.",
-        "derived", within=0.05, because="5 %: students that share a feature.",
+        "The captured shares of partly learned features equal their predicted means over random starts.",
+        f"{PAGE} (29), (30)", within=0.05, because="5 %: students that share a feature.",
         estimate=shares_over_law, where=law_known, power=0.3,
-        missing="no feature is predicted to be partly captured; more values of time",
+        missing="no feature is predicted to be partly captured; add values of time",
     ),
     Estimate(
         "exponent-of-the-loss",
-        "Between the first and the last escape the loss falls against time with the exponent of the "
-        "theory at this number of features.",
-        PAPER, estimate=exponents_of_the_loss, apart=("time",), fewest=3, within=0.05, relative=True,
-        because="5 %: noise of the gradient.", where=between_escapes, power=0.2,
-        missing="no setting has three times between the escape of the first and of the last feature; "
-        "more values of time",
+        "Between the first and the last escape the exponent of the loss in time equals the prediction at "
+        "this number of features.",
+        f"{PAGE} (32)", estimate=exponents_of_the_loss, apart=("time",), fewest=3, within=0.05,
+        relative=True, because="5 %: noise of the gradient.", where=between_escapes, power=0.2,
+        missing="no setting has three times between the first and the last escape; add values of time",
     ),
 )

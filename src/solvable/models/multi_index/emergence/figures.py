@@ -1,4 +1,4 @@
-"""Figures of features that emerge in online gradient descent."""
+"""Figures of the emergence of features in online gradient descent."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from solvable.plots.figure import Series
 
 
 def compute(setting: EmergenceParameters) -> float:
-    """Students times steps: m t over the learning rate."""
+    """Compute m t / eta: number of students times number of steps."""
     return float(setting.width / setting.learning_rate * setting.time)
 
 
 def guide(curves: Sequence[Curve]) -> list[Series]:
-    """Line of the asymptotic exponent through the middle of the lower envelope."""
+    """Line with the asymptotic exponent, near the lower envelope of the curves."""
     decay = curves[0].setting.decay
     x = np.concatenate([curve.grid for curve in curves])
     y = np.concatenate([curve.line("loss") for curve in curves])
@@ -39,29 +39,30 @@ OVERLAY = ("width", "noise", "learning_rate", "batch", "initial_norm")
 PANELS = (
     Panel(
         "loss",
-        "The loss falls as one feature after another emerges",
-        "half the squared distance to the teacher",
+        "Loss of online SGD against time",
+        "half the mean squared distance to the teacher",
         [Trace("loss", "online SGD")],
-        "Mean over starts; the line averages independent features over the law of random starts.",
+        "Points: mean over random starts. Line: prediction, averaged over random starts.",
         overlay=OVERLAY,
         y_scale="log",
     ),
     Panel(
         "captured",
-        "Features emerge in the order of their amplitudes",
+        "Captured share of each feature against time",
         "captured share of a feature",
         [Trace("captured", "feature")],
-        "Mean over starts. Vertical lines: half of a feature from a median start.",
+        "Mean over random starts. Vertical lines: times at which half of each feature is captured from a "
+        "median start.",
         markers={"escape_time": ""},
         y_range=(-0.05, 1.1),
     ),
     Panel(
         "overlap",
-        "Students align with features",
+        "Largest overlap of a student with each feature",
         "largest squared overlap with a feature",
         [Trace("squared_overlap", "feature")],
-        "Before a feature is learned the largest overlap of all students, a little above that of the "
-        "student which will learn it.",
+        "Largest squared overlap of all students with each feature. Before a feature is learned, it is "
+        "slightly above the overlap of the student that later learns the feature.",
         y_range=(-0.02, 1.05),
     ),
     Panel(
@@ -69,7 +70,8 @@ PANELS = (
         "Compute buys loss along the best width",
         "loss",
         [Trace("loss", "")],
-        "Dashed: exponent of the lower envelope for very many features; few end steeper.",
+        "Dashed: exponent of the lower envelope for very many features. With few features the envelope "
+        "becomes steeper at its end.",
         along=Axis("time", "students times steps m t / eta", value=compute),
         overlay=("width",),
         also=guide,

@@ -1,4 +1,4 @@
-"""Gradient flow on the population loss: every student with every feature and every other student."""
+"""Gradient flow on the population loss, with all pairs of students and features."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ from solvable.models.multi_index.emergence.link import EvenLink
 
 @dataclass(frozen=True)
 class FlowCourse:
-    """Courses averaged over starts, at every step, and the state of each start at the end."""
+    """Time courses averaged over starts, and the final state of each start."""
 
     times: np.ndarray
-    # Shapes (T,), (T, P), (T, P): half the squared distance to the teacher, shares of the features,
-    # largest squared overlaps with them.
-    loss: np.ndarray
-    captured: np.ndarray
-    squared_overlap: np.ndarray
-    cosines: np.ndarray
-    norms: np.ndarray
-    # Shapes (starts, m, P) and (starts, m).
+    loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
+    captured: np.ndarray  # share of each feature, (T, P)
+    squared_overlap: np.ndarray  # largest with each feature, (T, P)
+    cosines: np.ndarray  # final, of students and features, (starts, m, P)
+    norms: np.ndarray  # final squared norms of the students, (starts, m)
 
 
 def flow_step(strengths: np.ndarray, link: EvenLink) -> float:
-    """Step of the integration: the fastest relaxation, of the first overlap, is 2 a K'(1)."""
+    """Step of the integration, set by the fastest rate 2 a K'(1), that of the first overlap."""
     return float(0.8 / (strengths[0] * link.activity))
 
 
@@ -41,24 +38,24 @@ def population_flow(
     label_noise: float = 0.0,
     step: float | None = None,
 ) -> FlowCourse:
-    """Integrate by Runge-Kutta from cosines of shape (starts, m, P)."""
-    # Cosines of students outside the span of the features count as 0: the kernel of a random pair is
-    # of order d^(-k/2).
+    """Integrate the flow by Runge-Kutta from cosines of shape (starts, m, P)."""
+    # The parts of students outside the span of the features count as orthogonal: the kernel of a random
+    # pair is of order d^(-k/2).
     diagonal = np.arange(cosines.shape[1])
 
     def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Pulls of features and of students on each student, and the loss of each start."""
+        """Kernels and their derivatives, net fit of each student, and loss of each start."""
         own, pulls = _kernels(link, s)
         mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
         mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0
-        found, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
+        taught, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
         # 1/2 (sum a² - 2 sum n a K + sum n n K)
-        loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * found), axis=1))
-        return own, pulls, toward, found - others, loss
+        loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * taught), axis=1))
+        return own, pulls, toward, taught - others, loss
 
     def slope(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, pulls, toward, excess, loss = fits(s, n)
-        # ds/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i)
+        # ds/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i)   (multi-index 31)
         force = strengths * pulls - (toward * n[:, None, :]) @ s
         kappa = gradient_noise * link.activity * (2 * loss + label_noise)[:, None] * (dimension - 1)
         radial = np.einsum("rjp,rjp->rj", force, s) + 0.5 * kappa
@@ -89,7 +86,7 @@ def population_flow(
 
 
 def _kernels(link: EvenLink, cosines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Kernel K(s) and its derivative K'(s) = (s K'(s)) / s of cosines."""
+    """Kernel K(s) and its derivative K'(s) at cosines s."""
     squares = cosines**2
     safe = np.where(np.abs(cosines) < 1e-12, 1.0, cosines)
     return link.kernel(squares), link.pull(squares) / safe

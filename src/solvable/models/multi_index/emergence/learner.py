@@ -17,37 +17,36 @@ from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 
 @dataclass(frozen=True)
 class Student:
-    """Trained students v_j of f(x) = sum_j |v_j|² sigma(<v_j, x> / |v_j|), rows of `weights`."""
+    """Trained network f(x) = sum_j |v_j|² sigma(<v_j, x> / |v_j|) with students v_j."""
 
-    weights: np.ndarray
-    escape_times: np.ndarray
-    # Time at which half of each feature was captured; infinite if it was not.
+    weights: np.ndarray  # rows v_j, (m, d)
+    escape_times: np.ndarray  # time at which half of each feature was captured, or infinity, (P,)
 
     @property
     def norms(self) -> np.ndarray:
-        """Squared norms."""
+        """Squared norms of the students."""
         return np.asarray(np.einsum("jd,jd->j", self.weights, self.weights))
 
     def squared_overlaps(self, features: int) -> np.ndarray:
-        """Squared overlaps with the teacher's directions, the first axes; shape (m, P)."""
+        """Squared overlaps with the directions of the teacher, the first P axes; shape (m, P)."""
         return np.asarray(self.weights[:, :features] ** 2 / self.norms[:, None])
 
     def loss(self, link: EvenLink, strengths: np.ndarray) -> float:
-        """Half the mean squared distance to the teacher over all inputs."""
+        """Population loss: half the mean squared distance to the teacher."""
         mutual = (self.weights @ self.weights.T) ** 2 / np.outer(self.norms, self.norms)
         overlaps = self.squared_overlaps(strengths.size)
         return population_loss(link, strengths, self.norms, overlaps, mutual)
 
 
 def draw_student(parameters: EmergenceParameters, rng: np.random.Generator) -> np.ndarray:
-    """Students of random directions and equal norms, shape (m, d)."""
+    """Draw students of random directions and equal norms, shape (m, d)."""
     weights = rng.standard_normal((parameters.width, parameters.dimension))
     weights *= np.sqrt(parameters.initial_norm) / np.linalg.norm(weights, axis=1, keepdims=True)
     return weights
 
 
 def captured(weights: np.ndarray, link: EvenLink, strengths: np.ndarray) -> np.ndarray:
-    """Share sum_j |v_j|² K(s_jp²) / a_p of each feature that the students have."""
+    """Captured share sum_j |v_j|² K(s_jp) / a_p of each feature."""
     n = np.einsum("jd,jd->j", weights, weights)
     kernel = link.kernel(weights[:, : strengths.size] ** 2 / n[:, None])
     return np.asarray(n @ kernel / strengths)
@@ -56,7 +55,7 @@ def captured(weights: np.ndarray, link: EvenLink, strengths: np.ndarray) -> np.n
 def train(
     start: np.ndarray, parameters: EmergenceParameters, rng: np.random.Generator
 ) -> Student | None:
-    """Train on fresh samples of unit noise in single precision; None if the weights diverge."""
+    """Train on fresh samples in single precision; return None if the weights diverge."""
     link, features = even_link(parameters.link), parameters.features
     strengths = amplitudes(features, parameters.decay).astype(np.float32)
     weights = start.astype(np.float32)
@@ -67,7 +66,7 @@ def train(
         X = rng.standard_normal(shape, dtype=np.float32)
         norms = np.sqrt(np.einsum("jd,jd->j", weights, weights))
         if not (norms < 100).all():
-            return None  # of teachers of norm 1; NaN comes here as well
+            return None  # the teacher has norm 1; NaN also fails the test
         directions = weights / norms[:, None]
         U = X @ directions.T
         hidden, slopes = link.evaluate(U)
@@ -75,7 +74,7 @@ def train(
         if noise:
             residual += noise * rng.standard_normal(parameters.batch, dtype=np.float32)
         slopes *= residual[:, None]
-        # -grad = E r (|v| sigma'(u) (x - u v/|v|) + 2 v sigma(u))
+        # -grad = E r (|v| sigma'(u) (x - u v/|v|) + 2 v sigma(u)), r the residual, u = <v, x> / |v|
         radial = 2 * residual @ hidden - np.einsum("bj,bj->j", slopes, U)
         gradient = slopes.T @ X + radial[:, None] * directions
         weights += np.float32(rate / parameters.batch) * norms[:, None] * gradient

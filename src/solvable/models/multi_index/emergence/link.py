@@ -1,4 +1,4 @@
-"""Even links of information exponent above 2, their kernels, and amplitudes of a teacher."""
+"""Even links of information exponent above 2, their kernels, and the amplitudes of a teacher."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from solvable.hermite import gaussian_quadrature
 
 @dataclass(frozen=True)
 class EvenLink:
-    """An even standardised function, its derivative, and its energies at even Hermite degrees."""
+    """An even standardised function, its derivative, and its squared Hermite coefficients."""
 
     name: str
     evaluate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     energies: tuple[float, ...]
-    # energies[i] = mu_{2i}^2, so that E sigma(<u,x>) sigma(<v,x>) = K = sum_i energies[i] y^i,
-    # with y = <u,v>^2.
+    # energies[i] = mu_{2i}²: K = E sigma(<u, x>) sigma(<v, x>) = sum_i energies[i] y^i, y = <u, v>².
 
     @property
     def information_exponent(self) -> int:
-        """Lowest Hermite degree of the link."""
+        """Lowest degree with a non-zero Hermite coefficient."""
         return 2 * next(i for i, energy in enumerate(self.energies) if energy > 0)
 
     def kernel(self, y: np.ndarray) -> np.ndarray:
-        """Kernel K of a squared overlap."""
+        """Kernel K at squared overlaps y."""
         return _horner(self.energies, y)
 
     def pull(self, y: np.ndarray) -> np.ndarray:
-        """Pull s K'(s) of a squared overlap y = s^2."""
+        """Pull s K'(s) at squared overlaps y = s²."""
         return _horner([2 * i * energy for i, energy in enumerate(self.energies)], y)
 
     def pull_slope(self, y: np.ndarray) -> np.ndarray:
-        """Derivative of the pull in the squared overlap."""
+        """Derivative of the pull with respect to y."""
         return _horner([2 * i * i * energy for i, energy in enumerate(self.energies)][1:], y)
 
     @property
     def kick(self) -> float:
-        """Mean fourth over mean square power of the derivative: large where rare inputs pull hard."""
+        """Ratio E sigma'⁴ / E sigma'², which is large if rare inputs have large gradients."""
         z, weights = gaussian_quadrature(96, (0.0,))
         slope = self.evaluate(z.copy())[1]
         return float(weights @ slope**4 / (weights @ slope**2))
@@ -54,7 +53,7 @@ class EvenLink:
 
 
 def _horner(coefficients: list[float] | tuple[float, ...], y: np.ndarray) -> np.ndarray:
-    """Polynomial in y; low powers that are missing cost one product each."""
+    """Evaluate a polynomial in y."""
     total = np.full_like(y, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         total *= y
@@ -79,17 +78,17 @@ def _he6(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 SECOND = exp(1.5) / 4
-"""Share of cos(2 z) that cancels the second Hermite coefficient of cos(z)."""
+"""Factor of cos(2 z) that cancels the second Hermite coefficient of cos(z)."""
 
 
 def _cosine_energies(highest: int = 44) -> tuple[float, tuple[float, ...]]:
-    """Norm of cosmix without its mean, and energies of the standardised function."""
-    # cos(b z) has mu_{2i} = (-1)^i b^{2i} exp(-b^2/2) / sqrt((2i)!)
+    """Norm of cosmix without its mean, and squared Hermite coefficients after standardisation."""
+    # cos(b z) has mu_{2i} = (-1)^i b^{2i} exp(-b²/2) / sqrt((2i)!)
     raw = [
         (exp(-0.5) - SECOND * 4.0**i * exp(-2.0)) / sqrt(factorial(2 * i))
         for i in range(highest // 2 + 1)
     ]
-    squares = [0.0, 0.0, *(value**2 for value in raw[2:])]  # no mean, and no degree 2 by choice
+    squares = [0.0, 0.0, *(value**2 for value in raw[2:])]  # the mean and degree 2 are 0
     total = sum(squares)
     return sqrt(total), tuple(square / total for square in squares)
 
@@ -105,7 +104,7 @@ def _cosmix(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=8)
 def even_link(name: str) -> EvenLink:
-    """Link by name."""
+    """Return the link of this name."""
     links = {
         "he4": (_he4, (0.0, 0.0, 1.0)),
         "he6": (_he6, (0.0, 0.0, 0.0, 1.0)),
@@ -117,7 +116,7 @@ def even_link(name: str) -> EvenLink:
 
 
 def amplitudes(features: int, decay: float) -> np.ndarray:
-    """Amplitudes p^-beta of square sum 1."""
+    """Amplitudes p^-beta, scaled to sum of squares 1."""
     values = np.arange(1, features + 1.0) ** -decay
     return np.asarray(values / np.linalg.norm(values))
 
@@ -130,6 +129,6 @@ def population_loss(
     mutual: np.ndarray,
 ) -> float:
     """Half the mean squared distance to the teacher, from squared overlaps (m, P) and (m, m)."""
-    # 1/2 E (f* - f)² with E sigma(<u, x>) sigma(<v, x>) = K(<u, v>^2), directions orthonormal
+    # 1/2 E (f* - f)² with E sigma(<u, x>) sigma(<v, x>) = K(<u, v>)   (multi-index 28)
     cross, own = norms @ link.kernel(overlaps) @ strengths, norms @ link.kernel(mutual) @ norms
     return float(0.5 * (strengths @ strengths - 2 * cross + own))

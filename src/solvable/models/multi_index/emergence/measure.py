@@ -1,4 +1,4 @@
-"""One replicate of online gradient descent, beside both theories from the same start."""
+"""One replicate of online gradient descent, with both theories from the same start."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import match_students, sgd_emergence
 
 MOST_PAIRS = 1e9
-"""Pairs times stages that the flow of a replicate may take; a minute."""
+"""Largest number of pairs times stages in the flow of a replicate, about a minute."""
 
 
 def draw_teacher(
     parameters: EmergenceParameters, rng: np.random.Generator
 ) -> Mapping[str, np.ndarray]:
-    """Directions and amplitudes: isotropic inputs prefer no axes, so that the directions are axes."""
+    """Directions and amplitudes of the teacher; inputs are isotropic, so the directions are axes."""
     return {
         "directions": np.eye(parameters.dimension)[:, : parameters.features],
         "amplitudes": parameters.strengths,
@@ -28,7 +28,7 @@ def draw_teacher(
 
 
 def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metrics:
-    """Train once; None where the weights diverged."""
+    """Train one network and compute both theories; metrics are None if the weights diverge."""
     link, a = even_link(parameters.link), parameters.strengths
     start = draw_student(parameters, rng)
     names = ("loss", "captured", "squared_overlap", "escape_time", "flow_loss")
@@ -36,7 +36,7 @@ def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metric
     for name in names[1:4]:
         metrics[name] = [None] * a.size
     cosines = start[:, : a.size] / np.sqrt(parameters.initial_norm)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # of weights that diverge
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # weights may diverge
         metrics |= _theories(parameters, cosines)
         student = train(start, parameters, rng)
     if student is None:
@@ -50,7 +50,7 @@ def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metric
 
 
 def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
-    """Independent features, and the flow of all pairs, from the start of this replicate."""
+    """Theory of independent features and flow of all pairs, from the start of this replicate."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
     starts = match_students(cosines[None] ** 2, a, link)

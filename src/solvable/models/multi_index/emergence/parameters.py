@@ -12,31 +12,31 @@ from solvable.models.multi_index.emergence.link import amplitudes, even_link
 
 
 class EmergenceParameters(Parameters):
-    """A teacher of orthonormal features, and a student trained on fresh samples."""
+    """Parameters of a teacher of orthonormal features and of a network trained on fresh samples."""
 
     dimension: int = Field(48, ge=4, le=4096)
     """Number d of input coordinates."""
     features: int = Field(6, ge=1, le=4096)
-    """Number P of teacher features."""
+    """Number P of features of the teacher."""
     decay: float = Field(1.0, ge=0.0, le=3.0)
-    """Exponent beta of the amplitudes p^-beta, which are scaled to square sum 1."""
+    """Exponent beta of the amplitudes p^-beta, which are scaled to sum of squares 1."""
     link: Literal["he4", "he6", "cosmix"] = "he4"
     """Link of teacher and student: h_4, h_6, or cos(z) - exp(3/2)/4 cos(2 z), standardised."""
     width: int = Field(24, ge=1, le=4096)
-    """Number m of students."""
+    """Number m of students (hidden neurons)."""
     time: float = Field(10.0, gt=0.0, le=1e6)
-    """Training time, learning rate times steps."""
+    """Training time: learning rate times number of steps."""
     learning_rate: float = Field(0.01, ge=1e-100, le=0.05)
-    """Learning rate of a step."""
+    """Learning rate."""
     batch: int = Field(1600, ge=1, le=10**7)
-    """Fresh samples of a step; noise of the gradient goes with learning_rate / batch."""
+    """Number of fresh samples per step; the noise of the gradient grows as learning_rate / batch."""
     noise: float = Field(0.0, ge=0.0, le=100.0)
-    """Variance of the label noise; that of the teacher is 1."""
+    """Variance of the label noise; the labels of the teacher have variance 1."""
     initial_norm: float = Field(0.02, ge=1e-6, le=0.5)
     """Squared norm of every student at the start."""
 
     steps = Size("time", lambda p: 1 / p.learning_rate, floor=1)
-    # Hours on two cores.
+    # 1e15 multiplications take hours on two cores.
     limits = (
         Limit(
             lambda p: 4.0 * p.samples * p.dimension * p.width, 1e15,
@@ -49,18 +49,18 @@ class EmergenceParameters(Parameters):
     def _check(self) -> EmergenceParameters:
         if self.features > self.dimension:
             raise ValueError(
-                f"features is {self.features}; allowed: up to dimension = {self.dimension}, as the "
-                "teacher's directions are orthonormal"
+                f"features is {self.features}; allowed: up to dimension = {self.dimension}, since the "
+                "directions of the teacher are orthonormal"
             )
         allowed = 0.2 / even_link(self.link).activity
         if self.learning_rate > allowed:
             raise ValueError(
                 f"learning_rate is {self.learning_rate:g}; allowed for the link {self.link}: up to "
-                f"{allowed:.3g}, beyond which steps overshoot a learned feature"
+                f"{allowed:.3g}, since larger steps overshoot a learned feature"
             )
         if self.time < self.learning_rate:
             raise ValueError(
-                f"time is {self.time:g}, less than a step; allowed: at least learning_rate = "
+                f"time is {self.time:g}, less than one step; allowed: at least learning_rate = "
                 f"{self.learning_rate:g}"
             )
         return self
@@ -72,7 +72,7 @@ class EmergenceParameters(Parameters):
 
     @property
     def courses(self) -> dict[str, Any]:
-        """Settings of a course, of independent features or of the flow of all pairs."""
+        """Common settings of both theories: independent features and flow of all pairs."""
         return {
             "initial_norm": self.initial_norm,
             "dimension": self.dimension,
@@ -82,5 +82,5 @@ class EmergenceParameters(Parameters):
 
     @property
     def samples(self) -> int:
-        """Number of fresh samples."""
+        """Total number of fresh samples."""
         return self.steps * self.batch

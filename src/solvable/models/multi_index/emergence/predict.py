@@ -1,4 +1,4 @@
-"""Prediction of online gradient descent at a size: features from the law of their random starts."""
+"""Predictions for online gradient descent at finite size, averaged over random starts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from solvable.models.multi_index.emergence.theory import (
     sgd_emergence,
 )
 
+# Ranges of the theory, see refuse_noise and predict.
 MOST_KICK = 0.3
 MOST_DIFFUSION = 0.15
 MOST_INITIAL = 0.1
@@ -27,7 +28,7 @@ MOST_GROWTH = 0.5
 
 @lru_cache(maxsize=32)
 def _starts(dimension: int, features: int, width: int, decay: float, link: str) -> np.ndarray:
-    """Squared overlaps from which the features are learned, for as many draws as are quick."""
+    """Draws of the squared overlaps from which features are learned, up to 512."""
     pairs = width * features
     draws = int(np.clip(1e6 / pairs, max(1.0, min(8.0, 2e7 / pairs)), 512))
     rng = random_stream("emergence-in-sgd", "starts")
@@ -36,7 +37,7 @@ def _starts(dimension: int, features: int, width: int, decay: float, link: str) 
 
 
 def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: float) -> SgdEmergence:
-    """Courses of features that do not know of each other."""
+    """Time courses of independent features from given starts."""
     p = parameters
     spare = max(0, p.width - p.features)
     return sgd_emergence(p.strengths, starts, time, link=p.link, spare=spare, **p.courses)
@@ -44,24 +45,24 @@ def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: floa
 
 @lru_cache(maxsize=64)
 def _courses(parameters: EmergenceParameters) -> SgdEmergence:
-    """Courses of independent features over the law of starts, up to the time of the parameters."""
+    """Time courses of independent features from random starts, up to the time of the parameters."""
     p = parameters
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
     return _independent(p, starts, p.time)
 
 
 Coupling = tuple[np.ndarray, dict[str, np.ndarray]]
-"""Times, and what pairs of students change of the means of independent features."""
+"""Times, and the change of each mean by pairs of students."""
 
 COURSES = ("loss", "captured", "squared_overlap")
 
 
 @lru_cache(maxsize=64)
 def _coupling(parameters: EmergenceParameters) -> Coupling | None:
-    """Flow of all pairs less independent features, from common starts; None where it is too dear."""
+    """Flow of all pairs minus independent features, from the same starts; None if it is too slow."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
-    # 50 ns for a pair and a stage: some seconds
+    # A pair and a stage take 50 ns, so the flow takes a few seconds.
     draws = int(min(48, 1e8 / (4 * p.time / flow_step(a, link) * p.width * (p.width + p.features))))
     if draws < 4:
         return None
@@ -77,22 +78,22 @@ def _coupling(parameters: EmergenceParameters) -> Coupling | None:
 
 
 def _until(parameters: EmergenceParameters, time: float) -> EmergenceParameters:
-    """Parameters of a course up to a time, equal for the times of a study and for equal noise."""
+    """Parameters of a time course that are the same for all times of a study."""
     p = parameters
     free = {"time": time, "batch": 1, "learning_rate": p.learning_rate / p.batch}
     return EmergenceParameters.model_construct(**{**dict(p), **free})
 
 
 def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
-    """Courses of independent features beyond a time and most escapes."""
+    """Time courses of independent features up to a time after most escapes."""
     p, link = parameters, even_link(parameters.link)
     k = link.information_exponent
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
-    # T = 1 / (k (k - 2) mu_k² a s_0^(k - 2)) of a small start
+    # T = 1 / (k (k - 2) mu_k² a s_0^(k - 2)) for a small start   (multi-index 30)
     rates = k * (k - 2) * link.energies[k // 2] * p.strengths
     escaped = rates * np.median(starts, axis=0) ** (k / 2 - 1)
     if not (escaped > 0).any():
-        # A lone student learns another feature in each draw, so that each has a median of 0.
+        # A single student learns a different feature in each draw, so the medians are 0.
         escaped = np.median(np.max(rates * starts ** (k / 2 - 1), axis=1), keepdims=True)
     slowest = np.max(1 / escaped[escaped > 0])
     horizon = max(float(slowest), time)
@@ -100,35 +101,35 @@ def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
 
 
 def refuse_noise(parameters: EmergenceParameters) -> None:
-    """InvalidParameter where courses depend on what the theory leaves out."""
+    """Raise InvalidParameter where neglected effects of noise or of initial norms are large."""
     p, link = parameters, even_link(parameters.link)
     initial = p.width * p.initial_norm**2
     if initial > MOST_INITIAL:
         raise InvalidParameter(
-            f"initial_norm is {p.initial_norm:g}, so that the {p.width} students have a mean square of "
-            f"{initial:.2g} before they learn; predicted: up to {MOST_INITIAL}. Set initial_norm <= "
-            f"{np.sqrt(MOST_INITIAL / p.width):.2g}"
+            f"initial_norm is {p.initial_norm:g}, so the initial network of {p.width} students has a "
+            f"mean square of {initial:.2g}; allowed for a prediction: up to {MOST_INITIAL}. Set "
+            f"initial_norm <= {np.sqrt(MOST_INITIAL / p.width):.2g}"
         )
-    # dn/dt = kappa (d - 1) n against a relaxation of rate 4 a
+    # Noise makes norms grow as dn/dt = kappa (d - 1) n; learned norms relax at the rate 4 a.
     growth = p.learning_rate / p.batch * link.activity * (1 + p.noise) * p.dimension
     if growth > MOST_GROWTH:
         raise InvalidParameter(
             f"batch is {p.batch} at learning_rate = {p.learning_rate:g}: noise of the gradient makes the "
-            f"norms of students grow at a rate of {growth:.2g}; predicted: up to {MOST_GROWTH}. Set "
-            f"batch >= {int(np.ceil(p.batch * growth / MOST_GROWTH))}"
+            f"norms of students grow at a rate of {growth:.2g}; allowed for a prediction: up to "
+            f"{MOST_GROWTH}. Set batch >= {int(np.ceil(p.batch * growth / MOST_GROWTH))}"
         )
-    # Mean squares of errors are stable while eta / B (d E sigma'^4) / E sigma'^2 < 2
+    # Mean squares of errors are stable while (eta / B) d E sigma'⁴ / E sigma'² < 2.
     kick = p.learning_rate / p.batch * p.dimension * link.kick
     if kick > MOST_KICK:
         raise InvalidParameter(
             f"batch is {p.batch} at learning_rate = {p.learning_rate:g}: single samples of the link "
-            f"{p.link} move the weights so far that training may blow up ({kick:.2g}; predicted: up to "
-            f"{MOST_KICK}). Set batch >= {int(np.ceil(p.batch * kick / MOST_KICK))}"
+            f"{p.link} move the weights so far that training may blow up ({kick:.2g}; allowed for a "
+            f"prediction: up to {MOST_KICK}). Set batch >= {int(np.ceil(p.batch * kick / MOST_KICK))}"
         )
 
 
 def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: float) -> float:
-    """Deviation that noise gives to overlaps before they escape, over the start."""
+    """Deviation of overlaps by gradient noise before they escape, relative to their starts."""
     p = parameters
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
     until = np.minimum(courses.escape_times, time)
@@ -140,7 +141,7 @@ def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: 
 
 
 def predict(parameters: EmergenceParameters) -> Metrics:
-    """Means over random starts: of independent features, and what pairs of students change."""
+    """Predict means over random starts: independent features, corrected for pairs of students."""
     (metrics,) = curve(parameters, np.array([parameters.time]))
     moved = metrics["displacement"]
     assert isinstance(moved, float)
@@ -148,18 +149,18 @@ def predict(parameters: EmergenceParameters) -> Metrics:
         p, factor = parameters, (moved / MOST_DIFFUSION) ** 2
         raise InvalidParameter(
             f"batch is {p.batch} at learning_rate = {p.learning_rate:g}: noise of the gradient moves "
-            f"overlaps by {moved:.2g} of their start before features escape; predicted: up to "
-            f"{MOST_DIFFUSION}. Set batch >= {int(np.ceil(p.batch * factor))}"
+            f"overlaps by {moved:.2g} times their start before features escape; allowed for a "
+            f"prediction: up to {MOST_DIFFUSION}. Set batch >= {int(np.ceil(p.batch * factor))}"
         )
     return metrics
 
 
 def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metrics]:
-    """Predictions along time from one integration."""
+    """Predict all times of a curve from one integration."""
     p, latest = parameters, float(np.max(coordinates))
     refuse_noise(p)
     a, courses = p.strengths, _lone_courses(p, latest)
-    # whole steps of the flow, in powers of two
+    # The flow runs for a power of two of its steps, so that nearby times share it.
     step = flow_step(a, even_link(p.link))
     pairs = _coupling(_until(p, step * 2.0 ** max(0.0, np.ceil(np.log2(latest / step)))))
     lines = {}
@@ -187,14 +188,14 @@ def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metr
 
 
 def _columns(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Values of shape (T,) or (T, P) between the times at which they are known."""
+    """Interpolate values of shape (T,) or (T, P) in time."""
     if values.ndim == 1:
         return np.asarray(np.interp(times, known, values))
     return np.stack([np.interp(times, known, column) for column in values.T], axis=1)
 
 
 def chance(parameters: EmergenceParameters, prediction: Metrics) -> Metrics:
-    """Metrics of a student that is zero."""
+    """Metrics of a network that is zero."""
     return {
         "loss": 0.5,
         "captured": [0.0] * parameters.features,

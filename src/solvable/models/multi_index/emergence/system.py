@@ -1,9 +1,9 @@
 """Features emerge one after another in online gradient descent on a shallow network.
 
-A teacher f*(x) = sum_p a_p sigma(<w_p, x>) of orthonormal directions and amplitudes a_p ~ p^-beta, its
-even link of information exponent above 2, is learned by m students f(x) = sum_j |v_j|²
-sigma(<v_j, x>/|v_j|) from fresh samples, both layers at once. Each feature waits at the overlap that
-chance gave to its student, escapes sharply, and the many steps make a power law of the loss.
+The teacher is f*(x) = sum_p a_p sigma(<w_p, x>) with orthonormal directions, amplitudes a_p ~ p^-beta and
+an even link of information exponent above 2. The network f(x) = sum_j |v_j|² sigma(<v_j, x>/|v_j|) has m
+students and trains both layers on fresh samples. The overlap of a feature stays near its random initial
+value, then rises sharply. Many such steps add up to a power law of the loss.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRESETS = {
         replicates=12,
     ),
     "links": Preset(
-        "A bounded link against h_4; a minute.",
+        "The bounded link cosmix against the link he4; a minute.",
         {
             "dimension": (32,),
             "features": (4,),
@@ -37,7 +37,8 @@ PRESETS = {
         replicates=10,
     ),
     "width": Preset(
-        "Networks of too few students keep a floor, and the best width grows with compute; two minutes.",
+        "Four widths, some too small to learn all features; the best width grows with compute; two "
+        "minutes.",
         {
             "dimension": (32,),
             "features": (16,),
@@ -49,8 +50,8 @@ PRESETS = {
         replicates=4,
     ),
     "paper": Preset(
-        "Twelve features in 96 dimensions at the paper's decay; ten minutes. Its own 1,024 features in "
-        "2,048 dimensions need the samples of d^3 and are predicted alone.",
+        "Twelve features in 96 dimensions at the decay of the paper; ten minutes. The paper has 1,024 "
+        "features in 2,048 dimensions, which need d³ samples.",
         {
             "dimension": (96,),
             "features": (12,),

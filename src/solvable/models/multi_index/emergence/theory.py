@@ -1,4 +1,4 @@
-"""Emergence times, loss and captured features of online gradient descent, feature by feature."""
+"""Theory of independent features: escape times, loss and captured shares in online gradient descent."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from solvable.models.multi_index.emergence.link import EvenLink, even_link
 
 @dataclass(frozen=True)
 class SgdExponents:
-    """Exponents of the loss of infinitely many features of amplitudes p^-beta."""
+    """Exponents of the loss for infinitely many features of amplitudes p^-beta."""
 
-    time: float  # against learning rate times steps
-    width: float  # against students, at the end of training
-    compute: float  # against students times steps, at the best width
-    samples: float  # against samples, with the learning rate of the weakest feature wanted
+    time: float  # of learning rate times steps
+    width: float  # of the number of students, at the end of training
+    compute: float  # of students times steps, at the best width
+    samples: float  # of samples, with a learning rate proportional to the weakest amplitude wanted
 
 
 def sgd_exponents(decay: float) -> SgdExponents:
     r"""Scaling exponents of online gradient descent on features of decaying amplitudes.
 
-    Features emerge one by one, the :math:`p`-th at a time :math:`\propto 1/a_p\propto p^\beta`, and those
-    that have not leave :math:`\sum_{p>P_*}a_p^2\propto P_*^{1-2\beta}`.
+    Feature :math:`p` emerges at a time :math:`\propto 1/a_p\propto p^\beta`. If the first :math:`P_*`
+    features have emerged, the loss is :math:`\propto\sum_{p>P_*}a_p^2\propto P_*^{1-2\beta}`.
 
     Parameters
     ----------
@@ -34,18 +34,18 @@ def sgd_exponents(decay: float) -> SgdExponents:
     Returns
     -------
     SgdExponents
-        One for each axis.
+        Exponents in time, width, compute and samples.
 
     Raises
     ------
     InvalidParameter
-        If the decay is at most 1/2: the loss of infinitely many features has no power law.
+        If the decay is at most 1/2: the loss of infinitely many features then has no power law.
 
     Notes
     -----
-    arXiv:2504.19983 [ren2025emergence]_; samples derived, as a learning rate of :math:`a_{P_*}` takes
-    :math:`P_*^{2\beta}` of them. ``tests/models/multi_index/emergence/test_theory.py`` finds each by
-    integration.
+    arXiv:2504.19983 [ren2025emergence]_; equation 32 of ``docs/derivations/multi-index.md``. Learning
+    :math:`P_*` features with a learning rate :math:`\propto a_{P_*}` takes :math:`P_*^{2\beta}` samples.
+    Backed by ``tests/models/multi_index/emergence/test_theory.py``, which integrates the equations.
 
     References
     ----------
@@ -58,31 +58,33 @@ def sgd_exponents(decay: float) -> SgdExponents:
     """
     if not decay > 0.5:
         raise InvalidParameter(
-            f"decay is {decay:g}; allowed: above 0.5, as the loss of infinitely many features has no "
-            "power law below."
+            f"decay is {decay:g}; allowed: above 0.5, since at smaller decays the loss of infinitely "
+            "many features has no power law."
         )
-    # t learns t^(1/beta) features and leaves a tail of sum_{p > P*} p^(-2 beta) ~ P*^(1 - 2 beta)
+    # In time t P* ~ t^(1/beta) features are learned; the rest leaves a loss ~ P*^(1 - 2 beta).
+    # (multi-index 32)
     tail = 1 - 2 * decay
-    # the best width learns as many features as the time; a rate ~ a_{P*} costs t P*^beta samples
+    # The best width equals the number of features learned in time t. A learning rate ~ a_{P*} takes
+    # t P*^beta samples.
     return SgdExponents(tail / decay, tail, tail / (1 + decay), tail / (2 * decay))
 
 
 @dataclass(frozen=True)
 class SgdEmergence:
-    """Courses of independent features, averaged over starts, and the escape times of each start."""
+    """Time courses of independent features, averaged over starts, and the escape times of each start."""
 
     times: np.ndarray  # learning rate times steps, (T,)
     loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
-    captured: np.ndarray  # share of each feature in the student, (T, P)
-    squared_overlap: np.ndarray  # with the student that learns it, (T, P)
-    diffusion: np.ndarray  # variance that noise of the gradient gave an overlap, (T,)
-    escape_times: np.ndarray  # (starts, P), infinite where less than half was captured
+    captured: np.ndarray  # captured share of each feature, (T, P)
+    squared_overlap: np.ndarray  # between each feature and the student that learns it, (T, P)
+    diffusion: np.ndarray  # variance of an overlap by noise of the gradient, (T,)
+    escape_times: np.ndarray  # (starts, P), infinite if less than half was captured
 
 
 def draw_overlaps(
     dimension: int, features: int, width: int, draws: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Squared overlaps of random students with the features, shape (draws, m, P)."""
+    """Draw squared overlaps of random students with the features, shape (draws, m, P)."""
     squares = rng.standard_normal((draws, width, features)) ** 2
     norms = squares.sum(axis=2, keepdims=True)
     if dimension > features:
@@ -91,9 +93,10 @@ def draw_overlaps(
 
 
 def match_students(overlaps: np.ndarray, strengths: np.ndarray, link: EvenLink) -> np.ndarray:
-    """Squared overlap of each feature with the student that learns it, 0 if none is left."""
-    # A pair escapes at a rate a_p s K'(s) / y. The fastest pair comes first; student and feature are
-    # then out. A pair that is the best of both its student and its feature need not wait for it.
+    """Squared overlap of each feature with the student that learns it, or 0 if no student is left."""
+    # A pair escapes at the rate a_p s K'(s) / y   (multi-index 30). The fastest pair is matched, its
+    # student and feature are removed, and so on. All pairs that are fastest for both their student and
+    # their feature can be matched at once.
     draws, width, features = overlaps.shape
     rates = strengths * link.pull(overlaps) / overlaps
     starts = np.zeros((draws, features))
@@ -124,13 +127,13 @@ def sgd_emergence(
     label_noise: float = 0.0,
     step: float = 0.01,
 ) -> SgdEmergence:
-    r"""Features of a shallow network in online gradient descent, each from its own start.
+    r"""Time courses of independent features of a shallow network in online gradient descent.
 
-    A teacher :math:`\sum_pa_p\sigma(\langle w_p,x\rangle)` of orthonormal directions is learned by
-    students :math:`\|v_j\|^2\sigma(\langle v_j,x\rangle/\|v_j\|)`, both layers at once,
-    :math:`x\sim\mathcal N(0,I_d)`, loss half the squared error. With :math:`K(s)=E\,\sigma(u)\sigma(v)`
-    of correlation :math:`s`, the squared overlap :math:`y=s^2` and the squared norm :math:`n` of the
-    student of feature :math:`p` follow
+    The teacher is :math:`\sum_pa_p\sigma(\langle w_p,x\rangle)` with orthonormal directions and
+    :math:`x\sim\mathcal N(0,I_d)`. The network
+    :math:`\sum_j\|v_j\|^2\sigma(\langle v_j,x\rangle/\|v_j\|)` trains both layers on half the squared
+    error. Let :math:`K(s)=E\,\sigma(u)\sigma(v)` for normal u, v of correlation :math:`s`. The squared
+    overlap :math:`y=s^2` and the squared norm :math:`n` of the student of feature :math:`p` follow
 
     .. math:: \dot y = 2a_p\,sK'(s)(1-y)-\kappa(dy-1), \qquad \dot n = 4n(a_pK(s)-n)+\kappa(d-1)n,
         \qquad \kappa=\frac\eta B\,(2L+\Delta)\,K'(1).
@@ -140,30 +143,30 @@ def sgd_emergence(
     Parameters
     ----------
     strengths : ndarray, shape (P,)
-        Amplitudes :math:`a_p > 0`, the largest first.
+        Amplitudes :math:`a_p > 0` in descending order.
     starts : ndarray, shape (starts, P)
-        Squared overlaps with which students start; 0 where no student learns a feature.
+        Initial squared overlaps of the students; 0 where no student learns a feature.
     horizon : float
-        Last time, learning rate times steps.
+        Last time, in units of learning rate times steps.
     link : {"he4", "he6", "cosmix"}
         Link of teacher and students.
     initial_norm : float
-        Squared norm of a student at the start.
+        Initial squared norm of a student.
     spare : int
-        Students that learn no feature, and keep a small norm.
+        Number of students that learn no feature and keep a small norm.
     dimension : int
-        :math:`d`; matters with noise alone.
+        :math:`d`; it only matters with gradient noise.
     gradient_noise : float
-        Learning rate over batch, :math:`\eta/B`; 0 for gradient flow.
+        Learning rate divided by batch size, :math:`\eta/B`; 0 for gradient flow.
     label_noise : float
         Variance :math:`\Delta` of the label noise.
     step : float
-        Step of the integration over the time passed.
+        Step of the integration divided by the current time.
 
     Returns
     -------
     SgdEmergence
-        Courses and escape times.
+        Time courses and escape times.
 
     Raises
     ------
@@ -172,10 +175,10 @@ def sgd_emergence(
 
     Notes
     -----
-    arXiv:2504.19983; constants and noise derived. O(starts P log(horizon) / step); escape times are
-    within 1 % of the exact ones at the default step, most within 0.1 %. Of two students of
-    one feature, and of what a student loses to another feature, it knows nothing:
-    ``tests/models/multi_index/emergence`` compares with the flow of all pairs.
+    arXiv:2504.19983; equations 28 to 30 of ``docs/derivations/multi-index.md``. Time is O(starts P
+    log(horizon) / step). At the default step escape times are within 1 % of the exact ones, most within
+    0.1 %. The theory ignores features that share students;
+    ``tests/models/multi_index/emergence`` compares it with the flow of all pairs.
 
     Examples
     --------
@@ -192,7 +195,7 @@ def sgd_emergence(
     escapes, before = np.full(starts.shape, np.inf), n * link.kernel(y) / a
     rows = [(0.0, *_averages(a, n, y, before, spare, idle), 0.0)]
     while time < horizon:
-        # Features move on the scale of the time they have waited for.
+        # Escape times are spread evenly in log(t), so the step is proportional to the time.
         h = min(step * max(time, 1 / a[0]), horizon - time)
         noise = (
             gradient_noise * link.activity * (2 * _losses(a, n, before, spare, idle) + label_noise)
@@ -219,9 +222,14 @@ def _check(strengths: np.ndarray, starts: np.ndarray, horizon: float, norm: floa
             "(starts, P)."
         )
     if not (strengths > 0).all() or (np.diff(strengths) > 0).any():
-        raise InvalidParameter("strengths are not positive and descending; sort them, drop zeros.")
+        raise InvalidParameter(
+            "strengths are not positive and descending; sort them and remove zeros."
+        )
     if not ((starts >= 0) & (starts <= 1)).all():
-        raise InvalidParameter("starts are squared overlaps; allowed: numbers from 0 to 1.")
+        raise InvalidParameter(
+            f"starts range from {starts.min():g} to {starts.max():g}; allowed: squared overlaps, from 0 "
+            "to 1."
+        )
     if not (horizon > 0 and norm > 0):
         raise InvalidParameter(
             f"horizon is {horizon:g} and initial_norm {norm:g}; allowed: numbers above 0."
@@ -237,15 +245,15 @@ def _advanced(
     kappa: np.ndarray,
     dimension: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared overlaps and norms a step later; stable for steps that are long for learned features."""
-    # dy/dt = 2 a s K'(s) (1 - y) - kappa (d y - 1): for K = s^k, 2 k a s^k (1 - s²). Exact for a
-    # linear equation: y + h phi(h J) f with phi(z) = (e^z - 1) / z.
+    """Squared overlaps and norms after a step; stable for steps longer than the relaxation time."""
+    # dy/dt = 2 a s K'(s) (1 - y) - kappa (d y - 1)   (multi-index 29). The step is exact for a linear
+    # equation: y + h phi(h J) f with phi(z) = (e^z - 1) / z.
     pull = link.pull(y)
     flow = 2 * a * pull * (1 - y) - kappa * (dimension * y - 1)
     z = h * (2 * a * (link.pull_slope(y) * (1 - y) - pull) - kappa * dimension)
     z = np.where(np.abs(z) < 1e-8, 1e-8, np.minimum(z, 50.0))
     later = np.clip(y + h * np.expm1(z) / z * flow, 0.0, 1.0)
-    # dn/dt = 4 n (a K - n) + kappa (d - 1) n, exact for a constant overlap
+    # dn/dt = 4 n (a K - n) + kappa (d - 1) n   (multi-index 29); exact for a constant overlap
     rate = 4 * a * link.kernel((y + later) / 2) + kappa * (dimension - 1)
     return later, _grown(n, rate, h)
 
@@ -260,8 +268,8 @@ def _grown(n: np.ndarray, rate: np.ndarray, h: float) -> np.ndarray:
 def _losses(
     a: np.ndarray, n: np.ndarray, captured: np.ndarray, spare: int, idle: np.ndarray
 ) -> np.ndarray:
-    """Half the squared distance to the teacher from each start."""
-    # 1/2 sum_p (a² - 2 a n K + n²), and the norms of students that learn nothing
+    """Half the mean squared distance to the teacher, for each start."""
+    # 1/2 sum_p (a² - 2 a n K + n²), plus the squared norms of students that learn nothing
     own = a * a * (1 - 2 * captured) + n * n
     return np.asarray(0.5 * own.sum(axis=1) + 0.5 * spare * idle**2)
 

@@ -1,4 +1,4 @@
-"""Claims on hierarchical multi-index models, one row each, with the reason of its tolerance."""
+"""Claims on hierarchical multi-index models, one row each, with the reason for its tolerance."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from solvable.frame.agreement import Agreement, Cell, overlap_scatter
 from solvable.frame.estimates import Slope
 from solvable.frame.points import Point
 
-PAPER = "arXiv:2602.05846"
-SPECTRAL = "arXiv:2502.01583 (note eq. 3.3); finite dimension derived"
+PAGE = "derivations/multi-index"
 
 
 def above_threshold(cell: Cell) -> bool:
-    """Whether a feature is found at two thirds of the samples at hand, in one pass."""
+    """Return True if n/d is at least 1.5 times the threshold of a feature, in one pass."""
     if cell.setting.deflation:
         return False
     threshold = cell.predicted("threshold_ratio")
@@ -23,36 +22,36 @@ def above_threshold(cell: Cell) -> bool:
 
 
 def near_threshold(cell: Cell) -> bool:
-    """Whether a feature is within a factor of the samples from which it is found, in one pass."""
+    """Return True if a feature is near its threshold and predicted to exceed chance, in one pass."""
     if cell.setting.deflation or above_threshold(cell):
         return False
-    # Far below nothing but chance is predicted, which tells little.
+    # Far below the threshold the prediction is chance, which would test nothing.
     return cell.expected > max(0.15, 2 * cell.setting.features / cell.setting.dimension)
 
 
 def deflated(cell: Cell) -> bool:
-    """Whether there is a second pass."""
+    """Return True if there is a second pass."""
     return bool(cell.setting.deflation == 1)
 
 
 def outlying(cell: Cell) -> bool:
-    """Whether an eigenvalue is far enough out to be that of one feature."""
+    """Return True if an eigenvalue is predicted at least 15 % beyond the edge, in one pass."""
     edge, place = float(cell.point.predicted("bulk_edge")), cell.expected
     return not cell.setting.deflation and abs(place) > 1.15 * abs(edge) and place * edge > 0
 
 
 def bounded(cell: Cell) -> bool:
-    """Whether weights are bounded and samples enough for a bulk with two edges."""
+    """Return True if weights are bounded and n/d is at least 2, so that the bulk has two edges."""
     return cell.setting.label_map in ("tanh", "square") and cell.setting.sample_ratio >= 2
 
 
 def readout_of(kind: str, *, passes: int) -> Callable[[Cell], bool]:
-    """Cells of a readout, in one pass or in two."""
+    """Select cells of a readout with one pass or two."""
     return lambda cell: cell.setting.readout == kind and cell.setting.deflation == passes - 1
 
 
 def between_thresholds(point: Point) -> bool:
-    """Whether the error falls as a power: above the first threshold, and until the last feature."""
+    """Return True between the first and the last threshold, where the error is a power law."""
     setting = point.setting
     thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
     finite = thresholds[np.isfinite(thresholds)]
@@ -64,72 +63,79 @@ def between_thresholds(point: Point) -> bool:
 CLAIMS = (
     Agreement(
         "overlap-above-threshold",
-        "Every feature that two thirds of the samples would find has the predicted overlap.",
-        "squared_overlap", SPECTRAL, within=0.03, entry="feature", scatter=overlap_scatter,
-        because="0.03: terms of order 1/d, and neighbours that mix near the edge.",
+        "Above 1.5 times its threshold the squared overlap of a feature equals the prediction.",
+        "squared_overlap", f"{PAGE} (7), (8), (24)", within=0.03, entry="feature",
+        scatter=overlap_scatter,
+        because="0.03: terms of order 1/d, and features that mix near the edge.",
         where=above_threshold,
-        missing="no feature has a threshold below two thirds of the samples; raise sample_ratio",
+        missing="no feature has a threshold below sample_ratio / 1.5; raise sample_ratio",
     ),
     Agreement(
         "overlap-near-threshold",
-        "Features near their threshold or below share the last eigenvectors as predicted.",
-        "squared_overlap", "derived", within=0.08, entry="feature", scatter=overlap_scatter,
-        because="0.08: single eigenvalues at the edge, whose ranking the theory takes in the mean.",
+        "Near and below its threshold the squared overlap of a feature equals the mean predicted at this "
+        "dimension.",
+        "squared_overlap", f"{PAGE} (24)", within=0.08, entry="feature", scatter=overlap_scatter,
+        because="0.08: the theory uses the mean ranking of eigenvalues at the edge.",
         where=near_threshold, power=0.5,
-        missing="no feature near its threshold has a predicted overlap beyond chance; lower sample_ratio",
+        missing="no feature near its threshold has a predicted overlap above chance; lower sample_ratio",
     ),
     Agreement(
-        "overlap-deflated", "A second pass on the residuals finds each feature as well as predicted.",
-        "squared_overlap", "derived", within=0.08, entry="feature", scatter=overlap_scatter,
-        because="0.08: which features the first pass counts as found varies near the edge.",
+        "overlap-deflated",
+        "After a second pass on the residuals the squared overlap of each feature equals the prediction.",
+        "squared_overlap", f"{PAGE} (27)", within=0.08, entry="feature", scatter=overlap_scatter,
+        because="0.08: the number of features that the first pass detects varies between samples.",
         where=deflated, power=0.3, missing="no point has a second pass; set deflation=1",
     ),
     Agreement(
-        "outlier-places", "The eigenvalue of a found feature is at psi(lambda*).",
-        "eigenvalues", SPECTRAL, within=0.05, relative=True, entry="eigenvalue", where=outlying,
-        because="5 %: fluctuations of finite d.",
+        "outlier-places", "The eigenvalue of a detected feature equals the outlier psi(lambda*).",
+        "eigenvalues", f"{PAGE} (7)", within=0.05, relative=True, entry="eigenvalue", where=outlying,
+        because="5 %: fluctuations at finite d.",
         missing="no eigenvalue lies 15 % beyond the edge; raise sample_ratio",
     ),
     Agreement(
-        "permuted-edge", "With permuted labels the spectrum ends at the predicted edge.",
-        "bulk_edge", SPECTRAL, within=lambda cell: cell.setting.dimension ** (-2 / 3),
-        relative=True, because="d^(-2/3), by which the largest of d eigenvalues fluctuates.",
+        "permuted-edge", "With permuted labels the edge of the spectrum equals the prediction.",
+        "bulk_edge", f"{PAGE} (7)", within=lambda cell: cell.setting.dimension ** (-2 / 3),
+        relative=True, because="d^(-2/3): fluctuation of the largest of d eigenvalues.",
         where=bounded,
-        missing="labels are not bounded, or n/d is below 2", power=0.15,
+        missing="no point has label_map tanh or square and n/d of at least 2", power=0.15,
     ),
     Agreement(
-        "subspace-error", "The weighted error of the subspace is the predicted one.",
-        "subspace_error", f"{PAPER}; finite size derived", within=0.05, relative=True,
+        "subspace-error", "The weighted error of the subspace equals the prediction.",
+        "subspace_error", f"{PAGE} (23), (24)", within=0.05, relative=True,
         because="5 %: features near their threshold.", power=0.15,
     ),
     Slope(
         "error-exponent",
-        "Between the first and the last threshold the error falls with the predicted power of n.",
-        f"{PAPER}, theorems 3.2 and 3.6; prefactors and finite p derived",
+        "Between the first and the last threshold the exponent of the subspace error in n equals the "
+        "prediction at this number of features.",
+        f"arXiv:2602.05846, Theorems 3.2 and 3.6; {PAGE} (23)",
         metric="subspace_error", along="sample_ratio", ignore=("test_samples",), span=3.9,
-        within=0.03, because="0.03 for the features near their threshold.",
+        within=0.03, because="0.03: features near their threshold.",
         where=between_thresholds, power=0.15,
-        missing="fewer than three sizes of a curve lie between three times the first threshold and the "
-        "last; run with --preset scaling",
+        missing="no curve has three values of sample_ratio between three times the first threshold and "
+        "twice the last; run with --preset scaling",
     ),
     Agreement(
         "risk-monomials",
-        "A readout fitted to the samples that found its directions has the predicted excess risk.",
-        "risk", "derived: coordinates of training samples lean towards their labels", within=0.08,
+        "The excess risk of a readout on monomials, fitted to the same samples as its directions, equals "
+        "the prediction.",
+        "risk", f"{PAGE} (25), (26)", within=0.08,
         relative=True, because="8 %: overlaps differ between replicates and enter squared.",
         where=readout_of("monomials", passes=1), power=0.2,
         missing="no point has readout=monomials and deflation=0",
     ),
     Agreement(
-        "risk-deflated", "After a second pass the excess risk is the predicted one.",
-        "risk", "derived", within=0.1, relative=True,
-        because="A tenth: as for its overlaps.", where=readout_of("monomials", passes=2), power=0.3,
+        "risk-deflated", "After a second pass the excess risk equals the prediction.",
+        "risk", f"{PAGE} (26), (27)", within=0.1, relative=True,
+        because="10 %: the number of features that the first pass detects varies.",
+        where=readout_of("monomials", passes=2), power=0.3,
         missing="no point has readout=monomials and deflation=1",
     ),
     Agreement(
-        "risk-random-neurons", "300 random neurons on the directions have the predicted excess risk.",
-        "risk", "derived", within=0.1, relative=True,
-        because="A tenth: the neurons are drawn anew in each replicate.",
+        "risk-random-neurons",
+        "The excess risk of a readout with 300 random neurons equals the prediction.",
+        "risk", f"{PAGE} (25), (26)", within=0.1, relative=True,
+        because="10 %: each replicate draws its own neurons.",
         where=readout_of("relu", passes=1), power=0.3, missing="no point has readout=relu",
     ),
 )

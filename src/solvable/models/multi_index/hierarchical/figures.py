@@ -16,19 +16,19 @@ ERROR = Panel(
     "The error of the subspace falls step by step, then as a power law",
     "weighted subspace error",
     [Trace("subspace_error", "")],
-    "Sum of squared amplitudes times one less the squared overlap: a plateau up to the first "
-    "threshold, a power law while features come one after another, then p over n/d.",
+    "Sum over features of the squared amplitude times 1 minus the squared overlap. It is constant up "
+    "to the first threshold, a power law between the thresholds, and proportional to p d/n above them.",
     overlay=("deflation", "decay"),
     y_scale="log",
 )
 
 RISK = Panel(
     "risk",
-    "The excess risk follows the overlaps",
+    "Excess risk against samples",
     "excess test risk",
     [Trace("risk", "")],
-    "Of a ridge readout on the directions found, against labels without noise. The line holds what "
-    "fitting the readout to the very samples that found its directions costs.",
+    "Excess risk of a ridge readout on the estimated directions, measured against labels without noise. "
+    "The prediction accounts for fitting the readout to the same samples as the directions.",
     overlay=("deflation", "readout"),
     when=lambda curve: curve.setting.readout != "none",
     y_scale="log",
@@ -36,25 +36,24 @@ RISK = Panel(
 
 
 def found(point: Point) -> bool:
-    """Whether a feature is clearly found; before, the farthest eigenvalues are of either end."""
+    """Return True above twice the first threshold; below, the farthest eigenvalue is at either end."""
     thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
     first = np.min(thresholds[np.isfinite(thresholds)], initial=np.inf)
     return not point.refused and bool(point.setting.sample_ratio >= 2 * first)
 
 
 def one_pass(curve: Curve) -> bool:
-    """Curves without a second pass on the residuals."""
+    """Return True for curves without a second pass on the residuals."""
     return not curve.setting.deflation
 
 
 OVERLAP = Panel(
     "overlap",
-    "Features are found one after another",
-    "squared overlap with the span of the directions found",
+    "Overlap of each feature against samples",
+    "squared overlap with the span of the estimated directions",
     [Trace("squared_overlap", "feature")],
-    "Squared projection of each true direction on the span of as many eigenvectors. Vertical "
-    "lines: the sample ratio from which second moments of this label map find it, in the limit "
-    "of many dimensions.",
+    "Squared projection of each true direction on the span of the leading p eigenvectors. Vertical "
+    "lines: thresholds of the features for this label map in the limit of many dimensions.",
     markers={"threshold_ratio": ""},
     when=one_pass,
     y_range=(-0.02, 1.02),
@@ -65,18 +64,19 @@ PANELS = (
     replace(
         OVERLAP,
         name="overlap-deflated",
-        title="A second pass finds what strong features hide",
-        caption="The same after a second pass on the residuals. Vertical lines: thresholds of one pass.",
+        title="Overlap of each feature after a second pass",
+        caption="Squared projection of each true direction on the span of the estimated directions "
+        "after a second pass on the residuals. Vertical lines: thresholds of one pass.",
         when=lambda curve: not one_pass(curve),
     ),
     ERROR,
     RISK,
     Panel(
         "spectrum",
-        "Eigenvalues leave the bulk one after another",
+        "Leading eigenvalues and edge of the bulk",
         "eigenvalue of the second moment",
         [Trace("eigenvalues", "eigenvalue"), Trace("bulk_edge", "edge", dashed=True, colour=7)],
-        "The eigenvalues farthest from the bulk, and the edge of the spectrum with permuted labels.",
+        "Eigenvalues farthest from the bulk. Dashed: edge of the spectrum with permuted labels.",
         when=one_pass,
         where=found,
     ),

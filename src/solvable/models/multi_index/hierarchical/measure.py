@@ -1,4 +1,4 @@
-"""One replicate of the hierarchical model: draw, find directions, fit the readout, score."""
+"""One replicate of the hierarchical model: draw, find directions, fit the readout, score them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvable.models.multi_index.target import draw_target
 
 @dataclass(frozen=True)
 class _Found:
-    """Directions of one fit, and its predictions of fresh samples."""
+    """Directions of one fit, and its predictions for fresh samples."""
 
     directions: np.ndarray  # orthonormal, (d, p)
     eigenvalues: np.ndarray  # farthest from the bulk first, (p,)
@@ -28,14 +28,15 @@ class _Found:
 
 
 def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Measure one replicate."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng)
     fresh, _ = target.sample(parameters.test_samples, rng)
     seed = int(rng.integers(2**31))
     fit = _optimal if parameters.label_map == "optimal" else _learned
     found = fit(parameters, X, y, fresh, seed)
-    # The squared projection of w_k on the span of all directions kept: single eigenvectors mix.
+    # Squared projection of w_k on the span of all eigenvectors, because single eigenvectors mix.
+    # (multi-index 24)
     squared = np.sum((found.directions.T @ target.directions) ** 2, axis=0)
     a = np.array(target.channel.amplitudes)
     at_upper = found.eigenvalues[0] > np.mean(found.edges)
@@ -44,7 +45,7 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
         risk = float(np.mean((found.predictions - target.clean(fresh)) ** 2))
     return {
         "squared_overlap": squared.tolist(),
-        # sum_k a_k² (1 - rho_k²)
+        # sum_k a_k² (1 - rho_k²)   (multi-index 23)
         "subspace_error": float(a**2 @ (1 - squared)),
         "risk": risk,
         "eigenvalues": found.eigenvalues.tolist(),
@@ -55,10 +56,10 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
 def _learned(
     parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
-    """Directions and predictions of the learner, which does not know the channel."""
+    """Directions and predictions of the learner, which does not use the channel."""
     learner = MultiIndexRegressor(
         parameters.features,
-        label_map=parameters.label_map,  # type: ignore[arg-type]  # "optimal" goes elsewhere
+        label_map=parameters.label_map,  # type: ignore[arg-type]  # never "optimal" here
         linear=False,
         readout=parameters.readout,
         n_neurons=NEURONS,
@@ -75,7 +76,7 @@ def _learned(
 def _optimal(
     parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
-    """The same with the label map that the channel tells, which is not centred."""
+    """Directions and predictions with the best label map of the channel, which is not centred."""
     moments = parameters.channel.moments
     weights = np.interp(y, moments.labels, mapped_labels(moments, "optimal"))
     found = spectral_directions(

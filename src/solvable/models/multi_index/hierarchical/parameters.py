@@ -14,18 +14,18 @@ from solvable.models.multi_index.limits import SAMPLES_IN_MEMORY
 from solvable.models.multi_index.target import power_law_channel
 
 NEURONS = 300
-"""Random neurons of the readout "relu"."""
+"""Number of random neurons of the readout "relu"."""
 
 
 class HierarchicalParameters(Parameters):
-    """Parameters of a hierarchical multi-index model and of the learner of two stages."""
+    """Parameters of a hierarchical multi-index model and of the two-stage learner."""
 
     dimension: int = Field(200, ge=3, le=20_000)
     """Number d of input coordinates."""
     features: int = Field(8, ge=1, le=256)
-    """Number p of features, and of directions kept; below the dimension."""
+    """Number p of features and of estimated directions; below the dimension."""
     decay: float = Field(1.0, ge=0, le=5)
-    """Decay gamma of the amplitudes k^-gamma; at 1/2 or less they are of unit power."""
+    """Decay gamma of the amplitudes k^-gamma; at 0.5 or less they are scaled to sum of squares 1."""
     link: str = "he2"
     """Link of all features, by name (he2, abs, cosmix, he4, relu, tanh, ...) or a formula in z."""
     noise: float = Field(0.5, ge=0, le=1_000)
@@ -33,16 +33,17 @@ class HierarchicalParameters(Parameters):
     sample_ratio: float = Field(32.0, gt=0, le=1e5)
     """Samples per coordinate, n/d."""
     label_map: Literal["tanh", "square", "identity", "optimal"] = "tanh"
-    """Weights of the second moment, centred: tanh, square (cut at 9) or identity of standardised labels;
-    or the map that finds the last feature from the fewest samples, which knows the channel."""
+    """Weights of the second moment: centred tanh, square (cut at 9) or identity of standardised labels;
+    or optimal, the map of lowest threshold for the last feature, which uses the channel."""
     readout: Literal["monomials", "relu", "none"] = "monomials"
-    """Ridge on monomials up to degree 2 of the directions found, on 300 random neurons, or none."""
+    """Ridge readout on monomials up to degree 2 of the estimated coordinates, on 300 random neurons, or
+    none."""
     deflation: int = Field(0, ge=0, le=1)
-    """Whether a second pass on the residuals adds what strong features hide."""
+    """Number of further passes on the residuals, which find features that strong ones hide."""
     test_samples: int = Field(2_000, ge=2, le=10**6)
-    """Fresh samples behind the risk."""
+    """Number of fresh samples that measure the risk."""
     standardised: bool = True
-    """Whether the link has mean 0 and variance 1."""
+    """Shift and scale the link to mean 0 and variance 1."""
 
     samples = Size("sample_ratio", "dimension", least=4)
     limits = (SAMPLES_IN_MEMORY,)
@@ -56,15 +57,16 @@ class HierarchicalParameters(Parameters):
             )
         if self.deflation and (self.readout == "none" or self.label_map == "optimal"):
             raise ValueError(
-                f"deflation is 1 with readout={self.readout} and label_map={self.label_map}; allowed "
-                "there: 0, as residuals are those of a readout, and have another channel than labels"
+                f"deflation is 1 with readout={self.readout} and label_map={self.label_map}; allowed: "
+                "deflation=0, or a readout and another label_map than optimal, since residuals are those "
+                "of a readout and have another channel than labels"
             )
         if self.readout == "monomials" and self.features > 64:
             raise ValueError(
-                f"{self.features} features have {self.features * (self.features + 3) // 2} monomials; "
-                "allowed: up to 64 features, or readout=relu or none"
+                f"features is {self.features}, which gives {self.features * (self.features + 3) // 2} "
+                "monomials; allowed: up to 64 features, or readout=relu or none"
             )
-        _ = self.channel  # a link that does not parse says so
+        _ = self.channel  # raises for a link that does not parse
         return self
 
     @property
@@ -74,12 +76,12 @@ class HierarchicalParameters(Parameters):
 
     @property
     def regularisation(self) -> Regularisation:
-        """Penalty of the readout; of monomials least squares but for rounding."""
+        """Penalty of the readout; tiny for monomials, which amounts to least squares."""
         return 1e-6 if self.readout == "monomials" else "leave-one-out"
 
     @property
     def place(self) -> str:
-        """Words for a place in a study."""
+        """Description of a point in a study."""
         return (
             f"n/d = {self.sample_ratio:.4g}, link {self.link}, decay {self.decay:g}, noise "
             f"{self.noise:g}, label map {self.label_map}" + (", deflated" if self.deflation else "")
@@ -90,7 +92,7 @@ class HierarchicalParameters(Parameters):
 def _channel(
     link: str, features: int, decay: float, noise: float, standardised: bool
 ) -> AdditiveChannel:
-    """The same channel for the same numbers, which holds its conditional moments."""
+    """Channel for these numbers, cached with its conditional moments."""
     return power_law_channel(
         link, features=features, decay=decay, noise=noise, standardised=standardised
     )

@@ -1,4 +1,4 @@
-"""Prediction of the hierarchical model at a size: overlaps, spectrum, errors and thresholds."""
+"""Predictions for the hierarchical model at finite size: overlaps, spectrum, errors and thresholds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from solvable.spectra.label_emergence import emergence_ratio
 
 
 def predict(parameters: HierarchicalParameters) -> Metrics:
-    """Overlaps, spectrum, risk and thresholds of the two-stage learner."""
+    """Predict overlaps, spectrum, risk and thresholds of the two-stage learner."""
     channel = parameters.channel
     moments = _moments(channel)
     even = moments.cross is None
@@ -40,12 +40,14 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
         return metrics | {"risk": None}
     fit = Fit(parameters.readout, NEURONS, parameters.regularisation, parameters.samples)
     weights_of = moments.labels, mapped_labels(moments, parameters.label_map)
-    # The same draws along a curve, so that lines are smooth.
+    # All points of a curve use the same draws, so that lines are smooth.
     rng = random_stream("hierarchical multi-index", "effective sample")
     if not parameters.deflation:
         return metrics | {"risk": one_shot_risk(channel, found, weights_of, fit, rng)}
     if not even:
-        reason = "residuals of links that are not even mix directions, which the theory leaves out"
+        reason = (
+            "with deflation the theory covers even links only: residuals of others mix directions"
+        )
         empty = dict.fromkeys(("squared_overlap", "subspace_error", "eigenvalues", "risk"))
         return metrics | empty | {NO_PREDICTION: f"{reason}; allowed: an even link or deflation=0"}
     label_map, d = label_function(parameters.label_map), parameters.dimension
@@ -59,11 +61,11 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
 
 
 def _moments(channel: AdditiveChannel) -> ConditionalMoments:
-    """Conditional moments, with those of pairs where links are not even."""
+    """Conditional moments of the channel, with moments of pairs if links are not even."""
     if channel.n_directions > MOST_CROSS and channel.links[0].parity != "even":
         raise InvalidParameter(
-            f"{channel.n_directions} features with the link {channel.links[0].name!r}, which is not "
-            f"even, mix in pairs; allowed: up to {MOST_CROSS} features, or an even link."
+            f"features is {channel.n_directions} with the link {channel.links[0].name!r}, which is not "
+            f"even and needs moments of all pairs; allowed: up to {MOST_CROSS} features, or an even link."
         )
     return channel.pair_moments
 
@@ -80,18 +82,18 @@ def _spectral(parameters: HierarchicalParameters, found: SpectralPrediction) -> 
 
 
 def _subspace_error(channel: AdditiveChannel, squared_overlap: np.ndarray) -> float:
-    # sum_k a_k² (1 - rho_k²)
+    # sum_k a_k² (1 - rho_k²)   (multi-index 23)
     return float(np.array(channel.amplitudes) ** 2 @ (1 - squared_overlap))
 
 
 @lru_cache(maxsize=32)
 def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Metrics:
-    """Sample ratios from which each feature is found by this map, and by its best one."""
+    """Threshold ratio of each feature for this label map and for its best map."""
     moments = _moments(channel)
     T = mapped_labels(moments, label_map)
     law = moments.law(T)
     if moments.cross is not None:
-        # Combinations of features that the label tells apart, strongest first.
+        # Eigenvectors of E[T G]: combinations of features by decreasing strength.
         strengths, rotation = np.linalg.eigh(
             np.einsum("m,mab->ab", moments.probabilities * T, moments.cross)
         )
@@ -106,7 +108,7 @@ def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Met
 
 
 def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random directions, and of a readout that tells the mean."""
+    """Metrics of random directions and of a readout that predicts the mean label."""
     p, share = parameters.features, parameters.features / parameters.dimension
     a2 = np.array(parameters.channel.amplitudes) ** 2
     z, weight = parameters.channel.links[0].nodes()
@@ -116,6 +118,6 @@ def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
         "squared_overlap": [share] * p,
         "subspace_error": float(a2.sum() * (1 - share)),
         "risk": None if prediction.get("risk") is None else float(a2.sum() * variance),
-        # A direction that is found nowhere leaves the edge as its eigenvalue.
+        # Without an outlier the leading eigenvalue is at the edge.
         "eigenvalues": [prediction.get("bulk_edge")] * p,  # type: ignore[list-item]
     }

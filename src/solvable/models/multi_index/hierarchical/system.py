@@ -1,8 +1,8 @@
-"""Hierarchical multi-index models (arXiv:2602.05846): features of decreasing amplitude, one by one.
+"""Hierarchical multi-index models (arXiv:2602.05846): features of decreasing amplitude.
 
-A label is a sum of links of hidden directions with amplitudes k^-gamma, and noise. A spectral
-estimator that does not know the target finds the directions at definite sample sizes; a ridge
-readout on them has an error that falls as a power of n.
+The label is a sum of links of unknown directions with amplitudes k^-gamma, plus noise. A spectral
+estimator that does not use the target finds each direction above a threshold in n/d. A ridge readout
+on these directions has an error that falls as a power of n.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 PRESETS = {
     "quick": Preset(
-        "Eight features in 200 dimensions, in one pass and in two; under a minute.",
+        "Eight features in 200 dimensions, with one pass and with two; under a minute.",
         {"deflation": (0, 1), "sample_ratio": RATIOS},
         replicates=6,
     ),
     "paper": Preset(
-        "Sixteen features in 600 dimensions, the setting of the note; about five minutes.",
+        "Sixteen features in 600 dimensions; about five minutes.",
         {
             "dimension": (600,), "features": (16,),
             "sample_ratio": (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
@@ -28,7 +28,7 @@ PRESETS = {
         replicates=4,
     ),
     "scaling": Preset(
-        "A hundred features at three decays: the exponents of the error; three minutes.",
+        "Exponents of the error for a hundred features at three decays; three minutes.",
         {
             "dimension": (200,), "features": (100,), "readout": ("none",),
             "decay": (0.75, 1.0, 1.5),
@@ -37,7 +37,7 @@ PRESETS = {
         replicates=4,
     ),
     "noise-sensitivity": Preset(
-        "A link of noise sensitivity exponent 2: the square of the label finds it; two minutes.",
+        "Links of noise sensitivity exponents 1 and 2, label maps tanh and square; two minutes.",
         {
             "dimension": (100,), "features": (4,), "decay": (0.5,), "noise": (0.1,),
             "link": ("he2", "cosmix"), "label_map": ("tanh", "square"), "readout": ("none",),
@@ -46,7 +46,7 @@ PRESETS = {
         replicates=8,
     ),
     "links": Preset(
-        "Links of every symmetry, both readouts; about three minutes.",
+        "Even and other links with both readouts; about three minutes.",
         {
             "dimension": (150,), "features": (4,), "link": ("abs", "relu", "tanh", "cos(z)"),
             "label_map": ("tanh", "square"), "readout": ("monomials", "relu"),
@@ -58,7 +58,7 @@ PRESETS = {
 
 system = System(
     name="hierarchical-multi-index",
-    title="Features of decreasing amplitude are found one after another, and the error is a power law",
+    title="Features of decreasing amplitude are found one after another; the error is a power law",
     version="1",
     parameters=HierarchicalParameters,
     measure="measure:measure",

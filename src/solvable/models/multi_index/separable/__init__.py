@@ -1,1 +1,1 @@
-"""Separable multi-index models: many directions of equal amplitude, told apart at a threshold."""
+"""Separable multi-index models: sums of directions of equal amplitude."""

@@ -1,4 +1,4 @@
-"""Claims on sums of equal directions, one row each, with the reason of its tolerance."""
+"""Claims on sums of equal directions, one row each, with the reason for its tolerance."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from solvable.frame.agreement import Agreement, Cell, overlap_scatter
 from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
-PAPER = "arXiv:2603.17896, section 4"
+PAPER = "arXiv:2603.17896, Section 4"
 
-SPECTRAL = "arXiv:2502.01583; finite size derived"
+PAGE = "derivations/multi-index"
 
 
 def share(cell: Cell) -> float:
-    """Directions over dimensions."""
+    """Ratio of the number of directions to the dimension."""
     return float(cell.setting.directions / cell.setting.dimension)
 
 
 def odd(cell: Cell) -> bool:
-    """Whether the label tells of the sum of directions otherwise than of each."""
+    """Return True if the sum of directions and the single directions have different moments."""
     return bool(cell.setting.model.pair.any())
 
 
 def clear(cell: Cell) -> bool:
-    """Whether single directions are out of the bulk by theory, and labels are mapped to an interval."""
-    # The best map has rare values of -1e4, whose sum over samples shifts all eigenvalues.
+    """Return True if directions are predicted to be clear outliers of a bounded label map."""
+    # The best map has rare values of -1e4, which shift all eigenvalues.
     bounded = cell.setting.label_map in ("tanh", "square")
     return bounded and cell.predicted("single_overlap") > 0.7
 
 
 def shows_threshold(place: Cell | Point) -> bool:
-    """Whether an overlap of the best map gives its threshold."""
-    # Nearer the threshold finite dimensions round the transition: eight directions of he2 in 60
-    # dimensions have 0.79 of their threshold at 1.37 times it, and 1.09 of it at 2.7 times.
+    """Return True if the overlap of the best map determines its threshold."""
+    # Finite dimension rounds the transition: for eight directions of he2 in 60 dimensions, the estimate
+    # is 0.79 of the threshold at 1.37 times the threshold, and 1.09 of it at 2.7 times.
     beyond = place.setting.sample_ratio > 1.5 * float(place.predicted("optimal_threshold_ratio"))
     best = place.setting.label_map == "optimal"
     return best and beyond and 0.4 < float(place.predicted("single_overlap")) < 0.95
 
 
 def thresholds_measured(point: Point) -> np.ndarray:
-    """Threshold that the overlap of each replicate tells."""
-    # Of what is missed, p / d is found among the vectors kept by chance.
+    """Threshold computed from the overlap of each replicate."""
+    # By chance the span of p eigenvectors holds a share p / d of any direction.
     chance = point.setting.directions / point.setting.dimension
     missed = (1 - point.values("single_overlap")) / (1 - chance)
     model = point.setting.model
     G, weights = model.single_moment, model.channel.moments.probabilities
     q = np.clip(1 - missed, 0.0, 1.0)[:, None]
-    # 1 = alpha (1 - q) E[G² / (1 + q G)] (3.4) beyond the threshold 1 / E[G²]
-    told = (G**2 / np.maximum(1 + q * G, 1e-6)) @ weights
-    ratio = point.setting.sample_ratio * missed * told
+    # 1 = alpha (1 - q) E[G² / (1 + q G)] above the threshold 1 / E[G²]   (multi-index 9)
+    information = (G**2 / np.maximum(1 + q * G, 1e-6)) @ weights
+    ratio = point.setting.sample_ratio * missed * information
     return np.asarray(ratio * model.weak_recovery_ratio)
 
 
 def mean_eigenvalue(point: Point) -> np.ndarray | None:
-    """Mean eigenvalue of the directions kept, where they are alike."""
+    """Mean eigenvalue of the leading directions for an even link; None otherwise."""
     values = point.values("eigenvalues")
     if point.setting.model.pair.any() or values.ndim == 1:
         return None
@@ -64,7 +64,7 @@ def mean_eigenvalue(point: Point) -> np.ndarray | None:
 
 
 def growth_with_directions(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Exponent of the threshold in the number of directions, from overlaps beyond it."""
+    """Measured and predicted exponent of the threshold in the number of directions."""
     numbers = sorted({point.setting.directions for point in points})
     if numbers[-1] < 4 * numbers[0]:
         return None
@@ -81,47 +81,55 @@ def growth_with_directions(points: Sequence[Point]) -> tuple[float, float] | Non
 # fmt: off
 CLAIMS = (
     Agreement(
-        "overlap", "Single directions are found as predicted, below, at and above their threshold.",
-        "single_overlap", SPECTRAL, within=lambda cell: 0.03 + 0.2 * share(cell),
-        because="0.03 for the profile at threshold, and terms of order p/d.", scatter=overlap_scatter,
+        "overlap",
+        "The squared overlap of single directions equals the prediction below, at and above their "
+        "threshold.",
+        "single_overlap", f"{PAGE} (8), (16), (24)", within=lambda cell: 0.03 + 0.2 * share(cell),
+        because="0.03 for the approximate profile at the threshold, and terms of order p/d.",
+        scatter=overlap_scatter,
         missing="no point has a prediction",
     ),
     Agreement(
         "sum-overlap",
-        "Where the link is not even the sum of all directions is found by itself, as predicted.",
-        "sum_overlap", "derived from arXiv:2502.01583", within=lambda cell: 0.04 + 0.2 * share(cell),
-        because="0.04 for the profile at threshold, and terms of order p/d.", scatter=overlap_scatter,
-        # Below its threshold second moments see more of the sum than the profile there has.
+        "If the link is not even, the squared overlap of the sum of directions equals the prediction.",
+        "sum_overlap", f"{PAGE} (8), (16), (24)", within=lambda cell: 0.04 + 0.2 * share(cell),
+        because="0.04 for the approximate profile at the threshold, and terms of order p/d.",
+        scatter=overlap_scatter,
+        # Below the threshold the measured overlap of the sum exceeds the profile.
         where=lambda cell: odd(cell) and cell.expected > 0.4,
         missing="every link is even, or no sum has a predicted overlap above 0.4; run with --preset odd",
     ),
     Agreement(
-        "place-of-the-outliers", "Eigenvalues of the directions are at psi(lambda*), on average.",
-        mean_eigenvalue, SPECTRAL, expected=lambda point: np.mean(point.predicted("eigenvalues")),
+        "place-of-the-outliers",
+        "The mean eigenvalue of the leading directions equals the predicted outlier psi(lambda*).",
+        mean_eigenvalue, f"{PAGE} (7)", expected=lambda point: np.mean(point.predicted("eigenvalues")),
         within=lambda cell: 0.05 + share(cell), relative=True,
-        because="5 % for finite d, and terms of order p/d from a block of equal ones.",
+        because="5 % for finite d, and terms of order p/d for p equal directions.",
         where=clear, power=0.2,
-        missing="no even link has a predicted overlap above 0.7 by the map tanh or square; run with "
+        missing="no even link has a predicted overlap above 0.7 with the map tanh or square; run with "
         "--preset maps",
     ),
     Agreement(
         "constant",
-        "To leading order beta! (1 + noise)^beta / c^2 p^beta samples per dimension find each direction.",
-        thresholds_measured, f"{PAPER}; constant derived", expected="leading_threshold_ratio",
+        "The threshold of single directions equals its leading order beta! (1 + noise)^beta p^beta / c².",
+        thresholds_measured, f"{PAPER}; {PAGE} (17)", expected="leading_threshold_ratio",
         within=0.12,
-        because="Of four directions exact thresholds are up to 7 % below, and terms of order p/d.",
+        because="Exact thresholds of four directions are up to 7 % lower; terms of order p/d.",
         relative=True, power=0.3,
         where=lambda cell: shows_threshold(cell) and cell.setting.directions >= 4 and not odd(cell),
-        missing="no four directions of an even link have an overlap of 0.4 to 0.95 by the best map, at "
-        "1.5 times its threshold or more; set label_map=optimal or raise sample_ratio",
+        missing="no point with an even link, four or more directions and label_map=optimal has a "
+        "predicted overlap of 0.4 to 0.95 above 1.5 times the threshold; set label_map=optimal or "
+        "raise sample_ratio",
     ),
     Estimate(
         "growth-with-directions",
-        "Samples that tell directions apart grow as the noise sensitivity exponent says, p^beta.",
-        PAPER, estimate=growth_with_directions, apart=("sample_ratio", "directions"),
+        "The threshold of single directions grows as p^beta in their number p, with the predicted "
+        "exponent beta.",
+        f"{PAPER}; {PAGE} (17), (18)", estimate=growth_with_directions,
+        apart=("sample_ratio", "directions"),
         where=shows_threshold, within=0.08, relative=True,
         because="8 %: thresholds of few directions are below their leading order.", power=0.3,
-        missing="no curves of the best map are alike but for their directions, four times as many in "
-        "one, with overlaps of 0.4 to 0.95 beyond the threshold; run the preset quick",
+        missing="no two curves with label_map=optimal differ only in their number of directions, by a "
+        "factor of four, with overlaps of 0.4 to 0.95 above the threshold; run with --preset quick",
     ),
 )

@@ -14,12 +14,12 @@ from solvable.models.multi_index.separable.claims import thresholds_measured
 
 
 def odd(curve: Curve) -> bool:
-    """Whether the link of a curve is not even."""
+    """Return True if the link of a curve is not even."""
     return bool(curve.setting.model.pair.any())
 
 
 def threshold(points: Sequence[Point]) -> float:
-    """Mean threshold that overlaps in the middle of their range give."""
+    """Mean threshold computed from overlaps between 0.4 and 0.95."""
     values = [
         thresholds_measured(point).mean()
         for point in points
@@ -29,42 +29,43 @@ def threshold(points: Sequence[Point]) -> float:
 
 
 def by_best_map(curve: Curve) -> bool:
-    """Curves of the optimal label map that have a prediction."""
+    """Return True for curves of the optimal label map that have a prediction."""
     return curve.setting.label_map == "optimal" and not curve.points[0].refused
 
 
 PANELS = (
     Panel(
         "overlap",
-        "Directions of a sum are told apart at once",
+        "Overlap of the single directions of a sum",
         "squared overlap of single directions",
         [Trace("single_overlap", "")],
-        "Mean squared projection of directions beside the sum on the span of the leading eigenvectors. "
-        "Vertical lines: thresholds of the label map.",
+        "Mean squared projection of directions orthogonal to the sum on the span of the leading "
+        "eigenvectors. Vertical lines: thresholds of the label map.",
         markers={"threshold_ratio": ""},
         overlay=("directions",),
         y_range=(-0.02, 1.02),
     ),
     Panel(
         "sum-overlap",
-        "A link that is not even shows the sum first",
+        "Overlaps of the sum and of single directions",
         "squared overlap",
-        [Trace("sum_overlap", "sum of all"), Trace("single_overlap", "directions beside it")],
-        "Second moments see the sum of all directions from fewer samples than what tells these apart.",
+        [Trace("sum_overlap", "sum of all"), Trace("single_overlap", "single directions")],
+        "For a link that is not even, second moments find the sum of all directions from fewer samples "
+        "than the single directions. Vertical lines: both thresholds.",
         markers={"threshold_ratio": "", "sum_threshold_ratio": ""},
         when=odd,
         y_range=(-0.02, 1.02),
     ),
     Panel(
         "thresholds",
-        "What telling directions apart costs",
+        "Thresholds of single directions against their number",
         "samples per dimension n/d",
         [
             Trace("optimal_threshold_ratio", "second moments", reduce=threshold),
-            Trace("information_threshold_ratio", "by information", measured=False, dashed=True),
+            Trace("information_threshold_ratio", "any method", measured=False, dashed=True),
         ],
-        "Thresholds of the best label map, of which each link has its power of p; any method could do "
-        "with samples in proportion to p. Points: from the measured overlaps.",
+        "Solid: threshold of the best label map, which grows as a power of p that depends on the link. "
+        "Dashed: with unlimited computing time, proportional to p. Points: from measured overlaps.",
         along=Axis("directions", "directions p", resolution=9),
         overlay=("link",),
         when=by_best_map,

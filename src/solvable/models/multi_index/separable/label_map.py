@@ -1,4 +1,4 @@
-"""The label map of the estimator at the labels of the channel, for prediction and measurement."""
+"""Label map of the estimator on the grid of labels, for prediction and measurement."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from solvable.models.multi_index.separable.parameters import SeparableParameters
 
 
 def label_weights(parameters: SeparableParameters) -> np.ndarray:
-    """The label map at every label of the channel's moments."""
+    """Label map at every label on the grid of the channel."""
     model = parameters.model
     if parameters.label_map != "optimal":
         return mapped_labels(model.channel.moments, parameters.label_map)
     if not np.isfinite(model.weak_recovery_ratio):
         raise InvalidParameter(
-            f"second moments given the label of the link {parameters.link!r} tell nothing of single "
-            "directions, and there is no best map; allowed: label_map=tanh, square or identity."
+            f"label_map is optimal, but second moments given the label of the link {parameters.link!r} "
+            "do not depend on single directions, so there is no best map; allowed: label_map=tanh, "
+            "square or identity."
         )
     return optimal_map(model.single_moment)

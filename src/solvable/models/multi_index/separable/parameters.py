@@ -20,7 +20,8 @@ class SeparableParameters(Parameters):
     dimension: int = Field(100, ge=4, le=20_000)
     """Number d of input coordinates."""
     directions: int = Field(4, ge=2, le=128)
-    """Number p of directions; at most a quarter of the dimension, and 40 for a link that is not even."""
+    """Number p of directions; at most a quarter of the dimension, and at most 40 if the link is not
+    even."""
     link: str = "he2"
     """Link of all directions, by name (he2, abs, cosmix, he4, relu, tanh, ...) or a formula in z."""
     noise: float = Field(0.1, ge=0, le=1_000)
@@ -28,10 +29,10 @@ class SeparableParameters(Parameters):
     sample_ratio: float = Field(16.0, gt=0, le=1e5)
     """Samples per coordinate, n/d."""
     label_map: Literal["tanh", "square", "identity", "optimal"] = "optimal"
-    """Weights of the second moment, centred: tanh, square (cut at 9) or identity of standardised labels;
-    or the map that tells directions apart from the fewest samples, which knows the channel."""
+    """Weights of the second moment: centred tanh, square (cut at 9) or identity of standardised labels;
+    or optimal, the map of lowest threshold for single directions, which uses the channel."""
     standardised: bool = True
-    """Whether the link has mean 0 and variance 1."""
+    """Shift and scale the link to mean 0 and variance 1."""
 
     samples = Size("sample_ratio", "dimension", least=4)
     limits = (SAMPLES_IN_MEMORY,)
@@ -41,18 +42,18 @@ class SeparableParameters(Parameters):
         if 4 * self.directions > self.dimension:
             raise ValueError(
                 f"directions is {self.directions} in {self.dimension} dimensions; allowed: up to a "
-                "quarter of the dimension, as the theory is of few directions among many"
+                "quarter of the dimension, since the theory needs many more dimensions than directions"
             )
         if not self.model.exact:
             raise ValueError(
-                f"directions is {self.directions} with the link {self.link!r}, which is not even: the "
-                f"label tells of every pair; allowed: up to {MOST_CROSS} directions, or an even link"
+                f"directions is {self.directions} with the link {self.link!r}, which is not even and "
+                f"needs moments of all pairs; allowed: up to {MOST_CROSS} directions, or an even link"
             )
         return self
 
     @property
     def model(self) -> EqualDirections:
-        """The sum of directions and what its label tells."""
+        """Sum of equal directions with its moments and thresholds."""
         return _model(self.link, self.standardised, self.directions, self.noise)
 
     @property
@@ -63,5 +64,5 @@ class SeparableParameters(Parameters):
 
 @lru_cache(maxsize=64)
 def _model(link: str, standardised: bool, directions: int, noise: float) -> EqualDirections:
-    """The same model for the same numbers, which holds its conditional moments."""
+    """Model for these numbers, cached with its conditional moments."""
     return EqualDirections(make_link(link, standardised=standardised), directions, noise)

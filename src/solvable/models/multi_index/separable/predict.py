@@ -1,4 +1,4 @@
-"""Prediction of what second moments find of a sum of equal directions."""
+"""Predictions for the second moment of a sum of equal directions."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 def predict(parameters: SeparableParameters) -> Metrics:
-    """Overlaps, eigenvalues and edges of one point, and the thresholds of its curve."""
+    """Predict overlaps, eigenvalues and edges of one point, and the thresholds of its curve."""
     p, d = parameters.directions, parameters.dimension
     law = parameters.model.law(label_weights(parameters))
     spectrum = label_weighted_spectrum(law, ratio=parameters.sample_ratio, dimension=d)
     found = arranged(law, _sum_first(p), spectrum, parameters.sample_ratio * d, d)
-    # The sum of all directions, which a link that is not even shows by itself, and those beside it
+    # If the link is not even, one eigenvector belongs to the sum of all directions.
     first = int(np.argmax(np.abs(found.rotation.sum(axis=0))))
-    told = bool(parameters.model.pair.any())
-    # Where nothing is found, all p vectors kept are any.
+    separate = bool(parameters.model.pair.any())
+    # A random span of p vectors already holds a share p / d of each direction.
     span = np.maximum(found.span_overlap, p / d)
-    others = np.delete(span, first) if told else span
-    single, whole = float(others.mean()), float(span[first] if told else others.mean())
+    others = np.delete(span, first) if separate else span
+    single, whole = float(others.mean()), float(span[first] if separate else others.mean())
     at_upper = found.eigenvalues[0] > np.mean(found.bulk_edges)
     return {
         "squared_overlap": (whole + (p - 1) * single) / p,
@@ -42,11 +42,11 @@ def predict(parameters: SeparableParameters) -> Metrics:
 
 @lru_cache(maxsize=64)
 def _thresholds(parameters: SeparableParameters) -> Metrics:
-    """Sample ratios from which directions are found: by this map, by the best, by any method."""
+    """Threshold ratios of this map, of the best map and of any method."""
     model, law = parameters.model, parameters.model.law(label_weights(parameters))
-    # The sum is the first direction of the law, and all others are alike.
+    # The sum is the first direction of the law; all others have the same moments.
     two = LabelLaw(law.weights, law.probabilities, law.second_moments[:, :2])
-    # Where weights have tails without end, the dimension says which of them samples have.
+    # For unbounded maps the threshold depends on the dimension.
     bounded = parameters.label_map in ("tanh", "square")
     dimension = None if bounded else parameters.dimension
     sum_ratio, ratio = emergence_ratio(two, dimension=dimension)
@@ -57,7 +57,7 @@ def _thresholds(parameters: SeparableParameters) -> Metrics:
         "first_order_threshold_ratio": _finite(model.first_order_ratio),
         "leading_threshold_ratio": _finite(model.leading_ratio),
         "information_threshold_ratio": _finite(model.information_ratio),
-        # Linear parts tell of pairs at the order 1/p whatever the exponent (note 3.5).
+        # A linear part of the link changes the exponent.   (multi-index 18)
         "exponent": _finite(pair_exponent(model.link)),
     }
 
@@ -68,7 +68,7 @@ def _finite(value: float) -> float | None:
 
 @lru_cache(maxsize=32)
 def _sum_first(directions: int) -> np.ndarray:
-    """Orthonormal columns of which the first is along (1, ..., 1)."""
+    """Orthonormal columns; the first is parallel to (1, ..., 1)."""
     start = np.eye(directions)
     start[:, 0] = 1.0
     return np.asarray(np.linalg.qr(start)[0])

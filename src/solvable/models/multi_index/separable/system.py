@@ -1,4 +1,4 @@
-"""Separable multi-index models (arXiv:2603.17896): a specialisation transition that grows as p^beta."""
+"""Separable multi-index models (arXiv:2603.17896): a specialisation threshold that grows as p^beta."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ RATIOS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 PRESETS = {
     "quick": Preset(
-        "Two, four and eight directions of exponents one (he2) and two (cosmix); half a minute.",
+        "Two, four and eight directions with exponents 1 (he2) and 2 (cosmix); half a minute.",
         {"link": ("he2", "cosmix"), "directions": (2, 4, 8), "sample_ratio": RATIOS[1:]},
         replicates=6,
     ),
     "maps": Preset(
-        "What target-agnostic label maps cost: tanh never finds cosmix; half a minute.",
+        "Label maps that do not use the target against the best one; tanh never finds cosmix; half a "
+        "minute.",
         {
             "link": ("he2", "cosmix"),
             "label_map": ("tanh", "square", "optimal"),
@@ -24,7 +25,7 @@ PRESETS = {
         replicates=6,
     ),
     "odd": Preset(
-        "tanh: the sum of all directions long before each; a minute.",
+        "Links tanh and relu, which show the sum of all directions first; a minute.",
         {
             "link": ("tanh", "relu"),
             "directions": (2, 4),
@@ -48,7 +49,7 @@ PRESETS = {
 
 system = System(
     name="separable-multi-index",
-    title="Directions of a sum are told apart from samples that grow with a power of their number",
+    title="Sums of equal directions: a threshold that grows as a power of their number",
     version="1",
     parameters=SeparableParameters,
     measure="measure:measure",

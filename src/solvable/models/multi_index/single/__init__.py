@@ -1,1 +1,1 @@
-"""Single-index models: one direction at any noise."""
+"""Single-index models: estimators of one direction at any noise."""

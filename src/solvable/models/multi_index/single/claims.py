@@ -1,4 +1,4 @@
-"""Claims on single-index models, one row each, with the reason of its tolerance."""
+"""Claims on single-index models, one row each, with the reason for its tolerance."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from solvable.frame.agreement import Agreement, Cell, overlap_scatter
 from solvable.frame.estimates import Contrast, Lead
 from solvable.frame.points import Point
 
-SPECTRAL = "arXiv:2502.01583, arXiv:1702.06435; finite dimension derived"
-PASSING = "arXiv:2405.15480"
-SENSITIVITY = "arXiv:2603.17896"
+PAGE = "derivations/multi-index"
 
 
 def of(*estimators: str) -> Callable[[Cell], bool]:
-    """Cells of estimators that have a spectrum."""
+    """Select cells of these estimators where they have a spectrum."""
     return lambda cell: cell.setting.estimator in estimators and not cell.setting.linear
 
 
 def outlying(estimator: str, overlap: float) -> Callable[[Cell], bool]:
-    """Cells of an estimator whose predicted overlap is above a value."""
+    """Select cells of an estimator whose predicted overlap is above a value."""
     chosen = of(estimator)
     return lambda cell: chosen(cell) and cell.predicted("squared_overlap") > overlap
 
 
 def away_from_jumps(cell: Cell) -> bool:
-    """Whether samples of a finite size are near the limit: not at a threshold, not at a jump."""
+    """Return True for AMP away from its threshold and jumps, where finite samples are near the limit."""
     setting = cell.setting
     if setting.estimator != "amp" or not cell.predicted("steepness") < 0.1:
         return False
@@ -35,7 +33,7 @@ def away_from_jumps(cell: Cell) -> bool:
 
 
 def in_the_gap(cell: Cell) -> bool:
-    """Whether a good start stays good, by prediction, where message passing finds nothing."""
+    """Return True if theory predicts that a good start is kept but message passing finds nothing."""
     if cell.setting.estimator != "amp":
         return False
     lost = cell.predicted("squared_overlap") < 0.02 and cell.expected > 0.6
@@ -45,12 +43,12 @@ def in_the_gap(cell: Cell) -> bool:
 
 
 def curved(point: Point) -> bool:
-    """Whether labels do not show the sign of the direction."""
+    """Return True if labels carry no sign of the direction."""
     return not point.setting.linear
 
 
 NO_PAIR = (
-    "no setting has both estimators {} and {} with a predicted lead of 0.03; run with "
+    "no setting has both estimators {} and {} with a predicted difference of 0.03; run with "
     "--preset quick"
 )
 
@@ -59,94 +57,100 @@ NO_PAIR = (
 CLAIMS = (
     Agreement(
         "overlap-of-label-maps",
-        "The squared overlap of the leading eigenvector with the direction is on the predicted curve, "
+        "The squared overlap of the leading eigenvector with the direction equals the prediction "
         "below, at and above the threshold.",
-        "squared_overlap", SPECTRAL, within=0.04, scatter=overlap_scatter,
-        because="Corrections of relative order 1/d, and the profile at threshold.",
+        "squared_overlap", f"{PAGE} (7), (8), (24)", within=0.04, scatter=overlap_scatter,
+        because="Corrections of relative order 1/d, and the approximate profile at the threshold.",
         where=of("optimal", "tanh", "square", "identity"),
         missing="no point has the estimator optimal, tanh, square or identity with E[z | y] = 0",
     ),
     Agreement(
         "overlap-of-linearised-message-passing",
-        "The leading eigenvector of linearised message passing has the overlap of the label map "
-        "G / (theta + G) at its own outlier theta.",
-        "squared_overlap", "derived (note eq. 3.5)", within=0.04, scatter=overlap_scatter,
-        because="Corrections of relative order 1/d, and the fluctuation of the outlier.",
+        "The overlap of linearised message passing equals that of the label map G / (theta + G), where "
+        "theta is its outlier.",
+        "squared_overlap", f"{PAGE} (10), (11)", within=0.04, scatter=overlap_scatter,
+        because="Corrections of relative order 1/d, and fluctuations of the outlier.",
         where=of("lamp"), missing="no point has the estimator lamp",
     ),
     Agreement(
         "overlap-of-message-passing",
-        "Bayes message passing reaches the fixed point of state evolution.",
-        "squared_overlap", PASSING, within=0.05, scatter=overlap_scatter,
-        because="Samples of finite size near a jump are left out; elsewhere terms of order d^(-1/2).",
+        "The overlap of Bayes message passing equals the fixed point of state evolution.",
+        "squared_overlap", f"{PAGE} (12), (13)", within=0.05, scatter=overlap_scatter,
+        because="Terms of order d^(-1/2); points near a jump are left out.",
         where=away_from_jumps,
-        missing="no point of the estimator amp is away from threshold and jump; widen sample_ratio",
+        missing="no point of the estimator amp is away from the threshold and from jumps; widen "
+        "sample_ratio",
     ),
     Agreement(
         "linear-where-signs-are-told",
-        "Where a label tells the sign of the direction, the linear estimator finds it from any number of "
-        "samples.",
-        "squared_overlap", "note eq. 3.1", within=0.03, scatter=overlap_scatter,
+        "If labels carry the sign of the direction, the overlap of the linear estimator equals the "
+        "prediction, which is above 0 at any n/d.",
+        "squared_overlap", f"{PAGE} (5)", within=0.03, scatter=overlap_scatter,
         because="Terms of order 1/d.",
         where=lambda cell: cell.setting.linear and cell.setting.estimator == "optimal",
         missing="no point has a link with E[z | y] not 0 and the estimator optimal; set link=relu",
     ),
     Agreement(
         "outlier-at-one",
-        "The outlier of the best label map sits at 1, whatever the channel and the number of samples.",
-        "outlier", "derived (note 3.3)", within=0.05, expected=1.0,
-        because="Fluctuations of weights without lower bound at a finite dimension.",
+        "The outlier of the best label map is 1 for every channel and every number of samples.",
+        "outlier", f"{PAGE} (9)", within=0.05, expected=1.0,
+        because="Fluctuations at finite dimension, since the weights have no lower bound.",
         where=outlying("optimal", 0.25),
         missing="no point of the estimator optimal has a predicted overlap above 0.25; raise "
         "sample_ratio",
     ),
     Agreement(
         "outlier-of-linearised-message-passing",
-        "The outlier of linearised message passing is the number of samples over that at threshold.",
-        "outlier", "arXiv:2502.02545", within=0.1, relative=True,
-        because="It fluctuates by d^(-1/2), and by the largest labels.", power=0.2,
+        "The outlier of linearised message passing equals n/d divided by its threshold.",
+        "outlier", f"{PAGE} (10)", within=0.1, relative=True,
+        because="The outlier fluctuates by d^(-1/2), and with the largest labels.", power=0.2,
         where=outlying("lamp", 0.2),
         missing="no point of the estimator lamp has a predicted overlap above 0.2; raise sample_ratio",
     ),
     Agreement(
         "disc-of-linearised-message-passing",
-        "Its other eigenvalues fill a disc of the square root of that radius.",
-        "bulk_edge", "arXiv:2502.02545", within=0.06, relative=True,
-        because="Moduli at the rim of a disc at a finite dimension.", power=0.15,
+        "The other eigenvalues of linearised message passing fill a disc whose radius is the square root "
+        "of n/d divided by the threshold.",
+        "bulk_edge", f"{PAGE} (10)", within=0.06, relative=True,
+        because="Eigenvalues at the rim of the disc fluctuate at finite dimension.", power=0.15,
         where=lambda cell: of("lamp")(cell) and cell.setting.samples >= 200,
         missing="no point of the estimator lamp has 200 samples; raise sample_ratio",
     ),
     Contrast(
         "nothing-below-threshold",
-        "Below 0.7 thresholds next to nothing is found, beyond two thresholds what is predicted.",
-        PASSING, metric="squared_overlap", across="threshold_ratio", along="sample_ratio",
-        below=(0.0, 0.7), above=(2.0, inf), within=0.03,
-        because="0.03 for what is found by chance at a finite dimension.",
+        "The overlap is close to 0 below 0.7 times the threshold and equals the prediction above twice "
+        "the threshold.",
+        f"{PAGE} (6), (9), (13)", metric="squared_overlap", across="threshold_ratio",
+        along="sample_ratio", below=(0.0, 0.7), above=(2.0, inf), within=0.03,
+        because="0.03 for overlaps by chance at finite dimension.",
         where=lambda p: p.setting.estimator in ("optimal", "amp") and not p.setting.linear,
-        missing="no points of the estimators optimal or amp below 0.7 and above 2 thresholds; widen "
-        "sample_ratio",
+        missing="no points of the estimators optimal or amp below 0.7 and above 2 times the threshold; "
+        "widen sample_ratio",
     ),
     Lead(
         "best-map-beats-linearised-message-passing",
-        "Both have one threshold, but the best label map has the larger overlap beyond it.",
-        "derived (note eqs. 3.4, 3.5)", metric="squared_overlap", of={"estimator": "optimal"},
+        "Above their common threshold the overlap of the best label map exceeds that of linearised "
+        "message passing by the predicted difference.",
+        f"{PAGE} (9), (11)", metric="squared_overlap", of={"estimator": "optimal"},
         over={"estimator": "lamp"}, least=0.03, within=0.25, relative=True,
-        because="A quarter of the lead.", where=curved, power=0.5,
+        because="25 % of the predicted difference.", where=curved, power=0.5,
         missing=NO_PAIR.format("optimal", "lamp"),
     ),
     Lead(
         "message-passing-beats-best-map",
-        "Message passing that starts from the best label map goes beyond it.",
-        PASSING, metric="squared_overlap", of={"estimator": "amp"}, over={"estimator": "optimal"},
-        least=0.03, within=0.25, relative=True, because="A quarter of the lead.", where=curved,
-        power=0.5, missing=NO_PAIR.format("amp", "optimal"),
+        "Message passing that starts from the best label map increases the overlap by the predicted "
+        "difference.",
+        f"{PAGE} (9), (13)", metric="squared_overlap", of={"estimator": "amp"},
+        over={"estimator": "optimal"}, least=0.03, within=0.25, relative=True,
+        because="25 % of the predicted difference.", where=curved, power=0.5,
+        missing=NO_PAIR.format("amp", "optimal"),
     ),
     Agreement(
         "information-without-algorithm",
-        "Between the information-theoretic threshold and that of algorithms a good start stays good, "
-        "where message passing by itself finds nothing.",
-        "informed_overlap", f"{SENSITIVITY}, note eq. 3.7", within=0.05, scatter=overlap_scatter,
-        because="Terms of order d^(-1/2).", where=in_the_gap,
-        missing="no point of the estimator amp is between both thresholds; run with --preset gap",
+        "Between the information-theoretic and the algorithmic threshold, message passing from a start "
+        "near the direction keeps the predicted overlap, while it finds nothing from its own start.",
+        "informed_overlap", f"arXiv:2603.17896, Theorem 3.2; {PAGE} (13)", within=0.05,
+        scatter=overlap_scatter, because="Terms of order d^(-1/2).", where=in_the_gap,
+        missing="no point of the estimator amp is between the two thresholds; run with --preset gap",
     ),
 )

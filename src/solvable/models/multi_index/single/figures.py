@@ -15,14 +15,14 @@ from solvable.plots.figure import Marker
 
 
 def at_rest(point: Point) -> np.ndarray:
-    """Overlaps of those replicates on which message passing came to rest, if half did."""
+    """Overlaps of the replicates on which message passing converged, if at least half did."""
     values = point.values("squared_overlap")
     settled = np.isfinite(values)
     return values[settled] if 2 * settled.sum() >= values.size else values
 
 
 def thresholds(curves: Sequence[Curve]) -> list[Marker]:
-    """Lines at the thresholds of algorithms and of information."""
+    """Vertical lines at the algorithmic and the information-theoretic threshold."""
     found: list[Marker] = []
     for name, label in (
         ("threshold_ratio", "algorithms"),
@@ -35,7 +35,7 @@ def thresholds(curves: Sequence[Curve]) -> list[Marker]:
             if not point.refused and point.prediction.get(name) is not None
         ]
         inside = [x for x in places if curves[0].grid[0] < x < curves[0].grid[-1]]
-        # The lowest of all estimators is that of the best of them.
+        # The lowest threshold belongs to the best estimator.
         if inside and min(inside) == min(places):
             found.append(Marker(min(inside), label, len(found)))
     if len(found) == 2 and abs(found[0].x - found[1].x) < 0.01 * found[0].x:
@@ -44,20 +44,19 @@ def thresholds(curves: Sequence[Curve]) -> list[Marker]:
 
 
 def spectral(*estimators: str) -> Callable[[Curve], bool]:
-    """Curves of estimators that have a spectrum."""
+    """Select curves of these estimators where they have a spectrum."""
     return lambda curve: curve.setting.estimator in estimators and not curve.setting.linear
 
 
 PANELS = (
     Panel(
         "overlap",
-        "What each estimator finds of the direction",
+        "Overlap of each estimator with the direction",
         "squared overlap with the direction",
         [Trace("squared_overlap", "", value=at_rest)],
-        "Squared overlap of each estimator against samples per dimension. Dashed: the best that any "
-        "estimator can do. Vertical lines: samples from which algorithms, and from which any estimator, "
-        "find something. Of message passing near its threshold: the mean of those samples on which it "
-        "comes to rest, where these are half or more.",
+        "Squared overlap of each estimator against samples per dimension. Dashed: largest overlap of any "
+        "estimator. Vertical lines: thresholds of algorithms and of any estimator. For message passing "
+        "the mean is over the samples on which it converges, shown if these are at least half.",
         markers=thresholds,
         overlay=("estimator",),
         once=[Trace("best_overlap", "best possible", measured=False, dashed=True, colour=7)],
@@ -65,31 +64,31 @@ PANELS = (
     ),
     Panel(
         "spectrum",
-        "An eigenvalue leaves the bulk",
+        "Outlier and edge of the spectrum",
         "eigenvalue",
         [Trace("outlier", "outlier"), Trace("bulk_edge", "edge")],
-        "Of the best label map the outlier is at 1 and the edge falls away from it; of other maps the "
-        "outlier leaves the edge.",
+        "For the best label map the outlier stays at 1 while the edge decreases. For other maps the "
+        "outlier separates from the edge.",
         when=spectral("optimal", "tanh", "square", "identity"),
     ),
     Panel(
         "disc",
-        "Linearised message passing: an eigenvalue leaves a disc",
+        "Outlier and disc of linearised message passing",
         "modulus of eigenvalues",
         [Trace("outlier", "outlier"), Trace("bulk_edge", "radius of the disc")],
-        "The outlier is n/d over that at threshold, the radius its square root.",
+        "The outlier is n/d divided by the threshold. The radius of the disc is its square root.",
         when=spectral("lamp"),
         y_scale="log",
     ),
     Panel(
         "good-start",
-        "What message passing keeps of a good start",
+        "Message passing from two starts",
         "squared overlap with the direction",
         [
-            Trace("squared_overlap", "from what it finds"),
-            Trace("informed_overlap", "from near the truth"),
+            Trace("squared_overlap", "spectral start"),
+            Trace("informed_overlap", "start near the direction"),
         ],
-        "Where the two differ the samples hold the direction, and no efficient algorithm that is known "
+        "Where the two differ, the samples determine the direction but no known efficient algorithm "
         "finds it.",
         when=lambda curve: curve.setting.estimator == "amp",
         markers={"threshold_ratio": "algorithms", "information_threshold_ratio": "information"},

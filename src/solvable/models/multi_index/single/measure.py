@@ -24,11 +24,11 @@ from solvable.models.multi_index.target import draw_target
 from solvable.operators.labels import apply_label_map
 
 METRICS = ("squared_overlap", "informed_overlap", "outlier", "bulk_edge", "converged")
-"""Everything that a replicate may measure; None where an estimator has no such thing."""
+"""Metrics of a replicate; a metric is None if the estimator does not have it."""
 
 
 class _Sample(NamedTuple):
-    """Samples and direction of one replicate, and the stream of later draws."""
+    """Samples and direction of one replicate, and its random stream."""
 
     X: np.ndarray
     y: np.ndarray
@@ -37,7 +37,7 @@ class _Sample(NamedTuple):
 
 
 def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Measure one replicate."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng)
     sample = _Sample(X, y, target.directions[:, 0], rng)
@@ -45,7 +45,7 @@ def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metr
     if parameters.estimator == "amp":
         return empty | _message_passing(parameters, sample)
     if parameters.linear:
-        # w = sum_i m(y_i) x_i
+        # w = sum_i m(y_i) x_i   (multi-index 5)
         found = X.T @ label_moments(parameters, y)[0]
         return empty | {"squared_overlap": overlap(found, sample.direction)}
     if parameters.estimator == "lamp":
@@ -56,11 +56,11 @@ def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metr
 def label_moments(
     parameters: SingleIndexParameters, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First moment m(y) and second moment G(y) at observed labels, (n,) each."""
+    """First moment m(y) and second moment G(y) at the observed labels, (n,) each."""
     moments = parameters.moments
     if parameters.noise == 0:
-        # Near an extremum of the link cells of labels hold nodes of one preimage, whose moments are not
-        # those of all of them; the preimages themselves are exact, where there are finitely many.
+        # Near an extremum of the link a cell of the label grid may contain nodes of one preimage only,
+        # which biases the moments. If labels have finitely many preimages, these give exact moments.
         try:
             outputs = posterior_given(additive_output(parameters.channel), y)
             found = outputs(np.zeros((len(y), 1)), np.eye(1))
@@ -72,19 +72,20 @@ def label_moments(
 
 
 def overlap(found: np.ndarray, direction: np.ndarray) -> float:
-    """Squared overlap of an estimate with the unit direction; 0 for none."""
+    """Squared overlap of an estimate with the unit direction; 0 for a zero estimate."""
     return float((found @ direction) ** 2 / max(float(found @ found), 1e-300))
 
 
 def _spectral(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
-    """Leading eigenpair at the end of the direction, and the edge that follows it."""
+    """Overlap and eigenvalue of the leading eigenvector, and the next eigenvalue."""
     X, y, direction, rng = sample
     moments = parameters.moments
     if parameters.estimator == "optimal":
         T, unit = optimal_map(label_moments(parameters, y)[1]), 1.0
     else:
         T = apply_label_map(y, parameters.estimator)  # type: ignore[arg-type]
-        # Of (1/n) sum T x x^T; a direction of negative strength leaves the lower end.
+        # Eigenvalues are those of (1/n) sum T x x^T; a negative strength gives an outlier at the lower
+        # end.
         strength = moments.probabilities @ (
             mapped_labels(moments, parameters.estimator) * moments.second[:, 0]
         )
@@ -98,12 +99,12 @@ def _spectral(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
 
 
 def _lamp(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
-    """Eigenvalue of largest real part, and the middle one of the moduli that follow."""
+    """Overlap, eigenvalue of largest real part, and median of the next moduli."""
     X, y, direction, rng = sample
     G = label_moments(parameters, y)[1]
     lamp = Lamp(X, G, rng)
     outlier, found = lamp.leading()
-    # One label of large G has an eigenvalue of its own beyond the disc, and the outlier has its own.
+    # A single label of large G may put an eigenvalue outside the disc; the median ignores it.
     moduli = lamp.moduli(min(6, len(X) - 2))
     others = moduli[moduli < 0.999 * outlier] if outlier >= 0.999 * moduli[0] else moduli
     return {
@@ -114,7 +115,7 @@ def _lamp(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
 
 
 def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
-    """Bayes message passing from what a spectral estimator finds, and from near the truth."""
+    """Overlaps of Bayes message passing from a spectral start and from a start near the direction."""
     X, y, direction, rng = sample
     n, d = X.shape
     sensors = GaussianSensors(X)
@@ -122,7 +123,7 @@ def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metr
     nothing = Start.nothing(sensors, n)
     start = nothing if parameters.linear else warm_start(parameters, X, y, rng)
     truth = direction[:, None] * np.sqrt(d)
-    # An estimate that owes nothing to the samples, so that no message belongs to it
+    # This start is independent of the samples, so its messages are 0.
     near = INFORMED * truth + np.sqrt(INFORMED * (1 - INFORMED)) * rng.standard_normal((d, 1))
     informed = Start(near, np.array([[1 - INFORMED]]), np.zeros((n, 1)))
     found, best = settled(sensors, outputs, start), settled(sensors, outputs, informed)
@@ -136,21 +137,21 @@ def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metr
 def warm_start(
     parameters: SingleIndexParameters, X: np.ndarray, y: np.ndarray, rng: np.random.Generator
 ) -> Start:
-    """Eigenvector of the best map of the label, with the messages of the linear fixed point it is."""
+    """Start at the eigenvector of the best label map, with the messages of this linear fixed point."""
     d = X.shape[1]
     T = optimal_map(label_moments(parameters, y)[1])
     vectors = scalar_directions(X, T, 1, rng=rng)[1]
-    # At the threshold nothing would be a fixed point too: message passing needs something to start.
+    # An overlap of at least 0.02: message passing would stay at 0, which is a fixed point.
     q = max(optimal_overlap(parameters.moments, len(X) / d), 0.02)
     h = np.sqrt(q * d) * vectors
-    # g_old = T* (X h), V = 1 - q (note 2.7)
+    # h = sqrt(q d) w, V = 1 - q, g_old = T* (X h)   (multi-index 12)
     return Start(h, np.array([[1 - q]]), T[:, None] * (X @ h) / np.sqrt(d))
 
 
 def settled(
     sensors: GaussianSensors, outputs: Outputs, start: Start
 ) -> MessagePassingResult | None:
-    """Fixed point of message passing, more damped if it circles; None if it still does."""
+    """Fixed point of message passing, with more damping at a second attempt; None without one."""
     schedule = ((0.3, 300), (0.7, 600))
     try:
         return settle(sensors, messages_of(outputs), start, schedule=schedule, tolerance=1e-3)

@@ -31,10 +31,11 @@ class SingleIndexParameters(Parameters):
     sample_ratio: float = Field(1.5, gt=0, le=1e5)
     """Samples per coordinate, n/d."""
     estimator: Estimator = "optimal"
-    """Eigenvector of the second moment weighted by the best map of the label, or by tanh, square (cut at
-    9) or identity of standardised labels; of linearised message passing; or Bayes message passing."""
+    """Estimator of the direction: leading eigenvector of the second moment weighted by the best label map
+    (optimal), or by tanh, square (cut at 9) or identity of standardised labels; lamp, linearised
+    message passing; amp, Bayes message passing."""
     standardised: bool = True
-    """Whether the link has mean 0 and variance 1."""
+    """Shift and scale the link to mean 0 and variance 1."""
 
     samples = Size("sample_ratio", "dimension", least=4)
     limits = (SAMPLES_IN_MEMORY,)
@@ -58,40 +59,40 @@ class SingleIndexParameters(Parameters):
 
     @property
     def linear(self) -> bool:
-        """Whether the best estimator is linear: a label tells the sign of the direction."""
-        return self.estimator in ("optimal", "amp") and tells_sign(self.channel)
+        """Return True if the estimator uses first moments: labels carry the sign of the direction."""
+        return self.estimator in ("optimal", "amp") and carries_sign(self.channel)
 
 
 @lru_cache(maxsize=64)
 def _channel(link: str, noise: float, standardised: bool) -> AdditiveChannel:
-    """The same channel for the same numbers, which holds its conditional moments."""
+    """Channel for these numbers, cached with its conditional moments."""
     return AdditiveChannel((make_link(link, standardised=standardised),), (1.0,), noise)
 
 
 @lru_cache(maxsize=64)
-def tells_sign(channel: AdditiveChannel) -> bool:
-    """Whether m(y) = E[z | y] is not 0."""
+def carries_sign(channel: AdditiveChannel) -> bool:
+    """Return True if m(y) = E[z | y] is not 0."""
     return bool(channel.links[0].parity != "even" and channel.moments.linear_information[0] > 1e-15)
 
 
 @lru_cache(maxsize=256)
 def _without_information(channel: AdditiveChannel, estimator: Estimator) -> str:
-    """Why an estimator has nothing to find at any sample size, or nothing."""
+    """Explain why an estimator finds nothing at any sample size; empty if it may find something."""
     link = channel.links[0]
     quadratic = bool(np.isfinite(channel.moments.weak_recovery_ratio[0]))
     if estimator in ("optimal", "amp"):
-        if quadratic or tells_sign(channel):
+        if quadratic or carries_sign(channel):
             return ""
         return (
-            f"labels of the link {link.name!r} tell neither the sign nor the size of the direction "
-            "(generative exponent above 2): no number of samples in proportion to the dimension finds "
-            "it. Allowed: links with E[z | y] or E[z^2 - 1 | y] not 0"
+            f"the link {link.name!r} has E[z | y] = 0 and E[z² - 1 | y] = 0 (generative exponent above "
+            "2), so no first-order method finds the direction at a fixed n/d; allowed: links where one "
+            "of the two is not 0"
         )
     if not quadratic:
-        other = "take estimator=optimal, which is linear there" if tells_sign(channel) else ""
+        other = ", or estimator=optimal, which is linear here" if carries_sign(channel) else ""
         return (
-            f"labels of the link {link.name!r} hold no second-order information, E[z^2 | y] = 1, for "
-            f"the estimator {estimator}; allowed: links with some{', or ' * bool(other)}{other}"
+            f"labels of the link {link.name!r} carry no second-order information (E[z² | y] = 1), which "
+            f"the estimator {estimator} needs; allowed: another link{other}"
         )
     if estimator == "lamp":
         return ""
@@ -101,7 +102,7 @@ def _without_information(channel: AdditiveChannel, estimator: Estimator) -> str:
         return str(error)
     if np.abs(T).max() <= 1e-9:
         return (
-            f"the label map {estimator} sends all labels of the link {link.name!r} to one value; "
+            f"the label map {estimator} maps all labels of the link {link.name!r} to one value; "
             "allowed: another estimator, or noise above 0"
         )
     return ""

@@ -1,4 +1,4 @@
-"""Prediction of the estimators of a single-index model at a size."""
+"""Predictions for the estimators of a single-index model at finite size."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from solvable.spectra.label_weighted import label_weighted_spectrum
 METRICS = (
     "squared_overlap", "informed_overlap", "threshold_ratio", "outlier", "bulk_edge", "steepness",
 )  # fmt: skip
-"""Everything that an estimator may have; None where it has no such thing."""
+"""Metrics of the estimators; a metric is None if the estimator does not have it."""
 
 
 def predict(parameters: SingleIndexParameters) -> Metrics:
-    """Overlap, thresholds, and the place of the outlier where there is a spectrum."""
+    """Predict the overlap, the thresholds and, for spectral estimators, the outlier and the edge."""
     metrics, reason = _bounds(parameters)
     if parameters.estimator == "amp":
         found = _message_passing(parameters)
@@ -37,20 +37,22 @@ def predict(parameters: SingleIndexParameters) -> Metrics:
 
 
 def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
-    """Bounds on every estimator, or why they are not known."""
+    """Bounds on every estimator, or the reason why they are not known."""
     names = ("information_threshold_ratio", "best_overlap")
     try:
+        # alpha_IT = inf_q (-q - log(1 - q)) / (2 I(q)), and the maximum of the potential
+        # (multi-index 13)
         evolution = state_evolution(parameters.channel)
         values = (evolution.information_threshold_ratio, evolution.best_overlap(_ratio(parameters)))
     except InvalidParameter as error:
         if parameters.estimator == "amp":
             raise
-        return dict.fromkeys(names), f"the information-theoretic limit is not known: {error}"
+        return dict.fromkeys(names), f"the information-theoretic threshold is not known: {error}"
     return dict(zip(names, values, strict=True)), ""
 
 
 def _ratio(parameters: SingleIndexParameters) -> float:
-    """Samples per dimension as they are drawn."""
+    """Samples per dimension after rounding to an integer number of samples."""
     return parameters.samples / parameters.dimension
 
 
@@ -62,13 +64,14 @@ def _message_passing(parameters: SingleIndexParameters) -> Metrics:
         "squared_overlap": evolution.overlap(ratio),
         "informed_overlap": evolution.overlap(ratio, start=INFORMED),
         "threshold_ratio": threshold,
-        # How far 7 % of the samples move the overlap: near a jump finite samples are far from the limit.
+        # Change of the overlap if n/d changes by 7 % either way: large near a jump, where finite samples
+        # are far from the limit.
         "steepness": near[1] - near[0],
     }
 
 
 def _linear(parameters: SingleIndexParameters) -> Metrics:
-    # rho² = alpha I_1 / (1 + alpha I_1), I_1 = E[m(y)²]  (3.1)
+    # rho² = alpha I_1 / (1 + alpha I_1), I_1 = E[m(y)²]   (multi-index 5)
     information = _ratio(parameters) * float(parameters.moments.linear_information[0])
     return {
         "squared_overlap": information / (1 + information),
@@ -77,7 +80,7 @@ def _linear(parameters: SingleIndexParameters) -> Metrics:
 
 
 def _spectral(parameters: SingleIndexParameters) -> Metrics:
-    """A scalar map: the spectrum of (1/n) sum T x x^T, or of (1/d) sum T* x x^T."""
+    """Predict the spectrum of (1/n) sum T x x^T, or of (1/d) sum T* x x^T for the best map."""
     moments = parameters.moments
     optimal = parameters.estimator == "optimal"
     T = (
@@ -88,7 +91,7 @@ def _spectral(parameters: SingleIndexParameters) -> Metrics:
     law, ratio = moments.law(T), _ratio(parameters)
     spectrum = label_weighted_spectrum(law, ratio=ratio, dimension=parameters.dimension)
     end = spectrum.upper if law.strengths[0] >= 0 else spectrum.lower
-    # The outlier of T* is at 1 with the factor 1/d (note 3.3).
+    # With the factor 1/d the outlier of T* is at 1.   (multi-index 9)
     unit = ratio if optimal else 1.0
     return {
         "squared_overlap": float(end.squared_overlap[0]),
@@ -100,12 +103,12 @@ def _spectral(parameters: SingleIndexParameters) -> Metrics:
 
 @lru_cache(maxsize=64)
 def _threshold(parameters: SingleIndexParameters) -> float | None:
-    """Samples per dimension from which an estimator finds the direction; None if none do."""
+    """Samples per dimension above which an estimator finds the direction; None if it never does."""
     moments, estimator = parameters.moments, parameters.estimator
     if estimator in ("optimal", "lamp"):
         found = float(moments.weak_recovery_ratio[0])
     else:
-        # Labels without bounds have thresholds that depend on the dimension.
+        # For unbounded maps the threshold depends on the dimension.
         bounded = estimator in ("tanh", "square")
         law = moments.law(mapped_labels(moments, estimator))
         found = float(emergence_ratio(law, dimension=None if bounded else parameters.dimension)[0])
@@ -131,6 +134,6 @@ def chance(parameters: SingleIndexParameters, prediction: Metrics) -> Metrics:
         "informed_overlap": None
         if prediction.get("informed_overlap") is None
         else 1 / parameters.dimension,
-        # A direction that is found nowhere leaves the edge as its eigenvalue.
+        # Without an outlier the leading eigenvalue is at the edge.
         "outlier": prediction.get("bulk_edge"),
     }

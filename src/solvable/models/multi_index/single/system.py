@@ -1,8 +1,8 @@
-"""Single-index models: four estimators of one direction, and what no estimator can beat.
+"""Single-index models: four kinds of estimators of one direction, and the information-theoretic limit.
 
-A label depends on one direction of Gaussian inputs, through a link and noise. The best label map,
-linearised message passing, maps that do not know the channel, and Bayes message passing each find the
-direction from a definite number of samples on; so does an estimator of unlimited time.
+A label depends on one direction of Gaussian inputs through a link and noise. The estimators are the
+best label map, linearised message passing, label maps that do not use the channel, and Bayes message
+passing. Each has a threshold in n/d, and so has an estimator of unlimited computing time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from solvable.models.multi_index.single.parameters import SingleIndexParameters
 
 PRESETS = {
     "quick": Preset(
-        "Five estimators of a noisy absolute value in 500 dimensions; under a minute.",
+        "Five estimators for the link abs with noise in 500 dimensions; under a minute.",
         {
             "dimension": (500,),
             "estimator": ("optimal", "lamp", "tanh", "square", "amp"),
@@ -22,7 +22,7 @@ PRESETS = {
         replicates=12,
     ),
     "paper": Preset(
-        "Two links without noise and with, in 1,500 dimensions; about ten minutes.",
+        "Two links, each with and without noise, in 1,500 dimensions; about ten minutes.",
         {
             "dimension": (1_500,),
             "link": ("abs", "cos(2*z)"),
@@ -33,8 +33,8 @@ PRESETS = {
         replicates=3,
     ),
     "gap": Preset(
-        "A link of noise sensitivity exponent 2 in much noise: information without algorithm; two "
-        "minutes.",
+        "A link of noise sensitivity exponent 2 at large noise: the gap between information and "
+        "algorithms; two minutes.",
         {
             "dimension": (150,),
             "link": ("cosmix",),
@@ -45,7 +45,7 @@ PRESETS = {
         replicates=6,
     ),
     "signs": Preset(
-        "Links that tell the sign of the direction: the linear estimator and message passing; a "
+        "Links whose labels carry the sign of the direction: linear estimator and message passing; a "
         "minute.",
         {
             "dimension": (500,),
@@ -59,7 +59,7 @@ PRESETS = {
 
 system = System(
     name="single-index",
-    title="Four estimators of one direction, and the least samples that any of them needs",
+    title="Four kinds of estimators of one direction, and the samples that each needs",
     version="1",
     parameters=SingleIndexParameters,
     measure="measure:measure",

@@ -1,4 +1,4 @@
-"""Closed forms of the best map of the label and of LAMP; for both alpha_c = 1 / E[E[z² - 1 | y]²]."""
+"""Closed forms for the best label map and for linearised AMP (LAMP)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solvable.spectra.label_weighted import label_weighted_spectrum
 from solvable.spectra.roots import bracketed_root
 
 INFORMED = 0.95
-"""Overlap of the start that knows the direction."""
+"""Squared overlap of the start near the direction."""
 
 
 def optimal_overlap(moments: ConditionalMoments, sample_ratio: float) -> float:
@@ -21,7 +21,7 @@ def optimal_overlap(moments: ConditionalMoments, sample_ratio: float) -> float:
     G, chance = moments.second[:, 0], moments.probabilities
 
     def excess(q: float) -> float:
-        # 1 / alpha = (1 - q) E[G² / (1 + q G)]  (3.4)
+        # 1 / alpha = (1 - q) E[G² / (1 + q G)]   (multi-index 9)
         return float(sample_ratio * (1 - q) * (chance @ (G**2 / (1 + q * G))) - 1)
 
     return bracketed_root(excess, 0.0, 1 - 1e-12) if excess(0.0) > 0 else 0.0
@@ -31,9 +31,9 @@ def optimal_overlap(moments: ConditionalMoments, sample_ratio: float) -> float:
 class LampPrediction:
     """Spectrum of L = (X X^T / d - I) diag G(y) and the overlap of its leading vector."""
 
-    squared_overlap: float  # of X^T G omega; rounded as at the dimension, or sharp without one
-    outlier: float  # alpha / alpha_c; the radius below the threshold
-    radius: float  # sqrt(alpha / alpha_c), of the disc of the other eigenvalues
+    squared_overlap: float  # of X^T G omega: mean at this dimension, or limit of many dimensions
+    outlier: float  # alpha / alpha_c, or the radius below the threshold   (multi-index 10)
+    radius: float  # sqrt(alpha / alpha_c) of the disc of the other eigenvalues   (multi-index 10)
 
 
 def lamp_prediction(
@@ -46,17 +46,17 @@ def lamp_prediction(
     signal = sample_ratio / threshold
     outlier, radius = max(signal, float(np.sqrt(signal))), float(np.sqrt(signal))
     if dimension is None:
-        # rho² = (alpha - alpha_c) / (alpha + alpha_c² E[G³])  (3.5)
+        # rho² = (alpha - alpha_c) / (alpha + alpha_c² E[G³])   (multi-index 11)
         cubed = float(chance @ G**3)
         overlap = (sample_ratio - threshold) / (sample_ratio + threshold**2 * cubed)
         return LampPrediction(max(overlap, 0.0), outlier, radius)
-    # L omega = theta omega is X^T diag(G / (theta + G)) X W / d = W: LAMP is that map of the label at its
-    # own outlier theta, and what rounds its overlap is what rounds that of the map.
+    # L omega = theta omega holds exactly if X^T diag(G / (theta + G)) X W / d = W   (multi-index 10).
+    # At its outlier theta LAMP therefore equals this label map, also at finite dimension.
     law = moments.law(_lamp_map(G, max(signal, 1.0)))
     spectrum = label_weighted_spectrum(law, ratio=sample_ratio, dimension=dimension)
     return LampPrediction(float(spectrum.upper.squared_overlap[0]), outlier, radius)
 
 
 def _lamp_map(G: np.ndarray, theta: float) -> np.ndarray:
-    """Map G / (theta + G) of the label, cut from below as the best one is."""
+    """Map G / (theta + G) of the label, cut below at -1e4."""
     return np.asarray(np.maximum(G / np.maximum(theta + G, 1e-300), -1e4))

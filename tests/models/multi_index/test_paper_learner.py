@@ -1,4 +1,4 @@
-"""Acceptance checks 5.6 and 5.13 to 5.16 of the note on multi-index models, at its tolerances."""
+"""Simulations of the two-stage learner: exponents of the error, risk, and the second pass."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 from solvable.learners import MultiIndexRegressor
 from solvable.models.multi_index.hierarchical.measure import measure
 from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
+from solvable.models.multi_index.overlaps import predict_spectral
 from solvable.models.multi_index.readout import fit_readout
 from solvable.models.multi_index.target import MultiIndexTarget, power_law_channel
+from solvable.operators import apply_label_map
 
 
 def replicates(count, **settings):
@@ -29,7 +31,7 @@ def slope(ratios, errors):
 
 
 def error_of_each(target, ratio, seed):
-    """Sum of a_k² (1 - <u_k, w_k>^2), the k-th eigenvector against the k-th direction."""
+    """Sum of a_k² (1 - <u_k, w_k>²), with the k-th eigenvector u_k and the k-th direction w_k."""
     X, y = target.sample(int(ratio) * target.dimension, seed)
     a = np.array(target.channel.amplitudes)
     learner = MultiIndexRegressor(
@@ -40,7 +42,8 @@ def error_of_each(target, ratio, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("decay", "expected"), [(0.75, -0.333), (1.0, -0.5), (1.5, -0.667)])
-def test_5_13_simulated_scaling(decay, expected):
+def test_simulated_scaling(decay, expected):
+    # Exponent -(1 - 1/(2 gamma))   (multi-index 23; arXiv:2602.05846, Theorem 3.2)
     channel = power_law_channel("he2", features=100, decay=decay, noise=0.5)
     errors = [
         np.mean([error_of_each(MultiIndexTarget(200, channel, s), ratio, s) for s in (0, 1)])
@@ -49,7 +52,8 @@ def test_5_13_simulated_scaling(decay, expected):
     assert slope(RATIOS, errors) == pytest.approx(expected, abs=0.06)
 
 
-def test_5_14_a_second_exponent_needs_the_square():
+def test_a_second_exponent_needs_the_square():
+    # T = y has s_k = 0 for a link of exponent 2   (multi-index 22)
     settings = {"dimension": 100, "features": 4, "decay": 0.5, "link": "cosmix", "noise": 0.1}
     settings |= {"sample_ratio": 512, "readout": "none"}
     plain = mean(replicates(6, label_map="identity", **settings), "squared_overlap")
@@ -59,8 +63,31 @@ def test_5_14_a_second_exponent_needs_the_square():
     np.testing.assert_allclose(square, [0.977, 0.944, 0.905, 0.830], atol=0.05)
 
 
+def test_training_samples_have_stretched_coordinates():
+    # <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i>, u_-i without sample i   (multi-index 25)
+    d, n = 300, 3_000
+    target = MultiIndexTarget(d, power_law_channel("he2", features=1, decay=1.0, noise=0.5))
+    X, y = target.sample(n, 3)
+    T = apply_label_map(y, "tanh")
+    D = (X * T[:, None]).T @ X / n
+    found = predict_spectral(target.channel.moments, sample_ratio=n / d, dimension=d)
+    parameter = found.parameters[0]
+    u = np.linalg.eigh(D)[1][:, -1]
+    strongest = np.argsort(-np.abs(T))[:: n // 25]
+    stretched, fresh = [], []
+    for i in strongest:
+        without = np.linalg.eigh(D - T[i] * np.outer(X[i], X[i]) / n)[1][:, -1]
+        stretched.append(u @ X[i] * np.sign(u @ without))
+        fresh.append(without @ X[i])
+    factor = parameter / (parameter - T[strongest])
+    predicted = factor * np.array(fresh)
+    assert np.ptp(factor) > 0.3
+    assert np.linalg.norm(stretched - predicted) < 0.05 * np.linalg.norm(predicted)
+
+
 @pytest.mark.slow
-def test_5_15_risk_of_monomials():
+def test_risk_of_monomials():
+    # Excess risk R   (multi-index 26); above the last threshold it falls as 1/n.
     ratios = np.array([32, 64, 128, 256, 512])
     settings = {"dimension": 200, "features": 8, "decay": 1.0, "noise": 0.5, "link": "he2"}
     risks = [mean(replicates(3, sample_ratio=ratio, **settings), "risk") for ratio in ratios]
@@ -69,14 +96,15 @@ def test_5_15_risk_of_monomials():
 
 
 @pytest.mark.slow
-def test_5_15_risk_of_neurons_has_a_floor():
+def test_risk_of_neurons_has_a_floor():
+    # Excess risk R of random neurons, which approximate the link   (multi-index 26)
     settings = {"dimension": 200, "features": 8, "readout": "relu"}
     risks = [mean(replicates(2, sample_ratio=r, **settings), "risk") for r in (32, 128, 512)]
     np.testing.assert_allclose(risks, [0.490, 0.163, 0.068], rtol=0.2)
 
 
 def best_readout_risk(parameters, seed):
-    """Risk of monomials fitted on so many fresh samples that only the directions are at fault."""
+    """Risk of monomials fitted on many fresh samples, so that only errors of the directions remain."""
     target = MultiIndexTarget(parameters.dimension, parameters.channel, seed)
     X, y = target.sample(parameters.samples, seed)
     learner = MultiIndexRegressor(
@@ -96,8 +124,8 @@ def best_readout_risk(parameters, seed):
 
 
 @pytest.mark.slow
-def test_5_15_directions_cost_most_of_the_risk():
-    # The best readout of the directions found has 0.377 and 0.123 in the note.
+def test_directions_cost_most_of_the_risk():
+    # Risk of the best readout on the estimated directions   (multi-index 26)
     for ratio, expected in ((32, 0.377), (128, 0.123)):
         parameters = HierarchicalParameters(dimension=200, features=8, sample_ratio=ratio)
         risks = [best_readout_risk(parameters, seed) for seed in range(3)]
@@ -107,7 +135,8 @@ def test_5_15_directions_cost_most_of_the_risk():
 @pytest.mark.parametrize(
     ("noise", "ratio", "feature"), [(0.1, 32, 6), (0.1, 64, 9), (0.5, 32, 6)], ids=str
 )
-def test_5_16_residuals_show_what_strong_features_hide(noise, ratio, feature):
+def test_residuals_show_what_strong_features_hide(noise, ratio, feature):
+    # A second pass on the residuals   (multi-index 27) raises the overlap of weak features.
     settings = {"dimension": 200, "features": 16, "noise": noise, "sample_ratio": ratio}
     once, twice = (
         mean(replicates(4, deflation=deflation, **settings), "squared_overlap")

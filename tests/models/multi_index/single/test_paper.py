@@ -1,4 +1,4 @@
-"""Acceptance checks of note 03 that concern one direction, and two that commute: 5.1-5.5, 5.7, 5.18."""
+"""Thresholds, overlaps and spectra of one direction against closed forms and simulation."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from solvable.message_passing.evolution import StateEvolution
 from solvable.message_passing.outputs import GaussianOutput
 from solvable.models.multi_index.overlaps import optimal_map
 from solvable.models.multi_index.preprocessing import Lamp, scalar_directions
-from solvable.models.multi_index.single.measure import measure
+from solvable.models.multi_index.single.measure import label_moments, measure, warm_start
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.predict import predict
 from solvable.models.multi_index.single.theory import lamp_prediction, optimal_overlap
@@ -26,7 +26,7 @@ def channel_of(formula, noise, *, standardised=False):
 ABS = channel_of("abs", 0.0)
 
 
-# 5.1 ------------------------------------------------------------------------------------------
+# Thresholds 1 / E[G²]   (multi-index 6; arXiv:2405.15480)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ ABS = channel_of("abs", 0.0)
         ("abs", 0.1, False, 0.6043),
         ("cos(2*z)", 0.05, False, 1.7558),
         ("z**2", 0.5, False, 0.5780),
-        # The note has 1.0119, an integral that was cut at labels of 30: E[G²] gains 2 % beyond.
+        # An integral over labels up to 30 gives 1.0119: E[G²] gains 2 % beyond.
         ("he4", 0.25, True, 0.98813),
     ],
 )
@@ -48,7 +48,7 @@ def test_thresholds_of_links(formula, noise, standardised, expected):
 
 
 def supremum(probabilities, G):
-    """1 / sup ||E[G M G]||_F over positive M of unit norm: power iteration keeps M positive."""
+    """Compute 1 / sup ||E[G M G]||_F over M >= 0 of norm 1 by power iteration (multi-index 6)."""
     M = np.eye(G.shape[-1]) + 0.1
     for _ in range(500):
         M = np.einsum("m,mab,bc,mcd->ad", probabilities, G, M / np.linalg.norm(M), G)
@@ -56,7 +56,7 @@ def supremum(probabilities, G):
 
 
 def test_threshold_of_a_product_of_two_directions():
-    # G_11 = G_22 = |y| K_1 / K_0 - 1, G_12 = y; density K_0(|y|) / pi
+    # For y = z_1 z_2: G_11 = G_22 = |y| K_1(|y|) / K_0(|y|) - 1, G_12 = y, density K_0(|y|) / pi.
     unit, share = np.polynomial.legendre.leggauss(400)
     u = 4 * (unit + 1) / 2
     y, weight = u**4, share * 2 * 4 * u**3
@@ -72,7 +72,7 @@ def test_threshold_of_a_product_of_two_directions():
 
 
 def test_threshold_of_the_sign_of_a_product():
-    # E[z z^T - I | y] = y (2 / pi) off the diagonal
+    # For y = sign(z_1 z_2) the entries of E[z z^T - I | y] off the diagonal are 2 y / pi.
     G = np.multiply.outer([1.0, -1.0], 2 / np.pi * np.array([[0.0, 1.0], [1.0, 0.0]]))
     assert supremum(np.full(2, 0.5), G) == pytest.approx(np.pi**2 / 4, rel=1e-3)
 
@@ -91,7 +91,8 @@ def test_channels_without_noise_have_the_moments_of_all_preimages(formula):
 
 @pytest.mark.slow
 def test_a_link_of_many_preimages_is_found_as_predicted_without_noise():
-    # Cells of labels near an extremum of cos hold one preimage each: thresholds came out at 1.22.
+    # Near an extremum of cos a cell of labels contains one preimage only. Without exact preimages the
+    # threshold came out as 1.22.
     parameters = SingleIndexParameters(
         dimension=400, link="cos(2*z)", noise=0.0, standardised=False, sample_ratio=4.0
     )
@@ -104,12 +105,12 @@ def test_a_link_of_many_preimages_is_found_as_predicted_without_noise():
     assert np.mean(values) == pytest.approx(found["squared_overlap"], abs=0.02 + 3 * error)
 
 
-# 5.2, 5.3 -------------------------------------------------------------------------------------
+# Best label map and LAMP   (multi-index 9 to 11)
 
 
 @pytest.mark.parametrize("ratio", [0.45, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 20.0])
 def test_the_closed_form_of_the_best_map_is_that_of_its_spectrum(ratio):
-    # Bounded labels, so that the spectrum has a limit of many dimensions.
+    # These labels are bounded, so the spectrum has a limit for many dimensions.
     for formula in ("tanh(z**2)", "cos(2*z)", "cosmix"):
         moments = channel_of(formula, 0.3, standardised=True).moments
         law = moments.law(optimal_map(moments.second[:, 0]))
@@ -126,6 +127,7 @@ def test_the_closed_form_of_the_best_map_is_that_of_its_spectrum(ratio):
      (2.0, 0.639, 0.375), (3.0, 0.845, 0.500)],
 )  # fmt: skip
 def test_closed_forms_of_phase_retrieval(ratio, optimal, lamp):
+    # Values of (multi-index 9) and (multi-index 11) with G = z² - 1 and E[G³] = 8
     assert optimal_overlap(ABS.moments, ratio) == pytest.approx(optimal, abs=6e-4)
     assert lamp_prediction(ABS.moments, sample_ratio=ratio).squared_overlap == pytest.approx(
         lamp, abs=6e-4
@@ -141,23 +143,23 @@ def test_phase_retrieval_at_1500_dimensions(ratio):
         parameters = SingleIndexParameters(
             dimension=1_500, noise=0.0, estimator=estimator, sample_ratio=ratio
         )
-        # One sample scatters by 0.04 at the threshold: twelve there for the stated tolerance.
+        # Near the threshold one sample scatters by 0.04, so the tolerance needs twelve.
         seeds = range(4 if ratio > 1 else 12)
-        found[estimator] = [measure(parameters, random_stream("note 5.2", s)) for s in seeds]
+        found[estimator] = [measure(parameters, random_stream("phase retrieval", s)) for s in seeds]
     overlaps = {name: np.mean([r["squared_overlap"] for r in rows]) for name, rows in found.items()}
     assert overlaps["optimal"] == pytest.approx(optimal_overlap(ABS.moments, ratio), abs=tolerance)
     exact = lamp_prediction(ABS.moments, sample_ratio=ratio).squared_overlap
-    # The note has 0.138 for 0.167 at a ratio of 1; 26 samples of this size gave 0.155(7).
+    # At n/d = 1 the prediction is 0.167; 26 samples of this size gave 0.155(7).
     values = [r["squared_overlap"] for r in found["lamp"]]
     error = np.std(values, ddof=1) / np.sqrt(len(values))
     assert overlaps["lamp"] == pytest.approx(exact, abs=tolerance + error)
-    # 5.3: the outlier of the best map is at one, with nothing fitted
+    # The outlier of the best map is at 1   (multi-index 9)
     if ratio >= 0.8:
         assert np.mean([r["outlier"] for r in found["optimal"]]) == pytest.approx(1, abs=0.06)
 
 
 def test_weights_without_lower_bound_do_not_hide_the_upper_end():
-    """At 450 dimensions Lanczos resolves the lower end of -1e4 alone."""
+    """Check the dense fallback: at 450 dimensions Lanczos resolves only the lower end near -1e4."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((1_125, 450))
     T = optimal_map(ABS.moments.at(np.abs(X[:, 0]))[:, 0])
@@ -168,29 +170,30 @@ def test_weights_without_lower_bound_do_not_hide_the_upper_end():
     assert abs(vectors[:, 0] @ basis[:, -1]) == pytest.approx(1, abs=1e-6)
 
 
-# 5.4 ------------------------------------------------------------------------------------------
+# Overlap of the best label map   (multi-index 9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("formula", "noise", "standardised", "note"),
+    ("formula", "noise", "standardised", "known"),
     [("abs", 0.1, False, 0.457), ("cos(2*z)", 0.05, False, 0.711), ("he4", 0.25, True, None),
      ("z**2", 0.5, False, 0.388)],
 )  # fmt: skip
-def test_other_channels_at_three_thresholds(formula, noise, standardised, note):
+def test_other_channels_at_three_thresholds(formula, noise, standardised, known):
     channel = channel_of(formula, noise, standardised=standardised)
     ratio = 3 * channel.moments.weak_recovery_ratio[0]
     expected = optimal_overlap(channel.moments, ratio)
-    if note is not None:
-        assert expected == pytest.approx(note, abs=0.002)
+    if known is not None:
+        assert expected == pytest.approx(known, abs=0.002)
     parameters = SingleIndexParameters(
         dimension=1_200, link=formula, noise=noise, standardised=standardised, sample_ratio=ratio
     )
-    found = [measure(parameters, random_stream("note 5.4", s))["squared_overlap"] for s in range(4)]
+    records = [measure(parameters, random_stream("other channels", s)) for s in range(4)]
+    found = [record["squared_overlap"] for record in records]
     assert np.mean(found) == pytest.approx(expected, abs=0.04)
 
 
-# 5.5 ------------------------------------------------------------------------------------------
+# Spectrum of linearised message passing   (multi-index 10; arXiv:2502.02545)
 
 
 def test_spectrum_of_linearised_message_passing():
@@ -214,7 +217,7 @@ def test_spectrum_of_linearised_message_passing():
 
 
 def test_an_eigenvector_of_linearised_message_passing_is_one_of_its_label_map():
-    """L omega = theta omega is X^T diag(G / (theta + G)) X W / d = W, to rounding."""
+    """Check that L omega = theta omega implies X^T diag(G / (theta + G)) X W / d = W."""
     channel = channel_of("abs", 0.1)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((800, 200))
@@ -224,7 +227,7 @@ def test_an_eigenvector_of_linearised_message_passing_is_one_of_its_label_map():
     np.testing.assert_allclose(mapped, W, atol=1e-5 * np.abs(W).max())
 
 
-# 5.6 ------------------------------------------------------------------------------------------
+# Two directions whose moments commute   (multi-index 9)
 
 
 @pytest.mark.slow
@@ -244,22 +247,35 @@ def test_a_product_of_two_directions_splits_into_two_problems(ratio, expected):
     assert np.mean(found) == pytest.approx(expected, abs=0.04)
 
 
-# 5.7 ------------------------------------------------------------------------------------------
+# Linear estimator   (multi-index 5)
 
 
-@pytest.mark.parametrize(("ratio", "note"), [(1.0, 0.373), (3.0, None)])
-def test_the_linear_estimator_of_relu(ratio, note):
+@pytest.mark.parametrize(("ratio", "known"), [(1.0, 0.373), (3.0, None)])
+def test_the_linear_estimator_of_relu(ratio, known):
     parameters = SingleIndexParameters(
         dimension=2_000, link="relu", noise=0.1, standardised=False, sample_ratio=ratio
     )
     expected = predict(parameters)["squared_overlap"]
-    if note is not None:
-        assert expected == pytest.approx(note, abs=1e-3)
+    if known is not None:
+        assert expected == pytest.approx(known, abs=1e-3)
     found = [measure(parameters, random_stream("5.7", s))["squared_overlap"] for s in range(2)]
     assert np.mean(found) == pytest.approx(expected, abs=0.03)
 
 
-# 5.18 -----------------------------------------------------------------------------------------
+# Message passing and state evolution   (multi-index 12 and 13; arXiv:2405.15480)
+
+
+def test_the_spectral_start_has_the_messages_of_the_linear_loop():
+    # omega = X h - V g_old and g = G omega / (1 + q G) give g = g_old at h, V, g_old of (multi-index 12).
+    parameters = SingleIndexParameters(dimension=120, noise=0.1, sample_ratio=4.0)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((480, 120))
+    y = parameters.channel.sample(X[:, :1], rng)
+    start = warm_start(parameters, X, y, rng)
+    G, V = label_moments(parameters, y)[1][:, None], float(start.variance[0, 0])
+    omega = X @ start.estimate / np.sqrt(120) - V * start.messages
+    np.testing.assert_allclose(G * omega / (1 + (1 - V) * G), start.messages, atol=1e-9)
+    assert float(np.sum(start.estimate**2)) == pytest.approx((1 - V) * 120)
 
 
 def test_state_evolution_of_phase_retrieval():
