@@ -216,7 +216,7 @@ def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished
     answer = later("verify", "run", "--json")
     assert answer.returncode == 1
     assert json.loads(answer.stdout)["verdicts"][0]["status"] == "fails"
-    assert "predicts otherwise than the run stored at 3 of 3 points (error)" in answer.stderr
+    assert "differ from the stored ones at 3 of 3 points (error)" in answer.stderr
     stored = later("verify", "run", "--stored", "--json")
     assert (stored.returncode, stored.stderr) == (0, "")
     verdicts = json.loads(finished.answer.stdout)["verdicts"]
@@ -224,7 +224,7 @@ def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished
     assert (later.cwd / "run" / "study.sqlite").read_bytes() == before
     # So does the report, whose records hold what it is judged by.
     told = later("report", "run")
-    assert "predicts otherwise" in told.stderr
+    assert "predictions of the installed theory differ" in told.stderr
     rows = list(csv.DictReader((later.cwd / "run" / "records.csv").read_text().splitlines()))
     products = [float(row["predicted.error"]) * int(row["samples"]) for row in rows]
     assert products == pytest.approx([0.2] * len(rows))

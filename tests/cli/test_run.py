@@ -138,7 +138,7 @@ def test_a_finished_study_is_not_run_again(finished, call, monkeypatch):
     before = len(finished.logged())
     status, printed, error = call("run", "probe", "--output", "run", "--json")
     assert status == 0
-    assert "12 of 12 tasks are there already" in error
+    assert "12 of 12 tasks are finished already" in error
     assert printed == finished.answer.stdout
     assert len(finished.logged()) == before == 12
 
@@ -239,7 +239,7 @@ def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable, here):
 
     status, printed, error = here(*words, 1)
     assert status == 0, error
-    assert f"{kept} of 30 tasks are there already" in error
+    assert f"{kept} of 30 tasks are finished already" in error
     assert len(json.loads(printed)["records"]) == 30
     begun = Counter(solvable.logged())
     assert len(begun) == 30
@@ -254,7 +254,7 @@ def test_kill_9_keeps_finished_tasks_and_resumes(solvable, here):
     process.communicate(timeout=60)
     status, printed, error = here(*words)
     assert status == 0, error
-    assert "of 12 tasks are there already" in error
+    assert "of 12 tasks are finished already" in error
     assert len(solvable.logged()) <= 12 + 1
     _, whole, _ = here(*words[:-3], "--output", "whole", "--json")
     assert deterministic(printed) == deterministic(whole)

@@ -115,5 +115,5 @@ def test_theory_says_the_reason_in_one_line_or_beside_the_rest_of_a_grid(install
 
 def test_an_unknown_prediction_is_named(tmp_path):
     point = Point({"samples": 10}, [measure(None, np.random.default_rng(0))], {"error": 1.0})
-    with pytest.raises(InvalidParameter, match="'width' is asked for, which predict does not ret"):
+    with pytest.raises(InvalidParameter, match="'width' is used, which predict does not ret"):
         point.predicted("width")

@@ -120,7 +120,7 @@ def test_a_directory_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match=r"a\.txt could not be written"):
         write_atomically(tmp_path / "a.txt", b"")
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(StorageFailed, match="nothing that was there has changed"):
+    with pytest.raises(StorageFailed, match="existing files are unchanged"):
         write_atomically(tmp_path / "file" / "b.txt", b"")
 
 

@@ -137,7 +137,7 @@ def test_ctrl_c_is_not_an_error_of_the_task(toy, ctrl_c):
 def test_a_worker_with_another_version_refuses(toy):
     outcome = execute(job(toy, version="2"))
     assert outcome.error.startswith(
-        "InvalidData: this worker has version 1 of toy; the study asks for 2"
+        "InvalidData: this worker has version 1 of toy; the study needs 2"
     )
 
 

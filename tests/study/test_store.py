@@ -237,7 +237,7 @@ def test_a_damaged_entry(study, tmp_path):
     with Store(tmp_path, study) as store:
         store.commit(result(study.tasks[0]))
     change(tmp_path, """UPDATE results SET metrics = '{"mean": '""")
-    with pytest.raises(StorageFailed, match="its digest does not fit"):
+    with pytest.raises(StorageFailed, match="its digest does not match"):
         load(tmp_path, study.system)
     change(tmp_path, "DROP TABLE digests")
     with pytest.raises(StorageFailed, match="an entry cannot be read"):
@@ -266,9 +266,9 @@ def test_whatever_is_changed_is_seen_by_reader_and_writer(study, tmp_path, state
             store.commit(Outcome("prediction", task.point, {"mean": 0.5}))
     assert len(load(tmp_path, study.system).records) == len(study.tasks)
     change(tmp_path, statement)
-    with pytest.raises(StorageFailed, match="its digest does not fit"):
+    with pytest.raises(StorageFailed, match="its digest does not match"):
         load(tmp_path, study.system)
-    with pytest.raises(StorageFailed, match="its digest does not fit"):
+    with pytest.raises(StorageFailed, match="its digest does not match"):
         Store(tmp_path, study)
 
 
@@ -281,7 +281,7 @@ def test_a_changed_array_is_seen(study, tmp_path):
     found = load(tmp_path, study.system)
     np.testing.assert_array_equal(found.teacher(task)["w"], np.arange(3.0))
     change(tmp_path, "UPDATE arrays SET content = zeroblob(length(content) - 1) || x'01'")
-    with pytest.raises(StorageFailed, match="its digest does not fit"):
+    with pytest.raises(StorageFailed, match="its digest does not match"):
         found.teacher(task)
 
 
@@ -295,7 +295,7 @@ def test_a_store_without_digests_is_read_and_resumed(study, tmp_path):
         store.commit(result(second, 2.25))
     assert len(load(tmp_path, study.system).records) == 2
     change(tmp_path, "UPDATE results SET metrics = replace(metrics, '2.25', '2.75')")
-    with pytest.raises(StorageFailed, match=f"{second.identity} is not what was written"):
+    with pytest.raises(StorageFailed, match=f"{second.identity} has changed since it was written"):
         load(tmp_path, study.system)
 
 

@@ -97,7 +97,7 @@ def _along(
     budget: LineBudget | None,
     columns: tuple[tuple[Point, ...], ...],
 ) -> Curve:
-    """Build a curve with a theory line between the measured values of the parameter."""
+    """Build a curve whose theory line is also evaluated between the measured parameter values."""
     settings = {axis.coordinate(point): point.setting for point in points}
     if theory is not None:
         settings = _between(points, axis) | settings

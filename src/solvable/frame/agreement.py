@@ -12,7 +12,7 @@ from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
 from solvable.frame.curves import Axis, place
 from solvable.frame.points import Point, paired
-from solvable.frame.statistics import SPREAD, Errors, pooled_errors
+from solvable.frame.statistics import ALLOWANCE, SPREAD, Errors, pooled_errors
 
 Kind = Literal["equal", "at least", "at most"]
 
@@ -153,7 +153,7 @@ class Agreement:
     @property
     def tolerance_reason(self) -> str:
         """Reason of the tolerance, with the statistical part."""
-        return f"{self.because} Beyond it, what replicates scatter by in one of a hundred claims."
+        return f"{self.because} {ALLOWANCE}"
 
     def verdict(self, points: Sequence[Point], axis: Axis | None = None) -> Verdict:
         """Judge the points of a study; the axis formats where the largest deviation is."""

@@ -11,7 +11,7 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
 from solvable.frame.points import Point
-from solvable.frame.statistics import SPREAD, jackknife_errors
+from solvable.frame.statistics import ALLOWANCE, SPREAD, jackknife_errors
 
 Number = Callable[[Point], Any]
 """Function of a point that returns one number, or one number per replicate."""
@@ -78,7 +78,7 @@ class PointsClaim:
     @property
     def tolerance_reason(self) -> str:
         """Reason of the tolerance, with the statistical part."""
-        return f"{self.because} Beyond it, what replicates scatter by in one of a hundred claims."
+        return f"{self.because} {ALLOWANCE}"
 
     def groups(self, points: Sequence[Point]) -> list[list[Point]]:
         """Split the points into groups; here one group of all points."""

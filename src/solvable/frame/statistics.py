@@ -11,6 +11,12 @@ import numpy as np
 FALSE_ALARM = 0.01
 """Probability that a claim fails by chance although its theory is right."""
 
+ALLOWANCE = (
+    "The verdict adds to this tolerance the scatter of replicates that a right theory exceeds in "
+    "1 % of claims."
+)
+"""Sentence on the statistical part of a tolerance."""
+
 SPREAD = 2.0
 """Largest statistical error of a testable cell, in units of the stated tolerance."""
 

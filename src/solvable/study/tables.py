@@ -108,7 +108,7 @@ def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 
 def varying_parameters(points: Sequence[Point]) -> list[str]:
-    """Return the names of the parameters that differ between points, in the order of the first."""
+    """Return the names of the parameters that differ between points, ordered as in the first point."""
     names: dict[str, None] = {}
     for point in points:
         names.update(dict.fromkeys(point.parameters))
