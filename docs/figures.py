@@ -1,7 +1,7 @@
 """Redraw the figures of README and docs with the present program: ``python docs/figures.py [NAME ...]``.
 
 Each figure of a system is one of those that a run draws, known by the beginning of its title. The others
-are drawn by the commands that stand beside their names. ``--list`` shows both.
+are drawn by the commands that stand next to their names. ``--list`` shows both.
 """
 
 from __future__ import annotations
