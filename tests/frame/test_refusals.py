@@ -16,7 +16,7 @@ from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
-from solvable.frame.system import Preset, System
+from solvable.frame.system import Preset, System, refusals
 from solvable.frame.traces import Trace
 from solvable.study import load
 from solvable.verbs import run, theory_of
@@ -117,3 +117,17 @@ def test_an_unknown_prediction_is_named(tmp_path):
     point = Point({"samples": 10}, [measure(None, np.random.default_rng(0))], {"error": 1.0})
     with pytest.raises(InvalidParameter, match="'width' is used, which predict does not ret"):
         point.predicted("width")
+
+
+def test_reasons_that_differ_in_numbers_are_one():
+    points = [
+        Point({}, [{"a": 1.0}], {NO_PREDICTION: f"replicon above 1; set decay near {value}"})
+        for value in ("9.47", "3.8", "1e-5")
+    ]
+    said = "no prediction: replicon above 1; set decay near 9.47"
+    assert refusals(points) == said
+    other = Point({}, [{"a": 1.0}], {NO_PREDICTION: "too few samples"})
+    assert refusals([*points, other]) == (
+        f"{said.replace('prediction:', 'prediction at 3 of 4 points:')}; "
+        "no prediction at 1 of 4 points: too few samples"
+    )

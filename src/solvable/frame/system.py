@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -345,12 +345,15 @@ class System:
 
 def refusals(points: Sequence[Point]) -> str:
     """Return why points lack a prediction or a part of it; empty if nothing is missing."""
-    reasons = Counter(point.refusal for point in points if point.refusal)
+    kinds: dict[str, list[str]] = {}
+    for reason in (point.refusal for point in points if point.refusal):
+        # reasons that differ only in their numbers are one kind, shown by its first
+        kinds.setdefault(re.sub(r"\d[\d.e+-]*", "#", reason), []).append(reason)
     return "; ".join(
-        f"no prediction: {reason}"
-        if count == len(points)
-        else f"no prediction at {count} of {len(points)} points: {reason}"
-        for reason, count in reasons.most_common(3)
+        f"no prediction: {reasons[0]}"
+        if len(reasons) == len(points)
+        else f"no prediction at {len(reasons)} of {len(points)} points: {reasons[0]}"
+        for reasons in sorted(kinds.values(), key=len, reverse=True)[:3]
     )
 
 
