@@ -14,7 +14,7 @@ from solvable.frame.registry import load
 from solvable.frame.sources import source_parts
 
 TERMS = """
-BBP transition, cell, deflation, effective dimension, finite-size correction, information exponent,
+BBP transition, deflation, effective dimension, finite-size correction, information exponent,
 kernel limit, label map, label-weighted moment, lift, noise sensitivity exponent, not testable, outlier,
 replicate, RIE, sample ratio, shrinkage, specialisation, spike, state evolution, verdict
 """
