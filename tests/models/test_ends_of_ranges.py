@@ -112,8 +112,8 @@ def test_infinite_parts_of_a_formula_do_not_warn():
     [
         ({"dimension": 2, "features": 1}, "dimension is 2"),
         ({"dimension": 9, "features": 2, "layers": 4, "samples": 30}, "dimension is 9"),
-        ({"dimension": 10, "degree": 1, "features": 6}, "6 of 10 directions"),
-        ({"dimension": 10, "degree": 3, "features": 1}, "from dimension 12"),
+        ({"dimension": 10, "degree": 1, "features": 6}, "features is 6 among 10 directions"),
+        ({"dimension": 10, "degree": 3, "features": 1}, "dimension 12 to 40"),
         ({"dimension": 10, "features": 1}, None),
         ({"dimension": 10, "features": 2, "layers": 4, "samples": 30}, None),
     ],

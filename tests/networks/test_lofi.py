@@ -230,7 +230,7 @@ def test_a_direction_of_correlated_columns_is_found_where_it_is():
 
 def test_streams_do_not_whiten(table):
     X, _, y = table
-    with pytest.raises(InvalidParameter, match="Columns are whitened by fit"):
+    with pytest.raises(InvalidParameter, match="Only fit, with samples in memory, whitens columns"):
         NeuralLoFiTransformer([Block(6, None)], scaling="whitened").partial_fit(X, y)
 
 

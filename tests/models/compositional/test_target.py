@@ -186,7 +186,7 @@ def test_bad_requests_are_refused():
     X, _ = target.sample(5, 0)
     with pytest.raises(InvalidParameter, match="layer is 3; allowed: an integer from 1 to 2"):
         target.latent(X, layer=3)
-    with pytest.raises(InvalidData, match="10 inputs"):
+    with pytest.raises(InvalidData, match="allowed: 10, one per input"):
         target.latent(X[:, :4])
     with pytest.raises(DegenerateReadout):
         dataclasses.replace(target, readout=np.square)

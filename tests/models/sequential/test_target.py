@@ -275,7 +275,7 @@ def test_bad_requests_are_refused():
         target.sample(0, 0)
     with pytest.raises(InvalidParameter, match="float32, float64"):
         target.sample(3, 0, dtype=np.int32)
-    with pytest.raises(InvalidData, match="10 inputs"):
+    with pytest.raises(InvalidData, match="allowed: 10, one per input"):
         target.latent(np.zeros((3, 9)))
     with pytest.raises(InvalidData, match="two-dimensional"):
         target.latent(np.zeros(10))
