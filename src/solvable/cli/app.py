@@ -36,7 +36,7 @@ For example:
   solvable run sequential-recovery --help its parameters and presets
   solvable theory sequential-recovery     the prediction alone
   solvable verify solvable-runs/...       judge the claims again on stored records
-  solvable learn data.csv --target risk   which features can my rows teach?
+  solvable learn data.csv --target risk   features and errors of your own table
   solvable predict MODEL new.csv          predictions of a stored model for new rows
   solvable forecast curve.csv             a learning curve, extrapolated
   solvable diagnose model.safetensors     what did my weight matrices learn?
