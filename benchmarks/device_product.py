@@ -1,9 +1,10 @@
-"""The moment operator on a CUDA device against its GEMM: `python benchmarks/device_product.py`.
+"""Compare the moment operator on a CUDA device with a GEMM: `python benchmarks/device_product.py`.
 
-Seconds between two synchronisations, float32 without tensor cores' short formats, best of several
-repeats, as a share of a float32 GEMM of size 8192 on the same device. Nominal flops per vector are
-4 n d (degree 1), 4 n d² (degree 2) and 2 n d³ (degree 3, of which half is done). Exits 0
-without a device, after saying so; `--cpu` runs all of it at a hundredth of the samples.
+Prints the flop rate of the product as a share of a float32 GEMM of size 8192 on the same device.
+Times are the best of several repeats, between two synchronisations, in float32 without TF32. Nominal
+flops per vector are 4 n d (degree 1), 4 n d² (degree 2) and 2 n d³ (degree 3, where half of them
+are computed). Without a device the script prints a message and exits with 0; `--cpu` runs all cases on
+the host with a hundredth of the samples.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from gemm import device_gemm_rate, device_seconds, show, torch_and_device
 from solvable.operators import HermiteFeatures, MomentOperator
 
 CASES = (
-    # degree, dimension, samples, vectors, least share
+    # degree, dimension, samples, vectors, least share of the GEMM's rate
     (1, 4096, 1_000_000, 1, 0.0),
     (1, 4096, 1_000_000, 64, 0.4),
     (2, 120, 4_000_000, 1, 0.2),

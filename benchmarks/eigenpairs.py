@@ -1,8 +1,8 @@
-"""Leading eigenpairs at d = 120: `python benchmarks/eigenpairs.py [--full]`.
+"""Measure the computation of leading eigenpairs at d = 120: `python benchmarks/eigenpairs.py [--full]`.
 
-CPU time of statistics, correction and Lanczos against (products x 4 n d²) flops at the rate of a
-GEMM, and peak memory with samples in memory and regenerated. By default n = 157,744; `--full` takes
-n = 410,950 and n = 5,000,000 regenerated (about two minutes).
+Prints the CPU time of statistics, correction and Lanczos over that of products x 4 n d² flops at the
+rate of a GEMM, and peak memory with samples in memory and with regenerated samples. By default
+n = 157,744; `--full` takes n = 410,950 and n = 5,000,000 regenerated (about two minutes).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def draw(rows: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def labels_of(X: np.ndarray, n_latent: int = 11, decay: float = 0.4) -> np.ndarray:
-    """Labels tanh(sum lambda_i (h_i² - 1) / sqrt 2) with features of alternating sign."""
+    """Return labels tanh(sum lambda_i (h_i² - 1) / sqrt 2) with features of alternating sign."""
     rng = np.random.default_rng(1)
     A, _ = np.linalg.qr(rng.standard_normal((FEATURES.n_features, n_latent)))
     weights = np.arange(1.0, n_latent + 1) ** -decay * (-1.0) ** np.arange(n_latent)

@@ -1,16 +1,16 @@
-"""How often a claim fails although its theory is right: simulated studies with two replicates.
+"""Measure how often a claim fails although its theory is right, in simulated studies.
 
     python benchmarks/false_alarms.py RUN_DIRECTORY... --studies 1000 > benchmarks/false_alarms.csv
     python benchmarks/false_alarms.py --table benchmarks/false_alarms.csv
 
 The second form prints the table of docs/verdicts.md.
 
-Each run directory holds a study with several replicates. Its means stand for the truth, and its
-scatter for that of the world: a simulated replicate is the mean of a point plus the deviations of
-its replicates in a random direction, x_i + sum_r z_r (x_ir - x_i) / sqrt(n - 1) with z_r normal, so
-that all metrics of a replicate move together as measured ones do. Every claim is judged with what
-it measures on all replicates as its expected value, by its own tolerance and allowance. Prints the share
-of simulated studies in which each claim fails, next to the share in which it is testable.
+Each run directory contains a study with several replicates. The simulation takes its means as true
+values and its scatter as the true scatter. A simulated replicate of metric i is
+x_i + sum_r z_r (x_ir - x_i) / sqrt(n - 1): x_ir are the n measured replicates, x_i is their mean, and
+the normal numbers z_r are common to all metrics, which keeps the correlations of the metrics. The
+expected value of each claim is its measured value on all replicates; tolerance and allowance are its
+own. Prints the share of simulated studies in which each claim fails, and in which it is testable.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from solvable.frame.points import Point
 from solvable.study import load
 
 NOTHING = 1e-12
-"""A stated tolerance that leaves the judgement to statistics."""
+"""Stated tolerance so small that statistical errors alone decide the verdict."""
 
 
 Scatter = dict[str, tuple[np.ndarray, np.ndarray]]
-"""Mean and deviations of the replicates of each metric of a point."""
+"""Mean of each metric of a point over replicates, and deviation of each replicate from it."""
 
 
 def scatter_of(point: Point) -> tuple[Scatter, dict[str, Any]]:
-    """Metrics that scatter, and values of those that are words, or not measured in each replicate."""
+    """Return metrics with scatter, and constant values: texts, and None if a replicate lacks it."""
     scatter, constant = {}, {}
     for name in point.metrics[0]:
         rows = [m.get(name) for m in point.metrics]
@@ -57,7 +57,7 @@ def scatter_of(point: Point) -> tuple[Scatter, dict[str, Any]]:
 def simulated(
     point: Point, world: tuple[Scatter, dict[str, Any]], replicates: int, rng: np.random.Generator
 ) -> Point:
-    """A point with new replicates of the same mean and scatter."""
+    """Return the point with simulated replicates of the same mean and scatter."""
     scatter, constant = world
     metrics = [dict(constant) for _ in range(replicates)]
     z = rng.standard_normal((replicates, point.replicates)) / np.sqrt(point.replicates - 1)
@@ -69,7 +69,7 @@ def simulated(
 
 
 def places(comparison: Comparison) -> dict[Any, float]:
-    """Measured value of every cell, by point and entry."""
+    """Return the measured value of every cell, by point and entry."""
     return {
         (str(cell.point.parameters), cell.entry): value
         for cell, value in zip(comparison.cells, comparison.measured, strict=True)
@@ -77,16 +77,16 @@ def places(comparison: Comparison) -> dict[Any, float]:
 
 
 def outcomes(claim: Any, points: list[Point], truth: Any) -> tuple[str, bool]:
-    """Outcome on simulated points with the truth as expected value, and whether statistics alone fail.
+    """Return the outcome on simulated points, and True if the claim fails without stated tolerance.
 
-    Statistics alone: the same claim with a stated tolerance of nearly nothing.
+    The expected values are the true ones.
     """
     if isinstance(claim, Agreement):
         comparison = compare(claim, points)
         if not isinstance(comparison, Comparison):
             return "not testable", False
         expected = np.array([truth.get(place, np.nan) for place in places(comparison)], dtype=float)
-        # A cell that is measured in no mean has no truth.
+        # A cell that no mean of the study measures has no true value: expect the simulated one.
         expected = np.where(np.isfinite(expected), expected, comparison.measured)
         comparison = replace(comparison, expected=expected)
         nothing = np.full_like(comparison.within, NOTHING)
@@ -97,14 +97,14 @@ def outcomes(claim: Any, points: list[Point], truth: Any) -> tuple[str, bool]:
 
 
 def word(finding: Finding | NotTestable) -> str:
-    """The status that a finding gives a verdict."""
+    """Return the status of a verdict with this finding."""
     if isinstance(finding, NotTestable):
         return "not testable"
     return "holds" if finding.holds else "fails"
 
 
 def truth_of(claim: Any, points: list[Point]) -> Any:
-    """What a claim measures on all replicates, which the simulated ones scatter around."""
+    """Return the values that a claim measures on all replicates: the true ones of the simulation."""
     if isinstance(claim, Agreement):
         comparison = compare(claim, points)
         return places(comparison) if isinstance(comparison, Comparison) else None
@@ -112,7 +112,7 @@ def truth_of(claim: Any, points: list[Point]) -> Any:
 
 
 def rows_of(directory: str, studies: int, replicates: int) -> Iterator[str]:
-    """A line for each claim of a study that can be simulated."""
+    """Yield a line of the CSV file for each claim of a study that can be simulated."""
     study = load(directory)
     points = [
         p
@@ -154,7 +154,7 @@ def rows_of(directory: str, studies: int, replicates: int) -> Iterator[str]:
 
 
 def table(file: str) -> str:
-    """The twenty claims that failed most often, and a line for the others, as Markdown."""
+    """Return a Markdown table: the twenty claims that failed most often, and a line for all others."""
     with Path(file).open() as stream:
         rows = list(csv.DictReader(stream))
     rows.sort(key=lambda row: (-float(row["failed"]), row["system"], row["claim"]))
@@ -174,7 +174,9 @@ def table(file: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directories", nargs="*")
-    parser.add_argument("--table", help="print the table of this file, and measure nothing")
+    parser.add_argument(
+        "--table", help="print the table of docs/verdicts.md from this CSV file; measure nothing"
+    )
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--replicates", type=int, default=2)
     arguments = parser.parse_args()

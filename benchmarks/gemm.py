@@ -1,7 +1,7 @@
-"""What the other benchmarks measure against: the rate of a GEMM of size 2000 in this process.
+"""Measure the rate of a GEMM of size 2000 in this process, the unit of the other benchmarks.
 
-Machines are shared and clocks vary, so figures are CPU seconds as ratios to a GEMM that is timed in
-the same process, in turns with the work, on one BLAS thread.
+Machines are shared and clocks vary. Figures are therefore CPU seconds over those of a GEMM that is timed
+in the same process, alternately with the work, on one BLAS thread.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 SIZE = 2000
 
 missed: list[str] = []
-"""Figures beyond their bounds so far."""
+"""Labels of the figures outside their bounds so far."""
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One BLAS thread, and one of torch if it is loaded."""
-    # Only libraries that are loaded already are limited, and SciPy brings a BLAS of its own.
+    """Limit BLAS, and torch if it is loaded, to one thread."""
+    # The limit affects only libraries that are loaded already, and SciPy loads its own BLAS.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
 
@@ -35,7 +35,7 @@ def one_thread() -> Iterator[None]:
 
 
 def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """Least CPU seconds of several repeats."""
+    """Return the smallest CPU time of several repeats, in seconds."""
     best = float("inf")
     for _ in range(repeats):
         start = time.process_time()
@@ -45,14 +45,14 @@ def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def gemm_rate(dtype: Any = np.float32, repeats: int = 5) -> float:
-    """Flops per CPU second of a GEMM of size 2000: a median, as long work has no quiet moments."""
+    """Return flops per CPU second of a GEMM of size 2000; a median, for comparison with long work."""
     left, right = (np.ones((SIZE, SIZE), dtype=dtype) for _ in range(2))
     times = [cpu_seconds(lambda: left @ right, 1) for _ in range(repeats)]
     return float(2 * SIZE**3 / np.median(times))
 
 
 def torch_and_device() -> tuple[Any, str] | None:
-    """Torch and "cuda", or "cpu" with `--cpu`; None, after a line that says why, without."""
+    """Return torch and "cuda" ("cpu" with `--cpu`), or print what is missing and return None."""
     try:
         import torch
     except ImportError:
@@ -69,7 +69,7 @@ def torch_and_device() -> tuple[Any, str] | None:
 
 
 def device_seconds(work: Callable[[], Any], torch: Any, repeats: int = 5) -> float:
-    """Least seconds of several repeats, the queue of a CUDA device emptied before and after."""
+    """Return the smallest time of several repeats in seconds; synchronise a CUDA device around each."""
     wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
     work()
     best = float("inf")
@@ -83,16 +83,16 @@ def device_seconds(work: Callable[[], Any], torch: Any, repeats: int = 5) -> flo
 
 
 def device_gemm_rate(torch: Any, device: str) -> float:
-    """Flops per second of a float32 GEMM of size 8192 on a device, 1024 on the host."""
+    """Return flops per second of a float32 GEMM, of size 8192 on a device and 1024 on the host."""
     size = 1024 if device == "cpu" else 8192
     square = torch.randn(size, size, device=device)
     return 2 * size**3 / device_seconds(lambda: square @ square, torch)
 
 
 def ratio(work: Callable[[], Any], flops: float, xp: Any = np, repeats: int = 7) -> float:
-    """Flops per CPU second of the work over those of GEMMs, interleaved and about as long: a median.
+    """Return the median ratio of the flop rates of the work and of interleaved GEMMs of similar length.
 
-    What else runs on the machine slows both alike; a best of each would favour the shorter one.
+    Other processes slow both by the same factor; taking the best of each would favour the shorter one.
     """
     work()
     left, right = (xp.ones((SIZE, SIZE), dtype=xp.float32) for _ in range(2))
@@ -111,7 +111,7 @@ def ratio(work: Callable[[], Any], flops: float, xp: Any = np, repeats: int = 7)
 
 
 def show(what: str, value: float, bound: float, *, at_least: bool = True, unit: str = "") -> bool:
-    """Print a figure with its bound; whether it holds."""
+    """Print a figure with its bound; return True if it is within the bound."""
     holds = value >= bound if at_least else value <= bound
     sign = ">=" if at_least else "<="
     if not holds:
@@ -121,5 +121,5 @@ def show(what: str, value: float, bound: float, *, at_least: bool = True, unit: 
 
 
 def exit_status() -> int:
-    """0 if every figure shown so far is within its bound."""
+    """Return 0 if every figure printed so far is within its bound, else 1."""
     return int(bool(missed))

@@ -1,9 +1,10 @@
-"""A table of two million rows in 200 row groups: memory, and time per row against the fit in memory.
+"""Measure memory and time per row of a streamed fit: two million rows in 200 row groups.
 
     python benchmarks/lofi_stream.py [rows]
 
-Both fits are of the same network, in processes of their own on one BLAS thread; the fit in memory
-takes 200,000 of the rows. What reading the file alone takes, as often as the fit does, is told apart.
+A fit in memory of 200,000 rows is the comparison. Both fits train the same network, each in its own
+process on one BLAS thread. The time to read the file, as many times as the fit reads it, is measured
+separately.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from gemm import exit_status, one_thread, show
 from memory import peak_bytes
 
 COLUMNS = 100
-IN_MEMORY = 200_000  # whatever the rows of the stream, as fewer stay in caches
+IN_MEMORY = 200_000  # fixed for all streams: fewer rows would stay in caches
 PASSES = 4  # survey, two filters, readout
 GROUP = 10_000
 
 
 def network() -> Any:
-    """The network that both fit: a filter of the columns, a lift, a filter of it."""
+    """Return the network of both fits: a filter of the columns, a lift, and a filter of the lift."""
     from solvable.learners import Block, NeuralLoFiRegressor
 
     return NeuralLoFiRegressor([Block(10, 256), Block(20, 256)], random_state=0)
 
 
 def draw(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a target with a product and a square in it."""
+    """Draw rows and a target that contains a product and a square."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((rows, COLUMNS), dtype=np.float32)
     y = X[:, 0] * X[:, 1] + X[:, 2] ** 2 + 0.1 * rng.standard_normal(rows, dtype=np.float32)
@@ -41,7 +42,7 @@ def draw(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write(path: Path, rows: int) -> None:
-    """A Parquet file of groups of 10,000 rows."""
+    """Write a Parquet file in groups of 10,000 rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -54,7 +55,7 @@ def write(path: Path, rows: int) -> None:
 
 
 def stream(path: str) -> None:
-    """Fit the file; prints CPU seconds, those of reading alone, and peak bytes."""
+    """Fit the file; print CPU seconds, those of reading alone, and peak bytes."""
     from solvable.data import open_stream
 
     unfitted, source = network(), open_stream(path, target="y")
@@ -69,7 +70,7 @@ def stream(path: str) -> None:
 
 
 def in_memory(rows: int) -> None:
-    """Fit rows in memory; prints CPU seconds and peak bytes."""
+    """Fit rows in memory; print CPU seconds and peak bytes."""
     parts = [draw(GROUP, group) for group in range(rows // GROUP)]
     X = np.concatenate([one for one, _ in parts])
     y = np.concatenate([one for _, one in parts]).astype(np.float64)
@@ -80,7 +81,7 @@ def in_memory(rows: int) -> None:
 
 
 def run(*arguments: str) -> tuple[float, float, float, int]:
-    """Another process of this script."""
+    """Run this script in another process and read the numbers that it prints."""
     done = subprocess.run(
         [sys.executable, __file__, *arguments], check=True, capture_output=True, text=True
     )
@@ -89,7 +90,7 @@ def run(*arguments: str) -> tuple[float, float, float, int]:
 
 
 def main(rows: int) -> None:
-    """Measure and print."""
+    """Run both fits and print memory and time per row."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "table.parquet"
         write(path, rows)
@@ -99,12 +100,12 @@ def main(rows: int) -> None:
         seconds, read, value, peak = run("stream", str(path))
     per_row = (seconds - read) / rows / (memory_seconds / small)
     print(
-        f"stream {seconds:.1f} s, {read:.1f} s of them reading {PASSES} times; in memory "
+        f"stream {seconds:.1f} s, {read:.1f} s of them to read the file {PASSES} times; in memory "
         f"{memory_seconds:.1f} s for {small}; first {value:.4f}"
     )
     print(f"in memory: peak {memory_peak / 1e6:.0f} MB")
     show("peak memory of the stream, MB", peak / 1e6, 1000, at_least=False)
-    show("time per row beside reading, stream over memory", per_row, 1.3, at_least=False)
+    show("time per row without reading, stream over memory", per_row, 1.3, at_least=False)
 
 
 if __name__ == "__main__":

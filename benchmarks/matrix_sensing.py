@@ -1,8 +1,8 @@
 """Matrix sensing: `python benchmarks/matrix_sensing.py [--full]`.
 
-CPU time of thirty steps of message passing at d = 200 and n = 11,000 against the GEMMs of its sensor
-products in double precision; of the denoiser of a matrix of 1,000 rows against its `eigh`; of a curve of
-60 points of state evolution. With `--full`, peak memory of a fit at d = 400 and n = 44,000.
+Prints CPU times: thirty steps of message passing at d = 200 and n = 11,000 over the GEMMs of its sensor
+products in double precision; the denoiser of a matrix of 1,000 rows over its `eigh`; a curve of 60 points
+of state evolution. With `--full` also peak memory of a fit at d = 400 and n = 44,000.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def drawn(d: int, n: int, dtype: type) -> tuple[TokenSensors, np.ndarray, np.nda
 def passes(sensors: TokenSensors, y: np.ndarray, steps: int) -> None:
     d, n = sensors.size, sensors.n_samples
     start = Start(SIGNAL.prior_mean(d), np.array([[1.0]]), np.zeros((n, 1)))
-    with suppress(NotConverged):  # of a tolerance that is never met
+    with suppress(NotConverged):  # a tolerance that is never reached: all steps run
         message_passing(
             sensors, CHANNEL.messages(y), start, denoiser=signal_denoiser(SIGNAL), damping=0.5,
             tolerance=1e-15, max_steps=steps, least_variance=1e-9,

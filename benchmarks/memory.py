@@ -1,4 +1,4 @@
-"""Peak memory of a piece of work, measured in a process of its own."""
+"""Measure the peak memory of a piece of work in a separate process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def peak_bytes() -> int:
-    """Largest resident memory of this process so far."""
-    # On Linux the figure of `resource` is at least what the process held that started this one.
+    """Return the largest resident memory of this process so far."""
+    # On Linux the figure of `resource` is at least the memory of the parent process.
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -22,7 +22,7 @@ def peak_bytes() -> int:
 
 
 def peak_of(script: Path | str, *arguments: str) -> int:
-    """Run ``script arguments`` and read the peak that it prints as its last word."""
+    """Run ``script arguments`` and return the peak memory that it prints as its last word."""
     done = subprocess.run(
         [sys.executable, str(script), *arguments], check=True, capture_output=True, text=True
     )

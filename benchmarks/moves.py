@@ -1,13 +1,12 @@
-"""Moves between package folders while one command runs, called in process.
+"""Count moves between package folders while one command runs in this process.
 
     python benchmarks/moves.py learn digits
     python benchmarks/moves.py scale --layers erf:1 --target he3
 
-Of the calls that code of `solvable/cli` makes to functions of the library, in their order, the folder
-`solvable/X` of the function is taken. A move is a call into another folder than the call before it.
-Functions of `cli/terminal.py` print: what they call is not counted, nor is what functions of other
-folders, threads and processes call. The command runs in a temporary directory, and its output is left
-out; its exit status is passed on.
+Each call from code of `solvable/cli` to a function of the library is recorded with the folder
+`solvable/X` of the function. A move is a call into another folder than the previous call. Calls from
+`cli/terminal.py`, which prints, are not counted; neither are calls from other folders, threads and
+processes. The command runs in a temporary directory without its output, and its exit status is returned.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SOURCE = Path(solvable.__file__).parent
 
 @cache
 def place(code: CodeType) -> tuple[str, ...]:
-    """Folder and file of a named function of the library; empty for others."""
+    """Return folder and file of a named function of the library; empty texts for other functions."""
     path = Path(code.co_filename)
     inside = path.is_relative_to(SOURCE) and not code.co_name.startswith("<")
     parts = path.relative_to(SOURCE).parts if inside else ()

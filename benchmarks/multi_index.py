@@ -1,9 +1,9 @@
 """The two-stage learner: `python benchmarks/multi_index.py [--full]`.
 
-CPU time of a fit at d = 2000, n = 64,000 and 16 features against its products (those of the
-correlation, of the operator and of its permutation, and of the readout) as GEMMs, with the default
-whitening and without; peak memory and time of a fit of regenerated samples at d = 500. By default
-n = 16,000 and 200,000 there; `--full` takes n = 64,000 and 5,000,000 (about ten minutes).
+Prints the CPU time of a fit at d = 2000 with 16 features over that of its products as GEMMs (correlation,
+operator, permuted operator, readout), with and without the default whitening; and peak memory and time of
+a fit of regenerated samples at d = 500. The first uses n = 16,000 and the second n = 200,000; with
+`--full`, n = 64,000 and 5,000,000 (about ten minutes).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def draw(dimension: int, rows: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def labels_of(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Sum of sixteen features of slowly falling strength, with noise."""
+    """Return the noisy sum of sixteen features of slowly falling strength."""
     a = np.arange(1.0, FEATURES + 1) ** -0.25
     z = X[:, :FEATURES].astype(np.float64)
     return (z**2 - 1) @ a + rng.standard_normal(len(X))
@@ -66,7 +66,7 @@ def time_ratio(n: int, dimension: int, whiten: str) -> None:
 
 
 def regenerated(n: int, dimension: int) -> None:
-    """Fit of samples that are drawn again at each reading; prints its time and peak memory."""
+    """Fit samples that are drawn again in each pass; print time and peak memory."""
     source = GeneratedSource(partial(draw, dimension), n, dimension, 0, np.float32)
     rng = np.random.default_rng(1)
     y = np.concatenate([labels_of(block, rng) for _, block in source.chunks(4096)])

@@ -1,4 +1,4 @@
-"""The two-stage learner on tables of scikit-learn, as Markdown (docs/multi-index-learner.md).
+"""Run the two-stage learner on tables of scikit-learn; print Markdown for docs/multi-index-learner.md.
 
 Run:  python benchmarks/multi_index_tables.py   (a minute; the image needs Pillow)
 """
@@ -24,7 +24,7 @@ Table = tuple[np.ndarray, np.ndarray]
 
 
 def contrast() -> Table:
-    """Patches of 9 x 9 pixels without the middle one, and how far it is from the mean of the others."""
+    """Return patches of 9 x 9 pixels without the centre, and its distance from the mean of the others."""
     image = datasets.load_sample_image("china.jpg").mean(axis=2) / 255
     rng = np.random.default_rng(0)
     corners = rng.integers(0, np.array(image.shape)[:, None] - 9, (2, 4_000)).T
@@ -34,7 +34,7 @@ def contrast() -> Table:
 
 
 def correlated() -> Table:
-    """One direction of correlated columns, far from zero."""
+    """Return correlated columns with a mean far from zero, and a target of one direction of them."""
     rng = np.random.default_rng(0)
     mixing = rng.standard_normal((15, 15)) * np.logspace(0, -2, 15)
     latent = rng.standard_normal((4_000, 15))

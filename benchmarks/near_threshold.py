@@ -1,14 +1,14 @@
-"""Overlaps between half and four times a threshold, where theory is hardest, against 20 replicates.
+"""Compare predicted overlaps near a threshold, where theory is hardest, with 20 replicates.
 
     python benchmarks/near_threshold.py --seed 1
 
 Draws settings of sequential recovery at random (every sign, map, readout, second layer and input;
 degree 1 with 60 to 900 dimensions, degree 2 with 8 to 44, degree 3 with 7 to 13; up to 11 features),
 each with a sample size between half and four times the threshold of one of its features. Prints a row
-for each, and how many overlaps are within 0.05 of the mean of the replicates: of all features, and of
-those between half and four times their own threshold. A perfect prediction would not have all of them
-there, as means of 20 replicates have errors of their own. Exits with 1 where less than `SHARE` of what
-a perfect prediction would have is.
+for each setting, and the share of overlaps within 0.05 of the mean of the replicates: for all features,
+and for those between half and four times their own threshold. A perfect prediction would not reach 100 %,
+because means of 20 replicates have statistical errors. Exits with 1 if a share is less than `SHARE` times
+that of a perfect prediction.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SIZES = {1: (60, 900), 2: (8, 44), 3: (7, 13)}
 WITHIN = 0.05
 SHARE = 0.9
 WORK = 5e7
-"""Samples times directions of the dearest setting."""
+"""Largest product of samples and directions of a setting."""
 
 
 def draw_setting(rng: np.random.Generator) -> dict[str, Any]:
-    """Everything but the sample size."""
+    """Draw all parameters except the sample size."""
 
     def pick(*choices: str) -> str:
         return choices[rng.integers(len(choices))]
@@ -59,7 +59,7 @@ def draw_setting(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def compare(task: tuple[int, int, int]) -> tuple[str, np.ndarray]:
-    """A row of the table, then overlaps measured, their errors, those predicted, and n in thresholds."""
+    """Return the row of the table, overlaps, their errors, predicted overlaps, and n / threshold."""
     seed, index, replicates = task
     system = registry.load("sequential-recovery")
     rng = random_stream("near-threshold", seed, index)
@@ -75,7 +75,7 @@ def compare(task: tuple[int, int, int]) -> tuple[str, np.ndarray]:
             parameters = system.parameters(**setting, samples=int(samples))
             predicted = system.predict(parameters)
         except (ValidationError, SolvableError, TypeError):
-            continue  # what is refused is drawn again
+            continue  # draw again if the system refuses the setting
         if predicted["squared_overlap"] is None:
             continue
         break
@@ -97,7 +97,7 @@ def compare(task: tuple[int, int, int]) -> tuple[str, np.ndarray]:
 
 
 def main() -> int:
-    """Draw, measure, print."""
+    """Draw settings, measure their overlaps and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", type=int, default=60)
     parser.add_argument("--replicates", type=int, default=20)
@@ -123,7 +123,7 @@ def main() -> int:
 def told(
     name: str, mean: np.ndarray, error: np.ndarray, expected: np.ndarray, chosen: np.ndarray
 ) -> float:
-    """Print how many overlaps are near; the share of what a perfect prediction would have."""
+    """Print the share of overlaps within 0.05; return it over that of a perfect prediction."""
     from scipy.special import erf
 
     off, error = (mean - expected)[chosen], np.maximum(error[chosen], 1e-9)

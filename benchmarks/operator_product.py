@@ -1,13 +1,12 @@
-"""Operator products against a GEMM in the same process: `python benchmarks/operator_product.py`.
+"""Compare operator products with a GEMM in the same process: `python benchmarks/operator_product.py`.
 
-Nominal flops per vector are 4 n d² at degree 2 and 2 n d³ at degree 3; the symmetric forms do half
-of that arithmetic, so that a ratio above one is possible. The torch lines are left out where torch is
-not installed.
+Nominal flops per vector are 4 n d² at degree 2 and 2 n d³ at degree 3. The symmetric forms do half
+of that arithmetic, so a ratio above 1 is possible. The torch figures need torch.
 
-At degree 3 a single vector stays below the goal of 0.7 for d up to 24, where it has a bound of its own.
-What any form could reach that has the pairs of coordinates in memory is measured beside it: pairs written
-once, and read for two products as fast as a sum of squares reads them or, where that takes longer, a GEMM
-of size 2000 would multiply them.
+At degree 3 and d up to 24, a single vector stays below the goal of 0.7 and has a lower bound. The script
+also measures the limit of every form that stores the pairs of coordinates in memory: pairs are written
+once, and read for two products. Each product takes the time of a sum of squares over the pairs, or that
+of its arithmetic at the rate of a GEMM of size 2000 if that is longer.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def product_ratio(
 
 
 def pairs_alone(dimension: int) -> float:
-    """Share of the GEMM at degree 3 if nothing cost time but pairs and the arithmetic of one vector."""
+    """Return the share of the GEMM at degree 3 if only pairs and arithmetic of one vector took time."""
     engine = Cubic(dimension)
     rows = engine.rows(1)
     columns = np.random.default_rng(0).standard_normal((dimension, rows), dtype=np.float32)
@@ -90,7 +89,9 @@ def main() -> int:
             what = f"numpy float32, degree 3, d = {dimension}, n = {n}, {vectors} vector(s)"
             fine &= show(what, value, bound)
         for dimension in (14, 16, 20, 24):
-            print(f"  possible with pairs, d = {dimension}, 1 vector: {pairs_alone(dimension):.2f}")
+            print(
+                f"  limit of forms with pairs, d = {dimension}, 1 vector: {pairs_alone(dimension):.2f}"
+            )
         value = product_ratio(np, 120, 157_744, 1, "wick")
         fine &= show("numpy float32, d = 120, n = 157744, 1 vector, Wick", value, 0.75)
     return 0 if fine else 1

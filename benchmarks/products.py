@@ -1,10 +1,10 @@
-"""Products of a fit against `eigsh` called by hand on the same operator, to the same tolerance.
+"""Compare the number of products of a fit with `eigsh` on the same operator, at the same tolerance.
 
     python benchmarks/products.py              d = 60, n = 240,000, 6 features, and random settings
-    python benchmarks/products.py random 40    more random settings, products alone
+    python benchmarks/products.py random 40    40 random settings, only the number of products
 
-`eigsh` takes the largest moduli of p directions with its defaults. A fit must need at most 1.3 times its
-products in every setting, and find what the dense route finds. About two minutes on one core.
+`eigsh` computes the p eigenvalues of largest modulus with its defaults. In every setting a fit must use
+at most 1.3 times as many products, and reach the overlaps of the dense route. About two minutes on one core.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOLERANCE = 1e-3
 
 
 def by_hand(target, X, y, label_map, correction) -> int:
-    """Products of `eigsh` for as many directions as there are features."""
+    """Return the number of products of `eigsh` for one direction per feature."""
     from scipy.sparse.linalg import eigsh
 
     weights = apply_label_map(y, label_map)
@@ -57,11 +57,11 @@ def large() -> bool:
     ours = fit(target, X, y, "tanh", "wick").n_products_
     theirs = by_hand(target, X, y, "tanh", "wick")
     good = show("products, d = 60, n = 240,000, 6 features", ours, 32, at_least=False)
-    return good & show("over those of eigsh", ours / theirs, 1.3, at_least=False)
+    return good & show("products over those of eigsh", ours / theirs, 1.3, at_least=False)
 
 
 def random_setting(k: int) -> tuple[float, float]:
-    """Products over those of `eigsh`, and what the dense route finds beyond the iterative one."""
+    """Return products over those of `eigsh`, and dense minus iterative overlap."""
     rng = random_stream("products", k)
     degree = int(rng.choice([1, 2, 2]))
     dimension = int(rng.integers(150, 700) if degree == 1 else rng.integers(15, 40))

@@ -1,10 +1,11 @@
-"""Quadratic network: AMP against FISTA, the published size, the predicted error of a head on digits.
+"""Measure the quadratic network: AMP against FISTA, the published size, a head on digits.
 
     python benchmarks/quadratic.py
 
-CPU seconds on one BLAS thread. Speed: power-law target, d = 100, n = 5000, each solver at the loosest
-tolerance that brings it within 1e-6 of the minimiser. FISTA's time includes its 40 power iterations,
-half of its work at penalty 1. Published size: d = 400, n = 160000, held to 2 cores for 90 seconds.
+All times are CPU seconds on one BLAS thread. AMP and FISTA fit a power-law target with d = 100 and
+n = 5000, each with the loosest tolerance that ends within 1e-6 of the minimiser. FISTA's time includes its 40 power
+iterations, half of its work at penalty 1. The published size is d = 400, n = 160000; its bound is 90
+seconds on two cores.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ TOLERANCES = (5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6)
 
 
 def speed() -> None:
-    """Time to the same minimiser."""
+    """Compare the times of AMP and FISTA to the same minimiser."""
     from solvable.arrays import ArraySource
     from solvable.models.quadratic.network.amp import solve_amp
     from solvable.models.quadratic.network.sensing import SampleSensing
@@ -47,7 +48,7 @@ def speed() -> None:
 
 
 def published() -> None:
-    """Size and error of arXiv:2606.28242, full width."""
+    """Fit at the published size of arXiv:2606.28242 with full width; compare time and error."""
     from solvable.arrays import ArraySource
     from solvable.models.quadratic.network.amp import solve_amp
     from solvable.models.quadratic.network.sensing import SampleSensing
@@ -63,7 +64,7 @@ def published() -> None:
     show("d = 400, n = 160000, CPU", time.process_time() - start, 180, at_least=False, unit=" s")
     error = float(np.sum((found.matrix - np.diag(strengths)) ** 2)) / d
     show(
-        "its error over the published .01453, from 1",
+        "its error over the published 0.01453, minus 1",
         abs(error / 0.01453 - 1),
         0.02,
         at_least=False,
@@ -71,7 +72,7 @@ def published() -> None:
 
 
 def digits() -> None:
-    """Predicted over real test error, mean of ten splits."""
+    """Compare predicted and measured test error of a head on digits, mean of ten splits."""
     from sklearn.datasets import load_digits
     from sklearn.decomposition import PCA
 
@@ -90,7 +91,7 @@ def digits() -> None:
             error = np.mean((model.predict(components.transform(X[test])) - y[test]) ** 2)
             ratios.append(model.gcv_score_ / error)
         away = abs(float(np.mean(ratios)) - 1)
-        show(f"digits, n = {n}: predicted over real error, from 1", away, 0.1, at_least=False)
+        show(f"digits, n = {n}: predicted over measured error, minus 1", away, 0.1, at_least=False)
 
 
 if __name__ == "__main__":

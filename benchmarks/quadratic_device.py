@@ -1,11 +1,11 @@
-"""A whole fit of the quadratic network on a CUDA device, as a share of the rate of its GEMM.
+"""Measure the flop rate of a whole fit of the quadratic network on a CUDA device.
 
     python benchmarks/quadratic_device.py
 
-Float32, d = 1000, n = 4,000,000 (16 GB), a power law with label noise, by message passing. Flops are
-those of the products with samples alone, so that eigendecompositions count as time lost; wall time, as
-a device is not shared. Without such a device it says so and ends; `--cpu` fits d = 100, n = 40,000 on
-tensors of the host, and judges its error alone.
+Message passing fits a power-law target with label noise, in float32 with d = 1000 and n = 4,000,000
+(16 GB). The rate counts only the flops of products with samples, over the whole wall time, eigendecompositions
+included; it is printed as a share of the GEMM's rate. Without a device the script prints a message and
+ends. `--cpu` fits d = 100, n = 40,000 on tensors of the host, and has a bound only on the error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gemm import device_gemm_rate, show, torch_and_device
 
 
 def problem(torch: Any, device: str, d: int, n: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Samples on the device, labels, and the target's eigenvalues along the axes."""
+    """Return samples on the device, labels, and the eigenvalues of the diagonal target."""
     torch.manual_seed(0)
     X = torch.empty(n, d, device=device)
     for rows in X.split(100_000):
@@ -33,7 +33,7 @@ def problem(torch: Any, device: str, d: int, n: int) -> tuple[Any, np.ndarray, n
 
 
 def share(torch: Any, device: str, d: int, n: int) -> tuple[float, float, Any]:
-    """Rate of a fit over that of a GEMM, its seconds, and the model."""
+    """Return the flop rate of a fit over that of a GEMM, the seconds of the fit, and the model."""
     from solvable.models.quadratic.network.learner import QuadraticNetRegressor
     from solvable.models.quadratic.network.sensing import SampleSensing
 
@@ -50,9 +50,13 @@ def share(torch: Any, device: str, d: int, n: int) -> tuple[float, float, Any]:
     forward, adjoint = SampleSensing.forward, SampleSensing.adjoint
     SampleSensing.forward = counted(forward, lambda factor: factor.shape[1])  # type: ignore[method-assign]
     SampleSensing.adjoint = counted(adjoint, lambda _: d)  # type: ignore[method-assign]
-    penalty = 2.4 * np.sqrt(0.5 * n / d**2)  # 0.6 of where the bulk disappears
+    penalty = 2.4 * np.sqrt(
+        0.5 * n / d**2
+    )  # 0.6 of the regularisation at which the bulk disappears
     model = QuadraticNetRegressor(penalty, fit_intercept=False)
-    QuadraticNetRegressor(penalty).fit(X[: 4 * d], y[: 4 * d])  # loads the device's libraries
+    QuadraticNetRegressor(penalty).fit(
+        X[: 4 * d], y[: 4 * d]
+    )  # first call: loads the device's libraries
     flops[1:] = []
     if device == "cuda":
         torch.cuda.synchronize()
@@ -67,7 +71,7 @@ def share(torch: Any, device: str, d: int, n: int) -> tuple[float, float, Any]:
 
 
 def main() -> bool:
-    """Whether everything is within its limits."""
+    """Print rate and error; return True if both are within their bounds."""
     chosen = torch_and_device()
     if chosen is None:
         return True
@@ -91,7 +95,7 @@ def main() -> bool:
                 0.0 if host else 0.4,
             ),
             show("the fit", seconds, 60, at_least=False, unit=" s"),
-            show("its error over the predicted one, from 1", away, 0.02, at_least=False),
+            show("its error over the predicted one, minus 1", away, 0.02, at_least=False),
         ]
     )
 

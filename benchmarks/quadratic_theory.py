@@ -1,4 +1,4 @@
-"""Spectral law and theory of quadratic networks: CPU seconds, one BLAS thread.
+"""Measure CPU seconds of spectral law and theory of quadratic networks, on one BLAS thread.
 
 python benchmarks/quadratic_theory.py
 """
@@ -10,7 +10,7 @@ from gemm import cpu_seconds, exit_status, one_thread, show
 
 
 def laws() -> None:
-    """One law with its moments above a threshold."""
+    """Measure the time of one spectral law with its moments above a threshold."""
     from solvable.spectra.free_convolution import SpectralLaw
     from solvable.spectra.functionals import truncated_moments
     from solvable.spectra.measures import discrete, power_law
@@ -32,7 +32,7 @@ def laws() -> None:
 
 
 def solutions() -> None:
-    """One pair of effective noise and threshold, and a curve of 50."""
+    """Measure the time of one solution of the theory, and of a curve of 50 points."""
     from solvable.models.quadratic.network.theory import quadratic_curve, solve_quadratic
     from solvable.spectra.measures import discrete, power_law
     from solvable.spectra.product_measure import marchenko_pastur

@@ -1,19 +1,19 @@
-"""Settings drawn at random from the range that people use, each measured against its theory.
+"""Draw settings at random from the ranges of usual values, and compare measurement and theory.
 
     python benchmarks/random_settings.py --seed 20261124
 
-`random_settings/ranges.toml` states the ranges: ten or more dimensions, samples between a third and
-thirty times the predicted threshold where there is one, any choice, other numbers within a factor of
-about three around the presets. A setting is a curve: the other parameters are drawn once, and one value
-of the axis in each of --points equal parts of its logarithm. What the system refuses is drawn again.
-Each setting has eight replicates or more, and --seconds of CPU time. All of them are written, whatever
-they show:
+`random_settings/ranges.toml` states the ranges: ten or more dimensions; samples between a third and
+thirty times the predicted threshold, if there is one; every choice of a parameter with choices; other
+numbers within a factor of about three around the presets. A setting is a curve along one parameter, the
+axis. All other parameters are drawn once; the logarithmic range of the axis is divided into --points
+equal parts, with one value drawn in each. A setting that the system refuses is drawn again. Each setting has at
+least eight replicates and --seconds of CPU time. All settings are written, without selection:
 
 * random_settings/settings.json, one record per setting: parameters and verdicts;
-* random_settings/numbers.csv, one row per number that a claim compares, and per predicted number that
-  none does.
+* random_settings/numbers.csv, one row per number that a claim compares, and per predicted number that no
+  claim compares.
 
-`random_settings_page.py` makes the page and its figure of these files.
+`random_settings_page.py` writes the page and its figure from these files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LINKS = (
     "he2", "abs", "he4", "he3", "cosmix", "relu", "gelu", "tanh", "sin(z)", "cos(2*z)",
     "z**2*exp(-z**2/2)", "step(abs(z) - 1)", "he2 + 0.5*he4", "max(z, 0.3*z)", "z + 0.4*he2", "sign",
 )  # fmt: skip
-"""Values of a parameter that is a link function, by name or formula."""
+"""Values of a parameter that is a link function, as names and formulas."""
 
 COLUMNS = (
     "system", "setting", "point", "claim", "metric", "entry",
@@ -60,12 +60,12 @@ COLUMNS = (
 
 
 def between(low: float, high: float, rng: np.random.Generator) -> float:
-    """A number that is uniform in its logarithm, of three digits."""
+    """Draw a number uniform in its logarithm, rounded to three digits."""
     return float(f"{math.exp(rng.uniform(math.log(low), math.log(high))):.3g}")
 
 
 def draw_value(field: Any, stated: Any, rng: np.random.Generator) -> Any:
-    """One value of a parameter, or a list of values, from its stated range."""
+    """Draw one value of a parameter, or a list of values, from its stated range."""
     if isinstance(stated, dict) and "pick" in stated:
         return [str(v) for v in rng.choice(stated["of"], stated["pick"], replace=False)]
     if isinstance(stated, dict):
@@ -86,7 +86,7 @@ def draw_value(field: Any, stated: Any, rng: np.random.Generator) -> Any:
 
 
 def threshold(system: Any, setting: dict[str, Any], name: str) -> float | None:
-    """The predicted threshold, the first one of a list; None where theory has none here."""
+    """Return the predicted threshold, the first of a list; None if theory predicts none here."""
     try:
         value = system.predict(system.parameters(**setting)).get(name)
     except InvalidParameter:
@@ -97,20 +97,20 @@ def threshold(system: Any, setting: dict[str, Any], name: str) -> float | None:
 
 
 def draw_setting(system: Any, points: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Values of all parameters, of the axis and what is compared a list."""
+    """Draw values of all parameters; lists for the axis and for the parameter that claims compare."""
     ranges = RANGES[system.name]
     axis = ranges["axis"]
     fields = {k: f for k, f in system.parameters.model_fields.items() if k != axis["parameter"]}
     setting = {name: draw_value(field, ranges.get(name), rng) for name, field in fields.items()}
     single = {k: v[0] if isinstance(v, list) else v for k, v in setting.items()}
-    system.parameters(**single)  # refuses here what it refuses at any place
+    system.parameters(**single)  # a combination that the system refuses at every value of the axis
     unit = threshold(system, single, axis["threshold"]) if "threshold" in axis else None
     unit = unit or axis["unit"]
     ends = np.geomspace(
         axis["from"] * unit, min(axis["to"] * unit, axis.get("most", np.inf)), points + 1
     )
     if not ends[0] < ends[-1]:
-        raise ValueError("a third of the threshold is beyond what computing time allows")
+        raise ValueError("even a third of the threshold takes too much computing time")
     values = [between(low, high, rng) for low, high in pairwise(ends)]
     whole = system.parameters.model_fields[axis["parameter"]].annotation is int
     setting[axis["parameter"]] = sorted({round(v) if whole else v for v in values})
@@ -120,7 +120,7 @@ def draw_setting(system: Any, points: int, rng: np.random.Generator) -> dict[str
 
 
 def corners(setting: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """All points of the grid of a setting."""
+    """Return all points of the grid of a setting."""
     lists = {name: value for name, value in setting.items() if isinstance(value, list)}
     for index in np.ndindex(*(len(value) for value in lists.values())):
         chosen = {name: value[i] for (name, value), i in zip(lists.items(), index, strict=True)}
@@ -128,7 +128,7 @@ def corners(setting: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def draw_settings(system: Any, count: int, points: int, seed: int) -> Iterator[tuple[Any, int]]:
-    """Settings of a system, each with how many draws were refused before it."""
+    """Yield settings of a system, each with the number of draws refused before it."""
     rng = random_stream("random-settings", seed, system.name)
     for _ in range(count):
         refused = 0
@@ -142,13 +142,13 @@ def draw_settings(system: Any, count: int, points: int, seed: int) -> Iterator[t
 
 
 def rows_of(claim: Agreement, points: list[Any], axis: str, outcome: str) -> list[list[Any]]:
-    """A row for each number that a claim compares."""
+    """Return a row for each number that a claim compares."""
     comparison = compare(claim, points)
     if not isinstance(comparison, Comparison):
         return []
     metric = claim.metric if isinstance(claim.metric, str) else ""
     allowances = comparison.errors.allowances(two_sided=claim.kind == "equal")
-    # Relative claims divide by what is expected; the row holds the numbers themselves.
+    # Relative claims divide by the expected value; the row has the undivided numbers.
     units, sizes = comparison.units, np.abs(comparison.units)
     columns = (
         comparison.measured * units, comparison.errors.standard_error * sizes,
@@ -161,7 +161,7 @@ def rows_of(claim: Agreement, points: list[Any], axis: str, outcome: str) -> lis
 
 
 def unjudged_rows(points: list[Any], axis: str, names: set[str]) -> Iterator[list[Any]]:
-    """A row for each predicted number that no claim names and every replicate has measured."""
+    """Return a row for each predicted number that no claim compares and every replicate measured."""
     for point in points:
         for name in sorted(point.prediction.keys() - names):
             measured = [m.get(name) for m in point.metrics]
@@ -177,7 +177,7 @@ def unjudged_rows(points: list[Any], axis: str, names: set[str]) -> Iterator[lis
 
 
 def makes(claim: Any, points: list[Any]) -> bool:
-    """Whether a setting is one that the claim is about."""
+    """Return True if the claim applies to a setting."""
     if isinstance(claim, Agreement):
         return isinstance(compare(claim, points), Comparison)
     return not isinstance(claim, PointsClaim) or bool(claim.measured(points))
@@ -186,7 +186,7 @@ def makes(claim: Any, points: list[Any]) -> bool:
 def run(
     name: str, setting: dict[str, Any], replicates: int, seed: int, directory: Path | None
 ) -> dict[str, Any]:
-    """Run a setting and judge it."""
+    """Run a setting and return its record and its rows of numbers."""
     with TemporaryDirectory() as temporary:
         study = Study(registry.load(name), setting, replicates, seed=seed)
         result = run_study(study, directory or temporary, workers=1)
@@ -194,7 +194,7 @@ def run(
 
 
 def judged(result: StudyResult) -> dict[str, Any]:
-    """Verdicts of the claims that are about a setting, and rows of numbers."""
+    """Return verdicts of the claims that apply to a setting, and rows of numbers."""
     system, axis = result.system, RANGES[result.system.name]["axis"]["parameter"]
     points = system.settled([point for point in result.points if not point.refused])
     refusals = sorted({point.refusal for point in result.points if point.refused})
@@ -221,16 +221,16 @@ def judged(result: StudyResult) -> dict[str, Any]:
 
 
 def child(answer: Connection, seconds: int, *arguments: Any) -> None:
-    """Run a study under a limit of CPU time; an exception is its answer."""
+    """Run a study under a limit of CPU time; put its result, or the text of its error, into the queue."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     try:
         answer.send(run(*arguments))
-    except Exception as error:  # whatever a setting provokes belongs into the data
+    except Exception as error:  # every error of a setting is part of the data
         answer.send({"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"})
 
 
 def measure(seconds: int, *arguments: Any) -> dict[str, Any]:
-    """The study in a process of its own; a sentence where it came to nothing."""
+    """Run the study in its own process; return its result, or a sentence with the error."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=child, args=(sender, seconds, *arguments))
@@ -245,12 +245,12 @@ def measure(seconds: int, *arguments: Any) -> dict[str, Any]:
 
 
 def short(value: Any) -> Any:
-    """Numbers of five digits."""
+    """Round numbers to five digits."""
     return f"{value:.5g}" if isinstance(value, float) else value
 
 
 def main() -> None:
-    """Draw, measure, write."""
+    """Draw settings, measure them and write both files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", type=int, default=3, help="of each system")
     parser.add_argument("--points", type=int, default=4, help="of each setting, along its axis")

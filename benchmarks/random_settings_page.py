@@ -1,4 +1,4 @@
-"""The numbers, table and figure of docs/random-settings.md, from the data of random_settings.py.
+"""Write numbers, table and figure of docs/random-settings.md from the data of random_settings.py.
 
     python benchmarks/random_settings_page.py
 
@@ -29,13 +29,13 @@ DECIDED = ("holds", "holds weakly", "fails")
 
 
 def settings() -> list[dict[str, Any]]:
-    """Records of the settings."""
+    """Read the records of the settings."""
     text = (HERE / "random_settings" / "settings.json").read_text()
     return list(json.loads(text)["settings"])
 
 
 def numbers() -> list[dict[str, Any]]:
-    """Rows of compared numbers, with `excess`: the deviation in units of tolerance and allowance."""
+    """Read rows of compared numbers; `excess` is the deviation over tolerance plus allowance."""
     kinds: dict[str, dict[str, str]] = {}
     with (HERE / "random_settings" / "numbers.csv").open() as stream:
         rows: list[dict[str, Any]] = list(csv.DictReader(stream))
@@ -59,12 +59,12 @@ def numbers() -> list[dict[str, Any]]:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in per cent, with its counts."""
+    """Format a share in per cent, with its counts."""
     return f"{100 * part / whole:.0f} % ({part} of {whole})" if whole else "none"
 
 
 def counts(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Verdicts of settings, and numbers that are precise enough and within their tolerance."""
+    """Count verdicts, numbers precise enough to be judged, and numbers within tolerance."""
     verdicts = Counter(v["outcome"] for r in records for v in r.get("verdicts", []))
     judged = [row for row in rows if row["excess"] is not None and not row["noisy"]]
     return {
@@ -82,7 +82,7 @@ def counts(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> dict[st
 
 
 def summary(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
-    """The shares, as a list."""
+    """Return the shares as a Markdown list."""
     c = counts(records, rows)
     held = c["verdicts"]["holds"] + c["verdicts"]["holds weakly"]
     return [
@@ -98,7 +98,7 @@ def summary(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[s
 
 
 def table(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
-    """A line for each system."""
+    """Return a Markdown table with a line for each system."""
     lines = [
         "| system | settings | hold | hold weakly | fail | not testable | numbers within tolerance |",
         "|---|---|---|---|---|---|---|",
@@ -117,7 +117,7 @@ def table(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str
 
 
 def worst(rows: list[dict[str, Any]], count: int = 10) -> list[str]:
-    """The numbers that are furthest from their predictions, in units of what is allowed."""
+    """Return a table of the largest deviations, in units of tolerance plus allowance."""
     judged = [row for row in rows if row["excess"] is not None and not row["noisy"]]
     lines = ["| system and setting | claim | at | measured | predicted | of what is allowed |"]
     lines.append("|---|---|---|---|---|---|")
@@ -132,14 +132,14 @@ def worst(rows: list[dict[str, Any]], count: int = 10) -> list[str]:
 
 
 def block() -> str:
-    """The part of the page that the data determine."""
+    """Return the part of the page that depends on the data."""
     records, rows = settings(), numbers()
     parts = (summary(records, rows), table(records, rows), worst(rows))
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
 def figure() -> Figure:
-    """Measured against predicted numbers, both logarithmic."""
+    """Draw measured against predicted numbers on logarithmic axes."""
     rows = [
         row
         for row in numbers()
@@ -176,7 +176,7 @@ def figure() -> Figure:
 
 
 def main() -> None:
-    """Rewrite the page's block and its figure."""
+    """Rewrite this part of the page, and its figure."""
     before, rest = PAGE.read_text().split(MARKS[0])
     PAGE.write_text(before + MARKS[0] + block() + MARKS[1] + rest.split(MARKS[1])[1])
     with tempfile.TemporaryDirectory() as home:

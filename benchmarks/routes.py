@@ -1,7 +1,7 @@
-"""Estimated against measured cost of the routes: `python benchmarks/routes.py`.
+"""Compare estimated and measured cost of the routes: `python benchmarks/routes.py`.
 
-Prints CPU time, in brackets its ratio to the estimate of `choose_route`, and whether the route that
-would be chosen is within a factor of two of the fastest (or 50 ms).
+Prints the CPU time of each route and, in brackets, its ratio to the estimate of `choose_route`. The
+chosen route must take less than twice the time of the fastest, or at most 50 ms more.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The calculator of scaling arguments against a brute-force grid over the same patterns.
+"""Compare the calculator of scaling arguments with a brute-force grid over the same patterns.
 
     python benchmarks/scale_grid.py --seed 20261204 --networks 20
 
-Nothing of the calculator is used: activations act through products of Hermite polynomials written
-out, spectra are maxima over every way at once, and numbers M, strengths mu and gains D run over a
-grid that is refined around its best points. A grid can only be above the exact minimum; the exit
-status is 1 if it is below, or above by 0.02.
+The grid shares no code with the calculator: activations act through explicit products of Hermite
+polynomials, each spectrum is a maximum over all paths, and numbers of neurons M, strengths mu and gains D
+run over a grid that is refined around its best points. The minimum on a grid cannot be below the exact
+minimum; the exit status is 1 if it is below, or above by more than 0.02.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GROWS = {"erf": 0, "tanh": 0, "relu": 1, "gelu": 1, "poly2": 2, "poly3": 3}
 
 @lru_cache
 def contains(factors: tuple[int, ...], degree: int) -> bool:
-    """Whether prod He_j holds He_degree: He_a He_b = sum_k k! C(a,k) C(b,k) He_(a+b-2k)."""
+    """Return True if prod He_j contains He_degree: He_a He_b = sum_k k! C(a,k) C(b,k) He_(a+b-2k)."""
     held = {0: 1}
     for factor in factors:
         new: dict[int, int] = {}
@@ -49,24 +49,24 @@ def contains(factors: tuple[int, ...], degree: int) -> bool:
 
 
 def makes(act: str, power: int, biased: bool) -> bool:
-    """Whether E_b of the squared coefficient of z^p in act(z + b) is not zero, b random or 0."""
+    """Return True if E_b of the squared coefficient of z^p in act(z + b) is above 0, b random or 0."""
     return POWERS[act](power) or (biased and act in ("erf", "tanh", "relu", "gelu"))
 
 
 def ways(act: str, source: int, degree: int, biased: bool = False) -> list[int]:
-    """Powers p of He_source in the activation that hold He_degree."""
+    """Return the powers p of the activation for which He_source^p contains He_degree."""
     return [p for p in range(1, 10) if makes(act, p, biased) and contains((source,) * p, degree)]
 
 
 def energy(layers, chi, degree, kinds, values):
-    """Exponent of the energy on arrays of free exponents; infinite where bounds are broken."""
+    """Return the exponent of the energy on arrays of free exponents; infinite outside the bounds."""
     reaches = [reach for _, _, reach in layers]
     spectrum = {1: -reaches[0]}
     total = np.full(np.broadcast(*values.values()).shape if values else (), -np.inf)
     broken = np.zeros(total.shape, dtype=bool)
     for number, (act, width, reach) in enumerate(layers, 1):
         kind, source = kinds[number - 1]
-        # A mean of the activation's own is a random bias of all that follows.
+        # A non-zero mean of the activation is a random bias of all later layers.
         biased = any(before not in ("erf", "tanh") for before, _, _ in layers[: number - 1])
         positions = max(0.0, reach - reaches[0])
         after = reaches[number] if number < len(layers) else 1.0
@@ -114,7 +114,7 @@ KEPT = 80
 
 
 def grid_minimum(layers, chi, degree, kinds, rounds=16):
-    """Least energy of one pattern on a grid that shrinks around its best point."""
+    """Return the least energy of one pattern on a grid that shrinks around its best points."""
     bounds = {}
     for number, ((act, width, _), (kind, _)) in enumerate(zip(layers, kinds, strict=True), 1):
         if kind == "GFL":
@@ -138,7 +138,7 @@ def grid_minimum(layers, chi, degree, kinds, rounds=16):
         if found is None:
             return np.inf
         best = min(best, float(found.min()))
-        # Several valleys are followed: around each of the best points a grid of half the spacing.
+        # Around each of several best points, a grid of half the spacing: there may be several minima.
         kept = points[np.argsort(found, kind="stable")[:KEPT]]
         spacing = spacing / 2
         points = (kept[:, None] + steps * spacing).reshape(-1, len(bounds))
@@ -147,7 +147,7 @@ def grid_minimum(layers, chi, degree, kinds, rounds=16):
 
 
 def brute_force(layers, chi, degree):
-    """Least energy over all patterns: for each layer lazy, amplified or specialised on any feature."""
+    """Return the least energy over all patterns: each layer is lazy, amplified or specialised."""
     choices = []
     for number in range(len(layers)):
         features = [1] if number == 0 else range(1, degree + 1)
@@ -156,7 +156,7 @@ def brute_force(layers, chi, degree):
 
 
 def draw(rng, most_layers=3):
-    """A network and a target that some pattern can reach."""
+    """Draw a network and a target that some pattern can learn."""
     while True:
         depth = int(rng.choice([1, 1, 2, 2, 2, most_layers]))
         degree = int(rng.integers(1, 4 if depth > 2 else 6))

@@ -1,14 +1,14 @@
-"""Predicted and measured sample sizes of real networks on digits (docs/scale-real-models.md).
+"""Compare predicted and measured sample sizes of real networks on digits (docs/scale-real-models.md).
 
 Run:  python benchmarks/scale_real.py directions figures.json
       python benchmarks/scale_real.py widths figures.json
       python benchmarks/scale_real.py sheets figures.json
       python benchmarks/scale_real.py labels figures.json
-      python benchmarks/scale_real.py tell figures.json
+      python benchmarks/scale_real.py show figures.json
       python benchmarks/scale_real.py draw figures.json docs/figures
 
-Networks are sampled from their posterior by Langevin dynamics with inertia, two chains each; needs
-torch. Minutes of one core for each of the first four.
+Networks are sampled from their posterior by Langevin dynamics with inertia, in two chains. The script
+needs torch, and minutes of CPU time for each of the first four parts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import numpy as np
 
 KAPPA = 0.1  # ridge and temperature
 NEURONS = 64
-LENGTH = 30.0  # of a run, in times that a weight of the prior takes to turn
+LENGTH = 30.0  # duration of a run, in relaxation times of a weight under the prior
 SIZES = (25, 50, 100, 200, 400, 800, 1200)
 SHEET_SIZES = (100, 200, 400, 800, 1600, 3200)
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """Digits, centred, with squared length 64 in the mean; and their labels."""
+    """Return centred digits with mean squared length 64, and their labels."""
     from sklearn.datasets import load_digits
 
     X, labels = load_digits(return_X_y=True)
@@ -38,13 +38,13 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def patches(X: np.ndarray, side: int) -> np.ndarray:
-    """Disjoint squares of pictures of 8 by 8, shape (n, patches, side²)."""
+    """Return disjoint squares of pictures of 8 by 8, of shape (n, patches, side²)."""
     pictures = X.reshape(-1, 8 // side, side, 8 // side, side)
     return pictures.transpose(0, 1, 3, 2, 4).reshape(len(X), -1, side * side)
 
 
 def cubic(z: np.ndarray) -> np.ndarray:
-    """Coefficients of the polynomial of degree 3 orthogonal to all lower ones under the law of z."""
+    """Return coefficients of the cubic polynomial orthogonal to lower degrees under the law of z."""
     powers = np.vander(z, 4, increasing=True)
     _, R = np.linalg.qr(powers)
     # Columns of R^-1 are the orthonormal polynomials in powers of z.
@@ -53,9 +53,9 @@ def cubic(z: np.ndarray) -> np.ndarray:
 
 
 def langevin(Z, y, Z_test, seed, *, neurons=NEURONS, kappa=KAPPA, length=LENGTH, step=0.7):
-    """Posterior mean of f(x) = sum_ij a_ij erf(w_i . x_j) at test inputs, in each of two chains.
+    """Return the posterior mean of f(x) = sum_ij a_ij erf(w_i . x_j) at test inputs, for two chains.
 
-    Z has shape (P, W, S): W patches of S numbers, one of all inputs for a network without sharing;
+    Z has shape (P, W, S): W patches of S numbers; W = 1 for a network without weight sharing. Prior:
     w ~ N(0, I/S), a ~ N(0, 1/(NW)).
     """
     import torch
@@ -67,7 +67,7 @@ def langevin(Z, y, Z_test, seed, *, neurons=NEURONS, kappa=KAPPA, length=LENGTH,
     inputs = torch.tensor(Z / math.sqrt(S), dtype=torch.float32).reshape(P * W, S)
     held = torch.tensor(Z_test / math.sqrt(S), dtype=torch.float32).reshape(-1, S)
     target = torch.tensor(y, dtype=torch.float32)
-    # Weights in units of their prior.
+    # Weights in units of their prior standard deviation.
     w = torch.randn(chains, neurons, S, generator=stream)
     a = torch.randn(chains, neurons, W, generator=stream)
     speed_w = torch.randn(w.shape, generator=stream)
@@ -90,7 +90,7 @@ def langevin(Z, y, Z_test, seed, *, neurons=NEURONS, kappa=KAPPA, length=LENGTH,
         )
         return -(down_w + w), -(down_a + a)
 
-    # The largest curvature is about P lambda_max(K) / kappa, and lambda_max below 1/4.
+    # The largest curvature is about P lambda_max(K) / kappa, with lambda_max below 1/4.
     h = step / math.sqrt(1 + 0.25 * P / kappa)
     kept = math.exp(-h)
     noise = math.sqrt(1 - kept**2)
@@ -98,7 +98,7 @@ def langevin(Z, y, Z_test, seed, *, neurons=NEURONS, kappa=KAPPA, length=LENGTH,
     force_w, force_a = forces()
     total, count = torch.zeros(chains, len(Z_test)), 0
     for now in range(steps):
-        # Leimkuhler and Matthews' BAOAB: exact in harmonic wells.
+        # BAOAB integrator of Leimkuhler and Matthews: exact for the positions in a harmonic potential.
         speed_w += h / 2 * force_w
         speed_a += h / 2 * force_a
         w += h / 2 * speed_w
@@ -117,7 +117,7 @@ def langevin(Z, y, Z_test, seed, *, neurons=NEURONS, kappa=KAPPA, length=LENGTH,
 
 
 def kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Kernel of the infinitely wide network of langevin: the lazy one."""
+    """Return the kernel of the infinitely wide network of `langevin`: the lazy limit."""
     from solvable.operators.activations import dual_kernel
 
     A, B = A / math.sqrt(A.shape[2]), B / math.sqrt(B.shape[2])
@@ -129,12 +129,12 @@ def kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def alignment(f: np.ndarray, y: np.ndarray) -> float:
-    """<f, y> / <y, y> on held-out rows."""
+    """Return the alignment <f, y> / <y, y> on held-out rows."""
     return float(f @ y / (y @ y))
 
 
 def curves(Z, y, Z_test, y_test, sizes, seed, neurons=NEURONS) -> dict[str, list]:
-    """Alignments of the network and of its lazy kernel, and the network's R², at each size."""
+    """Return alignments of the network and of its lazy kernel, and the network's R², at each size."""
     K, cross = kernel(Z[: sizes[-1]], Z[: sizes[-1]]), kernel(Z_test, Z[: sizes[-1]])
     found: dict[str, list] = {"learned": [], "lazy": [], "r2": [], "chains": []}
     for P in sizes:
@@ -148,7 +148,7 @@ def curves(Z, y, Z_test, y_test, sizes, seed, neurons=NEURONS) -> dict[str, list
 
 
 def crossing(sizes, values, level=0.5) -> float:
-    """First size at which a curve reaches a level, in between by logarithms; NaN if none."""
+    """Return the first size at which a curve reaches a level, interpolated in log size; NaN if none."""
     for k, value in enumerate(values):
         if value >= level:
             if k == 0:
@@ -159,7 +159,7 @@ def crossing(sizes, values, level=0.5) -> float:
 
 
 def predicted(d: float, **more: float) -> float:
-    """Samples from which the network of 64 neurons learns He3, by ``solvable scale --numbers``."""
+    """Return the predicted onset of learning He3 with 64 neurons, by ``solvable scale --numbers``."""
     from solvable.scale import network_of_flags
     from solvable.scale.prefactors.samples_at_sizes import numbers_of
 
@@ -169,7 +169,7 @@ def predicted(d: float, **more: float) -> float:
 
 
 def with_effective_ridge(P: float, K: np.ndarray) -> float:
-    """The prediction with the ridge to which the modes that are not learned add: P* = kappa_eff s."""
+    """Return the onset predicted with the effective ridge of unlearned modes: P* = kappa_eff s."""
     from scipy.optimize import brentq
 
     values = np.clip(np.linalg.eigvalsh(K[:2000, :2000] / min(2000, len(K))), 0, None)
@@ -185,7 +185,7 @@ def with_effective_ridge(P: float, K: np.ndarray) -> float:
 
 
 def directions(seeds=(0, 1, 2), places=(0, 5, 12, 25), neurons=NEURONS) -> list[dict]:
-    """One network, four targets: cubic features of principal components."""
+    """Measure one network on four targets: cubic features of principal components."""
     X, _ = digits()
     values, vectors = np.linalg.eigh(X.T @ X / len(X))
     rows = []
@@ -206,17 +206,17 @@ def directions(seeds=(0, 1, 2), places=(0, 5, 12, 25), neurons=NEURONS) -> list[
             "predicted": P, "curves": found,
             "effective": with_effective_ridge(P, kernel(X[:, None], X[:, None])),
         })  # fmt: skip
-        tell(rows[-1])
+        show(rows[-1])
     return rows
 
 
 def widths(seeds=(0, 1)) -> list[dict]:
-    """One target, three widths: a cubic feature of the sixth component."""
+    """Measure three widths on one target: a cubic feature of the sixth component."""
     return [row for N in (16, 64, 256) for row in directions(seeds, (5,), N)]
 
 
 def sheets(seeds=(0, 1)) -> list[dict]:
-    """One target, two networks: four digits on a sheet, a cubic feature summed over them."""
+    """Measure two networks on one target: a cubic feature summed over the four digits of a sheet."""
     X, _ = digits()
     values, vectors = np.linalg.eigh(X.T @ X / len(X))
     strength, w = values[-6] / values.sum(), vectors[:, -6]
@@ -224,7 +224,7 @@ def sheets(seeds=(0, 1)) -> list[dict]:
     rows = []
     for name, shared in (("CNN", True), ("MLP", False)):
         found = []
-        sizes = SHEET_SIZES[: -1 if shared else None]  # the last is dear with four patches
+        sizes = SHEET_SIZES[: -1 if shared else None]  # the largest size is slow with four patches
         for seed in seeds:
             rng = np.random.default_rng(seed)
             order = rng.permutation(len(X))
@@ -235,17 +235,17 @@ def sheets(seeds=(0, 1)) -> list[dict]:
                 part if shared else part.reshape(len(part), 1, -1) for part in (train, test)
             )
             found.append(curves(Z, y, Z_test, y_test, sizes, seed))
-        # Without sharing each of the four digits needs M neurons of its own, each of which pays
-        # 4/lambda_0: as one direction of 16/lambda_0 would.
+        # Without sharing, each of the four digits needs M neurons at a cost of 4/lambda_0 each: the
+        # cost of one direction of 16/lambda_0.
         P = predicted(0, S=1 / strength, W=4) if shared else predicted(16 / strength)
         rows.append({"what": name, "strength": strength, "sizes": sizes, "predicted": P,
                      "curves": found, "effective": with_effective_ridge(P, kernel(Z, Z))})  # fmt: skip
-        tell(rows[-1])
+        show(rows[-1])
     return rows
 
 
 def labels(seeds=(0, 1, 2)) -> list[dict]:
-    """Real labels: odd digits against even ones, by both networks."""
+    """Measure both networks on real labels: odd against even digits."""
     X, classes = digits()
     y = np.where(classes % 2, 1.0, -1.0)
     y -= y.mean()
@@ -262,18 +262,18 @@ def labels(seeds=(0, 1, 2)) -> list[dict]:
         P = 2 * KAPPA * energy / (1 + float(np.mean(np.diag(K))))
         rows.append({"what": name, "strength": None, "sizes": SIZES, "predicted": P,
                      "curves": found, "effective": with_effective_ridge(P, K)})  # fmt: skip
-        tell(rows[-1])
+        show(rows[-1])
     return rows
 
 
-def tell(row: dict) -> None:
-    """A row in words."""
+def show(row: dict) -> None:
+    """Print the figures of a row."""
     ends = {}
     for kind in ("learned", "lazy"):
         crossed = [crossing(row["sizes"], curve[kind]) for curve in row["curves"]]
         error = np.std(crossed, ddof=1) / math.sqrt(len(crossed))
         ends[kind] = f"{np.mean(crossed):.0f} +- {error:.0f}"
-    # Where features are seen: the network is better aligned than its lazy kernel by a tenth.
+    # Onset of features: the alignment of the network exceeds that of its lazy kernel by 0.1.
     left = [
         crossing(row["sizes"], np.subtract(curve["learned"], curve["lazy"]), 0.1)
         for curve in row["curves"]
@@ -284,17 +284,17 @@ def tell(row: dict) -> None:
     lazy = np.mean([curve["lazy"] for curve in row["curves"]], axis=0)
     r2 = np.mean([curve["r2"] for curve in row["curves"]], axis=0)
     print(
-        f"{row['what']}, lambda_0 {row['strength']}: predicted from {row['predicted']:.1f}, "
-        f"{row['effective']:.1f} with the effective ridge; half aligned at "
-        f"{ends['learned']}, lazy at {ends['lazy']}; apart from "
-        f"{ends['left']} on; chains differ by {max(gaps):.3f}"
+        f"{row['what']}, lambda_0 {row['strength']}: predicted onset {row['predicted']:.1f}, "
+        f"{row['effective']:.1f} with the effective ridge; alignment 0.5 at "
+        f"{ends['learned']}, lazy kernel at {ends['lazy']}; alignments differ by 0.1 at "
+        f"{ends['left']}; chains differ by {max(gaps):.3f}"
     )
     for name, values in (("sizes", row["sizes"]), ("learned", learned), ("lazy", lazy), ("R2", r2)):
         print(f"  {name:8}", " ".join(f"{value:7.3f}" for value in values), flush=True)
 
 
 def draw(figures: dict, directory: Path) -> None:
-    """Both pictures of the walk-through."""
+    """Draw both figures of docs/scale-real-models.md."""
     from solvable.plots import Figure, Marker, Series, write_figures
 
     titles = {"directions": "One network, four directions of digits",
@@ -325,12 +325,12 @@ def draw(figures: dict, directory: Path) -> None:
 
 
 def main(part: str, path: str, directory: str = "") -> None:
-    """Run one part and keep its figures in a file."""
+    """Run one part and store its figures in a file, or show or draw stored figures."""
     file = Path(path)
     figures = json.loads(file.read_text()) if file.exists() else {}
-    if part == "tell":
+    if part == "show":
         for row in (row for rows in figures.values() for row in rows):
-            tell(row)
+            show(row)
         return
     if part == "draw":
         draw(figures, Path(directory))

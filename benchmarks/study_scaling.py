@@ -1,9 +1,9 @@
-"""Wall time of a 40-task study on two workers over one, each with its start-up; at most 0.6.
+"""Measure the wall time of a 40-task study on two workers over that on one; the bound is 0.6.
 
 Run it alone on at least two cores: ``python benchmarks/study_scaling.py [REPEATS]``. Tasks take
-about 0.3 s of CPU time each (a fixed number of small matrix products). A contended machine shows
-in wall seconds per task above the CPU seconds beside them; the line for tasks that only wait for
-0.3 s tells what the engine itself costs there: start-up, dispatch, commits.
+about 0.3 s of CPU time each (a fixed number of small matrix products); start-up of workers is included.
+On a contended machine, wall seconds per task are above CPU seconds per task. The line for tasks that only
+wait for 0.3 s measures the overhead of the engine: start-up, dispatch, commits.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LIMIT = 0.6
 
 class WorkParameters(Parameters):
     rounds: int = 100
-    """Matrix products per task."""
+    """Number of matrix products per task."""
     wait: float = 0.0
-    """Seconds that a task sleeps."""
+    """Seconds for which a task sleeps."""
 
 
 class Work(System):
-    """Products of matrices that fit into the cache."""
+    """Multiply matrices that fit into the cache."""
 
     name = "work"
     title = "Matrix products"
@@ -56,7 +56,7 @@ class Work(System):
 def timed(
     rounds: int, replicates: int, workers: int, wait: float = 0.0
 ) -> tuple[float, StudyResult]:
-    """Wall seconds of a study from nothing, worker processes included."""
+    """Return the wall seconds of a new study, start-up of worker processes included, and its result."""
     from joblib.externals.loky import get_reusable_executor
 
     directory = Path(tempfile.mkdtemp(prefix="study-scaling-"))
@@ -71,12 +71,12 @@ def timed(
 
 
 def per_task(result: StudyResult, name: str) -> float:
-    """Mean of a provenance column over tasks."""
+    """Return the mean of a provenance column over tasks."""
     return float(np.mean([record[name] for record in result.records]))
 
 
 def main(repeats: int) -> int:
-    """Print the ratio for each repeat; 1 if the best one misses the limit."""
+    """Print the ratio of each repeat; return 1 if the best ratio is above the limit."""
     timed(100, 3, 1)  # imports and first calls
     rounds = int(0.3 / per_task(timed(200, 5, 1)[1], "cpu_seconds") * 200)
     print(f"{TASKS} tasks, {rounds} products each; load {os.getloadavg()[0]:.2f}")

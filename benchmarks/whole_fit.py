@@ -1,11 +1,11 @@
-"""The whole fit at d = 120: time against products, against power iteration, and peak memory.
+"""Measure a whole fit at d = 120: time over products and over power iteration, and peak memory.
 
     python benchmarks/whole_fit.py             all figures; 15 to 25 minutes on one core
     python benchmarks/whole_fit.py time        time and overlap only
     python benchmarks/whole_fit.py memory      peak memory only
 
-Peaks are measured in processes of their own. Time is CPU seconds on one BLAS thread, everything
-included: label map, edges, Lanczos, second layer and readout.
+Each peak is measured in its own process. Time is CPU seconds on one BLAS thread for the whole fit: label
+map, edges, Lanczos, second layer and readout.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def figures_of_time() -> bool:
         f"{learner.eigenvalues_.size} features, GEMM {rate / 1e9:.0f} GF/s"
     )
     good = show(
-        "whole fit / (products x 4 n d^2 at the rate of a GEMM)",
+        "whole fit / (products x 4 n d² at the rate of a GEMM)",
         fit_seconds / nominal,
         1.6,
         at_least=False,
@@ -82,11 +82,11 @@ def figures_of_time() -> bool:
     good &= show(
         "seconds / those of power iteration", fit_seconds / power_seconds, 1.0, at_least=False
     )
-    return good & show("overlap less that of power iteration", ours - theirs, 0.0)
+    return good & show("overlap minus that of power iteration", ours - theirs, 0.0)
 
 
 def fit_for_memory(what: str) -> None:
-    """Body of a process whose peak is measured; few products, as they all take the same memory."""
+    """Run the process whose peak is measured; few products suffice, all take the same memory."""
     from solvable.arrays import random_stream
 
     target = make_target()

@@ -1,7 +1,7 @@
 """Redraw the figures of README and docs with the present program: ``python docs/figures.py [NAME ...]``.
 
-Each figure of a system is one of those that a run draws, known by the beginning of its title. The others
-are drawn by the commands that stand next to their names. ``--list`` shows both.
+A figure of a system is drawn by a run and identified by the beginning of its title. Other figures are
+drawn by other commands. ``--list`` prints the run or command of each figure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DIRECTORY = Path(__file__).parent / "figures"
 
 
 class Drawing(NamedTuple):
-    """A run, and the beginning of the title of one of its figures."""
+    """Run of a system, and the beginning of the title of one of its figures."""
 
     system: str
     title: str
@@ -76,7 +76,7 @@ DRAWN = {
     "single-head-error.svg": Drawing("single-head-attention", "Error of the learned matrix"),
     "single-head-spectrum.svg": Drawing("single-head-attention", "Learned spectrum at n/d² = 0.6"),
 }
-"""Figures of systems: those of a run, found by their titles."""
+"""Figures drawn by runs of systems, with the beginnings of their titles."""
 
 ELSEWHERE = {
     "activations-label.svg": "python examples/noise_sensitivity.py",
@@ -92,11 +92,11 @@ ELSEWHERE = {
     "scale-real-directions.svg": "python benchmarks/scale_real.py",
     "scale-real-sheets.svg": "python benchmarks/scale_real.py",
 }
-"""Figures of other commands."""
+"""Figures drawn by other commands."""
 
 
 def draw(names: list[str], home: Path) -> None:
-    """Run what the named figures need, each run once, and copy the figures."""
+    """Run the systems of the named figures, each run once, and copy the figures."""
     runs: dict[str, Any] = {}
     for name in names:
         asked = DRAWN[name]
@@ -128,7 +128,9 @@ def main(words: list[str]) -> None:
         return
     unknown = sorted(set(words) - DRAWN.keys())
     if unknown:
-        raise SystemExit(f"not drawn here: {', '.join(unknown)}; see --list")
+        raise SystemExit(
+            f"not drawn by this script: {', '.join(unknown)}; `--list` prints all names"
+        )
     with tempfile.TemporaryDirectory() as home:
         draw(words or list(DRAWN), Path(home))
 

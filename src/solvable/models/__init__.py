@@ -1,1 +1,1 @@
-"""One folder per family of solvable models, the same file names in each."""
+"""Solvable models: one folder per family, with the same file names in each folder."""
