@@ -4,7 +4,8 @@
     python benchmarks/products.py random 40    40 random settings, only the number of products
 
 `eigsh` computes the p eigenvalues of largest modulus with its defaults. In every setting a fit must use
-at most 1.3 times as many products, and reach the overlaps of the dense route. About two minutes on one core.
+at most 1.3 times as many products, and reach the overlaps of the dense route. About two minutes on one
+core.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python benchmarks/quadratic.py
 
-All times are CPU seconds on one BLAS thread. AMP and FISTA fit a power-law target with d = 100 and
-n = 5000, each with the loosest tolerance that ends within 1e-6 of the minimiser. FISTA's time includes its 40 power
-iterations, half of its work at penalty 1. The published size is d = 400, n = 160000; its bound is 90
-seconds on two cores.
+All times are CPU seconds on one BLAS thread. AMP and FISTA fit a power-law target with d = 100 and n =
+5000, each with the loosest tolerance that ends within 1e-6 of the minimiser. FISTA's time includes its
+40 power iterations, half of its work at penalty 1. The published size is d = 400, n = 160000; its bound
+is 90 seconds on two cores.
 """
 
 from __future__ import annotations

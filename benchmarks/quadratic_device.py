@@ -2,10 +2,11 @@
 
     python benchmarks/quadratic_device.py
 
-Message passing fits a power-law target with label noise, in float32 with d = 1000 and n = 4,000,000
-(16 GB). The rate counts only the flops of products with samples, over the whole wall time, eigendecompositions
-included; it is printed as a share of the GEMM's rate. Without a device the script prints a message and
-ends. `--cpu` fits d = 100, n = 40,000 on tensors of the host, and has a bound only on the error.
+Message passing fits a power-law target with label noise, in float32 with d = 1000 and n = 4,000,000 (16
+GB). The rate counts only the flops of products with samples, over the whole wall time,
+eigendecompositions included; it is printed as a share of the GEMM's rate. Without a device the script
+prints a message and ends. `--cpu` fits d = 100, n = 40,000 on tensors of the host, and has a bound only
+on the error.
 """
 
 from __future__ import annotations

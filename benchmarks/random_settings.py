@@ -6,8 +6,9 @@
 thirty times the predicted threshold, if there is one; every choice of a parameter with choices; other
 numbers within a factor of about three around the presets. A setting is a curve along one parameter, the
 axis. All other parameters are drawn once; the logarithmic range of the axis is divided into --points
-equal parts, with one value drawn in each. A setting that the system refuses is drawn again. Each setting has at
-least eight replicates and --seconds of CPU time. All settings are written, without selection:
+equal parts, with one value drawn in each. A setting that the system refuses is drawn again. Each
+setting has at least eight replicates and --seconds of CPU time. All settings are written, without
+selection:
 
 * random_settings/settings.json, one record per setting: parameters and verdicts;
 * random_settings/numbers.csv, one row per number that a claim compares, and per predicted number that no
