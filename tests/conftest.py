@@ -1,4 +1,4 @@
-"""One BLAS thread for all tests, as in the library's workers; Ctrl-C as in a terminal."""
+"""Settings of all tests: one BLAS thread, as in the library's workers, and Ctrl-C as in a terminal."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LONG_FILES = (Path(__file__).parent / "long_files.txt").read_text("utf-8").split
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two workers for the whole suite; one process for folders and files that are named."""
+    """Return 2 workers for the whole suite, and none if folders or files are named."""
     return 2 if config.args_source is pytest.Config.ArgsSource.TESTPATHS else 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as quick what is neither slow nor in a file that takes long."""
+    """Mark tests as quick unless they are slow or in a file of `long_files.txt`."""
     tests = Path(__file__).parent
     for item in items:
         within = item.path.is_relative_to(tests)
@@ -41,17 +41,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.quick)
 
 
-# How long an example takes is the machine's affair: two workers may wait for each other.
+# No deadline for examples of hypothesis: two workers may wait for each other.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
-# A shell starts background jobs with Ctrl-C ignored, and child processes inherit that.
+# Shells start background jobs with Ctrl-C ignored, and child processes inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
-    """Hold for libraries that were loaded before the variables were set, too."""
+    """Limit BLAS libraries that were loaded before the environment variables were set."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
@@ -60,7 +60,7 @@ def one_thread():
 
 @pytest.fixture
 def bundled_csv(tmp_path: Path) -> Callable[[int, int], Path]:
-    """Write a table of OpenML as CSV, given its number and how many rows it has."""
+    """Return a function that writes a table of OpenML as CSV, given its number and number of rows."""
 
     def write(number: int, n_rows: int) -> Path:
         folder = files("sklearn.datasets.tests.data.openml") / f"id_{number}"
@@ -86,7 +86,7 @@ SIZES = (1500.0, 4000.0, 12000.0, 36000.0, 100000.0, 300000.0)
 
 
 def _overlap_figure(features: int, name: str = "overlap") -> Figure:
-    """Recovery of features one after another, each with its prediction and its threshold."""
+    """Return a figure of overlaps with prediction and threshold of each feature."""
     grid = np.geomspace(SIZES[0] / 2, SIZES[-1] * 2, 30)
     series, markers = [], []
     for i in range(features):

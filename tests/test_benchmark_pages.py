@@ -1,4 +1,4 @@
-"""Pages that report measurements: settings drawn at random, false alarms of a right theory."""
+"""Pages with measurements of benchmarks: random settings, and false alarms of a right theory."""
 
 import importlib.util
 import sys
@@ -15,7 +15,7 @@ BENCHMARKS = ROOT / "benchmarks"
 
 
 def benchmark(name):
-    """A script of `benchmarks`, imported by its path."""
+    """Import a script of `benchmarks` by its path."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
         spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")

@@ -1,4 +1,4 @@
-"""Files that a user wrote: what would take all memory is refused before it is parsed."""
+"""Files of users: text that would take too much memory is refused before it is parsed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, name, content, said):
 
 def test_a_dotted_key_takes_no_memory(tmp_path):
     pytest.importorskip("resource")
-    # The worst that the limits let through, next to the file that took over 6 GB.
+    # Without limits the first file takes over 6 GB; the second is the slowest within the limits.
     (tmp_path / "attack.toml").write_text(".".join(["a"] * 45_000) + " = 1")
     deep = [".".join([f"a{i}", *["a"] * 30]) + " = 1" for i in range(900)]
     (tmp_path / "worst.toml").write_text("\n".join(deep))

@@ -38,7 +38,7 @@ def test_polynomials_equal_numpys_after_normalisation() -> None:
 def test_polynomials_are_orthonormal_at_high_degree() -> None:
     nodes, weights = gaussian_quadrature(64)
     values = hermite_polynomials(nodes, 60)
-    # 64 nodes are exact to degree 127.
+    # 64 nodes are exact up to degree 127.
     np.testing.assert_allclose((values * weights) @ values.T, np.eye(61), atol=1e-9)
 
 

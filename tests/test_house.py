@@ -1,4 +1,4 @@
-"""The shape of the source: no import circle, no import to dodge one, files that a person can read."""
+"""Structure of the source: no circular or delayed imports, short files, few imports in a folder."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MODULES = {
     for path in FILES
 }
 LIGHT = ("cli", "verbs.py", "__init__.py", "__main__.py", "frame/registry.py")
-"""Parts whose imports wait until they are needed: help and the list of systems load no NumPy."""
+"""Parts with delayed imports, because help and the list of systems load no NumPy."""
 
 
 def imported(module: str) -> set[str]:
-    """Modules of the library that a module imports, anywhere in its text."""
+    """Return the modules of the library that a module imports anywhere in its text."""
     found = set()
     for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -33,13 +33,13 @@ def imported(module: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found.add(node.module or "")
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    # A package of which a part is imported is no dependency of its own.
+    # An imported submodule does not count as an import of its package.
     parts = {name.rpartition(".")[0] for name in found & MODULES.keys()}
     return (found & MODULES.keys()) - {module, *parts, "solvable"}
 
 
 def test_there_is_no_import_circle():
-    # Kahn: modules whose imports are all placed can be placed.
+    # Kahn's algorithm: remove modules whose imports are all removed.
     waiting = {module: imported(module) for module in MODULES}
     while ready := {module for module, needs in waiting.items() if not needs & waiting.keys()}:
         for module in ready:
@@ -67,7 +67,7 @@ def test_files_are_short(path):
     assert len(path.read_text("utf-8").splitlines()) <= 450
 
 
-def test_comments_stand_beside_the_code():
+def test_source_has_comments():
     comments = lines = 0
     for path in FILES:
         text = path.read_text("utf-8")
@@ -85,32 +85,32 @@ def test_comments_stand_beside_the_code():
 
 
 def test_families_have_the_same_file_names():
-    # A family of several systems has a folder for each, and beside them what they share.
+    # A family of several systems has a folder for each, in addition to shared modules.
     for family in {path.parent for path in (SOURCE / "models").rglob("system.py")}:
         names = {path.stem for path in family.glob("*.py")}
         assert {"parameters", "measure", "predict", "claims", "figures", "system"} <= names, family
 
 
-ROOMS = {"scale": (14, 31), "models/sequential": (16, 27)}
-"""Folders in which a reader finds the way: at most so many rooms, and imports between them."""
+PARTS = {"scale": (14, 31), "models/sequential": (16, 27)}
+"""Large folders: largest number of modules and subfolders, and of imports between them."""
 
 
-@pytest.mark.parametrize("folder", ROOMS)
-def test_rooms_of_a_folder_import_few_others(folder):
+@pytest.mark.parametrize("folder", PARTS)
+def test_parts_of_a_folder_import_few_others(folder):
     package = f"solvable.{folder.replace('/', '.')}"
 
-    def room(module: str) -> str:
+    def part(module: str) -> str:
         return module.removeprefix(f"{package}.").partition(".")[0]
 
     inside = [module for module in MODULES if module.startswith(f"{package}.")]
     arrows = {
-        (room(module), room(other))
+        (part(module), part(other))
         for module in inside
         for other in imported(module)
-        if other.startswith(f"{package}.") and room(other) != room(module)
+        if other.startswith(f"{package}.") and part(other) != part(module)
     }
-    assert len({room(module) for module in inside}) <= ROOMS[folder][0]
-    assert len(arrows) <= ROOMS[folder][1]
+    assert len({part(module) for module in inside}) <= PARTS[folder][0]
+    assert len(arrows) <= PARTS[folder][1]
 
 
 TESTS = Path(__file__).parent
@@ -120,35 +120,35 @@ QUANTITY = re.compile(
     "ratio|risk|scale|score|sensitivity|share|slope|spread|strength|threshold|value|variance|weight)"
     "s?(?:_|$)"
 )
-"""Words in the name of a result that is computed in floating point, also where it is a whole number."""
+"""Pattern of names of results computed in floating point, even if their values are integers."""
 
 EXACT = {
-    "study": "what is stored is what is read, bit for bit",
-    "plots": "a figure is drawn at the numbers that it was given",
-    "data": "a table holds the numbers of its file",
+    "study": "stored numbers are read bit for bit",
+    "plots": "drawn numbers are given numbers",
+    "data": "a table has the numbers of its file",
     "scale": "exponents are fractions",
     "test_links.py": "breakpoints are the numbers of the formula",
-    "frame/test_panels.py": "a marker is drawn at the number that it was given",
+    "frame/test_panels.py": "markers are drawn at given numbers",
     "data/test_weights.py": "formats of eight bits have exact values",
     "models/sequential/estimator/test_selection.py": "a selection returns numbers given to it",
 }
-"""Folders and files in which numbers are passed on and not computed, with the reason."""
+"""Folders and files with exact numbers, which are not computed in floating point, and the reason."""
 
 
 def literal(node: ast.expr, kind: type) -> bool:
-    """Whether an expression is a number of this type that is not zero, or holds one."""
+    """Return True if an expression is, or contains, a non-zero number of this type."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return any(literal(entry, kind) for entry in node.elts)
     if isinstance(node, ast.Dict):
         return any(literal(entry, kind) for entry in node.values)
     if isinstance(node, ast.UnaryOp):
         node = node.operand
-    # Zeros are zero by construction: a computed float that should vanish does not.
+    # Zeros are allowed: rounding leaves no exact zero, so a compared zero is set by construction.
     return isinstance(node, ast.Constant) and type(node.value) is kind and node.value != 0
 
 
 def quantity(node: ast.expr) -> bool:
-    """Whether an expression is named for a quantity: its last name, or the key of its last index."""
+    """Return True if the last name or index key of an expression names a computed quantity."""
     name = ""
     while not name:
         match node:
@@ -166,7 +166,7 @@ def quantity(node: ast.expr) -> bool:
 
 
 def exact_comparisons(text: str) -> list[str]:
-    """Comparisons in assertions of a computed float with a number by `==`, or entry by entry."""
+    """Return assertions that compare computed floats with numbers exactly."""
     found = []
     for statement in ast.walk(ast.parse(text)):
         if isinstance(statement, ast.Assert):
@@ -201,7 +201,7 @@ def test_files_that_take_long_are_there():
     "path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: str(path.relative_to(TESTS))
 )
 def test_computed_floats_are_not_compared_exactly(path):
-    """Rounding differs between machines: `pytest.approx` or `assert_allclose`, or a line in EXACT."""
+    """Rounding differs between machines: use `pytest.approx`, `assert_allclose` or a line in EXACT."""
     place = path.relative_to(TESTS).as_posix()
     if any(place == name or place.startswith(f"{name}/") for name in EXACT):
         pytest.skip("numbers are passed on here")

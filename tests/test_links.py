@@ -1,4 +1,4 @@
-"""Formulas and links: parsing, moments, correlations, and what is refused."""
+"""Link functions: parsing of formulas, moments, correlations and refused texts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def expectation(link, function):
         ("sign", "odd", 0.0, 0.0),
     ],
 )
-def test_standardised_links_have_the_moments_of_the_note(name, parity, first, second):
+def test_standardised_links_have_known_moments(name, parity, first, second):
     link = make_link(name)
     assert expectation(link, lambda s, z: s) == pytest.approx(0, abs=1e-9)
     assert expectation(link, lambda s, z: s**2) == pytest.approx(1, rel=1e-6)
@@ -53,8 +53,8 @@ def test_correlation_is_that_of_two_correlated_coordinates():
     rng = np.random.default_rng(0)
     z, other = rng.standard_normal((2, 400_000))
     q = 0.6
-    # E[sigma(z) | u] has variance kappa(q) for u of correlation sqrt(q), and E[sigma(z) sigma(z')] of
-    # correlation q is the same number
+    # kappa(q) is the variance of E[sigma(z) | u] for u of correlation sqrt(q) with z. It equals
+    # E[sigma(z) sigma(z')] for z' of correlation q with z.
     near = q * z + np.sqrt(1 - q**2) * other
     for name in ("abs", "relu", "cosmix", "sign"):
         link = make_link(name)

@@ -1,4 +1,4 @@
-"""Files of arrays that somebody crafted, cut or packed: one error, little memory, one pass."""
+"""Crafted, truncated and compressed files of arrays: one error line, little memory, one pass."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_method_that_unpacks_a_block_whole_is_refused(tmp_path):
         member.read()
 
 
-def test_a_file_that_takes_the_name_of_another_is_read_anew(tmp_path):
+def test_a_file_that_takes_the_name_of_another_is_read_again(tmp_path):
     path = tmp_path / "w.npz"
     for value in (1.0, 2.0):
         np.savez(path, w=np.full((3, 3), value))
@@ -183,5 +183,5 @@ def test_many_small_arrays_take_one_pass(tmp_path, monkeypatch):
         opened.clear()
         found = diagnose_whole(path, progress=lambda done, total, left: None)
         assert len(found.rows) == count
-        # The list of an archive's members is read once, however many arrays there are.
+        # The directory of an archive is read once for any number of arrays.
         assert len(opened) == 1

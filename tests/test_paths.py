@@ -1,4 +1,4 @@
-"""Paths that can be used, texts that can be shown, cells that a spreadsheet does not run."""
+"""Valid paths, texts safe to print, and cells that a spreadsheet does not run as formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public surface: importable, documented, light, and free of code that runs what it reads."""
+"""The public interface: importable, documented, fast to import, and never running code from files."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ WHOLE_MODULES = [
     "solvable.systems.base",
     "solvable.frame.registry",
 ]
-"""Modules without ``__all__``: what they define under a public name is public."""
+"""Modules without ``__all__``: every public name defined in them is public."""
 
 
 def surface():
-    """Dotted names of the public functions and classes, where they are defined."""
+    """Return the public functions and classes, by the dotted names of their definitions."""
     found = {}
     for package in PACKAGES:
-        # What does not resolve fails its own test below, and no other.
+        # A name that cannot be imported fails only in its own test below.
         with suppress(ImportError):
             module = importlib.import_module(package)
             for name in getattr(module, "__all__", ()):
@@ -85,7 +85,7 @@ def test_all_names_resolve_and_are_sorted(package):
     assert len(set(names)) == len(names)
     for name in names:
         assert getattr(module, name) is not None
-    # A module takes the place of a name of the same spelling as soon as it is imported.
+    # An imported submodule would replace an exported name of the same spelling.
     parts = {one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []))}
     if package != "solvable":
         assert not parts & set(names)
@@ -114,10 +114,10 @@ def test_functions_document_every_argument_and_result(path):
 
 @pytest.mark.parametrize("path", CLASSES)
 def test_classes_document_their_arguments(path):
-    # Abstract bases, protocols, pydantic models and plain errors have no arguments of their own.
+    # Abstract bases, protocols, pydantic models and plain errors document no arguments.
     own = "__init__" in vars(named(path)) and not getattr(named(path), "_is_protocol", False)
     model = hasattr(named(path), "model_fields")
-    # A class that only the library makes may list its attributes instead.
+    # A class that only the library creates may list its attributes instead.
     result = "Attributes\n" in (named(path).__doc__ or "")
     codes = {MISSING, UNKNOWN} | ({UNDOCUMENTED} if own and not model and not result else set())
     assert complaints(path, codes) == []
@@ -133,7 +133,7 @@ def test_methods_are_documented_and_name_only_arguments_that_exist(path):
         if not inspect.getdoc(getattr(cls, name)):
             pytest.fail(f"{path}.{name} has no docstring")
         text = getattr(member, "__doc__", None) or ""
-        # One line is enough for a method with plain arguments; a list of them must be complete.
+        # A method may have a one-line docstring, but a list of parameters must be complete.
         codes = {UNDOCUMENTED, UNKNOWN} if "Parameters\n" in text else set()
         assert complaints(f"{path}.{name}", codes) == [], name
 
@@ -154,11 +154,11 @@ def test_nothing_that_is_read_can_run_code(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names = {one.name.split(".")[0] for one in node.names}
-            # A job on its way to a Dask worker: Dask itself sends nothing but pickles.
+            # Jobs for Dask workers are pickled, because Dask sends only pickles.
             transport = {"pickle"} if path.name == "execute.py" else set()
             assert not (names - transport) & FORBIDDEN_MODULES
         elif isinstance(node, ast.ImportFrom):
-            # The name of an exception cannot run anything.
+            # The name of an exception only contains the word; it runs nothing.
             names = {one.name for one in node.names} - {"PicklingError"}
             assert not names or (node.module or "").split(".")[0] not in FORBIDDEN_MODULES
         elif isinstance(node, ast.Call):
@@ -184,7 +184,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def pages():
-    """Text of every page that a person wrote: the list of the API is not one."""
+    """Return the text of all pages without the generated list of the API."""
     paths = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     paths += [*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
     generated = {ROOT / "docs" / "api.md"}

@@ -1,4 +1,4 @@
-"""What an earlier version stored is opened, and judged as it was then."""
+"""Studies and models stored by an earlier version are read, with the same verdicts and predictions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERDICTS = json.loads((STORED / "verdicts-0.1.0.json").read_text("utf-8"))
 
 
 OTHERWISE = {"pruning-helps": ("not testable", "holds")}
-"""Claims whose allowance was wrong: cells differ in scatter, and it was that of the noisiest."""
+"""Claims whose former allowance was wrong: it used the scatter of the noisiest cell for all cells."""
 
 
 @pytest.fixture(scope="module", params=sorted(VERDICTS))

@@ -34,11 +34,11 @@ class ProbeParameters(Parameters):
     widths: tuple[int, ...] = (1, 2)
     """Widths of the layers."""
     pause: float = Field(0.0, ge=0.0, le=10.0)
-    """Seconds that a task takes."""
+    """Seconds of sleep per task."""
     bias: float = 0.0
-    """Makes the claim fail."""
+    """Bias of the samples, which makes the claim fail."""
     fault: float = Field(0.0, ge=0.0, le=1.0)
-    """Probability that a task raises."""
+    """Probability that a task raises an error."""
 
 
 def error_agrees(points):
@@ -66,7 +66,7 @@ class Probe(System):
         "slow": Preset("slow tasks", {"samples": list(range(10, 20)), "pause": [0.15]}, 3),
     }
     claims = (
-        Claim("error-is-variance", "The squared error is s^2 / n.", "derived", "5 s.e.",
+        Claim("error-is-variance", "The squared error is s² / n.", "derived", "5 s.e.",
               error_agrees, power=0.9),
     )
 
@@ -100,7 +100,7 @@ class Probe(System):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """A directory with an installed package that provides the system `probe`."""
+    """Return a directory with an installed package that provides the system `probe`."""
     site = tmp_path_factory.mktemp("site")
     (site / "probe_system.py").write_text(PROBE)
     info = site / "probe_system-1.0.dist-info"
@@ -111,7 +111,7 @@ def site(tmp_path_factory) -> Path:
 
 
 class Terminal:
-    """Runs the program in processes of its own, in a directory of its own."""
+    """Runner of the program in separate processes, in its own directory."""
 
     def __init__(self, site: Path, cwd: Path, *first: str, columns: str | None = "100") -> None:
         self.site = site
@@ -154,13 +154,13 @@ class Terminal:
         )
 
     def logged(self) -> list[str]:
-        """One entry per replicate that was begun: the key of its random stream."""
+        """Return the key of the random stream of each replicate that was started."""
         return self.log.read_text().split() if self.log.exists() else []
 
 
 @pytest.fixture(scope="session")
 def terminal_in(site) -> Callable[..., Terminal]:
-    """Terminals in directories of one's own choice."""
+    """Return a function that makes a terminal in a given directory."""
     return partial(Terminal, site)
 
 
@@ -171,7 +171,7 @@ def solvable(site, tmp_path) -> Terminal:
 
 @pytest.fixture(scope="module")
 def finished(site, tmp_path_factory):
-    """A terminal in whose directory `run` the quick preset of `probe` has been run."""
+    """Return a terminal with a finished run of the quick preset of `probe` in the directory `run`."""
     terminal = Terminal(site, tmp_path_factory.mktemp("finished"))
     answer = terminal("run", "probe", "--output", "run", "--workers", 1, "--json")
     assert answer.returncode == 0, answer.stderr
@@ -181,7 +181,7 @@ def finished(site, tmp_path_factory):
 
 @pytest.fixture
 def call(site, tmp_path, monkeypatch, capfd):
-    """Calls the program in this process: status, standard output, standard error."""
+    """Return a function that calls the program in this process: status, output, error output."""
     from solvable.cli import main
 
     monkeypatch.syspath_prepend(str(site))

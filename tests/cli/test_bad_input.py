@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 TABLE = [
-    # What was typed, and what the one line must say.
+    # Words of the command, and texts that the error line must contain.
     (["rnu", "probe"], ['"rnu"', 'Did you mean "run"', "list, run, theory"]),
     (["run"], ["needs the name of a system", "probe"]),
     (["run", "--set", "samples=10", "probe"], ["needs the name of a system", "before --set"]),
@@ -77,7 +77,7 @@ def test_bad_input_is_one_line_and_exits_with_2(call, tmp_path, words, said):
     assert len(error.splitlines()) == 1
     for part in said:
         assert part in error
-    # Nothing was begun.
+    # No run directory was created.
     assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
 
 

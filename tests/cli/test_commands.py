@@ -98,7 +98,7 @@ def test_list_of_a_system_describes_it(call):
     status, printed, _ = call("list", "probe")
     assert status == 0
     assert "error-is-variance" in printed
-    assert "The squared error is s^2 / n." in printed
+    assert "The squared error is s² / n." in printed
     status, printed, _ = call("list", "probe", "--json")
     (told,) = json.loads(printed)["systems"]
     assert told["parameters"]["samples"] == {
@@ -147,7 +147,7 @@ def test_theory_as_a_table(call):
     _, printed, _ = call("theory", "probe")
     rows = [line.split() for line in printed.splitlines()]
     assert ["error", "0.1"] in rows
-    assert ["3", "0"] in rows  # third entry of the list of length three
+    assert ["3", "0"] in rows  # the third entry of a list of three
     assert ["...", "6", "more"] in rows  # 30 entries, 24 shown
     _, printed, _ = call("theory", "probe", "--set", "samples=10,40")
     rows = [line.split() for line in printed.splitlines()]
@@ -174,7 +174,7 @@ def test_verify(finished, call, monkeypatch):
     assert told["verdicts"] == json.loads(finished.answer.stdout)["verdicts"]
 
 
-def test_verify_tells_how_wrong_a_prediction_must_be(finished):
+def test_verify_prints_how_wrong_a_prediction_must_be(finished):
     answer = finished("verify", "run", "--power")
     assert answer.returncode == 0, answer.stderr
     before, _, after = answer.stdout.partition("How wrong must a prediction be")
@@ -190,7 +190,7 @@ def test_verify_tells_how_wrong_a_prediction_must_be(finished):
     (row,) = told["power"]
     assert (row["claim"], row["status"]) == ("error-is-variance", "holds")
     assert row["fails_from_above"] is None
-    # m / (1 - x) is beyond 1 by the tolerance from x = 1 - m / (1 + tolerance) on, to a twentieth.
+    # The claim fails once m / (1 - x) exceeds 1 + tolerance; the search is accurate to a twentieth.
     (verdict,) = told["verdicts"]
     edge = 1 - verdict["measured"] / (1 + verdict["tolerance"])
     assert edge <= row["fails_from_below"] <= 1.05 * edge
@@ -198,8 +198,8 @@ def test_verify_tells_how_wrong_a_prediction_must_be(finished):
     assert row["chance"] == "no chance learner"
 
 
-def _mended(finished, tmp_path, theory):
-    """A terminal beside a finished run, whose installed probe has another theory; on a copy."""
+def _with_theory(finished, tmp_path, theory):
+    """Return a terminal with a copy of a finished run, where the installed probe has another theory."""
     site, cwd = tmp_path / "site", tmp_path / "later"
     shutil.copytree(finished.site, site)
     shutil.copytree(finished.cwd, cwd)
@@ -211,7 +211,7 @@ def _mended(finished, tmp_path, theory):
 
 
 def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished, tmp_path):
-    later = _mended(finished, tmp_path, "parameters.noise**2 / parameters.samples / 5")
+    later = _with_theory(finished, tmp_path, "parameters.noise**2 / parameters.samples / 5")
     before = (later.cwd / "run" / "study.sqlite").read_bytes()
     answer = later("verify", "run", "--json")
     assert answer.returncode == 1
@@ -222,7 +222,7 @@ def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished
     verdicts = json.loads(finished.answer.stdout)["verdicts"]
     assert json.loads(stored.stdout)["verdicts"] == verdicts
     assert (later.cwd / "run" / "study.sqlite").read_bytes() == before
-    # So does the report, whose records hold what it is judged by.
+    # The report warns too, and its records have the installed predictions.
     told = later("report", "run")
     assert "predictions of the installed theory differ" in told.stderr
     rows = list(csv.DictReader((later.cwd / "run" / "records.csv").read_text().splitlines()))
@@ -230,8 +230,8 @@ def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished
     assert products == pytest.approx([0.2] * len(rows))
 
 
-def test_verify_tells_of_a_theory_that_raises_now(finished, tmp_path):
-    later = _mended(finished, tmp_path, "1 / (parameters.samples - 40)")
+def test_verify_reports_a_theory_that_now_raises(finished, tmp_path):
+    later = _with_theory(finished, tmp_path, "1 / (parameters.samples - 40)")
     answer = later("verify", "run")
     assert answer.returncode == 1
     assert "1 failed: ZeroDivisionError" in answer.stderr

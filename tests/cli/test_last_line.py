@@ -1,4 +1,4 @@
-"""The line on standard error of last resort: of what nobody foresaw, and of very long input."""
+"""The error line of unforeseen errors, and of very long input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BUG = "the first line\x1b]0;title\x07 " + 300 * "x" + "\nthe second line"
 
 @pytest.fixture
 def faulty(monkeypatch):
-    """A theory that raises what no author of it foresaw."""
+    """Return a function that makes `theory_of` raise an unforeseen error."""
 
     def raising(error):
         def theory_of(*words, **settings):

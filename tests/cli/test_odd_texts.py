@@ -1,4 +1,4 @@
-"""Names and labels that are no plain words: escapes on a terminal, formulas in a spreadsheet."""
+"""Hostile names and labels: escape codes of terminals and formulas of spreadsheets."""
 
 from __future__ import annotations
 

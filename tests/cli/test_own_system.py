@@ -20,7 +20,7 @@ PAGE = HERE.parents[1] / "docs" / "how-to-own-system.md"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """An environment with the package of the how-to page installed by pip, without network."""
+    """Return an environment in which pip installed the package of the how-to page, without network."""
     source = tmp_path_factory.mktemp("source") / "package"
     shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__"))
     target = tmp_path_factory.mktemp("target")
@@ -82,7 +82,7 @@ def blocks(language):
 
 
 def shown_after(command):
-    """Lines that the page's console session shows below a command."""
+    """Return the lines that the page shows below a command."""
     (session,) = blocks("console")
     below = session.split(f"$ {command}\n")[1]
     return below.split("\n$ ")[0].strip("\n").splitlines()
@@ -91,11 +91,11 @@ def shown_after(command):
 @pytest.mark.parametrize("command", ["theory", "run"])
 def test_the_page_shows_what_the_program_prints(installed, tmp_path, command):
     installed = {name: value for name, value in installed.items() if name != "COLUMNS"}
-    # One worker prints the same and needs no further process.
+    # One worker prints the same text without further processes.
     workers = ["--workers", "1"] if command == "run" else []
     printed = solvable(installed, tmp_path, command, "spiked-covariance", *workers).stdout
     shown = shown_after(f"solvable {command} spiked-covariance")
-    # The last digits of eigenvectors may differ between builds of LAPACK; three digits do not.
+    # Builds of LAPACK may differ in the last digits of eigenvectors: compare three digits.
     assert [words(line) for line in printed.strip("\n").splitlines()] == [words(x) for x in shown]
 
 

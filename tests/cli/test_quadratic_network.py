@@ -1,4 +1,4 @@
-"""`quadratic-network` through processes of its own: answers in time, bad input, a whole run."""
+"""`quadratic-network` in separate processes: time of an answer, bad input, a whole run."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ def children_seconds():
 
 
 def test_theory_answers_with_every_quantity_in_time(solvable):
-    """Time as a ratio of CPU times, so that a busy machine does not decide.
+    """The bound is a ratio of CPU times, which does not depend on the load of the machine.
 
-    Starting Python with the libraries that any answer needs takes a third of what the whole answer
-    takes.
+    Starting Python with the required libraries takes a third of the CPU time of the whole answer.
     """
     start = children_seconds()
     needed = "import numpy, pydantic, scipy.optimize, scipy.linalg"
     subprocess.run([sys.executable, "-c", needed], check=True)
     base = children_seconds() - start
     ended, ratio, attempts = None, 5.0, 0
-    # The first answer of an installation compiles what it imports.
+    # The first answer of an installation also compiles the imported modules.
     while ratio >= 5 and attempts < 2:
         start = children_seconds()
         ended, attempts = solvable(*ASKED), attempts + 1

@@ -1,4 +1,4 @@
-"""A user's system whose code raises in every place, through real processes: one row is lost, no more."""
+"""A system whose code raises in every place, in real processes: each error loses only its own row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 SYSTEM = '''\
-"""A system whose code raises where it is asked to."""
+"""A system with an error in each kind of its functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FragileParameters(Parameters):
 
 
 def measure(parameters, rng):
-    if parameters.kind == "lost" and rng.random() < 0.5 and "MENDED" not in os.environ:
+    if parameters.kind == "lost" and rng.random() < 0.5 and "FIXED" not in os.environ:
         raise ArithmeticError("a replicate was lost\\nsecond line")
     return {"error": 0.5 + 0.01 * rng.standard_normal()}
 
@@ -71,7 +71,7 @@ RAISED = "ZeroDivisionError: float division by zero"
 
 @pytest.fixture(scope="module")
 def fragile(terminal_in, tmp_path_factory):
-    """A terminal where the system is installed, and what `run --json` said there."""
+    """Return a terminal where the system is installed, with the output of `run --json`."""
     site = tmp_path_factory.mktemp("fragile")
     (site / "fragile_system.py").write_text(SYSTEM)
     info = site / "fragile_system-1.0.dist-info"
@@ -85,7 +85,7 @@ def fragile(terminal_in, tmp_path_factory):
 
 
 def errors_of(answer):
-    """Part and name of everything that raised, as JSON lists it."""
+    """Return part, name and text of each error in the JSON output."""
     return [(one["part"], one["name"], one["error"]) for one in json.loads(answer)["errors"]]
 
 
@@ -113,7 +113,7 @@ def test_a_run_judges_draws_and_writes_what_did_not_raise(fragile):
     assert [one[0] for one in errors].count("prediction") == 2
     assert ("claim", "broken", "IndexError: list index out of range") in errors
     assert ("panel", "panel", "RuntimeError: no panel") in errors
-    # Only the library that draws can find this one.
+    # This error appears only in the drawing library.
     assert [one for one in errors if one[:2] == ("panel", "polygon")]
     assert [part for part, *_ in errors].count("theory line") == 2
     page = (fragile.cwd / "run" / "report.html").read_text("utf-8")
@@ -146,7 +146,7 @@ def test_verify_and_report_carry_the_errors(fragile):
 
 def test_tasks_that_raised_run_again_and_alone(fragile):
     words = (*STUDY, "--set", "samples=10,20,40", "kind=plain,lost", "--output", "run", "--json")
-    environment = fragile.environment | {"MENDED": "1"}
+    environment = fragile.environment | {"FIXED": "1"}
     again = subprocess.run(
         [sys.executable, "-m", "solvable", *words],
         cwd=fragile.cwd, env=environment, capture_output=True, text=True, check=False,

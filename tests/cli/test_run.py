@@ -30,7 +30,7 @@ def deterministic(text):
 
 
 def key_of(task):
-    """What the probe logs of a task: the key of its random stream."""
+    """Return the key of the random stream of a task, which the probe logs."""
     key = task_stream(task).bit_generator.state["state"]["key"]
     return "-".join(str(int(part)) for part in key)
 
@@ -38,13 +38,13 @@ def key_of(task):
 def wait_for(condition, seconds=30.0):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it never happened"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.02)
 
 
 @pytest.fixture
 def here(solvable, call, monkeypatch):
-    """Calls the program in this process, which spares its start, where `solvable` runs."""
+    """Return a function that calls the program in this process, in the directory of `solvable`."""
     monkeypatch.setenv("PROBE_LOG", str(solvable.log))
     return call
 
@@ -93,7 +93,7 @@ def test_run_in_a_pipe_shows_a_table_and_no_progress(call, tmp_path):
     note = error.strip()
     assert "\n" not in note
     assert "1 point x 2 replicates, " in note
-    # The default directory is named by the study, and the output says where it is.
+    # The default directory has the name of the study, and the output shows its path.
     (directory,) = (tmp_path / "solvable-runs").iterdir()
     assert directory.name.startswith("probe-")
     assert f"solvable-runs/{directory.name}/report.html" in printed
@@ -112,7 +112,7 @@ def test_run_on_a_terminal_shows_time_left(solvable):
     while True:
         try:
             read = os.read(ours, 4096)
-        except OSError:  # Linux reports the end of a pseudo-terminal so
+        except OSError:  # on Linux, the end of a pseudo-terminal is an error
             break
         if not read:
             break
@@ -144,7 +144,7 @@ def test_a_finished_study_is_not_run_again(finished, call, monkeypatch):
 
 
 def test_two_workers_give_the_same_numbers_as_one(finished, call, site, monkeypatch):
-    # The workers are processes of their own, which look for the probe themselves.
+    # Workers are separate processes and import the probe themselves.
     monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
     words = ("--output", "both", "--workers", 2, "--json")
     status, printed, error = call("run", "probe", *words)
@@ -166,7 +166,7 @@ def test_another_study_is_refused(finished, call, words):
     assert status == 2
     assert printed == ""
     assert "holds another study" in error
-    # The first line says what was to be run.
+    # The first line describes the study.
     assert len(error.splitlines()) == 2
 
 
@@ -174,13 +174,13 @@ def test_a_failing_claim_exits_with_1(call, tmp_path):
     status, printed, _ = call("run", "probe", "--set", "bias=3", "--seeds", 2, "--workers", 1)
     assert status == 1
     assert "fails" in printed
-    assert "The squared error is s^2 / n." in printed
+    assert "The squared error is s² / n." in printed
     assert "0 of 1 claims hold, 1 failed." in printed
     (directory,) = (tmp_path / "solvable-runs").iterdir()
     assert call("verify", directory)[0] == 1
 
 
-def test_failed_tasks_are_told_and_exit_with_1(call):
+def test_failed_tasks_are_printed_and_exit_with_1(call):
     words = ("--seeds", 8, "--workers", 1, "--json", "--output", "run")
     status, printed, error = call("run", "probe", "--set", "fault=0.5", *words)
     assert status == 1
@@ -221,7 +221,7 @@ def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable, here):
     words = ("run", "probe", "--preset", "slow", "--output", "run", "--json", "--workers")
     process = solvable.start(*words, 2)
     wait_for(lambda: len(solvable.logged()) >= 6)
-    # As the terminal does: to the whole group, workers included.
+    # A terminal sends Ctrl-C to the whole process group, including workers.
     os.killpg(process.pid, signal.SIGINT)
     printed, error = process.communicate(timeout=60)
     assert process.returncode == 130

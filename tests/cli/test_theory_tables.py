@@ -1,4 +1,4 @@
-"""Predictions along a grid in the terminal: nothing folded, nothing lost."""
+"""Predictions along a grid in the terminal: no line is wrapped and no number is missing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from solvable.study.predictions import grid_tables
 
 
 def blocks_of(printed):
-    """Rows of words of each table of a grid, by the lines between empty ones."""
+    """Return the rows of each table of a grid as words; empty lines separate tables."""
     _, *blocks = printed.split("\n\n")
     return [[re.split(r"  +", line) for line in block.splitlines()] for block in blocks]
 
 
 def agrees(turned, answers):
-    """Check that tables with a column per point hold every number and word of the answers."""
+    """Check that tables with a column per point contain every number and word of the predictions."""
     numbers = {
         name: [one["prediction"].get(name) for one in answers]
         for name, value in answers[0]["prediction"].items()
@@ -61,7 +61,7 @@ def test_lists_of_a_grid_are_whole_in_json_and_shortened_in_the_table(solvable):
     assert max(map(len, printed.splitlines())) <= 80
     numbers, *lists = blocks_of(printed)
     assert numbers[0] == ["sample_ratio", "0.1", "0.2", "0.5"]
-    # What is the same at every point stands above the tables alone.
+    # Values common to all points appear once, above the tables.
     assert "noise=0.5" in printed
     assert "noise" not in [row[0] for row in numbers]
     for name in ("spectral_phase", "finite_size_rank_fraction"):
@@ -81,13 +81,13 @@ def test_a_narrow_window_breaks_a_grid_into_tables(solvable):
     assert max(map(len, ended.stdout.splitlines()[1:])) <= 20
     first, _, *spectra = blocks_of(ended.stdout)
     assert first == [["samples", "error"], ["10", "0.1"], ["40", "0.025"], ["160", "0.00625"]]
-    # Eight entries have no room: two points side by side, then the last one.
+    # Only two of the three points fit next to each other.
     assert [one[-9] for one in spectra] == [["samples", "10", "40"], ["samples", "160"]]
     assert [one[-8] for one in spectra] == [["1", "2", "2"], ["1", "2"]]
 
 
 def shown(points, width):
-    """Rows of words of each table of a grid over n."""
+    """Return the rows of each table of a grid over n as words."""
     console = Console(width=width)
     found = []
     for table in grid_tables(["n"], points, width):

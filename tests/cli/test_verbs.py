@@ -1,4 +1,4 @@
-"""The verbs in Python give what the commands print, and show it in a notebook."""
+"""Python functions return the results that the commands print, and notebooks show them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def probe(site, monkeypatch):
 
 
 def texts(result):
-    """Words of the tables that a notebook shows."""
+    """Return the words of the tables that a notebook shows."""
     root = ElementTree.fromstring(f"<div>{result._repr_html_()}</div>")
     return ["".join(node.itertext()) for node in root.iter() if node.tag in ("td", "th", "b")]
 
@@ -35,7 +35,7 @@ def plain(records):
 def test_run_measures_what_the_command_measures(finished, probe):
     told = json.loads(finished.answer.stdout)
     found = verbs.run(probe, workers=1)
-    # The command's records have been through JSON.
+    # Records of the command were written to JSON and read again.
     assert json.loads(json.dumps(plain(found.records))) == plain(told["records"])
     assert [verdict.status for verdict in found.verdicts] == ["holds"]
     assert repr(found) == "<StudyResult: probe: 12 of 12 tasks; claims: 1 hold weakly>"
@@ -63,7 +63,7 @@ def test_a_run_with_output_writes_the_files_of_the_command(probe, tmp_path):
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"study.sqlite", "study.toml", "report.html", "figures", "records.csv"} <= names
     assert verbs.load(tmp_path / "run").records == found.records
-    # The same again computes nothing; another study is refused.
+    # The same study again computes nothing; another study is refused.
     again = verbs.run(probe, samples=[20, 40], seeds=2, workers=1, output=tmp_path / "run")
     assert again.records == found.records
     with pytest.raises(StudyConflict, match="holds another study"):
@@ -92,7 +92,7 @@ def test_a_study_in_a_notebook_is_its_verdicts(finished, probe):
     assert "error-is-variance" in words
     assert "holds weakly" in words
     assert found.figure_names == ["error"]
-    assert found.drawn is found.drawn  # theory lines are made once
+    assert found.drawn is found.drawn  # theory lines are computed once
     drawn = found.figure("error")
     assert drawn.axes[0].get_xlabel() == "samples n"
     with pytest.raises(InvalidParameter, match=r"figure is 'errors'; allowed: error\. Did you"):

@@ -1,4 +1,4 @@
-"""Panels along another parameter than the axis, once, against and spectra."""
+"""Panels along another parameter than the axis, shared by curves, of lists over lists, and spectra."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def system(*panels):
 
 
 def points(**grid):
-    """Two replicates at every setting of a grid."""
+    """Return points with two replicates at every setting of a grid."""
     found = []
     for dimension in grid.get("dimension", (16, 24)):
         for decay in grid.get("decay", (0.0,)):
@@ -76,7 +76,7 @@ def test_points_of_several_curves_share_a_figure_with_the_line_between_them():
     line = drawn.named("line")[0]
     assert len(line["x"]) > 4
     assert (line["x"].min(), line["x"].max()) == (16, 24)
-    np.testing.assert_allclose(line["x"], np.round(line["x"]))  # a dimension is whole
+    np.testing.assert_allclose(line["x"], np.round(line["x"]))  # the dimension is an integer
     np.testing.assert_allclose(line["y"], 1 / (1 + 10 / line["x"]))
 
 

@@ -1,4 +1,4 @@
-"""Rows of agreement: a right theory holds, a wrong one fails, and what cannot tell says so."""
+"""Agreement claims: hold for a right theory, fail for a wrong one, not testable with too much noise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES = (10, 20, 40, 80, 160, 320)
 
 
 def points_of(seed, replicates, *, bias=1.0, scatter=0.05, uneven=0.0, entries=4):
-    """Lists whose true means are 1, 1/2, 1/3, ... at each size, with Gaussian scatter."""
+    """Return points with lists of true means 1, 1/2, 1/3, ... at each size, and Gaussian scatter."""
     rng = np.random.default_rng(seed)
     truth = 1 / np.arange(1, entries + 1)
     points = []
@@ -50,7 +50,7 @@ def test_a_right_theory_holds_in_99_of_100_seeds(replicates, scatter, uneven):
         row().verdict(points_of(seed, replicates, scatter=scatter, uneven=uneven)).status
         for seed in range(300)
     ]
-    # 99 of 100: 3 of 300 are expected at most, and three standard errors of that count more.
+    # At most 1 % of 300 seeds may fail: 3, plus three standard errors of that count.
     assert statuses.count("fails") <= 3 + 3 * 3**0.5
     assert statuses.count("holds") > 250
 
@@ -88,19 +88,19 @@ def test_what_scatters_more_than_the_tolerance_is_not_testable_and_says_what_is_
 def test_so_many_more_replicates_would_do(scatter, within):
     few = points_of(3, 4, scatter=scatter, entries=2)
     more = int(row(within=within).verdict(few).reason.split(": ")[1].split()[0])
-    told = [
+    verdicts = [
         row(within=within).verdict(points_of(s, 4 + 5 * more // 4, scatter=scatter, entries=2))
         for s in range(8)
     ]
-    # The scatter that gives the number is itself known to a fifth: a quarter more replicates do.
-    assert [verdict.status for verdict in told].count("holds") >= 6
+    # The number of replicates follows from a scatter estimated within a fifth: take a quarter more.
+    assert [verdict.status for verdict in verdicts].count("holds") >= 6
     assert (
         row(within=within).verdict(points_of(0, 4 + more // 3, scatter=scatter, entries=2)).status
         == "not testable"
     )
 
 
-def test_the_number_of_replicates_is_told_however_large():
+def test_the_number_of_missing_replicates_is_printed_however_large():
     reason = row(within=1e-7).verdict(points_of(1, 3, scatter=0.4)).reason
     assert float(reason.split(": ")[1].split()[0]) > 1e10
 
@@ -129,7 +129,7 @@ def test_what_is_beyond_its_own_allowance_fails_though_it_scatters_too_much_to_h
 
 
 def test_scatter_that_goes_with_something_else_than_the_number():
-    # Far above a transition overlaps scatter far less than in it, though they are larger.
+    # Overlaps far above a transition are larger but scatter far less than overlaps at it.
     rng = np.random.default_rng(5)
     truth = np.array([0.03, 0.1, 0.5, 0.9, 0.97])
     spread = 0.3 * np.sqrt(truth) * (1 - truth) ** 1.5
@@ -148,7 +148,7 @@ def test_scatter_that_goes_with_something_else_than_the_number():
 
 
 def test_counts_of_a_right_theory_seldom_fail_where_their_scatter_is_stated():
-    # A count scatters as its root: relative to the number, few of a thousand scatter far less.
+    # A count scatters as its square root, so large counts have the smaller relative scatter.
     expected = np.array([4.0, 10.0, 24.0, 50.0, 87.0, 125.0])
     spread = np.sqrt(expected * (1 - expected / 200))
     failures = {None: 0, binomial_scatter: 0}
@@ -162,7 +162,7 @@ def test_counts_of_a_right_theory_seldom_fail_where_their_scatter_is_stated():
         for scatter in failures:
             comparison = compare(row(metric="n", scatter=scatter), points)
             failures[scatter] += fails(comparison)
-    # One of a hundred, and three standard errors of that.
+    # At most 1 % of 1,000 seeds may fail: 10, plus three standard errors of that count.
     assert failures[binomial_scatter] <= 10 + 3 * 10**0.5
     assert failures[None] > failures[binomial_scatter]
 
@@ -186,11 +186,11 @@ def test_noisy_lists_whose_entries_move_together_seldom_fail_by_chance(replicate
         metrics = [{"overlap": list(draw)} for draw in draws]
         points = [Point({"samples": 10}, metrics, {"overlap": [0.5] * 10})]
         failures += row(relative=False, within=0.02).verdict(points).status == "fails"
-    # 1 % nominal: 3 of 300, and three standard errors of that count.
+    # At most 1 % of 300 seeds may fail: 3, plus three standard errors of that count.
     assert failures <= 3 + 3 * 3**0.5
 
 
-def test_one_replicate_cannot_tell():
+def test_one_replicate_is_not_testable():
     verdict = row().verdict(points_of(0, 1))
     assert verdict.status == "not testable"
     assert "1 more replicate" in verdict.reason
@@ -203,7 +203,7 @@ def test_what_never_scatters_is_judged_by_the_stated_tolerance_alone():
     assert row(within=0.02).verdict(points).status == "fails"
 
 
-def test_the_worst_entry_and_its_place_are_told():
+def test_the_worst_entry_and_its_place_are_printed():
     points = points_of(0, 4, scatter=0.001)
     for metrics in points[2].metrics:
         metrics["overlap"][1] *= 1.02
@@ -253,7 +253,7 @@ def test_pairs_along_a_parameter_are_cells():
         for kind in "ab"
         for point in points_of(2, 4, scatter=0.001)
     ]
-    for point in points:  # what falls by a half from each size to the next
+    for point in points:  # the overlap halves from each size to the next
         factor = 0.5 ** SIZES.index(point.parameters["samples"])
         for metrics in point.metrics:
             metrics["overlap"] = [factor * value for value in metrics["overlap"]]
@@ -266,7 +266,7 @@ def test_pairs_along_a_parameter_are_cells():
     comparison = compare(claim, points[::-1])
     assert len(comparison.cells) == 2 * (len(SIZES) - 1) * 4
     assert claim.verdict(points[::-1]).status == "holds"
-    # A learner that knows nothing has the same value at both sizes.
+    # A learner without information has the same overlap at both sizes.
     system = noise_system(claims=[claim], chance=lambda *_: {"overlap": [0.1] * 4})
     (power,) = system.power(points)
     assert (power.chance, power.noticed, power.passes) == ("fails", True, True)
@@ -282,7 +282,7 @@ def test_a_function_that_expects_zero_shows_its_power():
     system = noise_system(claims=[claim], chance=lambda *_: {"overlap": [0.05] * 4})
     (power,) = system.power(points_of(0, 6, scatter=0.01))
     assert power.status == "holds"
-    # Tried were 3 % and 5 %, and errors between them until a twentieth is left.
+    # The search tries errors of 3 % and 5 %, then bisects between them to within a twentieth.
     for smallest in (power.fails_from_above, power.fails_from_below):
         assert 0.03 < smallest <= 0.05 * (1 + 1e-9)
     assert power.passes
@@ -334,7 +334,7 @@ def test_rows_that_say_too_little_are_refused():
 def test_pooled_errors_of_equal_variances_are_never_far_too_small():
     rng = np.random.default_rng(0)
     errors = pooled_errors([rng.standard_normal(3) for _ in range(2_000)], np.ones(2_000))
-    # sigma = 1: the geometric mean without its bias, known to a few per cent from 4000 degrees.
+    # sigma = 1: the bias-corrected geometric mean has an error of a few per cent at 4,000 degrees.
     assert errors.variance.min() == pytest.approx(1.0, rel=0.1)
     assert errors.total == 4_000
     assert errors.degrees.min() > 20
@@ -345,7 +345,7 @@ def test_pooled_errors_of_noisy_cells_are_their_own():
     values = [s * rng.standard_normal(50) for s in (1.0,) * 20 + (30.0,)]
     errors = pooled_errors(values, np.ones(21))
     assert errors.standard_error[-1] == pytest.approx(30 / 50**0.5, rel=0.3)
-    # One noisy cell of 21 raises the common variance by 30^(2/21) alone.
+    # One noisy cell of 21 raises the common variance only by the factor 30^(2/21).
     assert errors.variance[:20].min() < 2.0
 
 
@@ -381,13 +381,13 @@ def test_what_would_hold_with_a_wrong_prediction_or_by_chance_is_not_testable():
     wide, guessed = verdict(0.3), verdict(0.04, chance=lambda *_: {"overlap": [0.8, 0.5]})
     assert {wide.status, guessed.status} == {"not testable"}
     assert "a prediction wrong by 10 % would also pass" in wide.reason
-    assert "a learner at chance level would also pass" in guessed.reason
-    # What fails is told whatever the power is.
+    assert "a learner that knows nothing would also pass" in guessed.reason
+    # A claim that fails is reported as failed, even without power.
     far = [Point({"samples": 10}, [{"overlap": [0.8, 0.1]}] * 6, {"overlap": [0.8, 0.5]})]
     assert noise_system(claims=[row(within=0.3)]).verdicts(far)[0].status == "fails"
 
 
-def test_power_tells_from_which_error_on_a_claim_fails():
+def test_power_has_the_smallest_error_at_which_a_claim_fails():
     system = noise_system()
     rng = np.random.default_rng(3)
     setting = NoiseParameters()
@@ -397,7 +397,7 @@ def test_power_tells_from_which_error_on_a_claim_fails():
     ]
     (power,) = system.power(points)
     assert (power.status, power.chance) == ("holds", "fails")
-    # Within 4 % and standard errors of half a per cent: 2 % goes unnoticed, 10 % does not.
+    # With a tolerance of 4 % and standard errors of 0.5 %, an error of 2 % passes and one of 10 % fails.
     assert 0.03 <= power.fails_from_above <= 0.1
     assert 0.03 <= power.fails_from_below <= 0.1
     assert power.noticed

@@ -1,4 +1,4 @@
-"""The contract of a system: ours keep it, and each rule that is broken is named."""
+"""The contract of a system: all own systems satisfy it, and a broken rule is named in the error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAPER = Reference("nobody", "@misc{nobody, year = {1900}}")
 
 
 class Noise(Parameters):
-    """Mean of Gaussian noise."""
+    """Parameters of a system that estimates the mean of Gaussian noise."""
 
     samples: int = Field(100, ge=1, le=10_000)
     """Number n of draws."""
@@ -126,12 +126,12 @@ def test_what_breaks_the_contract_is_named(parts, words):
 def test_a_claim_that_cannot_fail_is_named():
     system = noise(claims=[ALWAYS])
     with pytest.raises(InvalidSystem, match="claim 'always' holds whatever is measured"):
-        # Its power would make it untestable; a class of one's own may judge by itself.
+        # By its power it would be untestable, but a subclass may override the judgement.
         check_system(Judging(system))
 
 
 class Judging(System):
-    """A system that judges by the claims alone."""
+    """A system whose verdicts ignore the power of claims."""
 
     def __init__(self, system):
         vars(self).update(vars(system))

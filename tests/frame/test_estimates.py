@@ -1,4 +1,4 @@
-"""Numbers that several points give together: a right theory holds, a wrong one fails, noise is named."""
+"""Claims on numbers estimated from several points: right theories hold, wrong ones fail."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ RATIOS = (0.3, 0.5, 0.7, 1.3, 1.6, 2.0)
 
 
 def overlap(ratio, estimator):
-    """A curve with a threshold at 1, on which one estimator leads."""
+    """Return an overlap with a threshold at 1; the estimator `best` has the larger one."""
     return max(0.05, 1 - 1 / ratio) * (1.0 if estimator == "best" else 0.7)
 
 
 def points_of(seed, replicates, *, scatter=0.02, wrong=1.0, uneven=0.5):
-    """Points of two estimators around a threshold; what is measured is `wrong` times the prediction."""
+    """Return points of two estimators around a threshold; `wrong` is measured over predicted overlap."""
     rng = np.random.default_rng(seed)
     points = []
     for estimator in ("best", "plain"):
@@ -46,7 +46,7 @@ def points_of(seed, replicates, *, scatter=0.02, wrong=1.0, uneven=0.5):
 
 
 def falling(seed, replicates, *, scatter=0.03, exponent=-1.5):
-    """Two curves whose error falls as a power, predicted to be -1.5."""
+    """Return two curves with errors n^exponent; the predicted exponent is -1.5."""
     rng = np.random.default_rng(seed)
     points = []
     for noise in (0.0, 1.0):
@@ -86,7 +86,7 @@ ROWS = [(CONTRAST, points_of), (LEAD, points_of), (SLOPE, falling), (SHARE, poin
 @pytest.mark.parametrize("replicates", [2, 4])
 def test_a_right_theory_fails_in_at_most_one_of_a_hundred_studies(row, draw, replicates):
     statuses = [row.verdict(draw(seed, replicates)).status for seed in range(300)]
-    # 1 % of 300, and three standard errors of that count.
+    # At most 1 % of 300 seeds may fail: 3, plus three standard errors of that count.
     assert statuses.count("fails") <= 3 + 3 * 3**0.5
 
 
@@ -125,7 +125,7 @@ def test_the_error_of_a_sum_of_means_is_that_of_its_terms(seed, replicates):
     ]
     error = jackknife_errors(list(np.reshape(without, (5, replicates))))
     terms = weights**2 * values.var(axis=1, ddof=1) / replicates
-    # Quiet points count with the common scatter, so the sum of variances is a lower bound.
+    # Points of small variance get the common variance, so the sum of variances is a lower bound.
     assert error.standard_error >= np.sqrt(terms.sum()) * (1 - 1e-9)
     assert replicates - 1 <= error.degrees * (1 + 1e-9) <= 5 * (replicates - 1) * (1 + 1e-6)
 
@@ -156,7 +156,7 @@ def test_as_many_more_replicates_as_stated_are_enough(row, draw):
     verdict = row.verdict(draw(3, 3, scatter=0.12))
     assert verdict.status == "not testable"
     more = int(verdict.reason.split("at least ")[1].split()[0])
-    # Three replicates know their scatter to a third: that many more is a factor of two in its square.
+    # Three replicates estimate their variance within a factor of about 2: three times as many suffice.
     statuses = [row.verdict(draw(seed, 3 + 3 * more, scatter=0.12)).status for seed in range(6)]
     assert statuses.count("holds") >= 4
 
@@ -193,7 +193,7 @@ def test_a_contrast_that_falls_is_judged_by_its_size():
 
 def test_a_lead_pairs_points_that_differ_in_the_choice_alone():
     points = [p for p in points_of(0, 4) if p.parameters != {"ratio": 2.0, "estimator": "plain"}]
-    # At 1.3 and 1.6 alone the predicted lead of a pair is above 0.05.
+    # Only at ratios 1.3 and 1.6 a pair has a predicted lead above 0.05.
     assert "From 4 points" in LEAD.check(points).detail
 
 
@@ -242,7 +242,7 @@ def test_a_verdict_states_the_error_that_it_would_have_noticed():
     row = power_row(CONTRAST, points, None, lambda *_: {"overlap": 0.0})
     verdict = judged(CONTRAST, points, None, lambda *_: {"overlap": 0.0})
     assert verdict.notices == pytest.approx(row.notices)
-    # Smaller errors hold, larger ones fail: |m - (1 + x) e| = tolerance at the edge, to a twentieth.
+    # At the smallest noticed error x, |m - (1 + x) e| equals the tolerance, to a twentieth.
     gap = verdict.tolerance - abs(verdict.measured - verdict.expected)
     assert verdict.notices * verdict.expected == pytest.approx(gap, rel=0.06)
     assert not verdict.weak

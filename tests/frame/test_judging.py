@@ -1,4 +1,4 @@
-"""Points that no claim judges are hollow."""
+"""Figures draw points without a claim as hollow symbols."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def predict(parameters):
 
 
 def points():
-    """Three replicates at three sizes; the last scatters widely."""
+    """Return points with three replicates at three sizes; those of the last size scatter widely."""
     found = []
     for samples, spread in ((10, 1e-3), (20, 1e-3), (40, 1.0)):
         setting = Setting(samples=samples)
@@ -49,7 +49,7 @@ def system(*claims):
 
 
 def hollow(*claims):
-    """Sizes at which each metric is drawn hollow."""
+    """Return the sizes at which each metric is drawn hollow."""
     (figure,) = system(*claims).figures(points())
     dots = [series for series in figure.series if series.kind == "points"]
     marks = [
@@ -60,7 +60,7 @@ def hollow(*claims):
 
 
 def test_points_without_a_cell_that_can_be_judged_are_hollow():
-    # The first is not of the claim, the last scatters too much; no claim is about the other metric.
+    # The claim excludes size 10, size 40 scatters too much, and no claim uses the other metric.
     assert hollow(ROW) == [[10, 40], [10, 20, 40]]
 
 
@@ -105,6 +105,6 @@ def test_claims_that_cannot_be_judged_or_raise_fill_nothing():
 
 def test_every_metric_may_be_judged():
     point = Point({}, [{"a": 1.0}], {})
-    assert point.judges({"a"})  # nothing is known of claims
+    assert point.judges({"a"})  # without information about claims
     assert Point({}, [], {}, judged=frozenset({EVERY_METRIC})).judges({"a"})
     assert not Point({}, [], {}, judged=frozenset({"b"})).judges({"a"})

@@ -1,4 +1,4 @@
-"""Panels: a row becomes the figures of all curves of a study, theory as lines, measurement as points."""
+"""Panels: each row gives the figures of a study, with theory as lines and measurements as points."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def system(panels, **axis):
 
 
 def points(**grid):
-    """One point for each size of each setting, two replicates."""
+    """Return a point with two replicates for each size of each setting."""
     found = []
     for dimension in grid.get("dimension", (4,)):
         for kind in grid.get("kind", ("plain",)):
@@ -86,7 +86,7 @@ def test_a_list_gives_a_line_and_points_for_each_entry():
     np.testing.assert_allclose(dots.error, 0.05)
     grid = np.asarray(line.x)
     assert (grid[0], grid[-1]) == (pytest.approx(10 / 1.4), pytest.approx(40 * 1.4))
-    # Whole numbers where the parameter is one.
+    # An integer parameter has predictions only at integers.
     np.testing.assert_allclose(line.y, 1 - 1 / (1 + np.round(grid) / 4))
     assert [(marker.x, marker.label, marker.colour) for marker in figure.markers] == [
         (8.0, "threshold 1", 0), (32.0, "threshold 2", 1)
@@ -186,7 +186,7 @@ def test_a_coordinate_of_zero_makes_the_axis_linear():
 def test_lists_may_grow_along_the_axis():
     grown = system([Panel("o", "O", "o", [Trace("overlap", "feature", theory=None)])])
     found = points()
-    for metrics in found[1].metrics:  # the smallest size
+    for metrics in found[1].metrics:  # the entry at the smallest size
         metrics["overlap"] = metrics["overlap"][:1]
     (figure,) = grown.figures(found)
     second = next(series for series in figure.series if series.label == "feature 2")

@@ -1,4 +1,4 @@
-"""Parameters: sizes made of ratios, and limits of a measurement that theory does not have."""
+"""Parameters: sizes computed from ratios, and limits for measurements that do not hold for theory."""
 
 from __future__ import annotations
 

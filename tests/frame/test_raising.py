@@ -1,4 +1,4 @@
-"""What raises in the code of a system costs its own row: the rest is judged, drawn and predicted."""
+"""An error in one claim, panel or prediction of a system leaves all others unaffected."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def points(replicates=4):
 
 
 def scaled_alone(points):
-    """Fails to compute as soon as the predictions are not those of the theory."""
+    """Raise an error if predictions are scaled, as they are to measure power."""
     if points[0].predicted("error") > 0.5:
         boom()
     return Finding(float(points[0].mean("error")), 0.5, 0.05)
@@ -222,7 +222,7 @@ def test_a_curve_that_raises_costs_its_line_and_not_the_points(error):
 
 def test_figures_of_ones_own_that_raise_are_an_empty_figure():
     class Own(System):
-        """A system."""
+        """A system with its own method `figures`, which raises."""
 
         figures = boom
 

@@ -1,4 +1,4 @@
-"""References: systems name keys of a BibTeX file, or give their own text."""
+"""References: systems list keys of a BibTeX file, or the text of an entry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.frame.registry import available, load
 
 
 def module(monkeypatch, tmp_path, text):
-    """A module of which the folder has a BibTeX file."""
+    """Return a module whose folder has a BibTeX file."""
     (tmp_path / "references.bib").write_text(text, encoding="utf-8")
     own = ModuleType("own")
     own.__file__ = str(tmp_path / "own.py")

@@ -1,4 +1,4 @@
-"""A theory that does not hold at a setting says so everywhere, and the study goes on."""
+"""A prediction refused at a setting gives its reason in all outputs, and the study goes on."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_study_is_measured_judged_where_it_is_predicted_and_says_where_not(
     assert [point.refused for point in found.points] == [False] * 4 + [True] * 2
     assert found.complete
     assert not found.failures
-    # Measured points are drawn in every figure, with a line where there is one.
+    # Every figure has measured points, and a line where a prediction exists.
     drawn = {figure.name: figure for figure in found.drawn}
     assert len(drawn) == 6
     for name, figure in drawn.items():

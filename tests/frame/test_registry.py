@@ -1,4 +1,4 @@
-"""Systems of installed packages, found through entry points of real (tiny) distributions."""
+"""Systems of installed packages, loaded through entry points of small real distributions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ nothing = 3
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Function that makes a distribution with modules and entry points importable."""
+    """Return a function that makes a distribution with modules and entry points importable."""
 
     def install(package, entries, **modules):
         site = tmp_path / package
@@ -108,7 +108,7 @@ def test_a_package_provides_classes_and_instances(install):
         assert found[name].package == "some-package 2.5"
     assert found["plain"].title == "A plain system"
     assert found["annotated"].title == "A system with annotations"
-    # A title that is not written out cannot be read without running code.
+    # The listing parses source code: a title that is not a literal cannot be read.
     assert found["computed"].title == ""
     assert list(found) == sorted(found)
 
@@ -155,7 +155,7 @@ def test_systems_that_cannot_be_imported(install, source, entry, cause):
     message = refusal("bad")
     assert "system 'bad' of package bad-package 2.5 cannot be imported" in message
     assert cause in message
-    assert "bad" in listed()  # the list goes on
+    assert "bad" in listed()  # the listing shows all other systems
     if source is None or "(:" in source:
         assert listed()["bad"].title.startswith("(cannot be imported: ")
 

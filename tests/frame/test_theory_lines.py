@@ -26,7 +26,7 @@ class SlowParameters(Parameters):
 
 
 def slow_system(seconds):
-    """A system of which one prediction takes so many seconds of CPU time, and its calls."""
+    """Return a system whose predictions take this CPU time each, and the list of its calls."""
     calls = []
 
     def predict(parameters):
@@ -87,7 +87,7 @@ def test_curves_share_the_seconds():
     budget = curves[0].budget
     budget.curves = 4
     curves[0].line("error")
-    # A fourth of the seconds, and at least one prediction.
+    # Each of four curves has a quarter of the seconds, and at least one prediction.
     assert 1 <= len(calls) <= 2
     assert budget.curves == 3
     assert budget.seconds == pytest.approx(0.2 - 0.04 * len(calls), abs=0.02)

@@ -1,4 +1,4 @@
-"""Sections of derivation pages in reports: equations with their numbers, no link that leads nowhere."""
+"""Sections of derivation pages in reports: equations are numbered and no link is broken."""
 
 from __future__ import annotations
 

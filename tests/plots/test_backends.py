@@ -1,4 +1,4 @@
-"""The back ends draw what the recording one was asked to draw."""
+"""matplotlib and plotly draw the same values as the recording back end receives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOSTILE = "<script>alert(1)</script> $x^2$ %{x} & <b>bold</b>"
 
 
 def kinds_figure(x_scale: Any = "linear", y_scale: Any = "linear") -> Figure:
-    """Every kind of series, gaps, missing errors, markers in and out of range."""
+    """Return a figure with all kinds of series, gaps, missing errors, and markers in and out of range."""
     return Figure(
         "all",
         "Title",
@@ -42,14 +42,14 @@ def kinds_figure(x_scale: Any = "linear", y_scale: Any = "linear") -> Figure:
 
 
 def array(values: Any) -> np.ndarray:
-    """Values of a plotly trace, which keeps some arrays in base64."""
+    """Return the values of a plotly trace, decoding arrays stored in base64."""
     if isinstance(values, dict):
         return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).astype(float)
     return np.array([np.nan if one is None else one for one in values], dtype=float)
 
 
 def plotly_traces(figure: Figure, mode: str) -> list[Any]:
-    """Traces with data; the legend's own traces hold a single None."""
+    """Return the traces with data; traces that only make legend entries contain a single None."""
     return [
         trace
         for trace in draw_plotly(figure).data
@@ -126,7 +126,7 @@ def test_markers_stand_at_their_places(x_scale: str) -> None:
     layout = draw_plotly(figure).layout
     assert [one.x0 for one in layout.shapes if one.y1 == 1] == [2.5, 3.5]
     places = [one.x for one in layout.annotations if one.xref == "x"]
-    # plotly places annotations, unlike shapes, by the logarithm.
+    # On a logarithmic axis, plotly places annotations by the logarithm, but shapes by the value.
     expected = np.log10([2.5, 3.5]) if x_scale == "log" else [2.5, 3.5]
     np.testing.assert_allclose(places, expected)
     axes = draw_matplotlib(figure).axes[0]
@@ -168,12 +168,12 @@ def test_a_click_on_the_legend_reaches_prediction_and_measurement(
     groups: dict[str, int] = {}
     for trace in draw_plotly(overlap_figure(3)).data:
         groups[trace.legendgroup] = groups.get(trace.legendgroup, 0) + 1
-    # Curve, points and the entry of the legend itself.
+    # Each group has three traces: curve, points, and the legend entry.
     assert sorted(groups.values()) == [1, 1, 3, 3, 3]
 
 
 def test_texts_stay_on_the_picture(overlap_figure: Callable[..., Figure]) -> None:
-    """Everything but the edge of the paper: title, labels of markers, legend and notes."""
+    """Title, labels of markers, legend and remarks lie within the figure."""
     drawn = draw_matplotlib(overlap_figure(5))
     with settings():
         drawn.draw_without_rendering()
@@ -181,7 +181,7 @@ def test_texts_stay_on_the_picture(overlap_figure: Callable[..., Figure]) -> Non
     width, height = drawn.get_size_inches()
     assert -0.05 < box.x0 < box.x1 < width + 0.05
     assert -0.05 < box.y0 < box.y1 < height + 0.05
-    # Fits the text width of a two-column paper without being scaled below readability.
+    # The figure is still readable when scaled to the text width of a two-column paper.
     assert width < 9
 
 
@@ -261,7 +261,7 @@ def test_drawing_leaves_no_window_behind() -> None:
 
 
 def region_figure() -> Figure:
-    """Two filled triangles, a hatched one over them, and marks inside."""
+    """Return a figure with two filled triangles, a hatched one over them, and marks inside."""
     lower = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]])
     upper = np.array([[4.0, 0.0], [4.0, 2.0], [0.0, 2.0]])
     regions = [
@@ -283,7 +283,7 @@ def test_regions_set_the_limits_and_stand_in_the_legend() -> None:
         ("B: specialised", True, False),
         ("hatched: narrow", True, True),
     ]
-    # Filled below, lines over them, marks on top.
+    # Filled regions are lowest, then lines, then marks.
     names = [call.name for call in canvas.calls]
     assert names.index("region") < names.index("line") < names.index("text")
     assert canvas.named("note") == []
@@ -325,7 +325,7 @@ def test_short_log_axes_have_the_same_plain_labels_on_paper_and_on_screen(low, h
     layout = draw_plotly(figure).layout
     drawn.canvas.draw()
     for paper, screen in ((drawn.axes[0].xaxis, layout.xaxis), (drawn.axes[0].yaxis, layout.yaxis)):
-        if screen.tickmode != "array":  # two decades or more: whole decades are labelled
+        if screen.tickmode != "array":  # from two decades on, whole decades are labelled
             assert np.diff(screen.range)[0] >= 2 - 1e-9
             continue
         assert [label.get_text() for label in paper.get_ticklabels()] == list(screen.ticktext)

@@ -1,4 +1,4 @@
-"""What every back end is asked to draw, seen through the one that records."""
+"""Calls that each back end receives, recorded by a back end that draws nothing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_an_error_bar_that_reaches_zero_ends_at_the_lower_limit_of_a_logarithmic
     bars = record(drawn).named("points")[0]
     assert bars["lower"][0] == pytest.approx(0.9)
     assert bars["lower"][1] == frame(drawn).y_limits[0] > 0
-    # The number that is read off stays the true one.
+    # The stored error stays the true one; only the drawn bar is cut.
     np.testing.assert_array_equal(bars["error"], [0.1, 0.3])
 
 
@@ -228,7 +228,7 @@ def test_prediction_and_measurement_share_colour_and_name(
     lines, points = drawn.named("line"), drawn.named("points")
     assert [one["style"] for one in lines] == [one["style"] for one in points]
     assert [one["label"] for one in lines] == [one["label"] for one in points]
-    # A threshold has the colour of its feature.
+    # The marker of a threshold has the colour of its feature.
     assert [one["colour"] for one in drawn.named("marker")] == [
         one["style"].colour for one in lines
     ]
@@ -250,7 +250,7 @@ def test_theory_lies_under_measurement_and_over_bars() -> None:
     assert [call["dashed"] for call in record(drawn).named("line")] == [False, True]
 
 
-def test_a_long_legend_stands_beside_the_axes(overlap_figure: Callable[..., Figure]) -> None:
+def test_a_long_legend_stands_outside_the_axes(overlap_figure: Callable[..., Figure]) -> None:
     short = record(figure(Series("a", [1], [1.0]))).named("legend")[0]
     long = record(overlap_figure(11)).named("legend")[0]
     assert not short["beside"]

@@ -38,13 +38,13 @@ def test_every_figure_becomes_a_valid_svg_and_pdf(
             root = ElementTree.fromstring(content)
             assert root.tag == "{http://www.w3.org/2000/svg}svg"
             assert float(root.attrib["width"].removesuffix("pt")) > 300
-            # Nothing is fetched, and glyphs are paths: no font of the reader's machine is needed.
+            # The SVG loads nothing; glyphs are paths, so no installed font is needed.
             assert b"<image" not in content
             assert b"font-family" not in content
         else:
             assert content.startswith(b"%PDF-")
             assert content.rstrip().endswith(b"%%EOF")
-            # Type 3 fonts are refused by journals.
+            # Journals refuse Type 3 fonts.
             assert b"/Type3" not in content
 
 
@@ -59,7 +59,7 @@ def test_the_same_figure_gives_the_same_bytes_in_another_process(
     )
     environment = os.environ | {"PYTHONHASHSEED": "77", "SOURCE_DATE_EPOCH": "1"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
-    # What was drawn before must not matter either.
+    # Figures drawn earlier in the process must not change the bytes.
     write_figures([spectrum_figure, figure], tmp_path / "here")
     for name in ("f.svg", "f.pdf"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
@@ -125,7 +125,7 @@ def test_a_directory_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def outlines(pdf: bytes) -> dict[str, set[bytes]]:
-    """Glyphs that the fonts of a PDF hold, by the name of the font."""
+    """Return the glyphs that the fonts of a PDF contain, by name of the font."""
     found: dict[str, set[bytes]] = {}
     for head, body in re.findall(rb"<<(.*?)>>\s*stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
         if b"/Length1" in head:
@@ -136,16 +136,16 @@ def outlines(pdf: bytes) -> dict[str, set[bytes]]:
 
 
 def glyphs(font: TTFont, names: list[str]) -> list[bytes]:
-    """Outlines of some glyphs; blank ones are left out."""
+    """Return the outlines of the named glyphs, without blank ones."""
     table = font["glyf"]
     chosen = [table[name] for name in names]
     return [bytes(glyph.compile(table)) for glyph in chosen if glyph.numberOfContours > 0]
 
 
-# The second holds a Cyrillic and a Greek letter, of which the first is not among the common ones.
+# The Cyrillic letter of the second text is not in the subset of common letters.
 @pytest.mark.parametrize("text", ["λ → ∞ at n/d²", "Ж of γ"])
 def test_fonts_of_a_pdf_hold_the_outlines_of_its_texts(text: str) -> None:
-    """Cut once in this process or read whole, the letters are those of the font itself."""
+    """Glyphs in a PDF equal those of the font file, from the cached subset or from the whole font."""
     drawn = pictures(Figure("f", "Title", text, "y", [Series("a", [1, 2], [1, 2])]))
     held = outlines(drawn.pdf)["DejaVu Sans"]
     font = TTFont(get_data_path() + "/fonts/ttf/DejaVuSans.ttf")
@@ -154,7 +154,7 @@ def test_fonts_of_a_pdf_hold_the_outlines_of_its_texts(text: str) -> None:
 
 
 def test_a_picture_inside_a_page_leaves_out_what_the_page_says() -> None:
-    """The same drawing in a smaller view, without its title and remarks."""
+    """The inline picture is the same drawing in a smaller view box, without title and remarks."""
     figure = Figure("f", "A title", "x", "y", [Series("a", [0.0, 1], [0.0, 1])], y_scale="log")
     drawn = pictures(figure)
     whole, part = ElementTree.fromstring(drawn.svg), ElementTree.fromstring(drawn.inline)
@@ -165,7 +165,7 @@ def test_a_picture_inside_a_page_leaves_out_what_the_page_says() -> None:
     assert width <= float(whole.attrib["width"].removesuffix("pt"))
     hidden = drawn.inline.count(b'<g display="none"')
     assert hidden == drawn.svg.count(f'<g id="{CAPTION}"'.encode()) >= 2
-    assert b"A title" in drawn.svg  # named in a comment
+    assert b"A title" in drawn.svg  # the title is in an XML comment
 
 
 def test_figures_drawn_in_processes_are_the_same(overlap_figure: Callable[..., Figure]) -> None:

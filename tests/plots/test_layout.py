@@ -29,14 +29,14 @@ def test_neither_flags_nor_poles_cross(flags: list[tuple[float, float]]) -> None
     for i, row in enumerate(rows):
         assert (row == -1) == (widths[i] == 0)
         for j, other in enumerate(rows):
-            # The pole of j stands under the cloth of i: then i must fly higher.
+            # The stem of label j crosses label i unless i is in a higher row.
             if i != j and row >= 0 and other >= 0 and places[i] < places[j] < places[i] + widths[i]:
                 assert row > other
 
 
 def test_one_row_is_enough_for_flags_far_apart() -> None:
     assert flag_rows([0.1, 0.5, 0.9], [0.3, 0.3, 0.3]) == [0, 0, 0]
-    # At the same place they are stacked, whichever way round they came.
+    # Labels at the same place are stacked, in any order.
     assert sorted(flag_rows([0.5, 0.5, 0.5], [0.1, 0.1, 0.1])) == [0, 1, 2]
 
 
@@ -108,7 +108,7 @@ def test_no_markers_need_no_room() -> None:
 @pytest.mark.parametrize("scale", ["log", "linear"])
 @pytest.mark.parametrize("gap", [0.0, 2e-16, 1e-12, 1e-7])
 def test_values_that_differ_in_their_last_digits_have_an_axis(scale, gap) -> None:
-    """matplotlib divided by the width of such an axis, which was zero."""
+    """A range below double precision must not give an axis of zero width."""
     value = 0.7310585786300049
     curve = Series("a", [1.0, 2.0], [value, value * (1 + gap)])
     figure = Figure("f", "t", "x", "y", [curve], y_scale=scale)

@@ -14,7 +14,7 @@ finite = st.floats(min_value=-1e200, max_value=1e200).filter(lambda x: x == 0 or
 
 
 def read(text: str) -> float:
-    """Number that a reader takes from a text."""
+    """Return the number that a text shows."""
     number, _, power = text.replace("−", "-").partition(" × 10")
     return (
         float(number) * 10.0 ** int(power.translate(SUPERSCRIPTS) or 0) if power else float(number)
@@ -80,11 +80,11 @@ def test_value_and_error_are_rounded_alike(value: float, error: float) -> None:
     inner, _, power = text.replace("−", "-").removeprefix("(").partition(")")
     shown_value, shown_error = inner.split(" ± ")
     if " × " in inner:
-        # The error lies beyond the digits of a double.
+        # The error is below the precision of a double.
         assert abs(value) / error > 1e12
         return
     scale = 10.0 ** int(power.removeprefix(" × 10").translate(SUPERSCRIPTS) or 0)
-    # Two digits of the error: the worst rounding is from 1.05 or 9.95.
+    # The error has two digits: rounding changes it by at most 5 %, at 1.05 and 9.95.
     assert float(shown_error) * scale == pytest.approx(error, rel=0.051)
     assert float(shown_value) * scale == pytest.approx(value, rel=1e-12, abs=0.051 * error)
     if "." in shown_error:

@@ -9,7 +9,7 @@ from solvable.systems.base import Series
 
 
 def rgb(colour: str) -> np.ndarray:
-    """Linear RGB of an sRGB colour."""
+    """Return the linear RGB values of an sRGB colour."""
     value = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
@@ -18,7 +18,7 @@ def luminance(colour: str) -> float:
     return float(rgb(colour) @ [0.2126, 0.7152, 0.0722])
 
 
-# Viénot, Brettel and Mollon (1999): what the two common kinds of dichromats see of linear RGB.
+# Viénot, Brettel and Mollon (1999): linear RGB as seen with the two common kinds of dichromacy.
 PROTAN = np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]])
 DEUTAN = np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]])
 
@@ -36,7 +36,7 @@ def lab(linear: np.ndarray) -> np.ndarray:
 def test_few_colours_stay_apart_for_the_colour_blind(seen: np.ndarray) -> None:
     places = [lab(seen @ rgb(colour)) for colour in COLOURS]
     distances = [np.linalg.norm(a - b) for i, a in enumerate(places) for b in places[:i]]
-    # A difference of 2.3 is just noticeable side by side; thin lines apart need several times that.
+    # Adjacent areas differ noticeably from 2.3 on; separate thin lines need several times that.
     assert min(distances) > 10
 
 
@@ -48,7 +48,7 @@ def test_many_colours_get_lighter_in_order_for_the_colour_blind(seen: np.ndarray
 
 @pytest.mark.parametrize("colour", [*COLOURS, *SCALE, NEUTRAL])
 def test_every_colour_reads_on_white(colour: str) -> None:
-    # 1.05 / (L + 0.05) is the contrast ratio of WCAG; curves are helped by symbols and a legend.
+    # 1.05 / (L + 0.05) is the contrast ratio of WCAG; symbols and legend also identify curves.
     assert 1.05 / (luminance(colour) + 0.05) > 2.2
 
 

@@ -1,4 +1,4 @@
-"""One table, two renderers: texts literally, nothing lost."""
+"""Tables as text and as HTML: both show all cells, and never interpret their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists, counts and percents in sentences."""
+"""Lists, counts and percentages in sentences."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent / "toy_package"
 
 @pytest.fixture(scope="package", autouse=True)
 def _own_processes() -> None:
-    """Processes that other tests have started do not know the path of the toy system."""
+    """Shut down worker processes of other tests: they lack the path of the toy system."""
     if reusable_executor._executor is not None:
         reusable_executor._executor.shutdown()
 
@@ -38,19 +38,19 @@ def logs(tmp_path_factory, monkeypatch) -> Path:
 
 @pytest.fixture
 def toys(logs):
-    """The module of the toy system."""
+    """Return the module of the toy system."""
     return import_module("toy_system")
 
 
 @pytest.fixture
 def toy(toys, logs):
-    """The system itself."""
+    """Return the toy system."""
     return toys.Toy(logs)
 
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """Answer SIGINT as in a terminal: a job in the background of a shell inherits "ignore"."""
+    """Restore the handler of SIGINT of a terminal: background jobs of a shell inherit "ignore"."""
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, previous)
@@ -58,7 +58,7 @@ def ctrl_c() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def rows_of_tables():
-    """Function of a run directory: the rows of every table that a rerun must repeat."""
+    """Return a function that reads the rows of all tables that a rerun must repeat."""
 
     def content(directory: Path) -> dict[str, list[tuple]]:
         connection = sqlite3.connect(Path(directory) / STORE_NAME)

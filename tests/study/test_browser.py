@@ -1,4 +1,4 @@
-"""The report in a real browser, from disk and without network."""
+"""The report in a real browser, opened from disk without network."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
-    # Every name is unknown and every address out of reach.
+    # Every host name is unknown and no address can be reached.
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-server=127.0.0.1:9",
     "--enable-logging=stderr",
@@ -92,7 +92,7 @@ window.addEventListener("load", function () {
 
 @dataclass(frozen=True)
 class Shown:
-    """What the browser made of a page."""
+    """Page as rendered by the browser: measured elements, DOM and console."""
 
     probe: dict
     dom: str
@@ -145,7 +145,7 @@ def test_what_is_seen_is_what_was_asked(shown: Shown) -> None:
         assert len(found["entries"]) == features + 2
         assert found["entries"][0] == "feature 1"
     assert spectrum["rectangles"] == 20
-    # Two bulk edges and a feature, each a line and the pole of its label.
+    # Two bulk edges and a feature have two shapes each: a line, and the stem of its label.
     assert spectrum["markers"] == 6
 
 
@@ -157,7 +157,7 @@ def test_nothing_is_asked_of_the_network_and_nothing_is_complained_about(shown: 
 def test_a_narrow_page_does_not_scroll_sideways(
     report: Path, show: Callable[..., Shown], content: ReportContent
 ) -> None:
-    # The narrowest window that the browser opens without a screen.
+    # 500 pixels is the narrowest window of a headless browser.
     narrow = show(report, width=500)
     assert narrow.probe["window"] == 500
     assert narrow.probe["page"] <= 500
@@ -167,7 +167,7 @@ def test_a_narrow_page_does_not_scroll_sideways(
 
 
 def overlap(first: list[float] | None, second: list[float] | None) -> bool:
-    """Whether two boxes of left, top, right and bottom share a point."""
+    """Return True if two boxes (left, top, right, bottom) overlap."""
     if first is None or second is None:
         return False
     across = first[0] < second[2] and second[0] < first[2]
@@ -190,7 +190,7 @@ def test_the_legend_does_not_lie_over_titles_of_axes(
     assert across is not None
     assert not overlap(legend, across), found["boxes"]
     assert not overlap(legend, up), found["boxes"]
-    # A short logarithmic axis has plain numbers in ascending order.
+    # A logarithmic axis of less than two decades has plain numbers in ascending order.
     numbers = [float(text) for text in found["ticks"]]
     assert len(numbers) >= 3
     assert numbers == sorted(numbers)

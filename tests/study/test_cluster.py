@@ -1,4 +1,4 @@
-"""Studies on a real Dask cluster: a scheduler and two workers, each a process of its own."""
+"""Studies on a real Dask cluster: a scheduler and two workers, each in its own process."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Cluster:
         self.directory = directory
         self.processes = []
         self.scheduler = self.start("scheduler", "--port", "0", "--no-show")
-        # The file is there before its text is.
+        # The file is created before its text is written.
         self.wait(lambda: self.file.exists() and self.file.read_text().rstrip().endswith("}"))
         self.address = json.loads(self.file.read_text())["address"]
 
     def start(self, what, *words):
-        # As the documentation advises: without an address the dashboard listens on all interfaces.
+        # The documentation sets an address, as the default dashboard listens on all interfaces.
         loopback = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
         file = ["--scheduler-file", str(self.file)]
         command = [sys.executable, "-m", "dask", what, *file, *loopback, *words]
@@ -84,7 +84,7 @@ def test_a_study_outlives_one_of_two_workers(cluster, toy, toys, logs, tmp_path,
     pids = {str(worker.pid) for worker in workers}
 
     def kill_one():
-        """Once both have begun, so that the victim has a task under way."""
+        """Kill one worker after both have begun, so that its task is unfinished."""
         cluster.wait(lambda: {pid for _, pid in toys.lines(logs, "begun")} == pids)
         workers[0].send_signal(signal.SIGKILL)
 
@@ -101,7 +101,7 @@ def test_a_study_outlives_one_of_two_workers(cluster, toy, toys, logs, tmp_path,
     assert len(result.records) == len(result.failures) == 20
     assert {one.error.split(":")[0] for one in result.failures} == {"ArithmeticError"}
     assert {one["metrics"]["threads"] for one in result.records} == {1.0}
-    # Every task ran somewhere on the cluster; those of the lost worker a second time at most.
+    # Every task ran on the cluster; tasks of the lost worker ran at most twice.
     assert {pid for _, pid in toys.lines(logs, "begun")} == pids
     counts = Counter(toys.notes(logs, "begun"))
     assert set(counts) == {toys.key_of(task.stream()) for task in study.tasks}
@@ -127,7 +127,7 @@ def test_a_lost_scheduler_ends_the_run_and_the_study_resumes(cluster, toy, toys,
     with pytest.raises(StudyError, match=r"was lost\. Finished tasks are kept") as caught:
         run_study(study, tmp_path / "run", scheduler=cluster.address)
     logging.getLogger("distributed.client").removeHandler(handler)
-    # The one line is all: the tracebacks of Dask's client say nothing more.
+    # The client of Dask logs no tracebacks in addition to this error.
     assert [record.getMessage() for record in logged if record.exc_info] == []
     loser.join()
     assert "\n" not in str(caught.value)
@@ -189,7 +189,7 @@ def test_dask_is_not_installed(toy, tmp_path, monkeypatch):
 
 
 def listening(pid):
-    """Addresses on which a process and its children listen, as `/proc/net` has them."""
+    """Return the addresses on which a process and its children listen, as written in `/proc/net`."""
     pids = [pid]
     for one in pids:
         for task in Path(f"/proc/{one}/task").iterdir():
@@ -213,12 +213,12 @@ LOOPBACK = ("0100007F", "00000000000000000000000001000000")
 """127.0.0.1 and ::1 in the byte order of `/proc/net`."""
 
 
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are listed on Linux alone")
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux lists sockets in /proc")
 def test_the_cluster_of_the_documentation_listens_on_loopback_alone(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
     scheduler, worker = re.findall(r"^dask ((?:scheduler|worker) .*)$", page, flags=re.MULTILINE)
     file = tmp_path / "scheduler.json"
-    # Free ports in the place of those of the page
+    # Free ports replace the ports of the page.
     own = [*scheduler.replace("--port 8786", "--port 0").split(), "--scheduler-file", str(file)]
     processes = []
     try:
@@ -231,7 +231,7 @@ def test_the_cluster_of_the_documentation_listens_on_loopback_alone(tmp_path):
                     subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
                 )
             deadline = time.monotonic() + 60
-            # A scheduler has its port and that of the dashboard, a nanny one more.
+            # A scheduler listens on two ports, its own and the dashboard's; a nanny on three.
             while not file.exists() or len(listening(processes[-1].pid)) < len(processes) + 1:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

@@ -28,7 +28,7 @@ def test_a_task_is_measured_with_the_stream_of_its_identity(toy):
     draws = 2.0 * task.stream().standard_normal((7, 30))
     assert (outcome.kind, outcome.identity, outcome.error) == ("task", task.identity, None)
     assert outcome.metrics["mean"] == draws.mean()
-    # Of a 30 x 30 matrix of rank 7: agreement with another routine to rounding.
+    # Another routine gives the same singular values, up to rounding.
     largest = np.linalg.svd(draws, compute_uv=False)[2::-1] ** 2
     np.testing.assert_allclose(outcome.metrics["spectrum"], largest, rtol=1e-12)
     assert outcome.metrics["absent"] is None
@@ -65,7 +65,7 @@ def test_parameters_reach_the_system_as_its_own_types(toy):
 
 
 def test_one_blas_thread_during_a_task_and_the_old_number_afterwards(toy):
-    execute(job(toy))  # loads the libraries
+    execute(job(toy))  # a first run loads the libraries
     with threadpool_limits(limits=2, user_api="blas"):
         before = [one["num_threads"] for one in threadpool_info()]
         assert execute(job(toy)).metrics["threads"] == 1
@@ -78,17 +78,17 @@ def test_provenance(toy):
     assert found["numpy"] == np.__version__
     assert found["dtype"] == "float64"
     assert 0.5 <= found["seconds"] < 10
-    # Sleep is no CPU time; what other threads of the process do counts too.
+    # Sleep is not CPU time, but the CPU time of other threads of the process is included.
     assert 0.2 <= found["cpu_seconds"] < 10
 
 
 def test_peak_memory_is_of_the_task_alone(toy):
-    gc.collect()  # what earlier tests left must not be freed in between
+    gc.collect()  # memory of earlier tests must not be freed during the measurement
     execute(job(toy))
     before = execute(job(toy)).provenance["peak_memory"]
     large = execute(job(toy, megabytes=200)).provenance["peak_memory"]
     after = execute(job(toy)).provenance["peak_memory"]
-    # The allocator may serve a part from memory that it holds already.
+    # The allocator may reuse memory that it already has.
     assert large - before > 150 * 2**20
     assert after < large - 150 * 2**20
 

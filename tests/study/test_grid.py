@@ -49,7 +49,7 @@ def identities(*words, **options):
 
 
 def test_identities_never_change():
-    # Stores on disk are found again by these: another hash would orphan every study.
+    # Stores on disk are identified by these hashes: with others no study could be resumed.
     def digest(text):
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -70,7 +70,7 @@ def test_tasks_are_the_product():
     assert len({task.identity for task in study.tasks}) == len(study.tasks) == 24
     assert len({task.point for task in study.tasks}) == len(study.points) == 6
     assert all(task.parameters["kind"] == "mean" for task in study.tasks)
-    # First replicates of all points come before second ones: a run cut short covers the grid.
+    # The first replicates of all points come before the second: an interrupted run covers the grid.
     assert [task.replicate for task in study.tasks] == sorted(list(range(4)) * 6)
 
 
@@ -125,7 +125,7 @@ def test_more_points_and_replicates_keep_the_old_tasks():
 
 
 def test_identity_counts_parameters_that_keep_their_default():
-    """A default that changes in a new version makes other tasks, not silently other numbers."""
+    """A changed default gives other identities, so that stored tasks are not mixed with new ones."""
 
     class Changed(Small):
         class Parameters(SmallParameters):
@@ -154,8 +154,8 @@ def test_streams_of_tasks_are_uncorrelated():
     draws = np.array([task.stream().standard_normal(500) for task in study.tasks])
     gram = draws @ draws.T / 500
     off = gram[np.triu_indices(200, 1)]
-    # 19,900 correlations of standard deviation 1/sqrt(500) = 0.045: the largest is near 4.1 of them
-    # and beyond 6 with probability 4e-5; their mean square is 1/500 to 1 % (3 standard errors).
+    # 19,900 correlations have a standard deviation of 1/sqrt(500) = 0.045; the largest is near 4.1 of it,
+    # and above 6 with probability 4e-5. Their mean square is 1/500 within 1 % (3 standard errors).
     assert np.abs(off).max() < 6 / np.sqrt(500)
     assert np.mean(off**2) == pytest.approx(1 / 500, rel=3 * np.sqrt(2 / 19_900) + 0.01)
 
@@ -255,7 +255,7 @@ def test_toml_repeats_the_study(toy):
 
 
 def test_toml_holds_the_values_of_the_preset(toy):
-    """A preset that changes later must not change what an old file repeats."""
+    """A file repeats its study even if the preset changes later."""
     old = Study(toy, preset="quick")
 
     class Changed(type(toy)):

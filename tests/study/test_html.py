@@ -1,4 +1,4 @@
-"""The report as text: what stands in it, and that nothing in it can run or be fetched."""
+"""The text of the report: its content is complete, and hostile texts neither run nor load anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)"> {{ 7
 
 
 class Page(HTMLParser):
-    """Elements of a page with their attributes and texts; fails on elements left open."""
+    """Parser of a page into elements, attributes and texts; fails on unclosed elements."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ def test_failures_numbers_and_references_are_listed(page: Page) -> None:
     assert "@article{someone2026," in said
 
 
-def test_a_failed_prediction_is_told_from_a_replicate(tmp_path: Path) -> None:
+def test_a_failed_prediction_is_distinguished_from_a_failed_replicate(tmp_path: Path) -> None:
     failure = SimpleNamespace(parameters={"n": 1}, replicate=None, error="boom")
     said = read(ReportContent("T", "s", failures=[failure]), tmp_path).words()
     assert "prediction at n = 1: boom" in said
@@ -260,7 +260,7 @@ def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
 
     plain = replace(hostile_content(), title="T", figures=[Figure("f", "t", "x", "y", [])])
     tame = list(scripts(read(plain, tmp_path)))
-    # The same scripts run whatever the texts are.
+    # Hostile and plain texts give the same scripts.
     assert list(scripts(hostile)) == tame
     assert "onerror" not in {name for _, attributes in hostile.elements for name in attributes}
     assert HOSTILE.split()[0] in hostile.text
@@ -279,7 +279,7 @@ def test_the_least_report(tmp_path: Path) -> None:
     page = Page(path.read_text(encoding="utf-8"))
     assert "This system makes no claims." in page.text
     assert [one["id"] for one in page.named("h2")] == ["verdicts", "run"]
-    # Without figures there is no reason to carry plotly.
+    # A report without figures does not include plotly.
     assert path.stat().st_size < 20_000
 
 
@@ -301,7 +301,7 @@ def test_a_figure_with_a_bad_name_is_refused_before_the_file_is_touched(tmp_path
     assert path.read_text(encoding="utf-8") == "mine"
 
 
-def test_own_reports_are_told_from_foreign_files(tmp_path: Path) -> None:
+def test_own_reports_are_distinguished_from_foreign_files(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     assert not is_report(path)
     path.write_text("<html><title>solvable report</title></html>", encoding="utf-8")
@@ -315,7 +315,7 @@ def test_own_reports_are_told_from_foreign_files(tmp_path: Path) -> None:
 
 
 def test_a_text_cannot_pose_as_a_report(tmp_path: Path) -> None:
-    """The mark comes before anything that a user's system can say."""
+    """The mark of a report comes before all text from the system."""
     mark = '<meta name="generator" content="solvable report">'
     path = render_report(ReportContent(mark * 100, "system"), tmp_path / "report.html")
     assert path.read_bytes().count(mark.encode()) == 0

@@ -1,4 +1,4 @@
-"""``kill -9`` at any moment: no finished task is lost, none is run twice, the numbers agree."""
+"""``kill -9`` at any moment loses no finished task, repeats none, and changes no number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process
 
 
 def committed(directory):
-    """Rows of the finished tasks and predictions; none if the store is not made yet."""
+    """Return rows of finished tasks and predictions; none before the store exists."""
     if not (directory / "study.sqlite").exists():
         return {}
     connection = sqlite3.connect(directory / "study.sqlite")
@@ -32,14 +32,14 @@ def committed(directory):
 
 
 def running(session):
-    """Processes of a session that are not mere zombies."""
+    """Return the processes of a session, without zombies."""
     command = ["ps", "-o", "stat=", "-s", str(session)]
     found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return [line for line in found.split() if not line.startswith("Z")]
 
 
 class Sitting:
-    """One process that runs the study until it is killed."""
+    """A process that runs the study until it is killed."""
 
     def __init__(self, directory, workers):
         self.process = subprocess.Popen(
@@ -63,7 +63,7 @@ class Sitting:
             time.sleep(0.002)
 
     def kill(self, group):
-        """Whether it was still at work."""
+        """Kill the process, or its group; return True if it was still running."""
         alive = self.process.poll() is None
         if group:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -77,7 +77,7 @@ class Sitting:
 
 
 def kill_many_times(toys, logs, directory, kills, rng):
-    """Kill and resume until so many kills hit a run at work; count them by workers and group."""
+    """Kill and resume until this many kills hit a running study."""
     hits = 0
     before = {}
     names = {toys.key_of(task.stream()): task.identity for task in _study().tasks}
@@ -87,14 +87,14 @@ def kill_many_times(toys, logs, directory, kills, rng):
         workers, group = rng.choice([1, 2]), rng.random() < 0.7
         sitting = Sitting(directory, workers)
         if rng.random() < 0.3:
-            time.sleep(rng.uniform(0.0, 1.0))  # somewhere in the imports, or making the store
+            time.sleep(rng.uniform(0.0, 1.0))  # kill during imports, or while the store is created
         else:
             tasks = rng.randrange(1, 4)
             sitting.wait_for(lambda: len(toys.notes(logs, "begun")) >= tasks)  # noqa: B023
             time.sleep(rng.uniform(0.0, 0.05))
         hits += sitting.kill(group)
         deadline = time.monotonic() + 20
-        while running(sitting.process.pid):  # workers end once their parent is gone
+        while running(sitting.process.pid):  # workers end after their parent
             assert time.monotonic() < deadline, "a worker outlived the run"
             time.sleep(0.02)
         after = committed(directory)
@@ -159,5 +159,5 @@ def test_a_run_killed_before_each_statement_of_its_store(tmp_path):
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    # The lock, eight tables, the plan, two predictions, two tasks, and the closing of the log.
+    # Statements: the lock, eight tables, the plan, two predictions, two tasks, closing the log.
     assert int(ended.stdout) > 30

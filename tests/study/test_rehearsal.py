@@ -1,4 +1,4 @@
-"""Dry runs: tasks, time, memory, and which claims could be tested."""
+"""Dry runs: expected tasks, time and memory, and the claims that could be tested."""
 
 import numpy as np
 import pytest
@@ -36,8 +36,8 @@ def test_claims_say_what_they_would_notice(found):
     answers = {verdict.claim: answer_to(verdict) for verdict in found.verdicts}
     assert set(answers) == {claim.name for claim in SYSTEM.claims}
     assert answers["error"] == "yes"
-    told = found.to_json()["claims"]
-    assert all(row["notices"] is not None for row in told if row["testable"] == "yes")
+    claims = found.to_json()["claims"]
+    assert all(row["notices"] is not None for row in claims if row["testable"] == "yes")
 
 
 def test_one_replicate_tests_nothing():

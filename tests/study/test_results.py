@@ -108,11 +108,11 @@ def test_half_a_study(study, tmp_path, toy):
         store.commit(Outcome("prediction", second.point, {"mean": 0.0}))
         store.commit(Outcome("prediction", first.point, error="OverflowError: too far"))
         store.commit(Outcome("task", study.tasks[-1].identity, error="ValueError: no"))
-        result = load(tmp_path, toy)  # while the writer has it open
+        result = load(tmp_path, toy)  # while the store is open for writing
     assert [one["metrics"]["mean"] for one in result.records] == [1.0, 2.0]
     raised = {"no prediction": "error: OverflowError: too far"}
     assert [one["prediction"] for one in result.records] == [raised, {"mean": 0.0}]
-    # A point whose prediction raised is drawn, and compared with nothing.
+    # A point whose prediction raised an error is drawn but not compared.
     assert [(point.parameters, point.refused) for point in result.points] == [
         (first.parameters, True),
         (second.parameters, False),
@@ -143,7 +143,7 @@ def test_reading_does_not_write(done, toy):
 
 
 def test_a_store_that_was_not_closed_is_read_with_its_log(study, tmp_path, toy):
-    """A copy of a running study, as after kill -9: the last commits are in the log."""
+    """Read a copy of a running study, whose last commits are only in the log, as after kill -9."""
     with Store(tmp_path / "run", study) as store:
         store.commit(Outcome("task", study.tasks[0].identity, {"mean": 1.0}))
         copy = tmp_path / "copy"
@@ -221,7 +221,7 @@ def test_words_are_kept_in_records_and_csv_and_have_no_mean(toy, tmp_path):
         rows = list(csv.DictReader(file))
     assert [row["phase"] for row in rows] == words
     assert {row["predicted.phase"] for row in rows} == {"nan"}
-    # Words that NumPy would read as numbers have no value either.
+    # Words such as "nan", which NumPy can parse as numbers, have no value either.
     for number in (Point.values, Point.mean, Point.standard_error, Point.predicted):
         with pytest.raises(InvalidData, match="metric 'phase' is the word"):
             number(found.points[0], "phase")
@@ -248,7 +248,7 @@ def test_teacher_arrays(done, study):
 
 
 def test_no_array_is_unpickled(done, tmp_path, toys):
-    """An array of objects in NumPy's format runs code when it is read with pickle."""
+    """Reading an array of objects in NumPy's format with pickle would run code."""
     import io
 
     buffer = io.BytesIO()
@@ -276,8 +276,8 @@ def test_no_such_directory_or_an_empty_one(tmp_path, toy):
         with pytest.raises(StorageFailed, match=r"study\.sqlite: no such file"):
             load(directory, toy)
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "study.sqlite").touch()  # what a kill leaves before the plan is committed
-    with pytest.raises(StorageFailed, match="contains no study"):
+    (tmp_path / "study.sqlite").touch()  # the state after a kill before the plan is committed
+    with pytest.raises(StorageFailed, match="holds no study"):
         load(tmp_path, toy)
 
 

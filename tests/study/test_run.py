@@ -75,7 +75,7 @@ def test_two_workers_both_work(toy, toys, logs, tmp_path):
 
 @pytest.mark.skipif(count_workers(None) < 2, reason="one core: everything runs in this process")
 def test_figures_are_drawn_by_the_processes_that_ran_the_study(study, tmp_path):
-    """New ones would load all their libraries once more."""
+    """New processes would load all libraries again."""
     run_study(study, tmp_path, workers=2)
     before = set(reusable_executor._executor._processes)
     draw_all([Figure(name, "Title", "x", "y", []) for name in "ab"], 2)
@@ -178,7 +178,7 @@ def test_a_killed_worker_is_replaced_and_its_task_run_again(
     result = run_study(study, tmp_path / "run", workers=2)
     assert result.complete
     assert result.failures == []
-    # The logs tell the toy that it has been killed once already: now it runs through.
+    # The logs contain the kill, so the toy system does not kill itself again.
     undisturbed = run_study(study, tmp_path / "other", workers=1)
     assert rows_of_tables(result.directory) == rows_of_tables(undisturbed.directory)
 
@@ -196,7 +196,7 @@ def test_a_task_that_always_kills_its_worker_fails_alone(toy, tmp_path, sizes):
 
 
 def test_a_worker_killed_from_outside(toy, toys, logs, tmp_path, rows_of_tables):
-    """As by the system when memory runs out."""
+    """A worker killed by the operating system, as when memory runs out, is replaced."""
     study = Study(toy, {"size": [1, 20, 300], "pause": 0.05}, 6)
 
     def kill():
@@ -215,7 +215,7 @@ def test_a_worker_killed_from_outside(toy, toys, logs, tmp_path, rows_of_tables)
     assert result.complete
     counts = begun(toys, logs)
     assert set(counts) == names(toys, study)
-    # What was under way runs again, and at most what had been sent out beyond it.
+    # Only running tasks and tasks already sent to workers run again.
     assert max(counts.values()) == 2
     assert 1 <= counts.total() - 18 <= 5
     run_study(study, tmp_path / "other", workers=1)
@@ -229,7 +229,7 @@ def test_progress_counts_tasks_and_estimates_the_time_left(toy, tmp_path):
     assert [(done, total) for done, total, _ in seen] == [(i, 10) for i in range(11)]
     assert seen[0][2] is None
     assert seen[-1][2] == 0.0
-    # After one replicate of both points: four pauses of each are left, and some overhead.
+    # After one of five replicates of both points, four pauses of each remain, plus overhead.
     assert 4 * 0.08 <= seen[2][2] < 4 * 0.08 + 0.3
 
 
@@ -295,7 +295,7 @@ print(result.interrupted, len(result.records))
 
 
 def test_ctrl_c_with_workers_keeps_finished_work_and_ends_the_workers(toy, toys, logs, tmp_path):
-    """Ctrl-C in a terminal reaches every process of the group, the workers too."""
+    """Ctrl-C in a terminal reaches every process of the group, including workers."""
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", INTERRUPTED, str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -313,7 +313,7 @@ def test_ctrl_c_with_workers_keeps_finished_work_and_ends_the_workers(toy, toys,
     assert complained == ""
     interrupted, records = printed.split()
     assert interrupted == "True"
-    # What ended after the signal may be lost; what ended well before it is stored.
+    # Tasks that ended after the signal may be lost; tasks that ended well before it are stored.
     assert 3 <= int(records) == len(load(tmp_path, toy).records) < 40
     deadline = time.monotonic() + 10
     while processes_of(process.pid) and time.monotonic() < deadline:

@@ -200,11 +200,11 @@ def test_a_store_of_a_newer_version_is_refused(study, tmp_path):
 
 
 def test_a_database_of_another_program_is_refused(study, tmp_path):
-    change(tmp_path, "CREATE TABLE diary (entry TEXT)", "INSERT INTO diary VALUES ('dear')")
+    change(tmp_path, "CREATE TABLE diary (entry TEXT)", "INSERT INTO diary VALUES ('today')")
     for opened in (lambda: Store(tmp_path, study), lambda: load(tmp_path, study.system)):
         with pytest.raises(StudyConflict, match="not a study of solvable"):
             opened()
-    assert rows(tmp_path, "SELECT * FROM diary") == [("dear",)]
+    assert rows(tmp_path, "SELECT * FROM diary") == [("today",)]
 
 
 def test_the_file_says_what_it_is(study, tmp_path):
@@ -348,7 +348,7 @@ def test_a_read_only_directory(study, tmp_path):
 
 
 def test_a_directory_that_cannot_be_made(study):
-    # The kernel's own file system takes no directories, not even from root.
+    # Nobody can create a directory in /proc, not even root.
     with pytest.raises(StorageFailed, match="/proc/nowhere"):
         Store("/proc/nowhere", study)
 
@@ -379,7 +379,7 @@ def test_full_disk_keeps_what_is_finished(study, tmp_path):
             store.commit(result(study.tasks[1], arrays=large))
         assert "free space" in str(caught.value)
         assert "\n" not in str(caught.value)
-        store.commit(result(study.tasks[2]))  # what fits still goes in
+        store.commit(result(study.tasks[2]))  # a task that fits is still stored
     with Store(tmp_path, study) as store:
         assert store.finished() == {study.tasks[0].identity, study.tasks[2].identity}
         store.commit(result(study.tasks[1], arrays=large))
@@ -415,7 +415,7 @@ except StorageFailed as error:
 def test_a_run_on_a_full_disk_ends_in_one_line_and_resumes(
     toy, tmp_path, rows_of_tables, limit, workers
 ):
-    """The system refuses to let a file grow beyond the limit, in a process of its own."""
+    """Limit the size of files in a separate process: writes beyond it fail as on a full disk."""
     command = [sys.executable, "-c", FULL, str(tmp_path / "run"), str(limit), str(workers)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert ended.stdout.count("\n") == 1

@@ -45,7 +45,7 @@ def test_a_one_sided_claim_says_so(kind: str, expected: str, tolerance: str) -> 
     claim = Claim("c", "It is so.", "derived", "A reason.", lambda points: finding)
     row = verdict_rows([claim.verdict([])])[0]
     assert (row.expected, row.tolerance) == (expected, tolerance)
-    # What is printed must be the rule by which it was judged.
+    # The printed rule must be the rule of the verdict.
     assert row.status == ("fails" if kind in ("equal", "at most") else "holds")
 
 
@@ -112,7 +112,7 @@ def test_long_lists_are_counted_not_shown(points: list[Point]) -> None:
 def test_what_was_not_measured_is_left_out_of_the_mean() -> None:
     metrics = [{"a": 1.0, "b": None}, {"a": None, "b": None}, {"a": 3.0, "b": NAN}, {}]
     cells = metric_tables([Point({}, metrics, {"a": None})])[0].cells[0]
-    # Standard error of 1 and 3: sqrt(2) / sqrt(2).
+    # Standard error of the mean of 1 and 3: sqrt(2) / sqrt(2) = 1.
     assert [cell.measured for cell in cells] == ["2.0 ± 1.0", "–"]
 
 

@@ -12,7 +12,7 @@ from solvable.study.toml import format_study, parse_study
 
 HEADER = {"system": "toy", "version": "1", "preset": None, "replicates": 2, "seed": 0}
 
-text = st.text(st.characters(exclude_categories=["Cs"]))  # TOML holds no surrogates
+text = st.text(st.characters(exclude_categories=["Cs"]))  # TOML files cannot contain surrogates
 scalar = st.one_of(
     st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), text
 )

@@ -1,4 +1,4 @@
-"""Small studies of a system for its tests: records, points, changed points, verdicts, figures."""
+"""Helpers for tests of systems: records, points, changed points, verdicts and figures."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from solvable.plots.figure import Figure
 def record_of(
     system: System, setting: dict[str, Any], seed: int = 0, stream: str = "one"
 ) -> Metrics:
-    """Metrics of one replicate."""
+    """Measure one replicate and return its metrics."""
     return system.measure(system.parameters(**setting), random_stream(stream, seed))
 
 
 def point_of(system: System, setting: dict[str, Any], seeds: int, stream: str = "one") -> Point:
-    """A point with so many replicates, and its prediction."""
+    """Return a point with this number of replicates, and its prediction."""
     parameters = system.parameters(**setting)
     records = [record_of(system, setting, seed, stream) for seed in range(seeds)]
     prediction = predicted_or_refused(system.predict, parameters)
@@ -35,7 +35,7 @@ def point_of(system: System, setting: dict[str, Any], seeds: int, stream: str = 
 def changed(
     points: Sequence[Point], metric: str, change: Callable[[Any, Point], Any]
 ) -> list[Point]:
-    """The same points with every number of a metric changed; None stays."""
+    """Return points with every number of a metric replaced by `change(number, point)`."""
 
     def moved(value: Any, point: Point) -> Any:
         if isinstance(value, list):
@@ -49,20 +49,20 @@ def changed(
 
 
 def verdict_of(system: System, claim: str, points: Sequence[Point]) -> Verdict:
-    """Verdict of the claim of a name."""
+    """Return the verdict of the claim with this name."""
     (row,) = [row for row in system.claims if row.name == claim]
     return row.verdict(system.settled(points))
 
 
 def check_without_points(claim: Any) -> None:
-    """A claim says at length what is missing where there are no points."""
+    """Check that a claim without points is not testable, with a reason."""
     nothing = claim.verdict([])
     assert nothing.status == "not testable"
     assert len(nothing.reason) > 20
 
 
 def check_chance(system: System, points: Sequence[Point]) -> None:
-    """No claim holds of a learner that knows nothing."""
+    """Check that no claim holds for a learner without information."""
     for row in system.power(points):
         assert row.chance != "holds", row.claim
 
@@ -70,7 +70,7 @@ def check_chance(system: System, points: Sequence[Point]) -> None:
 def figures_of(
     system: System, points: Sequence[Point], resolution: int, *, gaps: bool = False
 ) -> list[Figure]:
-    """Figures with few points of theory, each with a name of its own, a caption and full series."""
+    """Return figures with short theory lines; check names, captions and lengths of their series."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(system, "axis", replace(system.axis, resolution=resolution))
         figures = system.figures(points)
@@ -88,7 +88,7 @@ def figures_of(
 
 
 def check_predicted_alone(system: System, setting: dict[str, Any], words: str) -> None:
-    """A size that theory answers at and a measurement refuses."""
+    """Check that a size can be predicted but not measured."""
     parameters = system.parameters(**setting)
     assert system.predict(parameters)
     with pytest.raises(InvalidParameter, match=words):

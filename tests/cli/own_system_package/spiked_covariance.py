@@ -1,7 +1,7 @@
 """A direction of larger variance hides in noise until the sample is large enough.
 
 Inputs are Gaussian with covariance I + s v v^T. The leading principal component has a non-zero
-overlap with v once n exceeds d / s^2.
+overlap with v once n exceeds d / s².
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ system = System(
     claims=[
         Agreement(
             "overlap-above-threshold",
-            "Above the threshold the squared overlap is (1 - g / s^2) / (1 + g / s), g = d / n.",
+            "Above the threshold the squared overlap is (1 - g / s²) / (1 + g / s), g = d / n.",
             metric="squared_overlap",
             source="doi:10.1214/009117905000000233, Theorem 1.1",
             within=0.04,
             power=0.15,
             because="Terms of order 1 / d, largest near the threshold.",
             where=lambda cell: cell.setting.samples >= 2 * cell.predicted("threshold"),
-            missing="needs samples >= 2 d / s^2",
+            missing="needs samples >= 2 d / s²",
         ),
     ],
     panels=[

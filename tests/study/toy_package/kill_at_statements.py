@@ -1,7 +1,7 @@
-"""Kill a run before each of its SQL statements in turn, resume it, compare: DIRECTORY.
+"""Kill a run before each of its SQL statements in turn, resume it and compare its results.
 
-Prints how many statements a whole run has. A child is forked for each kill, because a new process
-would spend its time on imports.
+The argument is a directory. Prints the number of statements of a complete run. Each kill hits a forked
+child, because a new process would spend its time on imports.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STUDY = Study(Toy(), {"size": [1, 5]}, 1)
 
 
 def content(directory: Path) -> dict[str, list[tuple]]:
-    """Rows of the tables that a rerun must repeat."""
+    """Return the rows of the tables that a rerun must repeat."""
     connection = sqlite3.connect(directory / "study.sqlite")
     tables = {
         name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr)
@@ -33,7 +33,7 @@ def content(directory: Path) -> dict[str, list[tuple]]:
 
 
 def run_until(directory: Path, last: int) -> bool:
-    """Run in a child that is killed before its statement ``last``; whether it was."""
+    """Run in a child process, killed before its statement ``last``; return True if it was killed."""
     child = os.fork()
     if child == 0:
         seen = count(1)
@@ -60,7 +60,7 @@ def run_until(directory: Path, last: int) -> bool:
 
 
 def main(where: Path) -> None:
-    """Kill at 1, 2, 3, ... until a run comes through."""
+    """Kill before statement 1, 2, 3, ... until a run finishes."""
     run_study(STUDY, where / "whole", workers=1)
     expected = content(where / "whole")
     for last in count(1):

@@ -1,4 +1,4 @@
-"""Run a study of the toy system as a process of its own: DIRECTORY WORKERS PAUSE."""
+"""Run a study of the toy system. Arguments: DIRECTORY WORKERS PAUSE."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from solvable.study import Study, StudyResult, run_study
 
 
 def study(pause: float) -> Study:
-    """24 tasks at 8 points."""
+    """Return a study of 24 tasks at 8 points."""
     return Study(Toy(), {"size": [1, 5, 30, 200], "scale": [0.5, 2.0], "pause": pause}, 3)
 
 
 def main(directory: str, workers: str, pause: str) -> StudyResult:
-    """Run it."""
+    """Run the study."""
     return run_study(study(float(pause)), directory, workers=int(workers))
 
 

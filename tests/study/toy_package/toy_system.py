@@ -1,4 +1,4 @@
-"""A small system that misbehaves on request; worker processes import it by name."""
+"""A small system that can raise, exit or be killed; worker processes import it by name."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from threadpoolctl import threadpool_info
 from solvable.systems.base import Claim, Finding, Parameters, Preset, System
 
 WHERE = "TOY_DIRECTORY"
-"""Environment variable: where tasks note that they began and ended."""
+"""Environment variable with the directory in which tasks log their begin and end."""
 
 
 class ToyParameters(Parameters):
     size: int = Field(10, ge=1, le=100_000)
     """Number of samples."""
     scale: float = Field(1.0, ge=-10, le=10)
-    """Standard deviation."""
+    """Standard deviation of the samples."""
     kind: Literal["mean", "median"] = "mean"
     """Estimator."""
     widths: tuple[int, ...] = (1, 2)
-    """Something that is a list in JSON."""
+    """A parameter that is a list in JSON."""
     pause: float = Field(0.0, ge=0)
-    """Seconds of sleep."""
+    """Seconds of sleep per task."""
     work: float = Field(0.0, ge=0)
-    """Seconds of CPU time."""
+    """Seconds of CPU time per task."""
     megabytes: int = Field(0, ge=0)
-    """Memory that a task fills."""
+    """Memory that a task fills, in megabytes."""
     action: Literal[
         "none", "raise", "exit", "object", "kill once", "kill always", "interrupt", "predict",
         "teacher",
     ] = "none"  # fmt: skip
-    """How a task misbehaves."""
+    """Failure that a task simulates."""
 
 
 def key_of(rng: np.random.Generator) -> str:
-    """Name of a task: the key of its random stream."""
+    """Return the name of a task: the key of its random stream."""
     return "-".join(str(int(part)) for part in rng.bit_generator.state["state"]["key"])
 
 
 def lines(directory: Path, kind: str) -> list[list[str]]:
-    """Name and process of each entry of a log, in order."""
+    """Return name and process of each entry of a log, in order."""
     path = Path(directory) / f"{kind}.log"
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def notes(directory: Path, kind: str) -> list[str]:
-    """Names in a log, in order."""
+    """Return the names in a log, in order."""
     return [name for name, _ in lines(directory, kind)]
 
 
@@ -63,7 +63,7 @@ def check(points) -> Finding:
 
 
 class Toy(System):
-    """The mean of normal samples."""
+    """System that estimates the mean of normal samples."""
 
     name = "toy"
     title = "Mean of normal samples"
@@ -75,12 +75,12 @@ class Toy(System):
     claims = (Claim("mean", "A thousand and the mean are a thousand.", "derived", "any", check),)
 
     def __init__(self, directory: str | Path | None = None) -> None:
-        # An attribute, because worker processes outlive a test and keep their environment.
+        # Not read in tasks: worker processes outlive a test and keep its environment.
         self.directory = Path(directory or os.environ.get(WHERE, "."))
         self.owner = os.getpid()
 
     def note(self, kind: str, name: str) -> None:
-        """Append a line to a log; short appends are atomic, so that processes may share it."""
+        """Append a line to a log; processes can share a log because short appends are atomic."""
         with open(self.directory / f"{kind}.log", "a") as log:
             log.write(f"{name} {os.getpid()}\n")
 
