@@ -59,7 +59,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     rng = random_stream("held-out errors", asked.seed)
-    print("| setting | measured | state evolution | at this dimension |\n|---|---|---|---|")
+    print(
+        "| setting | measured | state evolution | prediction at this dimension |\n|---|---|---|---|"
+    )
     for k in range(asked.settings):
         name = SYSTEMS[k % len(SYSTEMS)]
         system, values = registry.load(name), drawn(name, rng)

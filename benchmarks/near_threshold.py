@@ -114,13 +114,13 @@ def main() -> int:
     mean, error, expected, place = np.concatenate(found, axis=1)
     near, known = (place > 0.5) & (place < 4), np.isfinite(expected)
     shares = [
-        told("all", mean, error, expected, known),
-        told("half to four thresholds", mean, error, expected, known & near),
+        show_shares("all", mean, error, expected, known),
+        show_shares("between half and four thresholds", mean, error, expected, known & near),
     ]
     return int(min(shares) < SHARE)
 
 
-def told(
+def show_shares(
     name: str, mean: np.ndarray, error: np.ndarray, expected: np.ndarray, chosen: np.ndarray
 ) -> float:
     """Print the share of overlaps within 0.05; return it over that of a perfect prediction."""
@@ -129,9 +129,9 @@ def told(
     off, error = (mean - expected)[chosen], np.maximum(error[chosen], 1e-9)
     within, best = np.mean(np.abs(off) < WITHIN), np.mean(erf(WITHIN / error / np.sqrt(2)))
     print(
-        f"\n{name}: {chosen.sum()} overlaps, {within:.0%} within {WITHIN} of the measured mean, of a "
-        f"perfect prediction {best:.0%}; root mean square {np.sqrt(np.mean(off**2)):.3f}, that of the "
-        f"standard errors {np.sqrt(np.mean(error**2)):.3f}."
+        f"\n{name}: {chosen.sum()} overlaps, {within:.0%} within {WITHIN} of the measured mean; a "
+        f"perfect prediction would have {best:.0%}. Root mean square deviation "
+        f"{np.sqrt(np.mean(off**2)):.3f}, standard error {np.sqrt(np.mean(error**2)):.3f}."
     )
     return float(within / best)
 

@@ -253,13 +253,17 @@ def short(value: Any) -> Any:
 def main() -> None:
     """Draw settings, measure them and write both files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--settings", type=int, default=3, help="of each system")
-    parser.add_argument("--points", type=int, default=4, help="of each setting, along its axis")
-    parser.add_argument("--seconds", type=int, default=100, help="CPU time of each setting")
+    parser.add_argument("--settings", type=int, default=3, help="number of settings of each system")
+    parser.add_argument(
+        "--points", type=int, default=4, help="number of points of each setting, along its axis"
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=100, help="CPU time of each setting, in seconds"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the two files")
-    parser.add_argument("--runs", type=Path, help="keep run directories here, and resume them")
-    parser.add_argument("systems", nargs="*", help="default: all that have ranges")
+    parser.add_argument("--output", type=Path, default=FOLDER, help="folder for the two files")
+    parser.add_argument("--runs", type=Path, help="folder for run directories, which are resumed")
+    parser.add_argument("systems", nargs="*", help="systems to measure (default: all with ranges)")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     settings: list[dict[str, Any]] = []

@@ -89,11 +89,11 @@ def summary(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[s
         f"- {c['settings']} settings of {len({r['system'] for r in records})} systems; "
         f"{c['results']} have a result.",
         f"- Testable verdicts: {share(c['decided'], c['all'])}.",
-        f"- Of these hold: {share(held, c['decided'])}, "
+        f"- Testable verdicts that hold: {share(held, c['decided'])}, "
         f"{c['verdicts']['holds weakly']} of them weakly; {c['verdicts']['fails']} fail.",
         f"- Numbers within tolerance: {share(c['within'], c['numbers'])}; "
-        f"{share(c['stated'], c['numbers'])} are so without any allowance for scatter. "
-        f"{c['noisy']} others are too noisy to be judged.",
+        f"{share(c['stated'], c['numbers'])} are within it without allowance for scatter. "
+        f"{c['noisy']} other numbers are too noisy to be judged.",
     ]
 
 
@@ -119,7 +119,9 @@ def table(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str
 def worst(rows: list[dict[str, Any]], count: int = 10) -> list[str]:
     """Return a table of the largest deviations, in units of tolerance plus allowance."""
     judged = [row for row in rows if row["excess"] is not None and not row["noisy"]]
-    lines = ["| system and setting | claim | at | measured | predicted | of what is allowed |"]
+    lines = [
+        "| system and setting | claim | axis value | measured | predicted | deviation over allowed one |"
+    ]
     lines.append("|---|---|---|---|---|---|")
     for row in sorted(judged, key=lambda row: -row["excess"])[:count]:
         entry = f", entry {int(row['entry']) + 1}" if row["entry"] else ""
@@ -148,7 +150,7 @@ def figure() -> Figure:
     groups = {
         "judged by no claim": [r for r in rows if r["excess"] is None],
         "within tolerance": [r for r in rows if r["excess"] is not None and r["excess"] <= 1],
-        "beyond it": [r for r in rows if r["excess"] is not None and r["excess"] > 1],
+        "beyond tolerance": [r for r in rows if r["excess"] is not None and r["excess"] > 1],
     }
     ends = [row["predicted"] for row in rows]
     line = np.array([min(ends), max(ends)])
@@ -169,7 +171,7 @@ def figure() -> Figure:
         "predicted",
         "measured",
         [Series("equal", line, line, kind="line", colour=3), *points],
-        caption="Means over replicates above 0.0001, of lists the first three entries.",
+        caption="Means over replicates, without numbers below 0.0001 and list entries after the third.",
         x_scale="log",
         y_scale="log",
     )
