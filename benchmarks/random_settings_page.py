@@ -127,7 +127,7 @@ def worst(rows: list[dict[str, Any]], count: int = 10) -> list[str]:
         entry = f", entry {int(row['entry']) + 1}" if row["entry"] else ""
         measured, predicted = (format_number(row[k], 3) for k in ("measured", "predicted"))
         lines.append(
-            f"| {row['system']} {row['setting']} | {row['claim']} | {float(row['point']):g}{entry} "
+            f"| {row['system']} {row['setting']} | `{row['claim']}` | {float(row['point']):g}{entry} "
             f"| {measured} | {predicted} | {row['excess']:.2f} |"
         )
     return lines

@@ -224,7 +224,7 @@ def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished
     assert (later.cwd / "run" / "study.sqlite").read_bytes() == before
     # The report warns too, and its records have the installed predictions.
     told = later("report", "run")
-    assert "predictions of the installed theory differ" in told.stderr
+    assert "differ from the stored ones" in told.stderr
     rows = list(csv.DictReader((later.cwd / "run" / "records.csv").read_text().splitlines()))
     products = [float(row["predicted.error"]) * int(row["samples"]) for row in rows]
     assert products == pytest.approx([0.2] * len(rows))

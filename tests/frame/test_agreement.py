@@ -381,7 +381,7 @@ def test_what_would_hold_with_a_wrong_prediction_or_by_chance_is_not_testable():
     wide, guessed = verdict(0.3), verdict(0.04, chance=lambda *_: {"overlap": [0.8, 0.5]})
     assert {wide.status, guessed.status} == {"not testable"}
     assert "a prediction wrong by 10 % would also pass" in wide.reason
-    assert "a learner that knows nothing would also pass" in guessed.reason
+    assert "a learner at chance level would also pass" in guessed.reason
     # A claim that fails is reported as failed, even without power.
     far = [Point({"samples": 10}, [{"overlap": [0.8, 0.1]}] * 6, {"overlap": [0.8, 0.5]})]
     assert noise_system(claims=[row(within=0.3)]).verdicts(far)[0].status == "fails"
