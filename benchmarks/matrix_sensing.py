@@ -1,4 +1,4 @@
-"""Matrix sensing: `python benchmarks/matrix_sensing.py [--full]`.
+"""Measure the speed and memory of matrix sensing: `python benchmarks/matrix_sensing.py [--full]`.
 
 Prints CPU times: thirty steps of message passing at d = 200 and n = 11,000 over the GEMMs of its sensor
 products in double precision; the denoiser of a matrix of 1,000 rows over its `eigh`; a curve of 60 points

@@ -1,4 +1,4 @@
-"""The two-stage learner: `python benchmarks/multi_index.py [--full]`.
+"""Measure the speed and memory of the two-stage learner: `python benchmarks/multi_index.py [--full]`.
 
 Prints the CPU time of a fit at d = 2000 with 16 features over that of its products as GEMMs (correlation,
 operator, permuted operator, readout), with and without the default whitening; and peak memory and time of
@@ -51,8 +51,8 @@ def time_ratio(n: int, dimension: int, whiten: str) -> None:
     model = learner(whiten)
     seconds = cpu_seconds(lambda: model.fit(X, y), repeats=1)
     rate = (before + gemm_rate()) / 2
-    # X^T diag(T) X as a GEMM, for the operator and its permutation, and X^T X for the correlation; the
-    # Gram matrix of the neurons, in float64, at half the rate.
+    # GEMMs: X^T diag(T) X for the operator and its permutation, X^T X for the correlation, and the Gram
+    # matrix of the neurons, which counts twice because it is in float64.
     moments = (3 if whiten == "shrunk" else 2) * 2.0 * n * dimension**2
     readout = 2 * (2.0 * n * NEURONS**2) + 2.0 * n * dimension * FEATURES
     found = np.sum(model.components_[:, :FEATURES] ** 2) / FEATURES

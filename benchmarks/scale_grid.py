@@ -97,8 +97,8 @@ def energy(layers, chi, degree, kinds, values):
                                 )
             if kind == "Sp" and (powers := ways(act, source, k, biased)):
                 least = min(powers)
-                # Weak strengths enter by the least power; strong ones by the growth of the
-                # activation.
+                # Strengths mu <= 0 enter with the least power, others with the growth exponent
+                # of the activation.
                 most = {0: least, 1: int(bool(ways(act, source, k)))}.get(GROWS[act], max(powers))
                 response = np.where(mu <= 0, least * mu, most * mu)
                 best = np.maximum(best, M - width + 2 * response - (least - 1) * positions)

@@ -73,7 +73,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, name, content, said):
 
 def test_a_dotted_key_takes_no_memory(tmp_path):
     pytest.importorskip("resource")
-    # Without limits the first file takes over 6 GB; the second is the slowest within the limits.
+    # Without limits the first file takes over 6 GB; the second takes the most memory within them.
     (tmp_path / "attack.toml").write_text(".".join(["a"] * 45_000) + " = 1")
     deep = [".".join([f"a{i}", *["a"] * 30]) + " = 1" for i in range(900)]
     (tmp_path / "worst.toml").write_text("\n".join(deep))
