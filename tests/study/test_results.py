@@ -277,7 +277,7 @@ def test_no_such_directory_or_an_empty_one(tmp_path, toy):
             load(directory, toy)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "study.sqlite").touch()  # the state after a kill before the plan is committed
-    with pytest.raises(StorageFailed, match="holds no study"):
+    with pytest.raises(StorageFailed, match="contains no study"):
         load(tmp_path, toy)
 
 
