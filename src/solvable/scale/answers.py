@@ -121,7 +121,7 @@ def answer_of(
             "--phase n1 n2."
         )
     sums, overview = _sums(found.network, sizes, real)
-    # A real model has its own d; tied patterns are compared at another d, which is left out.
+    # Tied patterns are compared at a fixed large d. A real model has its own d, so it gets no comparison.
     tie = tie_of(found) if sums is None and overview is None else None
     changes = suggestions(found.network, found=found)
     return Answer((found,), changes, phases, None, tie, sums, real, overview)

@@ -128,7 +128,7 @@ def _edges(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> list[Series]:
 def _label(
     letter: str, cell: Cell, diagram: PhaseDiagram
 ) -> tuple[str, tuple[float, float] | None]:
-    """Choose a label that fits into a cell (letter with or without exponent), and the label's position."""
+    """Choose a cell's label (letter with or without exponent) that fits, and the label's position."""
     per_inch = [
         (high - low) / Fraction(inches).limit_denominator(100)
         for (low, high), inches in zip(diagram.box, SIZE, strict=True)

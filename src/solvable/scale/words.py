@@ -64,7 +64,7 @@ def _target(network: Description) -> str:
 
 
 def winner_sentences(found: Scaling, winner: Winner, *, details: bool = True) -> list[str]:
-    """Describe a winning pattern's layers and active bounds and, as a detail, the terms that it balances."""
+    """Describe a winning pattern's layers, active bounds and, as a detail, the balanced terms."""
     balance, bounds = binding_sentences(winner)
     sentences = layer_sentences(winner) + (balance if details else []) + bounds
     return [about(text) for text in sentences] if found.is_rounded else sentences

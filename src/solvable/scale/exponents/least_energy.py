@@ -53,7 +53,7 @@ class Forward:
     def after(
         self, number: int, pattern: LayerPattern, before: Levels, energy: Fraction
     ) -> Levels | None:
-        """Compute the spectrum after a layer that costs up to the energy; None if the layer costs more."""
+        """Compute the spectrum after a layer of at most this energy; None if the layer costs more."""
         layer, held = self.layers[number - 1], dict(before)
         source, width = pattern.feature or 0, self.widths[number - 1]
         gain = spike = None
@@ -84,7 +84,7 @@ class Forward:
         return tuple(found)
 
     def spent(self, pattern: tuple[LayerPattern, ...], energy: Fraction) -> dict[str, Fraction]:
-        """Compute a pattern's neuron numbers, strengths and gains if each layer costs up to the energy."""
+        """Compute a pattern's neuron numbers, strengths and gains if each layer costs the energy."""
         found: dict[str, Fraction] = {}
         levels = self.first
         for number, held in enumerate(pattern, 1):
@@ -196,7 +196,7 @@ class Forward:
             yield end + step * (end - near) / (far - near - step)
 
     def attaining(self, energy: Fraction, most: int) -> Iterator[tuple[LayerPattern, ...]]:
-        """Yield at most ``most`` patterns that reach the energy, those with fewest learning layers first."""
+        """Yield at most ``most`` patterns that reach the energy, sorted by their learning layers."""
         count = 0
         for learned in range(len(self.network.layers) + 1):
             for pattern in self._attaining(1, (), self.first, energy, learned):

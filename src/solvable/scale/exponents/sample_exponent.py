@@ -245,7 +245,7 @@ def is_deep(network: Network) -> bool:
 
 
 def _deep(network: Network) -> Scaling:
-    """Compute a deep network's exact energy, and one optimum for each of the simplest winning patterns."""
+    """Compute a deep network's exact energy, and one optimum per simplest winning pattern."""
     check_reachable(network)
     forward = Forward(network)
     energy = forward.least_energy()

@@ -43,7 +43,7 @@ class RealSizes:
         return None if self.inputs is None else self.inputs.n_columns
 
     def words(self, *, numbers: bool) -> list[str]:
-        """Write sizes and spectrum as sentences; with ``numbers`` also say on which inputs prefactors are computed."""
+        """Write sizes and spectrum as sentences; ``numbers`` adds the inputs assumed for prefactors."""
         said = [] if self.model is None else self.model.words()
         if self.assumed:
             said.append(
@@ -79,7 +79,7 @@ class RealSizes:
         if first.reach is not None:
             sizes["S"] = first.reach
         if self.inputs is not None:
-            # The cost of learning a direction is proportional to 1 / lambda_0, which is d for white inputs.
+            # A direction costs 1 / (2 lambda_0); white inputs have 1 / lambda_0 = d.
             sizes["d"] = max(2, round(1 / self.inputs.strength(self.degree)))
         return sizes
 
@@ -169,7 +169,7 @@ def describe_all(
     act: str | None,
     **flags: str | None,
 ) -> tuple[list[Description], RealSizes | None]:
-    """Build the network of a file or flags and the networks of other files; data set their input spectrum."""
+    """Build the networks of a file or flags and of other files; data set the input spectrum."""
     files = list(others)
     if source is None and flags.get("layers") is None and files:
         source = files.pop(0)

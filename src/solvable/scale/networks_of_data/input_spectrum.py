@@ -91,7 +91,7 @@ def _coded(y: np.ndarray, classes: int) -> np.ndarray:
 def _sums(
     stream: LabelledSource, classes: int, seed: int
 ) -> tuple[list[ReadoutMoments], np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
-    """Compute sums over each fifth of the rows, the shift subtracted from all rows, and a sample of rows."""
+    """Compute sums over fifths of the rows, the shift subtracted from all rows, and sampled rows."""
     d, n = stream.n_columns, stream.n_samples
     limit = int(max(10 * d, WORK / d**2))
     notes = []

@@ -74,7 +74,7 @@ class InputSpectrum:
         return min(float(self.n_columns), 1 / max(second, 1 / self.n_columns))
 
     def strength(self, degree: int) -> float:
-        """Return the linear feature's eigenvalue; if no target is linear, the value for equal directions."""
+        """Return the linear feature's eigenvalue; by default the value for equal directions."""
         seen = [x.alignment if degree == 1 else x.strength for x in self.features if x.is_seen]
         return float(np.median(seen)) if seen else 1 / self.effective_dimension
 

@@ -31,7 +31,7 @@ def sample_forms(network: Description) -> Candidates:
 
 
 def validity(network: Description) -> list[tuple[str, LinearForm]]:
-    """Return forms that are non-negative where kernels fluctuate little; a form's name states the violation."""
+    """Return forms that are non-negative where kernels fluctuate little; names state the violation."""
     if not isinstance(network, Network):
         return []
     return [
@@ -49,7 +49,7 @@ def checked_box(
     box: Ends | None,
     point: Mapping[str, Fraction],
 ) -> dict[str, tuple[Fraction, Fraction]]:
-    """Check the ranges of the axes (default 0 to 1 for patches); raise an error if they contain no network."""
+    """Check the ranges of the axes (default 0 to 1 for patches); they must contain a network."""
     networks = [model for model in models if isinstance(model, Network)]
     found = dict(box or {})
     for layer in (layer for network in networks for layer in network.layers):
@@ -77,7 +77,7 @@ def checked_box(
 
 
 def _bounds(network: Network) -> Iterator[tuple[str, LinearForm]]:
-    """Yield forms that must not be negative in a network; a form's name states the violation."""
+    """Yield forms that must not be negative in a network; names state the violation."""
     for number, layer in enumerate(network.layers, 1):
         yield f"a width below 1 in layer {number}", layer.width
         yield f"a patch below 1 in layer {number}", layer.reach
@@ -104,7 +104,7 @@ def phases_of(
     network : Network, Attention or OwnMonomials
         Result of :func:`read_network` or :func:`network_of_flags`.
     x, y : str
-        Symbols of the network's sizes. The symbol of a width that is a number is n1, n2, ... by layer, or n for
+        Symbols of the network's sizes. The symbol of a numeric width is n1, n2, ... by layer, or n for
         a single layer. Without ``y`` the phases lie along a line.
     box : mapping of str to (Fraction, Fraction), optional
         Ends of the axes; default 0 to 4.

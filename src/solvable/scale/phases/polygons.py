@@ -110,7 +110,7 @@ def joined(polygons: Iterable[Polygon]) -> list[Polygon]:
 
 def borders(owned: Sequence[tuple[Owner, Polygon]]) -> list[Border[Owner]]:
     """Return the longest segments between polygons of different owners."""
-    # For each line, segments (low, high, owner) are collected: upward with the owner on the left, and downward.
+    # Each line has segments (low, high, owner) in two lists: upward (owner on the left) and downward.
     lines: dict[Affine, tuple[list, list]] = defaultdict(lambda: ([], []))
     for owner, polygon in owned:
         for first, second in sides(polygon):

@@ -136,7 +136,7 @@ class SecondLayer:
         return np.asarray(smoothed(self.activations[1], means, noise) @ _mode(self.degree))
 
     def around(self, mean: float, shape: np.ndarray, variance: float, rest: float = 1.0) -> float:
-        """Compute the mean squared coefficient for normal strengths (given mean and variance) along a shape."""
+        """Compute the mean squared coefficient for normal strengths along a shape."""
         z, chance = _strengths(float(variance * (_line()[1] @ shape**2)) > 0.1, mean == 0)
         strengths = mean + sqrt(variance) * z
         return float(chance @ self.response(strengths[:, None] * shape, rest) ** 2)
@@ -194,7 +194,7 @@ class SecondLayer:
     def second(
         self, seen: Features, pattern: Pattern, place: np.ndarray
     ) -> tuple[float, float, LayerNumbers]:
-        """Compute the second layer's cost, <y, K_2, y> and numbers at given log mu and log r, or log D."""
+        """Compute the second layer's cost, <y, K_2, y> and values at log mu and log r, or at log D."""
         kind, feature = pattern
         width = self.sizes.widths[1]
         if feature is None:

@@ -25,7 +25,7 @@ class Exact:
 
 
 def exact_energy(overlap: NeuronOverlap, sizes: Sizes, alpha: float) -> Exact | None:
-    """Compute the exact energy of a network with one hidden layer; None for fractional or too large sizes."""
+    """Compute the exact energy for one hidden layer; None for fractional or too large sizes."""
     d, width = sizes.dimension, sizes.widths[0]
     if d != round(d) or width != round(width) or d > LARGEST_DIMENSION:
         return None

@@ -31,7 +31,7 @@ def mode_moments(
 
 
 def fluctuations(variance: float, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Build a quadrature for a normal strength with a given variance, with panels where neurons saturate."""
+    """Build a quadrature for a normal strength of given variance; it has panels for saturated neurons."""
     if variance <= 0.1:
         return gaussian_quadrature(n_nodes)
     z, chance = gaussian_quadrature(20, (0.0,))

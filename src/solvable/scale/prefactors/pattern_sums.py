@@ -123,7 +123,7 @@ class FirstLayer:
         return float(self.dimension * u * u + (self.dimension - 1) * (r - 1 - log(r))) / 2
 
     def squared(self, u: float, r: float) -> float:
-        """Compute E c² for a neuron that is moved to u w_*, shrunk by sqrt(r), and fluctuates as in the prior."""
+        """Compute E c² for a neuron moved to u w_* and shrunk by sqrt(r), with prior fluctuations."""
         z, chance = gaussian_quadrature(16)
         near, share = perpendicular_law(self.dimension, 24)
         places = u + z / sqrt(self.dimension)

@@ -123,7 +123,7 @@ def numbers_of(
     frozen : bool
         True: irrelevant weights of specialised neurons keep their prior norm, as in the paper.
     one_route : bool
-        True: in patterns with specialised or magnetised neurons, leave out the alignment of other neurons.
+        True: leave out the alignment of prior neurons in patterns with specialised or magnetised neurons.
 
     Returns
     -------
