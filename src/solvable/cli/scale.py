@@ -63,7 +63,7 @@ def scale(
       readout = "standard"            # or "mean-field"
       target = { hermite = 3 }
       layers = [ { width = "7/3", act = "erf" }, { width = "n2", act = "erf", patch = "3/4" } ]
-    Instead of layers it may hold attention = { heads = "0", context = "1/2" }, or
+    Instead of layers the file may contain attention = { heads = "0", context = "1/2" }, or
     your own terms as sizes and patterns, see docs/scale.md.
 
     A real model is described by a file of its sizes in numbers. Write it from torch:
@@ -76,7 +76,7 @@ def scale(
     Parameters
     ----------
     network
-        File of a network. Without it, give --layers and --target.
+        File of a network. Without a file, give --layers and --target.
     layers
         ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer, separated by
         commas.

@@ -19,17 +19,17 @@ from solvable.paths import check_path
 def write_described(
     path: str | Path, arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
 ) -> Path:
-    """Write arrays and their description (JSON with ``format``) in one step; replaces a file."""
+    """Write arrays and their description (JSON with ``format``) in one step; replace an existing file."""
     from safetensors.numpy import save
 
     path = check_path(path)
-    # ascontiguousarray gives a scalar an axis; the reshape removes it.
+    # ascontiguousarray gives a scalar an axis, which the reshape removes.
     held = {
         key: np.ascontiguousarray(value).reshape(np.shape(value)) for key, value in arrays.items()
     }
     text = json.dumps(plain(content), sort_keys=True, allow_nan=False)
     data = save(held, metadata={"solvable": text, "digest": _digest(held, text)})
-    # The draft is in the same directory, so that the last step is a rename, with usual permissions.
+    # The draft is written in the same directory, so that the last step only renames the file.
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
@@ -45,7 +45,7 @@ def write_described(
 def read_described(
     path: str | Path, forms: Sequence[str], origin: str
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read arrays and description from a file of ``origin`` in one of the formats."""
+    """Read arrays and their description from a file that ``origin`` wrote in one of the formats."""
     from safetensors import SafetensorError, safe_open
 
     path = check_path(path)

@@ -18,7 +18,7 @@ def is_source_like(X: Any) -> bool:
 
 
 def validated_tensor(estimator: Any, X: Array, *, reset: bool) -> Array:
-    """Check a tensor of samples on its device; return it as floats and without gradients."""
+    """Check a tensor of samples on its device; return the tensor as floats and without gradients."""
     xp = namespace(X)
     X = X.detach() if hasattr(X, "detach") else X
     if X.ndim != 2:
@@ -89,7 +89,7 @@ def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[So
 
 
 def validated_input(estimator: Any, X: Array | Source) -> Source:
-    """Check samples to predict against the columns of the fit; return them as a source."""
+    """Check that samples have the columns of the fit; return the samples as a source."""
     if is_source_like(X):
         source = as_source(X)
         if source.n_columns != estimator.n_features_in_:

@@ -1,4 +1,4 @@
-"""Test errors of kernel ridge regression with a tuned ridge, for a polynomial and an RBF kernel."""
+"""Test errors of kernel ridge regression with a polynomial and an RBF kernel and a tuned ridge."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from solvable.fitting.kernel_system import KernelMatrix, RidgePath
 from solvable.memory import available_bytes, gigabytes
 
 RIDGES = (1e6, 1e5, 1e4, 1000.0, 100.0, 10.0, 1.0, 0.1, 0.01)
-"""Ridges among which ``ridge="auto"`` chooses; the largest predicts the mean label."""
+"""Ridges among which ``ridge="auto"`` chooses; the largest ridge predicts the mean label."""
 
-TUNING_ROWS = 8_000  # largest number of rows to choose the ridge, a quarter of them for validation
+TUNING_ROWS = 8_000  # largest number of rows for choosing the ridge; a quarter validates
 
 
 def kernel_errors(
@@ -27,9 +27,9 @@ def kernel_errors(
     degree: int,
     largest: int,
 ) -> dict[str, float | None]:
-    """Normalised error of both kernels, fitted to the rows of y; None for too many rows."""
+    """Compute the normalised error of both kernels, fitted to the rows of y; None for too many rows."""
     errors: dict[str, float | None] = {}
-    # The Gaussian kernel takes longer, so its limit is half of the rows.
+    # The Gaussian kernel takes longer, so that its limit is half as many rows.
     limits: dict[Literal["polynomial", "rbf"], int] = {"polynomial": largest, "rbf": largest // 2}
     for name, limit in limits.items():
         error = None
@@ -42,7 +42,7 @@ def kernel_errors(
 
 
 class KernelRidge:
-    """Kernel ridge regression of standardised inputs, with the ridge chosen on held-out rows."""
+    """Kernel ridge regression on standardised inputs, with the ridge chosen on held-out rows."""
 
     # One Krylov space of the labels gives the solutions for all ridges. It takes 2 n² flops per vector,
     # with 10 to 60 vectors if the best ridge is not small. If n / 40 vectors are not enough, a Cholesky
@@ -55,11 +55,11 @@ class KernelRidge:
         ridge: float | Literal["auto"] = "auto",
     ) -> None:
         self.kind = kind
-        self.degree = degree  # of the polynomial kernel, at least 1
-        self.ridge = ridge  # added to the kernel matrix
+        self.degree = degree  # degree of the polynomial kernel, at least 1
+        self.ridge = ridge  # ridge that is added to the kernel matrix
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> KernelRidge:
-        """Choose bandwidth and ridge, then fit all rows in the type of X."""
+        """Choose bandwidth and ridge, then fit all rows in X's floating-point type."""
         _check_memory(len(X), X.itemsize)
         self.centre_, self.scale_ = _centre_and_scale(X)
         self.offset_ = float(np.mean(y))
@@ -75,7 +75,7 @@ class KernelRidge:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Predict labels, in blocks of rows."""
-        prediction_rows = 500  # rows predicted at a time
+        prediction_rows = 500  # number of rows that are predicted at a time
         outputs = by_blocks(
             lambda rows: self._kernel(self._standardised(rows), self.rows_) @ self.dual_coef_,
             X,
@@ -107,10 +107,10 @@ class KernelRidge:
         return min(self.validation_errors_, key=self.validation_errors_.__getitem__)
 
     def _kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Kernel matrix of two sets of standardised rows."""
+        """Compute the kernel matrix between two sets of standardised rows."""
         gram = A @ B.T
         if self.kind == "rbf":
-            # exp(-|a - b|² / (2 l²)), l² the median squared distance between samples;
+            # RBF kernel exp(-|a - b|² / (2 l²)), with l² the median squared distance between samples;
             # |a - b|² = |a|² + |b|² - 2 a.b
             gram *= -2
             gram += np.einsum("ij,ij->i", A, A)[:, None]
@@ -118,7 +118,7 @@ class KernelRidge:
             np.maximum(gram, 0, out=gram)
             gram *= -1 / (2 * self.bandwidth_**2)
             return np.exp(gram, out=gram)
-        # (1 + a.b / d)^r
+        # polynomial kernel (1 + a.b / d)^r
         gram /= A.shape[1]
         gram += 1
         base = gram.copy()
@@ -128,7 +128,7 @@ class KernelRidge:
 
 
 def _check_memory(rows: int, itemsize: int) -> None:
-    # Half of the matrix, and half of its Cholesky factor
+    # needed memory: half of the matrix, and half of its Cholesky factor
     size = 1.0 * itemsize * rows**2
     if size > available_bytes():
         raise MemoryLimitExceeded(
@@ -139,14 +139,14 @@ def _check_memory(rows: int, itemsize: int) -> None:
 
 
 def _centre_and_scale(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each column in the type of X; constant columns are not scaled."""
+    """Compute each column's mean and standard deviation in X's type; constant columns are not scaled."""
     scale = X.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1
     return X.mean(axis=0, dtype=np.float64).astype(X.dtype), scale.astype(X.dtype)
 
 
 def _median_distance(Z: np.ndarray) -> float:
-    """Square root of the median squared distance between rows; 1 if they coincide."""
+    """Compute the square root of the median squared distance between rows; 1 if all rows coincide."""
     from scipy.spatial.distance import pdist
 
     distances = pdist(Z[:500]) if len(Z) > 1 else np.ones(1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-STRIP_ROWS = 64  # a strip is read twice per product and should fit into the cache
+STRIP_ROWS = 64  # size of a strip; a strip is read twice per product and should fit into the cache
 
 
 class KernelMatrix:
@@ -18,7 +18,7 @@ class KernelMatrix:
         self.dtype = Z.dtype
 
     def _parts(self, rows: int) -> list[tuple[slice, np.ndarray]]:
-        """Return the strips of the leading block of `rows` rows, each from its diagonal on."""
+        """Return the strips of the leading block of `rows` rows; each strip starts at the diagonal."""
         starts = range(0, rows, STRIP_ROWS)
         return [
             (slice(start, min(start + STRIP_ROWS, rows)), strip[: rows - start, : rows - start])
@@ -26,7 +26,7 @@ class KernelMatrix:
         ]
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Multiply the leading block by a vector of its length; sums are in float64."""
+        """Multiply the leading block by a vector of the same length; sums are in float64."""
         narrow, total = vector.astype(self.dtype), np.zeros(len(vector))
         for part, strip in self._parts(len(vector)):
             total[part] += strip @ narrow[part.start :]
@@ -55,7 +55,7 @@ class KernelMatrix:
 
 
 class RidgePath:
-    """Solutions for one right-hand side and any ridge, from one Krylov space if that is cheaper."""
+    """Solver for one right-hand side and any ridge, with a single Krylov space if this is cheaper."""
 
     def __init__(self, matrix: KernelMatrix, y: np.ndarray):
         self.matrix, self.y = matrix, y
@@ -69,7 +69,7 @@ class RidgePath:
         self.count = 0
 
     def solve(self, ridge: float, tolerance: float) -> np.ndarray:
-        """Solve up to a relative residual."""
+        """Solve for one ridge up to a relative residual."""
         if self.norm == 0:
             return np.zeros(len(self.y))
         coefficients = self._projected(ridge, tolerance)
@@ -78,7 +78,7 @@ class RidgePath:
         return np.asarray(self.basis[:, : coefficients.size] @ (self.norm * coefficients))
 
     def _projected(self, ridge: float, tolerance: float) -> np.ndarray | None:
-        """Solve in the Krylov space, extended as needed; None beyond its largest size."""
+        """Solve in the Krylov space, which is extended as needed; None beyond its largest size."""
         from scipy.linalg import LinAlgError, solveh_banded
 
         while True:
@@ -106,7 +106,7 @@ class RidgePath:
         for _ in range(2):
             image -= held @ (held.T @ image)
         size = float(np.linalg.norm(image))
-        # A remainder of the size of rounding means that the space is invariant.
+        # A remainder as small as rounding errors means that the space is invariant.
         self.next_diagonal[k] = size if size > 1e-14 * abs(self.diagonal[k]) else 0.0
         self.basis[:, k + 1] = image / (self.next_diagonal[k] or 1.0)
         self.count = k + 1

@@ -11,7 +11,7 @@ from solvable.fitting.goodness import largest_gap
 
 MINIMUM_TAIL = 50  # smallest number of values in a tail
 
-# Smallest ratio of the ends of a tail: over less than half a decade, a power law cannot be
+# Smallest ratio of a tail's end values: over less than half a decade, a power law cannot be
 # distinguished from other smooth decays.
 MINIMUM_REACH = 3.0
 
@@ -20,14 +20,18 @@ MINIMUM_REACH = 3.0
 class TailFit:
     """Fit of a power law to the values above a threshold."""
 
-    exponent: float  # alpha of the density ~ lambda^(-alpha)
-    interval: tuple[float, float]  # of the exponent, including the choice of the threshold
-    threshold: float  # smallest value of the tail
+    exponent: float  # exponent alpha of the density ~ lambda^(-alpha)
+    interval: tuple[
+        float, float
+    ]  # standard error of the exponent, including the choice of the threshold
+    threshold: float  # threshold, the smallest value in the tail
     n_tail: int  # number of values in the tail
     reach: float  # largest value divided by the threshold
-    distance: float  # Kolmogorov-Smirnov distance of the tail from the law
-    p_value: float  # of this distance under a power law; below 0.1 the power law is rejected
-    # p-value of the loss of log-likelihood to the best truncated log-normal, under the power law; below
+    distance: float  # Kolmogorov-Smirnov distance between the tail and the fitted power law
+    p_value: (
+        float  # p-value of this distance under a power law; below 0.1 the power law is rejected
+    )
+    # p-value, under the power law, of the log-likelihood's gain by the best truncated log-normal; below
     # 0.05 the log-normal is better
     power_law_p_value: float
 
@@ -47,10 +51,10 @@ class _Scan:
 def fit_tail(
     values: np.ndarray, *, confidence: float = 0.95, draws: int = 99, seed: int = 0
 ) -> TailFit:
-    """Fit the exponent of a power-law tail, and test the law by parametric bootstrap."""
+    """Fit the exponent of a power-law tail, and test the power law by parametric bootstrap."""
     # Method of Clauset, Shalizi and Newman, arXiv:0706.1062. Eigenvalues repel each other, so a spectrum
     # passes the test too often, and the edge of a noise bulk may pass as a tail. Callers must
-    # therefore test for a bulk too.
+    # therefore also test for a bulk.
     from scipy.special import ndtri
 
     ordered = _checked(values)
@@ -71,7 +75,7 @@ def fit_tail(
         body = rng.choice(ordered[:n_body], n_below) if n_below else np.zeros(0)
         law = tail[0] * rng.random(n - n_below) ** (-1 / (found.exponent - 1))
         again = _scan(np.sort(np.concatenate([body, law])))
-        # A replicate without a tail counts in favour of the law, so the test stays conservative.
+        # A replicate without a tail counts in favour of the power law, so that the test is conservative.
         distances.append(np.inf if again is None else again.distance)
         if again is not None:
             exponents.append(again.exponent)
@@ -108,7 +112,7 @@ def _checked(values: np.ndarray) -> np.ndarray:
 
 
 def _scan(ordered: np.ndarray) -> _Scan | None:
-    """Choose the threshold of the smallest distance; None if no tail is long enough."""
+    """Choose the threshold with the smallest distance; None if no tail is long enough."""
     n = ordered.size
     # Logarithms are summed once, and thresholds are tried at geometrically spaced tail sizes, in
     # O(N log N) instead of O(N²) for all thresholds.
@@ -117,7 +121,7 @@ def _scan(ordered: np.ndarray) -> _Scan | None:
     counts = np.unique(np.geomspace(MINIMUM_TAIL, n, 60).astype(int))
     best: _Scan | None = None
     for count in counts:
-        # A tail includes all values equal to its smallest.
+        # A tail includes all values that are equal to its smallest value.
         start = int(np.searchsorted(ordered, ordered[n - count]))
         size = n - start
         total = beyond[start] - size * logs[start]
@@ -142,8 +146,8 @@ def _p_value_against_lognormal(
 
 
 def _gains(logs: np.ndarray) -> np.ndarray:
-    """Log-likelihood of the power law minus that of the best log-normal, per row; at most zero."""
-    # With alpha = a / sqrt(b) and sigma = b^(-1/2) the law is a Gaussian beyond alpha standard
+    """Compute the log-likelihood of the power law minus the best log-normal's, per row; at most zero."""
+    # With alpha = a / sqrt(b) and sigma = b^(-1/2) the distribution is a Gaussian beyond alpha standard
     # deviations. At fixed alpha the best sigma is the root of sigma² - alpha m_1 sigma - m_2, so only
     # alpha is searched, for all rows at once.
     from scipy.special import erfcx

@@ -14,13 +14,13 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.operators._symmetric import mirror, rank_update
 
 Regularisation: TypeAlias = float | Literal["leave-one-out"]
-"""Penalty relative to the mean power of the features, or its choice by leave-one-out."""
+"""Penalty relative to the features' mean power, or the option to choose it by leave-one-out."""
 
 GRID = np.logspace(-7, 6, 53)
 """First grid of penalties, relative to the mean squared norm of the centred features."""
 
 TUNING_ROWS = 700
-"""Largest number of rows on which the penalty of a kernel is chosen; drawn from larger kernels."""
+"""Largest number of rows for choosing a kernel's penalty; a larger kernel gives a random subset."""
 
 LEAST_FREEDOM = 0.05
 """Smallest residual degrees of freedom, divided by n, at which the criteria are used."""
@@ -30,20 +30,22 @@ LEAST_FREEDOM = 0.05
 class RidgeFit:
     """Fitted ridge regression."""
 
-    coefficients: np.ndarray  # primal weights (P, C), or dual ones (n, C)
-    intercept: np.ndarray  # shape (C,)
-    penalty: float  # in the units of the squared features
+    coefficients: np.ndarray  # primal weights (P, C), or dual weights (n, C)
+    intercept: np.ndarray  # constant term of each output, shape (C,)
+    penalty: float  # penalty in the units of the squared features
     # Mean squared leave-one-out (or generalised cross-validation) error, summed over outputs. It is too
-    # small as a test error if the features were selected by the labels.
+    # low as an estimate of the test error if the features were selected by the labels.
     criterion: float
-    degrees_of_freedom: float  # trace of the smoother, including the constant
+    degrees_of_freedom: (
+        float  # degrees of freedom: the trace of the smoother, including the constant
+    )
 
 
 def kernel_ridge(
     kernel: Array, Y: np.ndarray, *, regularisation: Regularisation = "leave-one-out"
 ) -> RidgeFit:
     """Fit kernel ridge with a free intercept: f(x) = k(x, X) coefficients + intercept."""
-    # The kernel stays on its device; only arrays of the size of the labels are copied from it.
+    # The kernel stays on its device; only arrays as large as the labels are copied to the host.
     xp = namespace(kernel)
     n = len(kernel)
     mean_row = xp.mean(kernel, axis=0)
@@ -51,7 +53,7 @@ def kernel_ridge(
     centre = Y.mean(axis=0)
     targets = as_on(Y - centre, kernel)
     if n > TUNING_ROWS and regularisation == "leave-one-out":
-        # The best penalty estimates a noise variance, so the penalty of a part of the rows fits all.
+        # The best penalty estimates a noise variance, so a penalty chosen on some rows suits all rows.
         rows = np.sort(random_stream("rows of the penalty", n).permutation(n)[:TUNING_ROWS])
         some = as_on(rows, kernel)
         part = xp.take(xp.take(kernel, some, axis=0), some, axis=1)
@@ -68,7 +70,7 @@ def kernel_ridge(
 def _by_spectrum(
     centred: Array, targets: Array, regularisation: Regularisation
 ) -> tuple[Array, float, float, float]:
-    """Dual weights, penalty, criterion and freedom, in about 10 n³ flops for all penalties."""
+    """Compute dual weights, penalty, criterion and freedom, in about 10 n³ flops for all penalties."""
     xp = namespace(centred)
     n = len(centred)
     values, vectors = xp.linalg.eigh((centred + centred.T) / 2)
@@ -120,7 +122,7 @@ def _by_spectrum(
 
 
 def _by_inverse(centred: Array, targets: Array, penalty: float) -> tuple[Array, float, float]:
-    """Dual weights, criterion and freedom at one penalty, in n³ flops."""
+    """Compute dual weights, criterion and freedom at one penalty, in n³ flops."""
     xp = namespace(centred)
     n = len(centred)
     inverse = _inverse(centred + penalty * as_on(np.eye(n), centred))
@@ -132,13 +134,13 @@ def _by_inverse(centred: Array, targets: Array, penalty: float) -> tuple[Array, 
 
 
 def _left_out(residual: Array, free: Array) -> Array:
-    """Mean squared leave-one-out errors, (m,), from residuals (n, m, C) and 1 - S_ii - 1/n."""
+    """Compute mean squared leave-one-out errors (m,) from residuals (n, m, C) and 1 - S_ii - 1/n."""
     xp = namespace(residual)
     return xp.sum((residual / clipped(free, 1e-12)) ** 2, axis=(0, 2)) / len(residual)
 
 
 def _inverse(positive: Array) -> Array:
-    """Inverse of a positive definite matrix, by Cholesky for NumPy arrays."""
+    """Invert a positive definite matrix, by Cholesky for NumPy arrays."""
     if not isinstance(positive, np.ndarray):
         return namespace(positive).linalg.inv(positive)
     from scipy.linalg.lapack import dpotrf, dpotri
@@ -150,7 +152,7 @@ def _inverse(positive: Array) -> Array:
 
 
 class ReadoutMoments:
-    """Sums over samples for a ridge on explicit features, added chunk by chunk and merged."""
+    """Sums over samples for a ridge on explicit features; sums grow by chunks and can be merged."""
 
     _NAMES = ("rows", "features", "targets", "gram", "cross", "powers")
 
@@ -226,7 +228,7 @@ class ReadoutMoments:
         power = ridge.trace / n
 
         def criterion(penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            # GCV(alpha) = n RSS / (n - 1 - df)². Leave-one-out would need the single samples.
+            # GCV(alpha) = n RSS / (n - 1 - df)². Leave-one-out would need the samples themselves.
             gain, freedom = np.transpose([ridge.gain(float(penalty)) for penalty in penalties])
             residual = np.maximum(total - gain, 0.0)
             return n * residual / np.maximum(n - 1 - freedom, 1e-12) ** 2, 1 + freedom
@@ -237,7 +239,7 @@ class ReadoutMoments:
         return RidgeFit(weights, centre - mean @ weights, penalty, float(error), float(freedom))
 
     def _centred_gram(self, mean: np.ndarray) -> np.ndarray:
-        """Return the Gram matrix of the centred features; lower triangle, in column order."""
+        """Return the lower triangle of the centred features' Gram matrix, in column order."""
         from scipy.linalg.blas import dsyr
 
         lower = np.array(self.gram.T, order="F")
@@ -245,7 +247,7 @@ class ReadoutMoments:
 
 
 class _Tridiagonal:
-    """Ridge problem after the reduction A = Q T Q^T to a tridiagonal T, which is fast per penalty."""
+    """Ridge problem after the reduction A = Q T Q^T to a tridiagonal T; each penalty is then fast."""
 
     # The reduction takes 4 P³ / 3 flops, less than half of an eigendecomposition. No eigenvectors are
     # computed, and each penalty takes O(P).
@@ -257,7 +259,7 @@ class _Tridiagonal:
         self.trace = float(np.trace(lower))
         size = len(lower)
         space = int(dsytrd_lwork(size, lower=1)[0])
-        # With lower=1 the reflectors are stored in the same places as in a QR decomposition.
+        # With lower=1 the reflectors are stored in the same positions as in a QR decomposition.
         reflectors, diagonal, next_diagonal, self._tau, _ = dsytrd(
             lower, lower=1, lwork=space, overwrite_a=1
         )
@@ -268,7 +270,7 @@ class _Tridiagonal:
         self._cross = self._turned(cross, "T")
         values = eigvalsh_tridiagonal(diagonal, next_diagonal) if size > 1 else diagonal
         self._values = np.maximum(values, 0.0)
-        # Smallest usable penalty; rounding is larger if features were summed in float32.
+        # Rounding sets the smallest usable penalty; it is larger if features were summed in float32.
         rounding = 1e-15 * max(float(self._values.max(initial=0.0)), 1e-300) * size
         self._least = max(rounding, -2 * float(values.min(initial=0.0)))
 
@@ -292,10 +294,11 @@ class _Tridiagonal:
         return np.asarray(solveh_banded(bands, self._cross, lower=True, check_finite=False))
 
     def gain(self, penalty: float) -> tuple[float, float]:
-        """Return the decrease of the sum of squares, and the degrees of freedom."""
+        """Return the decrease of the residual sum of squares, and the degrees of freedom."""
         solved = self._solved(penalty)
         used = max(penalty, self._least)
-        # c^T (A + alpha)^-1 c + alpha |(A + alpha)^-1 c|², and sum_i lambda_i / (lambda_i + alpha).
+        # decrease of the residual sum of squares: c^T (A + alpha)^-1 c + alpha |(A + alpha)^-1 c|²
+        # degrees of freedom: sum_i lambda_i / (lambda_i + alpha)
         gain = float(np.sum(self._cross * solved) + used * np.sum(solved**2))
         return gain, float(np.sum(self._values / (self._values + used)))
 

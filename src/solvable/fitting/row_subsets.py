@@ -1,4 +1,4 @@
-"""Select parts of a source of samples without a copy: ranges, subsets, and the split into roles."""
+"""Select rows of a sample source without a copy: ranges, subsets, and the split into roles."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class SourceView:
 
     @property
     def dtype(self) -> Any:
-        """Type of the entries."""
+        """Data type of the entries."""
         return self.source.dtype
 
 
 @dataclass(frozen=True)
 class RowSubset(SourceView):
-    """Selected rows of a source, read chunk by chunk."""
+    """Selected rows of a source, which are read chunk by chunk."""
 
-    rows: np.ndarray  # positions in ascending order, so that the source is read in order
+    rows: np.ndarray  # row positions in ascending order, so that the source is read in order
 
     @property
     def n_samples(self) -> int:
@@ -51,7 +51,7 @@ class RowSubset(SourceView):
 
     @cached_property
     def _rows_there(self) -> Array:
-        """Positions on the device of the array, copied there once."""
+        """Row positions, copied once to the device of the array."""
         array = self.source.array
         if isinstance(array, np.ndarray):
             return self.rows
@@ -60,7 +60,7 @@ class RowSubset(SourceView):
         return namespace(array).asarray(self.rows, device=device(array))
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        """Yield ``(slice, block)`` in order."""
+        """Yield ``(slice, block)`` pairs in the order of the rows."""
         if isinstance(self.source, ArraySource):
             for start in range(0, self.n_samples, rows):
                 part = slice(start, min(start + rows, self.n_samples))
@@ -75,7 +75,7 @@ class RowSubset(SourceView):
 
 @dataclass(frozen=True)
 class GeneratedRange(SourceView):
-    """Range of rows of a regenerated source; earlier blocks are not drawn."""
+    """Range of rows of a source that regenerates its rows; earlier blocks are not drawn."""
 
     start: int
     stop: int
@@ -86,7 +86,7 @@ class GeneratedRange(SourceView):
         return self.stop - self.start
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        """Yield ``(slice, block)`` in order."""
+        """Yield ``(slice, block)`` pairs in the order of the rows."""
         first = self.start // GENERATION_ROWS * GENERATION_ROWS
         for part, block in self.source.chunks(rows, start=first):
             low, high = max(part.start, self.start), min(part.stop, self.stop)
@@ -98,7 +98,7 @@ class GeneratedRange(SourceView):
 
 
 def _take(block: Array, rows: Array) -> Array:
-    """Select rows of a block, in the block's array library."""
+    """Select rows of a block with the block's array library."""
     if isinstance(block, np.ndarray):
         return block.take(rows, axis=0)
     from array_api_compat import device
@@ -123,14 +123,14 @@ def take_range(source: Source, start: int, stop: int) -> Source:
 
 @dataclass(frozen=True)
 class Part:
-    """Samples and labels of one role."""
+    """Samples and labels that have one role in a fit."""
 
     source: Source
     labels: np.ndarray
 
 
 def count_held_back(held_back: Any, n_samples: int) -> int:
-    """Number of held-back rows from a fraction in [0, 1), at least one row, or from a number."""
+    """Return the number of held-back rows, from a fraction in [0, 1) (at least one row) or a number."""
     if not is_real(held_back):
         raise InvalidParameter(
             f"held_back is {held_back!r}; allowed: a fraction in [0, 1) or a number of rows."
@@ -154,10 +154,10 @@ def count_held_back(held_back: Any, n_samples: int) -> int:
 
 
 def part_sizes(n_samples: int, held_back: int, n_layers: int) -> list[int]:
-    """Numbers of rows of each spectral layer and of the second layer, with sum n_samples."""
-    # Deeper layers have far fewer features than the first. Each gets as many rows as are held back,
-    # but all together at most half of the spectral rows. A layer that would get fewer than two rows
-    # gets none, and uses those of the first layer instead.
+    """Return the number of rows for each spectral layer and for the second layer, with sum n_samples."""
+    # Deeper layers have far fewer features than the first. Each deeper layer gets as many rows as
+    # are held back, but all deeper layers together get at most half of the spectral rows. A layer that would get
+    # fewer than two rows gets none, and uses the rows of the first layer instead.
     spectral = n_samples - held_back
     deeper = 0
     if n_layers > 1:

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def oracle_shrinkage(correlation: np.ndarray, n: int) -> float:
-    """Weight of the identity in the shrunk correlation matrix of n samples; 1 for white columns."""
+    """Return the identity's weight in the shrunk correlation matrix of n samples; 1 for white columns."""
     # Oracle approximating shrinkage (Chen et al. 2010, Equation 23). The weight is 1 up to O(1/d) for
     # white inputs at any n/d, and goes to 0 as n grows for correlated inputs.
     d = len(correlation)

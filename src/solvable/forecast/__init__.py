@@ -1,4 +1,4 @@
-"""Extrapolate learning curves, with intervals and a verdict on the two fitted laws."""
+"""Extrapolate learning curves, with intervals and a verdict on the two fitted models."""
 
 from solvable.lazy import attach
 

@@ -1,4 +1,4 @@
-"""Weigh the two families by their predictions of the largest sizes, and refuse unsuitable curves."""
+"""Weigh the two models by their predictions for the largest sizes, and refuse unsuitable curves."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from solvable.forecast.noise import ReplicateNoise, replicate_noise
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Prediction of the h largest sizes by a family fitted to the smaller sizes."""
+    """Errors at the h largest sizes, predicted by a model fitted to the smaller sizes."""
 
     predicted: np.ndarray
     measured: np.ndarray
-    spread: np.ndarray  # relative standard deviation of measured minus predicted
+    spread: np.ndarray  # relative standard deviation of measured minus predicted errors
     score: float  # logarithm of the predictive density of the measured errors
-    distance: float  # squared Mahalanobis distance; about h if the family and its intervals hold
+    distance: float  # squared Mahalanobis distance of the errors; about h if intervals are right
 
 
 def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
-    """Return the reason for refusing to extrapolate a curve; None if there is none."""
-    # Smallest number of sizes; standard errors of a required fall and of a refused rise
+    """Return the reason for refusing to extrapolate a curve; None if the curve is suitable."""
+    # Smallest number of sizes; smallest required fall and smallest refused rise, in standard errors
     least, fallen, risen = 4, 2.0, 3.0
     sizes, means = curve.sizes, curve.means
     if sizes.size < least:
         return (
             f"Extrapolation is refused: {sizes.size} distinct sample "
             f"size{'s' if sizes.size > 1 else ''}; allowed: at least {least}, because offset, "
-            "amplitude and exponent take three. Measure at more sizes."
+            "amplitude and exponent already need three. Measure at more sizes."
         )
     if not means.any():
         return "Extrapolation is refused: every error is zero, so there is no fall to extrapolate."
@@ -57,7 +57,8 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
         return (
             f"Extrapolation is refused: the error rises, from {means[lowest]:.4g} at "
             f"n = {sizes[lowest]:g} to {means[-1]:.4g} at n = {sizes[-1]:g} "
-            f"({change[lowest]:.1f} standard errors), but both models only fall. Regularise the learner, "
+            f"({change[lowest]:.1f} standard errors), but both models only describe "
+            "falling errors. Regularise the learner, "
             "or measure beyond the rise."
         )
     if change[highest] > -fallen:
@@ -71,27 +72,27 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
 
 @dataclass(frozen=True)
 class Bend:
-    """Lower bound beyond the data for a curve that steepens, which neither family describes."""
+    """Lower bound beyond the data for a curve that steepens; neither model describes such a curve."""
 
-    samples: float  # n_k, the largest size
-    error: float  # mean error there minus one standard error
-    rate: float  # slope -d log e / d log n divided by n, at the upper end of its interval
+    samples: float  # largest measured size n_k
+    error: float  # mean error at n_k minus one standard error
+    rate: float  # slope -d log e / d log n divided by n, at the upper end of the slope's interval
 
     def error_at(self, size: float) -> float:
-        """Error if the slope continues to grow with n; infinite within the data."""
+        """Error at size n if the slope continues to grow with n; infinite within the data."""
         # e(n) = e_k (1 + r (n - n_k) / 2)^-2: the slope first grows in proportion to n, as with too few
-        # steps in a fixed number of epochs, and it is at most 2. An exponential covered measured curves
-        # no better, and gave useless lower ends for steep curves.
+        # steps in a fixed number of epochs, and it is at most 2. An exponential did not cover measured
+        # curves better, and gave useless lower ends for steep curves.
         beyond = self.rate * (size - self.samples)
         return self.error * (1 + beyond / 2) ** -2 if beyond > 0 else float("inf")
 
 
 def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9) -> Bend | None:
-    """Return the bend of a curve that steepens significantly or has fixed epochs; else None."""
+    """Return the bend of a curve that steepens significantly or has fixed epochs; otherwise None."""
     means = curve.expected
     if not (noise.known and (means > 0).all()):
         return None
-    # Slopes -d log e / d log n between neighbours, as rows of weights of log e.
+    # Slopes -d log e / d log n between neighbouring sizes; each row contains the weights of log e.
     weights = np.diff(np.eye(curve.sizes.size), axis=0) / -np.diff(np.log(curve.sizes))[:, None]
 
     def slope(contrast: np.ndarray) -> tuple[float, float]:
@@ -106,8 +107,8 @@ def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9
     steeper, error = slope(late - weights[:half].mean(axis=0))
     if steeper <= 2 * error and not curve.fixed_epochs:
         return None
-    # A slope is assigned to the geometric middle of its sizes. The larger of two rates is used, each
-    # at the upper end of its interval.
+    # A slope is assigned to the geometric mean of its two sizes. Two rates are computed, each at
+    # the upper end of its interval, and the larger rate is used.
     beyond = NormalDist().inv_cdf((1 + confidence) / 2)
     rates = []
     for contrast, first in ((weights[-1], -2), (late, half)):
@@ -119,7 +120,7 @@ def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9
 
 
 def held_out_sizes(n_sizes: int) -> int:
-    """Number of sizes held out of at least 4: the largest third, at most 3, at least 1."""
+    """Return the number of held-out sizes: a third of all sizes, at least 1 and at most 3."""
     return min(max(n_sizes // 3, 1), 3)
 
 
@@ -130,7 +131,7 @@ def score_families(
     resamples: int,
     rng: np.random.Generator,
 ) -> Mapping[str, HeldOut]:
-    """Fit each family to the smaller sizes and score its prediction of the largest, by name."""
+    """Fit each model to the smaller sizes, and score its prediction for the largest sizes."""
     count = held_out_sizes(curve.sizes.size)
     first = curve.sizes.size - count
     known = curve.up_to(first)
@@ -154,8 +155,8 @@ def score_families(
 def _scored(
     fitted: Fitted, sizes: np.ndarray, measured: np.ndarray, covariance: np.ndarray
 ) -> HeldOut:
-    """Score by a Student's t density of the log error around the bootstrap curves."""
-    freedom = 5.0  # heavy tails, so that one outlier does not decide alone
+    """Score a prediction by a Student's t density of the log error around the bootstrap curves."""
+    freedom = 5.0  # heavy tails, so that a single outlier does not decide
     floor = 1e-3 * max(float(measured.max()), 1e-300)
     draws = np.log(np.maximum(fitted.drawn_curves(sizes), floor))
     centre = np.median(draws, axis=0)
@@ -171,14 +172,14 @@ def _scored(
 
 
 def model_weights(held_out: Mapping[str, HeldOut]) -> dict[str, float]:
-    """Weights of the models in a forecast: their predictive densities, normalised to sum 1."""
+    """Weights of the models in a forecast: the predictive densities, normalised to sum 1."""
     scores = np.array([held.score for held in held_out.values()])
     relative = np.exp(scores - scores.max())
     return dict(zip(held_out, (relative / relative.sum()).tolist(), strict=True))
 
 
 def spread_inflation(held_out: Mapping[str, HeldOut], weights: Mapping[str, float]) -> float:
-    """Factor of at least 1 by which held-out errors widen the intervals of the forecast."""
+    """Factor, at least 1, by which the held-out errors widen the forecast's intervals."""
     # sqrt(max(1, (nu_0 + sum_M w_M q_M) / (nu_0 + h))): the squared distance q_M of h held-out errors
     # has mean h if the intervals of model M are right; the prior for this counts as nu_0 = 2 errors.
     prior = 2.0

@@ -1,4 +1,4 @@
-"""Measured error against sample size, with replicates, from arrays or a text file."""
+"""Learning curve (measured error against sample size) with replicates, from arrays or a text file."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from solvable.plots.words import quoted_names
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    r"""Errors :math:`e_j` measured with :math:`n_j` samples, any number of replicates per size.
+    r"""Errors :math:`e_j` measured with :math:`n_j` samples; a size may have any number of replicates.
 
     Parameters
     ----------
     samples : array of shape (m,)
-        :math:`n_j`, above 0; a size that occurs several times has replicates.
+        Sample sizes :math:`n_j`, above 0; a size that occurs several times has replicates.
     errors : array of shape (m,)
-        :math:`e_j\ge0`: an error rate, a mean squared error, or any error that falls to an offset of
+        Errors :math:`e_j\ge0`: error rates, mean squared errors, or errors that fall to an offset of
         at least 0.
     replicates : sequence of shape (m,), optional
-        Name of the replicate of each error, such as a seed. Errors of one replicate at different
-        sizes may be correlated (the same test rows, the same teacher). With names the correlation is
-        estimated and included; without names errors count as independent.
+        Replicate to which each error belongs, such as a seed. Errors of one replicate at different
+        sizes may be correlated (the same test rows, the same teacher). With names this correlation
+        is estimated and included; without names errors count as independent.
     shared : float
         Correlation of two replicates at n samples, divided by n, due to shared training rows; the
         correlation is at most 0.9. For k folds of cross-validation with n_k training rows it is
@@ -47,8 +47,8 @@ class LearningCurve:
     Raises
     ------
     InvalidData
-        If shapes disagree, values are not finite or negative, or a replicate has two errors at a
-        size.
+        If shapes disagree, values are not finite or negative, or a replicate has two errors at the
+        same size.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class LearningCurve:
             )
         _check(samples > 0, "samples", samples, "above 0")
         _check(errors >= 0, "errors", errors, "at least 0 (an error, not a score or an accuracy)")
-        # Squares and ratios of numbers outside this range overflow.
+        # Squares and ratios of numbers outside the allowed range overflow.
         inside = (samples >= 1 / LARGEST) & (samples <= LARGEST)
         _check(inside, "samples", samples, f"{1 / LARGEST:g} to {LARGEST:g}, in another unit")
         inside = (errors == 0) | ((errors >= 1 / LARGEST) & (errors <= LARGEST))
@@ -126,9 +126,9 @@ class LearningCurve:
         Parameters
         ----------
         path : str or path
-            The file, UTF-8.
+            Path of the text file, in UTF-8.
         samples, error, replicate : str, optional
-            Names of the columns of a long file, if they are unusual or there are other columns.
+            Column names in a long file, needed if the names are unusual or there are other columns.
 
         Returns
         -------
@@ -155,7 +155,7 @@ class LearningCurve:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Replicates at each size, shape (k,)."""
+        """Number of replicates at each size, shape (k,)."""
         return np.bincount(self._place, minlength=self.sizes.size)
 
     @cached_property
@@ -165,14 +165,14 @@ class LearningCurve:
 
     @cached_property
     def expected(self) -> np.ndarray:
-        """Error at each size used by the fits, shape (k,): the mean, or the posterior mean of a share."""
+        """Error that the fits use at each size, shape (k,): the mean, or an error rate's posterior mean."""
         # k wrong predictions among m rows give (k + 1) / (m + 2), the posterior mean of a uniform prior.
         m = self.tested
         return self.means if m is None else (self.means * m + 1) / (m + 2)
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """Variance between replicates at each size, shape (k,); NaN for a single one."""
+        """Variance between replicates at each size, shape (k,); NaN for a single replicate."""
         squares = np.bincount(self._place, (self.errors - self.means[self._place]) ** 2)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.counts > 1, squares / (self.counts - 1), np.nan)
@@ -209,7 +209,7 @@ def _check(good: np.ndarray, name: str, values: np.ndarray, allowed: str) -> Non
         )
 
 
-LARGEST = 1e30  # largest sample size and largest error; the smallest is its inverse
+LARGEST = 1e30  # largest allowed sample size and error; the smallest allowed value is the inverse
 
 # Sample sizes, errors and, if the file has them, names of replicates: one entry per error.
 Columns = tuple[list[float], list[float], tuple[str, ...] | None]
@@ -224,7 +224,7 @@ REPLICATES = ("replicate", "rep", "seed", "run", "fold", "trial", "repeat", "rep
 
 
 class _Table(NamedTuple):
-    """Text table: header, and rows with their line numbers."""
+    """Text table with a header, and rows with their line numbers."""
 
     name: str
     header: list[str]
@@ -241,7 +241,7 @@ def _columns(
     n = _column(table, lowered, samples, SAMPLES, "samples")
     if n is None:
         raise InvalidData(
-            f"{table.name}: no column of sample sizes among {quoted_names(table.header, 8)}; allowed: a "
+            f"{table.name}: no column of sample sizes among {quoted_names(table.header, 8)}; needed: a "
             f"column named {' or '.join(SAMPLES[:3])}, or sample sizes as the header. Rename the "
             "column, or give its name with samples=."
         )
@@ -252,7 +252,7 @@ def _columns(
         return _wide_by_replicate(table, n, others)
     if e is None:
         raise InvalidData(
-            f"{table.name}: no column of errors among {quoted_names(table.header, 8)}; allowed: a column "
+            f"{table.name}: no column of errors among {quoted_names(table.header, 8)}; needed: a column "
             f"named error, or {table.header[n]!r} and a column per replicate."
         )
     if others and error is None:
@@ -266,7 +266,7 @@ def _columns(
 
 def _read_table(path: str | PathLike[str]) -> _Table:
     name = fspath(check_path(path))
-    most = 50_000_000  # characters; a longer file is not a learning curve
+    most = 50_000_000  # largest number of characters; a longer file is not a learning curve
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read(most + 1)
@@ -330,7 +330,7 @@ def _check_header(name: str, header: list[str]) -> None:
 def _column(
     table: _Table, lowered: list[str], asked: str | None, known: tuple[str, ...], what: str
 ) -> int | None:
-    """Index of a column by its given or usual name; None if there is no such column."""
+    """Return the index of a column by its given or usual name; None if there is no such column."""
     if asked is not None:
         if asked.lower() not in lowered:
             raise InvalidData(
@@ -347,7 +347,7 @@ def _column(
 
 
 def _all_sizes(lowered: list[str]) -> bool:
-    """Return True if a header consists of sample sizes, except for a first column of replicates."""
+    """Return True if a header consists of sample sizes, apart from a first column of replicates."""
     titles = lowered[1:] if lowered[0] in REPLICATES else lowered
     return bool(titles) and all(_number(title) is not None for title in titles)
 
@@ -357,7 +357,7 @@ def _number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    # Python reads 1_000 as a number, but a table does not use underscores so.
+    # Python reads 1_000 as a number, but tables contain no such numbers.
     return None if "_" in text else value
 
 
@@ -386,7 +386,7 @@ def _wide_by_replicate(table: _Table, n: int, columns: list[int]) -> Columns:
     for line, row in table.rows:
         size = _value(table, line, n, row[n], size=True)
         for k in columns:
-            # The cell of a replicate is empty at sizes where it was not run.
+            # The cell of a replicate is empty at sizes at which the replicate was not run.
             if row[k]:
                 samples.append(size)
                 errors.append(_value(table, line, k, row[k], size=False))

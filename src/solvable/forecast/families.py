@@ -1,4 +1,4 @@
-r"""Two families of curves, the power law and the cascade.
+r"""Two families of curves: the power law and the cascade.
 
 A curve is :math:`e(n)=e_\infty+A\,g(n;\vartheta)`. It is linear in offset and amplitude, which are
 solved exactly, and non-linear in one (power law) or three (cascade) parameters, found on a grid.
@@ -14,18 +14,18 @@ import numpy as np
 
 from solvable.spectra.near_semicircle import critical_profile
 
-# D in the finite-size rounding of a threshold; its relative width is D^(-1/3) = 0.14.
+# dimension D that sets the finite-size rounding of a threshold; the relative width is D^(-1/3) = 0.14
 ROUNDING_FEATURES = 400
 
-# Numbers of features that are tried; 256 stands for infinitely many in any measured range.
+# Numbers of features that are tried; 256 features act like infinitely many in any measured range.
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 256)
 
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """Offset power law with exponent b."""
+    """Power law with exponent b and an offset."""
 
-    reference: float = 1.0  # n_0, the size at which A is the amplitude
+    reference: float = 1.0  # reference size n_0, at which the power law equals the amplitude A
     name: str = "power law"
     parameters: tuple[str, ...] = ("exponent",)
 
@@ -34,12 +34,12 @@ class PowerLaw:
         return np.geomspace(0.02, 4.0, 120)[:, None]
 
     def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
-        """Return 120 exponents over the range kept."""
+        """Return 120 exponents over the range of the kept exponents."""
         low, high = _widened(np.log(kept[:, 0]), np.log(coarse[:, 0]))
         return np.exp(np.linspace(low, high, 120))[:, None]
 
     def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return powers of n divided by the reference size."""
+        """Return the power-law shapes (n / n_0)^-b, with n_0 the reference size."""
         # e(n) = e_inf + A (n / n_0)^-b
         return np.asarray(np.exp(-parameters[:, :1] * np.log(sizes / self.reference)))
 
@@ -58,11 +58,11 @@ class Cascade:
         # Steps of about 0.4 in ln n_1.
         firsts = np.exp(np.linspace(low, high, max(int((high - low) / 0.4), 2)))
         grid = np.stack(np.meshgrid(decays, firsts, RANKS, indexing="ij"), axis=-1).reshape(-1, 3)
-        # With a single feature the decay has no effect, so one value is enough.
+        # With a single feature the decay has no effect, so that a single value is enough.
         return grid[(grid[:, 2] > 1) | (grid[:, 0] == decays[0])]
 
     def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
-        """Return a finer grid for each number of features kept."""
+        """Return a finer grid for each kept number of features."""
         grids = []
         for features in np.unique(kept[:, 2]):
             here = kept[kept[:, 2] == features]
@@ -78,7 +78,7 @@ class Cascade:
         return np.concatenate(grids)
 
     def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the relative error left by the features, 1 below the first threshold."""
+        """Return the relative error that remains, which is 1 below the first threshold."""
         shapes = np.empty((parameters.shape[0], sizes.size))
         for features in np.unique(parameters[:, 2]):
             rows = parameters[:, 2] == features
@@ -87,11 +87,11 @@ class Cascade:
 
 
 Family: TypeAlias = PowerLaw | Cascade
-"""A family of curves that is linear in offset and amplitude."""
+"""Family of curves that are linear in offset and amplitude."""
 
 
 def _widened(kept: np.ndarray, coarse: np.ndarray) -> tuple[float, float]:
-    """Return the range kept, widened by one step of the coarse grid on either side."""
+    """Return the range of the kept values, widened by one step of the coarse grid on either side."""
     places = np.unique(coarse)
     first = int(np.searchsorted(places, kept.min()))
     last = int(np.searchsorted(places, kept.max()))
@@ -101,12 +101,12 @@ def _widened(kept: np.ndarray, coarse: np.ndarray) -> tuple[float, float]:
 @cache
 def _nodes(features: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ranks of representative features, and the number of features each represents."""
-    exact = 24  # features summed one by one; weaker ones are grouped
+    exact = 24  # number of features that are summed one by one; weaker features are grouped
     if features <= exact:
         return np.arange(1.0, features + 1), np.ones(features)
     edges = np.unique(np.geomspace(exact, features, 16).astype(int)).astype(float)
     counts = np.diff(edges)
-    # A group of features first + 1 to last is represented by its geometric middle.
+    # The group of features first + 1 to last is represented by the geometric mean of its ends.
     middles = np.sqrt((edges[:-1] + 0.5) * (edges[1:] + 0.5))
     return (
         np.concatenate([np.arange(1.0, exact + 1), middles]),
@@ -116,7 +116,7 @@ def _nodes(features: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _excess_table() -> tuple[np.ndarray, np.ndarray]:
-    """Logarithm of the rounded (nu - 1)_+ on a grid of ln nu, as in ``spectra.spiked_overlap``."""
+    """Tabulate the log of the rounded (nu - 1)_+ on a grid of ln nu, as in ``spectra.spiked_overlap``."""
     log_ratio = np.concatenate([np.linspace(-12, -1, 40)[:-1], np.linspace(-1, 12, 700)])
     unit = float(ROUNDING_FEATURES) ** (-1 / 3)
     beyond = np.expm1(log_ratio)
@@ -129,9 +129,9 @@ def _cascade(decay: np.ndarray, first: np.ndarray, features: int, sizes: np.ndar
     # `first` is n_1.
     ranks, counts = _nodes(features)
     strengths = ranks ** (-2 * decay[:, None])
-    # lambda_i² ~ i^(-2 gamma), summing to 1
+    # strengths lambda_i² ~ i^(-2 gamma), which sum to 1
     shares = strengths / (counts * strengths).sum(axis=1, keepdims=True)
-    thresholds = np.log(first)[:, None] - np.log(strengths)  # n_i = n_1 i^(2 gamma)
+    thresholds = np.log(first)[:, None] - np.log(strengths)  # thresholds n_i = n_1 i^(2 gamma)
     ratio = np.log(sizes)[None, :, None] - thresholds[:, None, :]
     # c_i² = (n / n_i - 1)_+ / ((n / n_i - 1)_+ + 1 + 4 lambda_i²)   (sequential 8)
     excess = np.exp(np.interp(ratio, *_excess_table()))

@@ -9,7 +9,7 @@ import numpy as np
 from solvable.forecast.families import Family
 from solvable.forecast.noise import ReplicateNoise
 
-BLOCK = 4_000_000  # largest number of misfits in memory at once
+BLOCK = 4_000_000  # largest number of misfit values in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,21 +17,21 @@ class Grid:
     """Shapes of a family on a grid of its non-linear parameters."""
 
     family: Family
-    parameters: np.ndarray  # (g, q)
-    shapes: np.ndarray  # (g, k): at the measured sizes
+    parameters: np.ndarray  # non-linear parameters, shape (g, q)
+    shapes: np.ndarray  # shapes at the measured sizes, (g, k)
 
 
 @dataclass(frozen=True, eq=False)
 class Fits:
     """Best-fitting curves of a family, one per row of data."""
 
-    rows: np.ndarray  # (b,): row of the grid
-    offset: np.ndarray  # at least 0, as is the amplitude
+    rows: np.ndarray  # row of the grid for each row of data, (b,)
+    offset: np.ndarray  # offset, at least 0, as is the amplitude
     amplitude: np.ndarray
-    misfit: np.ndarray  # weighted sum of squares
+    misfit: np.ndarray  # weighted sum of squared residuals
 
     def predict(self, grid: Grid, sizes: np.ndarray) -> np.ndarray:
-        """Return errors of the curves at the sizes, shape (b, k)."""
+        """Return the errors of the fitted curves at the sizes, shape (b, k)."""
         used, place = np.unique(self.rows, return_inverse=True)
         shapes = grid.family.shapes(grid.parameters[used], sizes)
         return self.offset[:, None] + self.amplitude[:, None] * shapes[place]
@@ -42,13 +42,15 @@ class Fitted:
     """Fit of a family to the means of a curve, with curves drawn by the parametric bootstrap."""
 
     grid: Grid
-    best: Fits  # maximum likelihood, of shape (1,)
-    white: np.ndarray  # (k, k): weights of the fit
-    simulated: np.ndarray  # (b, k): bootstrap data
-    draws: Fits  # fits to the bootstrap data
-    misfit: float  # tau: relative deviation of the means from the family beyond their noise
+    best: Fits  # maximum-likelihood curve, as one row
+    white: np.ndarray  # weight matrix of the fit, (k, k)
+    simulated: np.ndarray  # bootstrap data, (b, k)
+    draws: Fits  # curves fitted to the bootstrap data
+    misfit: (
+        float  # relative deviation tau of the means from the family, beyond the noise of the means
+    )
     freedom: float  # residual degrees of freedom of the fit
-    chi_square: float  # with the noise between replicates only; NaN without replicates
+    chi_square: float  # sum of squares weighted by replicate noise only; NaN without replicates
 
     def curve(self, sizes: np.ndarray) -> np.ndarray:
         """Return fitted errors at the sizes, shape (k,)."""
@@ -60,15 +62,15 @@ class Fitted:
 
 
 def whitener(covariance: np.ndarray) -> np.ndarray:
-    """Matrix W with W C W^T = 1, shape (k, k): the inverse of the Cholesky factor."""
+    """Return W with W C W^T = 1, the inverse of the covariance's Cholesky factor, shape (k, k)."""
     return np.linalg.inv(np.linalg.cholesky(covariance))
 
 
 def projected(
     shapes: np.ndarray, data: np.ndarray, white: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Offset, amplitude and misfit of every row of data with every shape, each of shape (b, g)."""
-    # Variable projection: |W (e - e_inf - A g)|² is quadratic in e_inf and A; its coefficients are
+    """Compute offset, amplitude and misfit for every row of data and every curve shape, each (b, g)."""
+    # Variable projection: |W (e - e_inf - A g)|² is quadratic in e_inf and A; the coefficients are
     # products of W 1, W g and W e.
     ones = white.sum(axis=1)
     columns = shapes @ white.T
@@ -76,7 +78,7 @@ def projected(
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     d, e = (y @ ones)[:, None], y @ columns.T
     yy = np.sum(y**2, axis=1)[:, None]
-    # A shape that is constant over the sizes is the same as the offset.
+    # A shape that is constant over the sizes cannot be distinguished from the offset.
     determinant = a * c - b**2
     plain = determinant > 1e-12 * a * c
     safe = np.where(plain, determinant, 1.0)
@@ -97,7 +99,7 @@ def projected(
 
 
 def fit(grid: Grid, data: np.ndarray, white: np.ndarray) -> Fits:
-    """Fit every row of data, shape (b, k), by the best shape of the grid, in time O(b g k)."""
+    """Fit every row of data, shape (b, k), with the best shape of the grid, in time O(b g k)."""
     block = max(BLOCK // max(grid.shapes.shape[0], 1), 1)
     parts = [
         _fit_block(grid, data[first : first + block], white)
@@ -121,9 +123,9 @@ def _fit_block(grid: Grid, data: np.ndarray, white: np.ndarray) -> Fits:
 def adapted_grid(
     family: Family, sizes: np.ndarray, means: np.ndarray, white: np.ndarray
 ) -> tuple[Grid, Fits]:
-    """Refine the grid until it resolves the likelihood of the data; return it with the best fit."""
+    """Refine the grid until it resolves the data's likelihood; return the grid and the best fit."""
     depth = 60.0  # parameters with a larger rise of the misfit have negligible likelihood
-    resolved = 0.05  # refinement stops when the misfit gains less
+    resolved = 0.05  # refinement stops when the misfit falls by less
     parameters = family.coarse(sizes)
     grid = Grid(family, parameters, family.shapes(parameters, sizes))
     before = np.inf
@@ -148,9 +150,9 @@ def fit_family(
     resamples: int,
     rng: np.random.Generator,
 ) -> Fitted:
-    """Fit by maximum likelihood, and fit again to data simulated from the fit."""
-    # The means are Gaussian around the curve, with the covariance of their replicates plus a relative
-    # misfit tau. tau is raised until the weighted sum of squares is within chance.
+    """Fit a family by maximum likelihood, and fit it again to data simulated from the first fit."""
+    # The means are Gaussian around the curve, with the covariance from replicates plus a relative
+    # misfit tau, which is raised until the weighted sum of squares is within chance.
     freedom = max(sizes.size - 2 - len(family.parameters), 0)
     # Without replicates, the first weights assume a misfit of 3 %.
     start = 0.0 if noise.known else 0.03
@@ -165,7 +167,7 @@ def fit_family(
         white = whitener(noise.covariance + np.diag((misfit * _scale(fitted)) ** 2))
         grid, best = adapted_grid(family, sizes, means, white)
         fitted = best.predict(grid, sizes)[0]
-    # The scale of the misfit has at least two degrees of freedom.
+    # The scale of the misfit is given at least two degrees of freedom.
     simulated = fitted + _simulated_noise(
         noise, misfit * _scale(fitted), max(freedom, 2.0), resamples, rng
     )
@@ -174,10 +176,10 @@ def fit_family(
 
 
 def _allowed(freedom: int, noise_known: bool) -> float:
-    """Largest sum of squares that is explained without misfit."""
+    """Return the largest sum of squares that noise explains without a misfit."""
     least = max(freedom, 1)
-    # One standard deviation of chi² counts as chance. Without replicates the misfit is the estimate
-    # of the noise and must be unbiased.
+    # One standard deviation of chi² counts as chance. Without replicates the misfit estimates the
+    # noise, and this estimate must be unbiased.
     return least + ((2 * least) ** 0.5 if noise_known else 0.0)
 
 
@@ -188,7 +190,7 @@ def _scale(errors: np.ndarray) -> np.ndarray:
 def relative_misfit(
     residual: np.ndarray, scale: np.ndarray, covariance: np.ndarray, freedom: float
 ) -> float:
-    """Relative misfit at which the sum of squares equals `freedom`; 0 if the noise is enough."""
+    """Return the relative misfit at which the sum of squares equals `freedom`; 0 if noise is enough."""
 
     # Paule-Mandel estimate of random effects: r^T (C + tau² diag(e²))^-1 r = freedom, by bisection.
     def excess(misfit: float) -> float:
@@ -211,8 +213,8 @@ def _simulated_noise(
     resamples: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Draw noise of the means, with variances drawn from their own uncertainty, shape (b, k)."""
-    # Drawing the variances too gives wider intervals for few replicates.
+    """Draw noise for the means, shape (b, k); the noise variances are drawn too, within their errors."""
+    # Drawing the variances makes intervals wider if there are few replicates.
     shape = (resamples, misfit.size)
     factor = np.linalg.cholesky(noise.covariance)
     scatter = rng.standard_normal(shape) @ factor.T

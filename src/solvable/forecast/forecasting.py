@@ -51,9 +51,9 @@ def forecast(
     with :math:`e_\infty,A\ge0`, :math:`\lambda_i^2\propto i^{-2\gamma}` summing to 1, and thresholds
     :math:`n_i=n_1i^{2\gamma}` rounded at finite size. Both models are fitted by maximum likelihood,
     with weights from the scatter of replicates. Each model is also fitted to the smaller sizes only;
-    the density of its prediction of the largest sizes is its weight. Intervals are those of the profile
-    likelihood, calibrated by a parametric bootstrap and averaged over the models. They are widened if
-    the held-out errors lie outside their prediction.
+    its predictive density at the largest sizes is its weight. Intervals follow from the profile
+    likelihood, calibrated by a parametric bootstrap and averaged over models. Intervals are widened if
+    the held-out errors lie outside their predicted range.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def forecast(
     confidence : float
         Confidence of the intervals, between 0.5 and 0.99.
     of : {"mean", "measurement"}
-        Quantity of the intervals: the mean error over replicates (default), or one new measurement
-        including its noise.
+        What the intervals cover: the mean error over replicates (default), or one new measurement
+        with its noise.
     resamples : int
         Bootstrap curves per model, 100 to 100,000.
     seed : int
@@ -89,10 +89,10 @@ def forecast(
 
     Notes
     -----
-    Takes about 1 s for 8 sizes, for any number of replicates. The cascade is the law of
+    Takes about 1 s for 8 sizes, for any number of replicates. The cascade follows
     arXiv:2605.14567, Theorems 3.1 and 3.2, with constants for the identity readout. The intervals were
     checked on simulated and measured curves (``tests/forecast/test_coverage.py``,
-    ``benchmarks/forecast_coverage.py``). They assume one of the two families; a change of regime beyond
+    ``benchmarks/forecast_coverage.py``). The intervals assume one of the families; a change of regime beyond
     the data is not covered.
 
     Examples
@@ -168,7 +168,7 @@ class _Predictor:
         self.weights = [weights[name] for name in fitted]
         tail = (1 - confidence) / 2
         self.levels = (0.5, tail, 1 - tail)
-        # Both models fall, so beyond the data they stay below the upper end at the largest size.
+        # Both models fall, so that errors beyond the data stay below the upper end at the largest size.
         beyond = NormalDist().inv_cdf(1 - tail) * float(noise.covariance[-1, -1]) ** 0.5
         self.highest = float(curve.expected[-1]) + beyond if noise.known else np.inf
         self.asked = asked
@@ -178,9 +178,9 @@ class _Predictor:
         ]
 
     def __call__(self, size: float) -> Prediction:
-        """Return the median of the averaged confidence with its interval."""
+        """Return the predicted error with its interval, as quantiles of the averaged confidence."""
         profiles = [Profile(model, self.curve.expected, size) for model in self.fitted]
-        # The calibration is computed at the requested sizes and interpolated between them.
+        # The calibration is computed at the requested sizes and interpolated between these sizes.
         scales = [
             float(np.interp(np.log(size), np.log(self.asked), calibrated))
             for calibrated in self.scales
@@ -219,7 +219,9 @@ def _asked_sizes(
             if not (np.isfinite(value) and value > 0):
                 raise InvalidParameter(f"{name} holds {value}; allowed: finite numbers above 0.")
     if not len(at) and not len(factors):
-        raise InvalidParameter("at and factors are empty; allowed: at least one size or factor.")
+        raise InvalidParameter(
+            "`at` and `factors` are both empty; give at least one size or factor."
+        )
     sizes = [*map(float, at), *(float(curve.sizes[-1]) * float(factor) for factor in factors)]
     for size in sizes:
         if not 1 / LARGEST <= size <= LARGEST:
@@ -272,22 +274,22 @@ def _scores(
 
 
 def _estimates(fitted: Fitted, confidence: float) -> dict[str, Estimate]:
-    """Return maximum likelihood and bootstrap percentiles of every parameter of a model."""
+    """Return the maximum-likelihood value and bootstrap percentiles for each parameter of a model."""
     best, draws = _quoted(fitted, fitted.best), _quoted(fitted, fitted.draws)
     tail = (1 - confidence) / 2
     estimates = {}
     for name, values in draws.items():
         value = float(best[name][0])
-        # The number of features is a count, so the ends of its interval are values of draws.
+        # The number of features is an integer, so that the ends of its interval are drawn values.
         method = "inverted_cdf" if name == "features" else "linear"
         lower, upper = np.quantile(values, (tail, 1 - tail), method=method)
-        # The interval is extended to the estimate, which draws at a boundary may miss.
+        # The interval is extended to include the estimate, which draws at a boundary may miss.
         estimates[name] = Estimate(value, min(float(lower), value), max(float(upper), value))
     return estimates
 
 
 def _quoted(fitted: Fitted, fits: Fits) -> dict[str, np.ndarray]:
-    """Return parameters in the units of the output."""
+    """Convert a model's parameters to the units of the output."""
     family = fitted.grid.family
     parameters = fitted.grid.parameters[fits.rows]
     amplitude = fits.amplitude

@@ -1,8 +1,8 @@
 """Intervals of a predicted error: profile likelihoods, with tails averaged over models.
 
 Percentiles of bootstrap predictions cover too rarely if the offset may be zero, because all draws have
-an offset close to the fitted one. The profile likelihood includes all offsets, and the bootstrap gives
-the distribution of its deviance.
+an offset close to the fitted offset. The profile likelihood includes all offsets, and the bootstrap gives
+the distribution of the deviance.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from solvable.forecast.fitting import Fitted, projected
 from solvable.forecast.noise import ReplicateNoise
 
-DEVIANCE_KEPT = 16.0  # largest deviance of curves in a profile: four standard deviations
+DEVIANCE_KEPT = 16.0  # largest deviance of a curve in a profile, which is four standard deviations
 
-CHI_SQUARE_90 = 2.7055  # the 90 % quantile of chi-square with one degree of freedom
+CHI_SQUARE_90 = 2.7055  # 90 % quantile of chi-square with one degree of freedom
 
 
 def profile_deviance(
@@ -26,12 +26,12 @@ def profile_deviance(
     white: np.ndarray,
     values: np.ndarray,
 ) -> np.ndarray:
-    """Smallest misfit among curves that pass through each value at a target size, shape (b, v)."""
+    """Compute the smallest misfit of curves with each of the v errors at a target size, shape (b, v)."""
     # shapes: (g, k) at the measured sizes; target: (g,) at the target size; data: (b, k).
     ones, columns, y = white.sum(axis=1), shapes @ white.T, data @ white.T
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     d, e, yy = (y @ ones)[:, None], y @ columns.T, np.sum(y**2, axis=1)[:, None]
-    # For a shape that vanishes at the target, the value there is the offset.
+    # If a shape vanishes at the target size, the error at this size is the offset.
     inverse = 1 / np.maximum(target, 1e-9)
     # With A = (f - e_inf) / g_* the misfit is quadratic in the offset; its minimum over
     # 0 <= e_inf <= f is exact.
@@ -47,7 +47,7 @@ def profile_deviance(
 
 
 def deviance_scale(fitted: Fitted, size: float) -> float:
-    """Square root of the ratio between deviances of simulated curves and those of chi-square."""
+    """Return the square root of the ratio between simulated deviances and chi-square."""
     at = np.array([size])
     target = fitted.grid.family.shapes(fitted.grid.parameters, at)[:, 0]
     constrained = profile_deviance(
@@ -60,7 +60,7 @@ def deviance_scale(fitted: Fitted, size: float) -> float:
 
 
 class Profile:
-    """Signed root deviance of the error at one size, on a grid that reaches far into the tails."""
+    """Signed root deviance as a function of the error at one size, on a grid far into the tails."""
 
     def __init__(self, fitted: Fitted, means: np.ndarray, size: float) -> None:
         at = np.array([size])
@@ -80,7 +80,7 @@ class Profile:
         self.roots = np.sign(self.values - self.best) * np.sqrt(np.maximum(deviance, 0.0))
 
     def confidence_below(self, values: np.ndarray, scale: float) -> np.ndarray:
-        """Confidence that the error is below each of the increasing values, shape (v,)."""
+        """Return the confidence that the error is below each of the increasing values, shape (v,)."""
         from scipy.special import ndtr
 
         far = DEVIANCE_KEPT**0.5
@@ -89,7 +89,7 @@ class Profile:
 
 
 def _spread(shapes: np.ndarray, target: np.ndarray, white: np.ndarray) -> np.ndarray:
-    """Standard deviation of the error at the target for each shape, with free offset and amplitude."""
+    """Compute the standard deviation of each shape's error at the target; offset and amplitude are free."""
     ones, columns = white.sum(axis=1), shapes @ white.T
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     determinant = np.maximum(a * c - b**2, 1e-9 * a * c)
@@ -111,18 +111,18 @@ class ConfidenceMixture:
             self.confidence += weight * profile.confidence_below(self.values, scale)
 
     def quantiles(self, levels: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Errors below which the true error lies with each confidence, of the shape of the levels."""
+        """Return, for each confidence level, the error below which the true error lies."""
         return np.exp(np.interp(levels, self.confidence, np.log(self.values)))
 
     def measurement_quantiles(
         self, levels: Sequence[float], noise: ReplicateNoise, misfit: float
     ) -> np.ndarray:
-        """Compute :meth:`quantiles` for one new measurement instead of the mean; at least 0."""
+        """Compute :meth:`quantiles`, cut at 0, for one new measurement instead of the mean error."""
         from scipy.special import ndtr
 
-        # The noise of a measurement is added to 400 equally probable mean errors.
+        # A measurement's noise is added to 400 equally probable mean errors.
         centres = self.quantiles((np.arange(400) + 0.5) / 400)
-        # Without replicates, the misfit replaces the noise.
+        # Without replicates, the misfit serves as the noise.
         variance = noise.variance_at(centres) if noise.known else (misfit * centres) ** 2
         spread = np.sqrt(np.maximum(variance, (1e-6 * centres) ** 2))
         low, high = np.min(centres - 5 * spread), np.max(centres + 5 * spread)

@@ -1,4 +1,4 @@
-r"""Noise of the means of a curve, from the scatter of replicates pooled over sizes."""
+r"""Noise of a curve's mean errors, from the scatter of replicates pooled over sizes."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ PRIOR_SLOPE = (1.5, 0.5)
 
 @dataclass(frozen=True, eq=False)
 class ReplicateNoise:
-    """Noise of a curve's errors and of their means."""
+    """Noise of a curve's errors and of the mean errors."""
 
-    # Variance of a single error at each size, shrunk towards the pooled law, shape (k,); zero if no
+    # Variance of a single error at each size, shrunk towards the pooled fit, shape (k,); zero if no
     # size has two replicates.
     variances: np.ndarray
     freedom: np.ndarray  # degrees of freedom of each variance
-    covariance: np.ndarray  # of the means, shape (k, k)
-    exponent: float  # q of the pooled law
-    correlation: float  # between the errors of one replicate at two sizes, 0 to 1
-    known: bool  # True if there are replicates
-    law: tuple[float, float]  # intercept and slope of ln sigma² against ln e
+    covariance: np.ndarray  # covariance of the mean errors, shape (k, k)
+    exponent: float  # exponent q of the pooled fit
+    correlation: float  # correlation between the errors of one replicate at two sizes, 0 to 1
+    known: bool  # True if some size has replicates
+    law: tuple[float, float]  # intercept and slope of the pooled fit of ln sigma² against ln e
 
     def variance_at(self, error: np.ndarray) -> np.ndarray:
-        """Variance of one new error at a given mean error, by the pooled law."""
+        """Return the variance of one new error at a given mean error, from the pooled fit."""
         if not self.known:
             return np.zeros_like(error)
         return np.exp(self.law[0] + self.law[1] * np.log(np.maximum(error, 1e-300)))
 
 
 def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
-    """Estimate the noise of a curve; variances are shrunk towards a law pooled over sizes."""
+    """Estimate a curve's noise; variances are shrunk towards a fit pooled over sizes."""
     means, counts = curve.expected, curve.counts
     scale = np.maximum(means, 1e-3 * max(float(means.max()), 1e-300))
-    # Relative standard errors are at least 1e-4.
+    # Relative standard errors are set to at least 1e-4.
     floor = (1e-4 * scale) ** 2
     freedom = counts - 1.0
     usable = (freedom > 0) & (np.nan_to_num(curve.variances) > 0)
     if not usable.any():
         nothing = np.zeros(means.shape)
-        # Replicates that agree exactly have a known noise, equal to the floor.
+        # Replicates that agree exactly are given the smallest allowed noise, without uncertainty.
         known = bool((freedom > 0).any())
         least = np.diag(np.maximum(floor, _of_counts(curve)))
         return ReplicateNoise(
@@ -78,17 +78,17 @@ def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
 
 
 def _of_counts(curve: LearningCurve) -> np.ndarray:
-    """Binomial variance of a share of wrong predictions, a lower bound of the variance of a mean."""
+    """Return the binomial variance of an error rate, a lower bound for the variance of a mean error."""
     if curve.tested is None:
         return np.zeros(curve.sizes.size)
-    # p (1 - p) / (m + 3): posterior variance of a uniform prior, positive also without wrong rows.
+    # p (1 - p) / (m + 3): posterior variance for a uniform prior, positive even without wrong predictions.
     return np.asarray(curve.expected * (1 - curve.expected) / (curve.tested + 3))
 
 
 def _pooled_law(
     log_error: np.ndarray, variances: np.ndarray, freedom: np.ndarray
 ) -> tuple[tuple[float, float], float]:
-    """Fit intercept and slope of the log variance, and the law's degrees of freedom as a prior."""
+    """Fit intercept and slope of the log variance, and the fit's weight as prior degrees of freedom."""
     from scipy.special import digamma, polygamma
 
     half = freedom / 2
@@ -101,7 +101,7 @@ def _pooled_law(
     mean, spread = PRIOR_SLOPE
     excess = 0.0
     for _ in range(20):
-        # The scatter of ln s² in excess of that of ln chi² gives d_0.
+        # The scatter of ln s² beyond the scatter of ln chi² gives the prior degrees of freedom d_0.
         weights = 1 / (scatter + excess)
         level = np.average(observed, weights=weights)
         x_bar = np.average(x, weights=weights)
@@ -116,15 +116,15 @@ def _pooled_law(
 
 
 def _freedom_of(excess: float) -> float:
-    """Degrees of freedom d for which trigamma(d / 2) equals the excess, within bounds."""
+    """Return the degrees of freedom d, within bounds, for which trigamma(d / 2) equals the excess."""
     from scipy.special import polygamma
 
-    grid = np.geomspace(2.0, 30.0, 60)  # bounds of the weight of the pooled variance
+    grid = np.geomspace(2.0, 30.0, 60)  # bounds for the weight of the pooled variance
     return float(grid[np.argmin(np.abs(polygamma(1, grid / 2) - excess))])
 
 
 def _by_replicate(curve: LearningCurve, values: np.ndarray) -> np.ndarray:
-    """Arrange values, one per error, in a row per replicate and a column per size; 0 if missing."""
+    """Arrange one value per error in a row per replicate and a column per size; 0 if missing."""
     names = curve.replicates or ()
     rows = {name: row for row, name in enumerate(dict.fromkeys(names))}
     table = np.zeros((len(rows), curve.sizes.size))
@@ -133,7 +133,7 @@ def _by_replicate(curve: LearningCurve, values: np.ndarray) -> np.ndarray:
 
 
 def _shared_replicates(curve: LearningCurve) -> np.ndarray:
-    """Number of replicates that two sizes have in common, shape (k, k)."""
+    """Return the number of replicates that each pair of sizes has in common, shape (k, k)."""
     present = _by_replicate(curve, np.ones(curve.samples.size))
     return np.asarray(present.T @ present)
 
@@ -147,7 +147,7 @@ def _correlation(curve: LearningCurve, variances: np.ndarray) -> float:
     table = _by_replicate(curve, (curve.errors - curve.means[place]) / spread[place])
     products = table.T @ table
     shared = _shared_replicates(curve)
-    # The means use one degree of freedom per pair of sizes.
+    # Subtracting the means uses one degree of freedom per pair of sizes.
     room = np.where(shared > 1, shared - 1, 0.0)
     upper = np.triu_indices(curve.sizes.size, k=1)
     total = float(room[upper].sum())
@@ -155,6 +155,6 @@ def _correlation(curve: LearningCurve, variances: np.ndarray) -> float:
         return 0.0
     # Products of deviations from means over R shared replicates have mean rho (R - 1) / R.
     raw = float(products[upper].sum()) / total
-    # Squared correlation that few replicates show by chance
+    # squared correlation that a small number of replicates shows by chance
     chance = 1 / max(float(room[upper].max()), 1.0) / max(curve.sizes.size - 1, 1)
     return float(np.clip(max(raw, 0.0) ** 3 / (raw**2 + chance), 0.0, 0.95)) if raw > 0 else 0.0

@@ -22,7 +22,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Forecast error at one sample size, with an interval that includes parameters and model."""
+    """Forecast error at one sample size; its interval includes the uncertainty of parameters and model."""
 
     samples: float
     mean: float
@@ -32,7 +32,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Score:
-    """Quality of a model's fit, and of its prediction of the largest sizes from the smaller ones.
+    """Quality of a model's fit, and of its prediction for the largest sizes from smaller sizes.
 
     Attributes
     ----------
@@ -64,17 +64,19 @@ class Score:
 class Diagnostics:
     """Diagnostics of the fits behind a forecast."""
 
-    sizes: tuple[float, ...]  # distinct sample sizes
+    sizes: tuple[float, ...]  # number of distinct sample sizes
     means: tuple[float, ...]
-    # from the replicates, pooled over sizes; 0 without replicates
+    # degrees of freedom of the noise, from replicates at all sizes; 0 without replicates
     standard_errors: tuple[float, ...]
-    replicates: tuple[int, ...]  # errors per size
-    held_out: tuple[float, ...] = ()  # sizes whose prediction gives the weights of the models
+    replicates: tuple[int, ...]  # number of errors at each size
+    held_out: tuple[
+        float, ...
+    ] = ()  # number of held-out sizes, whose prediction gives the weights of the models
     noise: float | None = None  # relative standard deviation of one error at the largest size
-    noise_exponent: float | None = None  # q in variance ~ error^q
-    replicate_correlation: float = 0.0  # between errors of one replicate at two sizes
+    noise_exponent: float | None = None  # exponent q in variance ~ error^q
+    replicate_correlation: float = 0.0  # correlation between errors of one replicate at two sizes
     inflation: float = 1.0  # factor by which held-out errors widened the intervals
-    resamples: int = 0  # bootstrap curves per model
+    resamples: int = 0  # number of bootstrap curves per model
     notes: tuple[str, ...] = ()
 
 
@@ -104,9 +106,9 @@ class Forecast(Shown, view="solvable.forecast.view"):
     confidence : float
         Confidence of the intervals.
     of : {"mean", "measurement"}
-        Quantity of the intervals: the mean error over replicates, or one new measurement.
+        Quantity that the intervals cover: the mean error over replicates, or one new measurement.
     diagnostics : Diagnostics
-        Data and fits of the forecast.
+        Diagnostics of the data and the fits.
     """
 
     model: ModelName | None
@@ -122,5 +124,5 @@ class Forecast(Shown, view="solvable.forecast.view"):
     scores: Mapping[str, Score] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain dictionaries and lists, for JSON."""
+        """Return all results as plain dictionaries and lists, for JSON."""
         return asdict(self)

@@ -29,7 +29,7 @@ def tables(found: Forecast) -> list[Table]:
 
 
 def summary(found: Forecast, name: str, *, details: bool = False) -> list[str | Cell | Table]:
-    """Return what the command prints; ``name`` is that of the curve, details add the models."""
+    """Return the text that the command prints; ``name`` names the curve, details add the models."""
     what = "mean error" if found.of == "mean" else "error of one new measurement"
     last = found.predictions[-1]
     mean, lower, upper = (format_number(value, 3) for value in (last.mean, last.lower, last.upper))
@@ -87,7 +87,7 @@ def prediction_table(found: Forecast) -> Table:
 
 
 def model_table(found: Forecast) -> Table:
-    """Tabulate the quality of each model's fit and of its prediction of the largest sizes."""
+    """Tabulate the quality of each model's fit and of each model's prediction for the largest sizes."""
     columns = _numbers("weight", "log score", "chi² / freedom", "misfit")
     table = Table(Column("model", wrap=False), *columns)
     for name, score in found.scores.items():
@@ -102,7 +102,7 @@ def parameter_table(found: Forecast) -> Table:
     """Tabulate the parameters of each model with their intervals."""
     meanings = {
         "offset": "error at infinite n",
-        "amplitude": "factor of the part that falls with n",
+        "amplitude": "factor of the contribution that falls with n",
         "exponent": "b of n^-b",
         "decay": "strength of feature i ~ i^-decay",
         "first_threshold": "n at which the first feature emerges",
@@ -121,7 +121,7 @@ def parameter_table(found: Forecast) -> Table:
 def forecast_figure(found: Forecast, name: str) -> Figure:
     """Draw the measured means, the forecast and its interval; ``name`` is used in the title."""
     n = [point.samples for point in found.band]
-    # Both ends of the interval are one series with a gap, so that the legend has one entry.
+    # The two ends of the interval form one series with a gap, so that the legend has one entry.
     ends = [point.lower for point in found.band] + [float("nan")]
     ends += [point.upper for point in found.band]
     measured = found.diagnostics
@@ -151,6 +151,6 @@ def forecast_figure(found: Forecast, name: str) -> Figure:
         caption=found.verdict,
         markers=(Marker(measured.sizes[-1], "largest measured"),),
         x_scale="log",
-        # An error of zero has no logarithm.
+        # A logarithmic axis cannot show an error of zero.
         y_scale="log" if min(measured.means) > 0 else "linear",
     )

@@ -1,4 +1,4 @@
-"""Text and JSON of an answer, as the command line prints them."""
+"""Text and JSON that ``solvable scale`` prints for an answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.scale.report import ScaleFiles, phase_tables
 def answer_text(
     answer: Answer, *, symbolic: bool, files: ScaleFiles | None, details: bool = False
 ) -> list[Part]:
-    """Compose the sentences and tables of an answer, and the names of its files."""
+    """Compose an answer's sentences and tables, and the names of the written files."""
     symbolic = symbolic or not (answer.found[0].winners or answer.phases)
     parts = (
         _of_network(answer, symbolic=symbolic, details=details)

@@ -23,32 +23,32 @@ from solvable.scale.sample_savings import suggestions
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to one request."""
+    """Everything that ``solvable scale`` found for one request."""
 
-    found: tuple[Scaling, ...]  # one network, or the networks that are compared
+    found: tuple[Scaling, ...]  # result for one network, or for the networks that are compared
     changes: tuple[str, ...] = ()  # changes that save samples
-    phases: PhaseDiagram | PhaseLine | None = None  # over the symbols of --phase
+    phases: PhaseDiagram | PhaseLine | None = None  # phase diagram over the symbols of --phase
     comparison: Comparison | None = None
     tie: Tie | None = None  # prefactors of patterns that tie in exponents
-    sums: Numbers | None = None  # energies with coefficients at given sizes
-    real: RealSizes | None = None  # sizes of a real model and measured inputs
-    overview: Overview | None = None  # orders of magnitude of a model in numbers
+    sums: Numbers | None = None  # energies with prefactors at given sizes
+    real: RealSizes | None = None  # sizes of a real model, and measured spectrum of the inputs
+    overview: Overview | None = None  # orders of magnitude of the samples of a real model
 
     @property
     def is_rounded(self) -> bool:
-        """Return True if sizes of a network were rounded to powers of d."""
+        """Return True if the sizes of a network were rounded to powers of d."""
         return any(found.is_rounded for found in self.found)
 
     @property
     def title(self) -> str:
-        """Names of the networks."""
+        """Names of the networks in the answer."""
         return (
             " or ".join(self.comparison.titles) if self.comparison else self.found[0].network.title
         )
 
     @property
     def cheapest(self) -> Winner:
-        """The winning pattern of one network; among ties, the one of the least prefactor."""
+        """Winning pattern of one network; if patterns tie, the pattern with the least prefactor."""
         order = (
             {} if self.tie is None else {row.name: at for at, row in enumerate(self.tie.patterns)}
         )
@@ -56,12 +56,12 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about one network and its prefactors."""
+        """Warnings about one network and about its prefactors."""
         return self.found[0].warnings + (() if self.sums is None else self.sums.warnings)
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Changes that save samples; for a real model also a sentence if there are none."""
+        """Changes that save samples; a real model without such changes gets a sentence that says so."""
         if self.changes or self.overview is None:
             return self.changes
         return (
@@ -121,7 +121,7 @@ def answer_of(
             "--phase n1 n2."
         )
     sums, overview = _sums(found.network, sizes, real)
-    # A real model has its own d; prefactors of a tie are computed at another d, so they are left out.
+    # Tied patterns are compared at a fixed large d. A real model has its own d, so it gets no comparison.
     tie = tie_of(found) if sums is None and overview is None else None
     changes = suggestions(found.network, found=found)
     return Answer((found,), changes, phases, None, tie, sums, real, overview)
@@ -130,7 +130,7 @@ def answer_of(
 def _sums(
     network: Description, sizes: Mapping[str, float] | None, real: RealSizes | None
 ) -> tuple[Numbers | None, Overview | None]:
-    """Compute prefactors at the given sizes or those of a real model, and the overview of a model."""
+    """Compute prefactors at the given sizes or at a real model's sizes, and a real model's overview."""
     if real is None or real.model is None or not isinstance(network, Network):
         return (numbers_of(network, sizes) if sizes is not None else None), None
     if network.symbols:
@@ -138,7 +138,7 @@ def _sums(
             f"{', '.join(network.symbols)} has no value in a real model; allowed: numbers."
         )
     own = real.sizes()
-    # Sizes equal to those of the file are accepted.
+    # Given sizes that equal the sizes in the file are accepted.
     given = {name: value for name, value in (sizes or {}).items() if own.get(name) != value}
     degrees = DEGREES if real.assumed else (network.degree,)
     sums = None

@@ -1,4 +1,4 @@
-"""Comparison of several networks by the samples that they need, at given sizes or over a range."""
+"""Comparison of networks by the number of samples that each needs, at given sizes or over a range."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from solvable.scale.phases.exponent_ranges import Ends, checked_box, sample_form
 
 @dataclass(frozen=True)
 class Comparison:
-    """Sample exponents of several networks, and the network of the least exponent at each place."""
+    """Sample exponents of several networks, and the network with the least exponent at each point."""
 
-    titles: tuple[str, ...]  # all different
+    titles: tuple[str, ...]  # names of the networks, all different
     found: tuple[Scaling, ...]
-    # cells, named by the winning networks; None if all sizes have numbers
+    # cells named after their winning networks; None if all sizes have values
     phases: PhaseDiagram | PhaseLine | None
     warnings: tuple[str, ...] = ()  # reasons why the comparison may be unfair
 
     @property
     def winners(self) -> tuple[str, ...]:
-        """Names of the networks of the least exponent; empty while sizes have no numbers."""
+        """Names of the networks with the least exponent; empty while some size has no value."""
         if self.phases is not None:
             return ()
         least = min(self._exponents)
@@ -41,11 +41,11 @@ class Comparison:
 
     @property
     def is_rounded(self) -> bool:
-        """Return True if sizes of a network were rounded to powers of d."""
+        """Return True if the sizes of a network were rounded to powers of d."""
         return any(row.is_rounded for row in self.found)
 
     def sentences(self) -> list[str]:
-        """Write the winning network at each place."""
+        """Write which network wins, and where."""
         if self.phases is None:
             said = [self._at_a_point()]
         elif isinstance(self.phases, PhaseLine):
@@ -70,7 +70,7 @@ class Comparison:
         return f"{text}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything for JSON, fractions as text."""
+        """Return all fields for JSON, with fractions as text."""
         return {
             "networks": [
                 {"name": title, **row.to_dict()}
@@ -89,14 +89,14 @@ def compare(
     at: Mapping[str, Fraction] | None = None,
     box: Ends | None = None,
 ) -> Comparison:
-    """Compare networks by the samples that they need, over the one or two symbols of their sizes.
+    """Compare networks by the number of samples they need, over one or two symbols of their sizes.
 
     Parameters
     ----------
     networks : sequence of Network, Attention or OwnMonomials
-        At least two. Symbols of the same name are the same size.
+        At least two networks. A symbol that several networks contain is the same size in all of them.
     at : mapping of str to Fraction, optional
-        Values of symbols; up to two may stay free.
+        Values of symbols; at most two symbols may stay free.
     box : mapping of str to (Fraction, Fraction), optional
         Ends of the ranges of free symbols; default 0 to 4.
 
@@ -127,13 +127,13 @@ def compare(
         if name not in known:
             raise InvalidParameter(
                 f"{name} is not a symbol of the networks; allowed: "
-                f"{', '.join(known) or 'none, all sizes have numbers'}."
+                f"{', '.join(known) or 'none, because all sizes have values'}."
             )
     free = [name for name in known if name not in fixed]
     if len(free) > 2:
         raise InvalidParameter(
-            f"the sizes {', '.join(free)} have no numbers; allowed: up to two such sizes, which are the "
-            "axes of the comparison. Give the others values with --at."
+            f"the sizes {', '.join(free)} have no values; allowed: at most two such sizes, which are the "
+            "axes of the comparison. Set the other sizes with --at."
         )
     titles = _titles(networks)
     held = [
@@ -155,7 +155,7 @@ def compare(
 
 
 def _limits(titles: Sequence[str], networks: Sequence[Description]) -> list[tuple[str, LinearForm]]:
-    """Collect the limits of validity of all networks, equal limits once."""
+    """Collect the limits of validity of all networks; equal limits are listed once."""
     found: dict[LinearForm, list[str]] = {}
     for title, network in zip(titles, networks, strict=True):
         for name, form in validity(network):
@@ -165,7 +165,7 @@ def _limits(titles: Sequence[str], networks: Sequence[Description]) -> list[tupl
 
 
 def _titles(networks: Sequence[Description]) -> tuple[str, ...]:
-    """Names of the networks, with numbers for repeated names."""
+    """Return the names of the networks; repeated names get a number."""
     names = [network.title for network in networks]
     return tuple(
         name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
@@ -184,7 +184,7 @@ def _target(network: Description) -> str:
     if isinstance(network, Network):
         patches = " over patches" if network.layers[0].patch is not None else ""
         return f"He{network.degree}{patches}"
-    return "a cubic form of tokens" if isinstance(network, Attention) else "that of own terms"
+    return "a cubic form of tokens" if isinstance(network, Attention) else "the target of own terms"
 
 
 def _samples(exponent: LinearForm | Fraction) -> str:
@@ -192,7 +192,7 @@ def _samples(exponent: LinearForm | Fraction) -> str:
 
 
 def _along(line: PhaseLine) -> list[str]:
-    """Write the winner between values of the symbol."""
+    """Write which network wins in each interval of the symbol."""
     found = []
     for cell in line.cells:
         (low,), (high,) = min(cell.pieces[0]), max(cell.pieces[0])
@@ -204,7 +204,7 @@ def _along(line: PhaseLine) -> list[str]:
 
 
 def _over(diagram: PhaseDiagram) -> list[str]:
-    """Write the share of the range that each network wins, and the borders between winners."""
+    """Write on which share of the range each network wins, and the borders between winners."""
     found = []
     for names in dict.fromkeys(cell.names for cell in diagram.cells):
         cells = [cell for cell in diagram.cells if cell.names == names]

@@ -1,4 +1,4 @@
-"""Figure of a phase diagram: labelled cells, edges, and hatching outside the range of the theory."""
+"""Figure of a phase diagram: labelled cells, edges, and hatching where the theory is not valid."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from solvable.scale.exponents.linear_forms import power
 from solvable.scale.phases.diagram import Cell, Limit, PhaseDiagram, PhaseLine
 from solvable.scale.phases.polygons import Point, Polygon, area, centroid, clip, line_through, sides
 
-SIZE = (5.2, 3.5)  # size of the axes in inches
-LINE, CHARACTER = 0.155, 0.075  # height of a line and width of a character of a label, in inches
+SIZE = (5.2, 3.5)  # width and height of the axes in inches
+LINE, CHARACTER = (
+    0.155,
+    0.075,
+)  # height of a text line and width of a character in a label, in inches
 
 
 def mark(number: int) -> str:
-    """Return the letter of a cell in the figure and in the tables: A to Z, then A1, ..."""
+    """Return the letter that names a cell in the figure and the tables: A to Z, then A1, ..."""
     letters = string.ascii_uppercase
     return letters[number % 26] + (str(number // 26) if number >= 26 else "")
 
 
 def phase_figure(diagram: PhaseDiagram, *, comparison: bool = False) -> Figure:
-    """Draw cells, edges and limits of validity, coloured by exponent or by winning network."""
+    """Draw cells, edges and limits of validity; cells are coloured by exponent or winning network."""
     kinds: list[Hashable] = [c.names if comparison else c.form for c in diagram.cells]
     colours = _colours(kinds, diagram)
     regions, small = [], []
@@ -72,7 +75,7 @@ def _caption(diagram: PhaseDiagram, small: Sequence[str], *, comparison: bool, d
 
 
 def line_figure(line: PhaseLine) -> Figure:
-    """Draw the exponent along one symbol, with its breakpoints."""
+    """Draw the sample exponent along one symbol, with its breakpoints."""
     places = [line.box[0][0], *line.breakpoints, line.box[0][1]]
     curve = [float(line.at(place)) for place in places]
     markers = [Marker(float(place), f"{line.x} = {place}") for place in line.breakpoints]
@@ -96,7 +99,7 @@ def line_figure(line: PhaseLine) -> Figure:
 
 
 def _colours(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> dict[Hashable, int]:
-    """Choose few, distinct colours: for each kind the least used one that no neighbour has."""
+    """Choose few, distinct colours: each kind gets the least used colour that no neighbour has."""
     neighbours: dict[Hashable, set[Hashable]] = {kind: set() for kind in kinds}
     for edge in diagram.edges:
         first, second = (kinds[number] for number in edge.cells)
@@ -107,14 +110,14 @@ def _colours(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> dict[Hashable,
     for kind in neighbours:
         used = list(colours.values())
         taken = {colours[other] for other in neighbours[kind] if other in colours}
-        # Among one more colour than neighbours, one is always free.
+        # With one more colour than neighbours, a colour is always free.
         free = [i for i in range(max(len(COLOURS), len(taken) + 1)) if i not in taken]
         colours[kind] = min(free, key=lambda i: (used.count(i), i))
     return colours
 
 
 def _edges(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> list[Series]:
-    """Draw edges as two series: where the kind of cell changes (solid), and elsewhere (dashed)."""
+    """Draw the edges as two series: solid where the kind of cell changes, dashed elsewhere."""
     parts: dict[bool, list[tuple[Point, ...]]] = {True: [], False: []}
     for edge in diagram.edges:
         first, second = (kinds[number] for number in edge.cells)
@@ -125,7 +128,7 @@ def _edges(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> list[Series]:
 def _label(
     letter: str, cell: Cell, diagram: PhaseDiagram
 ) -> tuple[str, tuple[float, float] | None]:
-    """Choose the label of a cell (letter with or without exponent) that fits, and its place."""
+    """Choose a cell's label (letter with or without exponent) that fits, and the label's position."""
     per_inch = [
         (high - low) / Fraction(inches).limit_denominator(100)
         for (low, high), inches in zip(diagram.box, SIZE, strict=True)
@@ -136,7 +139,7 @@ def _label(
             Fraction(length).limit_denominator(1000) * scale
             for length, scale in zip(inches, per_inch, strict=True)
         ]
-        # Places that do not cross a limit of validity are tried first.
+        # Positions that do not cross a limit of validity are tried first.
         for parts in (_parts(cell.pieces, diagram.limits), cell.pieces):
             places = [_places(part, size) for part in parts]
             widest = max((place for place in places if place), key=area, default=None)
@@ -147,7 +150,7 @@ def _label(
 
 
 def _parts(pieces: Iterable[Polygon], limits: Sequence[Limit]) -> list[Polygon]:
-    """Cut pieces along the limits of validity."""
+    """Cut the pieces of a cell along the limits of validity."""
     parts = list(pieces)
     for limit in limits:
         if limit.segment:
@@ -160,10 +163,10 @@ def _parts(pieces: Iterable[Polygon], limits: Sequence[Limit]) -> list[Polygon]:
 
 
 def _places(polygon: Polygon, size: Sequence[Fraction]) -> Polygon:
-    """Return the centres for which a box of this size lies inside a convex polygon."""
+    """Return all points around which a box of this size lies inside a convex polygon."""
     places = polygon
     for first, second in sides(polygon):
-        # The inside is on the left of each side: a x + b y + c >= 0.
+        # The polygon lies on the left of each side: a x + b y + c >= 0.
         a, b = first[1] - second[1], second[0] - first[0]
         inset = (abs(a) * size[0] + abs(b) * size[1]) / 2
         side = (-(a * first[0] + b * first[1]) - inset, a, b)
@@ -176,7 +179,7 @@ def _array(polygon: Polygon) -> np.ndarray:
 
 
 def _broken(segments: Sequence[tuple[Point, ...]], kind: Literal["line", "dashed"]) -> Series:
-    """Join segments to one series with gaps."""
+    """Join the segments into one series with gaps between them."""
     gap = (np.nan, np.nan)
     rows = [row for ends in segments for row in (*_array(ends), gap)]
     x, y = np.array(rows).T if rows else np.empty((2, 0))

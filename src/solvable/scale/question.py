@@ -1,4 +1,4 @@
-"""The function behind ``solvable scale``."""
+"""The function ``scale``, which answers the same questions as ``solvable scale``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def scale_network(
     at : mapping of str to number, optional
         Values of symbols; text such as "3/2" is read exactly.
     data : path, Dataset or InputSpectrum, optional
-        Data whose spectrum replaces that of white inputs. Without ``target``, the degree of the target
+        Data whose spectrum replaces the white spectrum. Without ``target``, the degree of the target
         is measured on the data.
     column : str, optional
         Column of the data to predict.

@@ -1,4 +1,4 @@
-"""Files of ``solvable scale``: the numbers as JSON, one HTML page, the phase diagram as pictures."""
+"""Files that ``solvable scale`` writes: numbers as JSON, an HTML page, and pictures of the phases."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from solvable.scale.prefactors import words as number_words
 
 REPORT = "report.html"
 
-FORMAT = "solvable-scale-1"  # identifies a result of this command
+FORMAT = "solvable-scale-1"  # marks a file as a result of this command
 
 FIGURES = tuple(
     f"{name}.{kind}" for name in ("phase-diagram", "phase-line") for kind in ("svg", "pdf")
@@ -41,12 +41,12 @@ DIRECTORY = ResultDirectory("scale", "network", FORMAT, (REPORT, RESULT, *FIGURE
 class ScaleFiles(NamedTuple):
     """Paths of the written files."""
 
-    report: Path  # HTML page
-    result: Path  # JSON of the numbers
-    figures: tuple[Path, ...]  # SVG and PDF
+    report: Path  # path of the HTML page
+    result: Path  # path of the JSON file with the numbers
+    figures: tuple[Path, ...]  # paths of the pictures, SVG and PDF
 
     def to_dict(self) -> dict[str, Any]:
-        """Paths as text."""
+        """Return the paths as text."""
         figures = [str(path) for path in self.figures]
         return {"report": str(self.report), "result": str(self.result), "figures": figures}
 
@@ -54,7 +54,7 @@ class ScaleFiles(NamedTuple):
 def write_answer(
     answer: Answer, directory: Path | None, *, command: str, request: Sequence[object]
 ) -> ScaleFiles:
-    """Write numbers, page and pictures; the default directory is named after the request."""
+    """Write the numbers, the page and the pictures; the default directory is named after the request."""
     fingerprint = hashlib.sha256(f"{FORMAT} {tuple(request)!r}".encode()).hexdigest()
     directory = directory or DIRECTORY.default(answer.title, fingerprint)
     DIRECTORY.check(directory, fingerprint)
@@ -67,7 +67,7 @@ def write_answer(
     }
     figures = answer_figures(answer)
     with whole_directory(directory) as draft:
-        # The numbers come first, because they mark the directory if writing the page fails.
+        # The numbers are written first, because their file marks the directory if writing the page fails.
         text = json.dumps(content, allow_nan=False) + "\n"
         write_atomically(draft / RESULT, text.encode())
         pictures = write_figures(figures, draft, drawn=draw_all(figures))
@@ -77,7 +77,7 @@ def write_answer(
 
 
 def answer_figures(answer: Answer) -> list[Figure]:
-    """Draw the phase diagram, or the exponent along a line; empty without phases."""
+    """Draw the phase diagram, or the exponent along a line; return no figure without phases."""
     if answer.phases is None:
         return []
     if isinstance(answer.phases, PhaseDiagram):
@@ -88,7 +88,7 @@ def answer_figures(answer: Answer) -> list[Figure]:
 
 
 def phase_tables(answer: Answer) -> list[Table]:
-    """Build the tables of cells and edges, rounded if the sizes are rounded."""
+    """Build the tables of cells and edges; exponents are rounded if the sizes are rounded."""
     if answer.phases is None:
         return []
     found = [cell_table(answer.phases)]
@@ -113,7 +113,7 @@ def _rounded_figure(figure: Figure) -> Figure:
 
 
 def cell_table(phases: PhaseDiagram | PhaseLine) -> Table:
-    """Build the table of cells: exponent, winning patterns, place."""
+    """Build the table of cells with exponent, winning patterns and position."""
     if isinstance(phases, PhaseLine):
         table = Table("from", "to", "samples", "attained by")
         for cell in phases.cells:
@@ -127,7 +127,7 @@ def cell_table(phases: PhaseDiagram | PhaseLine) -> Table:
 
 
 def edge_table(diagram: PhaseDiagram) -> Table:
-    """Build the table of edges: equation, neighbouring cells, change of the exponent."""
+    """Build the table of edges with equation, neighbouring cells and change of the exponent."""
     table = Table("edge", "in powers of d", "cells", "from", "to", "what changes")
     for edge in diagram.edges:
         cells = " | ".join(mark(number) for number in edge.cells)
@@ -137,7 +137,7 @@ def edge_table(diagram: PhaseDiagram) -> Table:
 
 
 def cell_sentences(answer: Answer) -> list[tuple[str, list[str]]]:
-    """Describe the layers of each cell of one network's diagram, at a point inside the cell."""
+    """Describe the layers at a point inside each cell of one network's diagram."""
     if answer.comparison is not None or not isinstance(answer.phases, PhaseDiagram):
         return []
     diagram, found = answer.phases, []
@@ -157,7 +157,7 @@ def cell_sentences(answer: Answer) -> list[tuple[str, list[str]]]:
 
 
 def _inside(cell: Cell) -> Point:
-    """Return a point inside a cell: the simplest fractions near the centre of its largest part."""
+    """Return a point inside a cell: the simplest fractions near the centre of its largest piece."""
     middle = centroid(cell.pieces[0])
     for below in (2**k for k in range(12)):
         point = tuple(Fraction(round(x * below), below) for x in middle)

@@ -1,4 +1,4 @@
-"""Changes of a network that save samples; each listed change is computed."""
+"""Changes of a network that save samples; every listed saving is computed on the changed network."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from solvable.scale.phases.exponent_ranges import sample_forms
 
 ONE = LinearForm.of(1)
 FARTHEST = Fraction(4)
-"""Largest increase of a size's exponent that is tried."""
+"""Largest tried increase of a size's exponent."""
 LARGEST = Fraction(MOST_EXPONENT)
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A change of the network, and the factor of samples that it saves."""
+    """A change of the network, and the factor by which it reduces the samples."""
 
-    saves: Fraction  # exponent of the saved factor
+    saves: Fraction  # exponent of the factor that the change saves
     text: str
 
 
 @dataclass(frozen=True)
 class _Size:
-    """A size that may become smaller or larger."""
+    """A size of the network that may become smaller or larger."""
 
     symbol: str
     least: Fraction  # smallest exponent for which the theory holds
     most: Fraction  # largest exponent that is tried
-    smaller: str  # "Narrow layer 2: d^{0} fewer neurons"
+    smaller: str  # texts of the change, such as "Narrow layer 2: d^{0} fewer neurons"
     larger: str
-    unit: str  # "a width of"
+    unit: str  # name of the size, such as "a width of"
 
 
 def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[str, ...]:
@@ -60,14 +60,14 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
     Parameters
     ----------
     network : Network, Attention or OwnMonomials
-        A network whose sizes are all numbers.
+        A network whose sizes all have values.
     found : Scaling, optional
         Result of :func:`scaling_of` for the network; computed if left out.
 
     Returns
     -------
     tuple of str
-        One sentence per change; empty if no change saves samples, or while sizes have no numbers.
+        One sentence per change; empty if no change saves samples, or while some size has no value.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
 
 
 def _sizes(found: Scaling) -> Iterator[Suggestion]:
-    """Find savings along each width."""
+    """Find the savings from a change of each width."""
     network, kappa = found.network, found.network.kappa
     if isinstance(network, Network) and is_deep(network):
         return
@@ -129,7 +129,7 @@ def _sizes_of(network: Description, point: dict[str, Fraction]) -> Iterator[_Siz
 
 
 def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterator[Suggestion]:
-    """Find savings on both sides of the present value of a size."""
+    """Find the savings from a smaller and from a larger value of a size."""
     if not any(size.symbol in form.symbols for _, forms in rows for form in forms):
         return
     here = point[size.symbol]
@@ -145,11 +145,11 @@ def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterato
 def _least(
     line: PhaseLine, here: Fraction, size: _Size, words: str, until: str
 ) -> Iterator[Suggestion]:
-    """Find the best value of a size, and the saving per power of the size on the way."""
+    """Find a size's best value, and the saving per power of the size on the way to this value."""
     places = sorted(
         {line.box[0][0], *line.breakpoints, line.box[0][1]}, key=lambda place: abs(place - here)
     )
-    # Among equal values, the nearest is taken.
+    # If several values save equally, the nearest value is taken.
     best = min(places, key=line.at)
     now, then = line.at(here), line.at(best)
     if then >= now:
@@ -184,7 +184,7 @@ def _ridge(network: Description) -> Iterator[Suggestion]:
 
 
 def _architectures(network: Network, now: Fraction) -> Iterator[Suggestion]:
-    """Try another readout, other activations, one layer less or more, and shared weights."""
+    """Try another readout, other activations, one layer fewer or more, and shared weights."""
     tried: list[tuple[str, Network]] = []
     if network.mean_field or network.readout.constant > 0:
         standard = replace(network, mean_field=False, readout=LinearForm.of(0))
@@ -230,7 +230,7 @@ def _shared(network: Network) -> Iterator[tuple[str, Network]]:
 
 
 def _patches(network: Network) -> Iterator[Suggestion]:
-    """Find savings along the size of the patches."""
+    """Find the savings from smaller and larger patches."""
     first = network.layers[0]
     if first.patch is None or len(network.layers) > 2:
         return

@@ -1,4 +1,4 @@
-"""Sentences and tables of a scaling argument."""
+"""Sentences and tables that state the result of a scaling argument."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _target(network: Description) -> str:
 
 
 def winner_sentences(found: Scaling, winner: Winner, *, details: bool = True) -> list[str]:
-    """Describe the layers of a winning pattern, its active bounds and, as a detail, its balance."""
+    """Describe a winning pattern's layers, active bounds and, as a detail, the balanced terms."""
     balance, bounds = binding_sentences(winner)
     sentences = layer_sentences(winner) + (balance if details else []) + bounds
     return [about(text) for text in sentences] if found.is_rounded else sentences
@@ -90,7 +90,7 @@ def _layer(layer: LearnedLayer) -> str:
 
 
 def _size(interval: Interval | None, name: str) -> str:
-    """Write ``O(1)``, ``d^(1/2)``, or a range of optima such as ``M = 1 to d``."""
+    """Write a size such as ``O(1)`` or ``d^(1/2)``, or a range of optima such as ``M = 1 to d``."""
     low, high = interval or (None, None)
     if low is not None and low == high:
         return "O(1)" if low == 0 else power("d", low)
@@ -100,10 +100,10 @@ def _size(interval: Interval | None, name: str) -> str:
 
 
 def binding_sentences(winner: Winner) -> tuple[list[str], list[str]]:
-    """Name the terms that the energy balances, with dual weights, and the active bounds."""
+    """Name the terms that the energy balances, each with its dual weight, and name the active bounds."""
     held, bounds, mass = [], [], Fraction(0)
     for term, weight in winner.binding:
-        # Weights of the terms come first and add to one; the others belong to bounds.
+        # The weights of the terms come first and add to one; all further weights belong to bounds.
         if mass == 1:
             bounds.append(f"Active bound: {term.meaning}.")
             continue
@@ -129,7 +129,7 @@ def _factor(name: str, value: Fraction) -> str:
 
 
 def symbolic_rows(found: Scaling) -> list[dict[str, str]]:
-    """List every pattern with its energy exponent, with and without bounds on numbers and gains."""
+    """List each pattern's energy exponent, with and without bounds on neuron numbers and gains."""
     model, _ = found.network.symbolic()
     texts = [
         {
@@ -145,14 +145,14 @@ def symbolic_rows(found: Scaling) -> list[dict[str, str]]:
 
 
 def symbolic_table(found: Scaling) -> Table:
-    """Build the table of all patterns with their energy exponents."""
+    """Build the table that lists each pattern with its energy exponent."""
     heads = ("pattern", "energy exponent", "without bounds on numbers and gains")
     text = about if found.is_rounded else str
     return Table.of(*heads, rows=[map(text, row.values()) for row in symbolic_rows(found)])
 
 
 def pattern_table(found: Scaling, most: int = 6, *, details: bool = True) -> Table:
-    """Build the table of the winning patterns and what is learned; their energies are a detail."""
+    """Build the table of winning patterns and of what they learn; the energies are a detail."""
     table = Table("pattern", *(["energy"] if details else []), "what is learned")
     text = about if found.is_rounded else str
     for winner in found.winners[:most]:

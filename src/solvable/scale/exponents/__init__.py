@@ -1,1 +1,1 @@
-"""Networks as powers of the dimension, patterns of feature learning, the sample exponent."""
+"""Networks with sizes as powers of the dimension, patterns of feature learning, sample exponents."""

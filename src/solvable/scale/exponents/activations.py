@@ -1,4 +1,4 @@
-"""Activations in scaling arguments: powers of a feature that they make, and growth."""
+"""Activations in scaling arguments: the powers of a feature that each makes, and its growth."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ HIGHEST_POWER = 9
 class Activation:
     """Powers of a feature that an activation makes, and its growth at large strength."""
 
-    name: str  # in lower case
-    # bounded: strengths up to order one; homogeneous: the response is linear in the strength
+    name: str  # name of the activation, in lower case
+    # bounded: strengths stay at order one; homogeneous: the response is linear in a large strength
     growth: Growth
-    # powers at small strength; ReLU is z/2 plus an even function
+    # powers of z that the activation contains at small strength; ReLU is z/2 plus an even function
     parity: Literal["odd", "one-or-even", "any"]
-    degree: int | None = None  # highest power of a polynomial
-    constant: bool = True  # True: a non-zero mean, which gives the next layer random biases
-    biased: bool = False  # True: the layer has random biases, so that its neurons make every power
+    degree: int | None = None  # highest power, for a polynomial
+    constant: bool = (
+        True  # True: the outputs have a non-zero mean, which gives the next layer random biases
+    )
+    biased: bool = (
+        False  # True: the layer has random biases, so that its neurons make every power of z
+    )
 
     def makes(self, power: int) -> bool:
-        """Return True if the power has a coefficient after averaging over other directions."""
+        """Return True if a feature's power keeps a coefficient after averaging over other directions."""
         if power < 1 or (self.degree is not None and power > self.degree):
             return False
         if self.parity == "any" or self.biased:
@@ -53,11 +57,11 @@ class Activation:
         return None
 
     def largest_power(self, source: int, degree: int) -> int | None:
-        """Return the power of a large strength in the response; None if strengths are bounded."""
+        """Return the power of the response's growth at large strength; None if strengths are bounded."""
         if self.growth == "bounded" or self.least_power(source, degree) is None:
             return None
         if self.degree is None:
-            # relu(mu z + b) = mu relu(z + b/mu): the powers that exist only because of the bias
+            # relu(mu z + b) = mu relu(z + b/mu): powers of z that exist only because of the bias
             # do not grow with mu.
             plain = replace(self, biased=False)
             return int(plain.least_power(source, degree) is not None)
@@ -66,9 +70,9 @@ class Activation:
         )
         return max(fitting, default=None)
 
-    @cache  # noqa: B019  # activations are few and frozen
+    @cache  # noqa: B019  # there are few activations, and they are frozen
     def products(self, degree: int, sources: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the minimal products of features (degrees, ascending) that contain He_degree."""
+        """Return the minimal products of features that contain He_degree, as ascending degrees."""
         found: list[tuple[int, ...]] = []
         for size in range(1, degree + 2):
             if self.makes(size):
@@ -79,7 +83,7 @@ class Activation:
 
 
 def find_activation(name: str) -> Activation:
-    """Return the activation of a name such as ``erf``, ``relu``, ``poly2`` (polynomial of degree 2)."""
+    """Return the activation named ``erf``, ``relu``, ``poly2`` (polynomial of degree 2) and so on."""
     plain = str(name).strip().lower().replace("_", "-")
     if plain in ODD:
         return Activation(plain, "bounded", "odd", constant=plain == "sigmoid")

@@ -1,4 +1,4 @@
-"""Warnings about a network: narrow layers, and patterns that tie."""
+"""Warnings about a network: layers narrower than their inputs, and patterns that tie."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solvable.scale.exponents.numerical_sizes import numbers_hint, without_coeff
 
 
 def narrow_layers(network: Network) -> list[str]:
-    """Write one warning for each width of layers that are narrower than their inputs."""
+    """Write one warning per width, for layers narrower than their inputs."""
     narrow: dict[tuple[LinearForm, LinearForm], list[int]] = {}
     for number, layer in enumerate(network.layers, 1):
         gap = layer.width - layer.reach

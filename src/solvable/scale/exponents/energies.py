@@ -1,4 +1,4 @@
-"""Closed forms of the energies of all patterns of a network."""
+"""Closed-form energies of all patterns of a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.scale.exponents.tropical import closed_form
 
 
 def candidates(network: Description) -> tuple[Candidate, ...]:
-    """Return all patterns of a network, an attention block or own terms, with their programs."""
+    """Return all patterns of a network, an attention block or own terms, each with its programs."""
     if isinstance(network, Network):
         return network_candidates(network)
     if isinstance(network, Attention):
@@ -25,9 +25,9 @@ def candidates(network: Description) -> tuple[Candidate, ...]:
 def energy_forms(
     network: Description, *, boxes: bool = True, least_gain: LinearForm | None = None
 ) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Compute the energies of all patterns; E is the least over rows of the largest form."""
+    """Compute the energies of all patterns. E is the minimum over rows of the largest form in a row."""
     # With widths of at least d, two erf layers and He3: E = max(d, min(sqrt(N1 d), sqrt(N2 d), d³))
-    # (scale 12; arXiv:2512.04165, Table 1). The paper leaves out the bounds (boxes) on M and D.
+    # (scale 12; arXiv:2512.04165, Table 1). The paper sets no bounds on the number M and gain D.
     rows = candidates(network)
     if least_gain is not None:
         rows = tuple(_amplifying(candidate, least_gain) for candidate in rows)
@@ -35,7 +35,7 @@ def energy_forms(
 
 
 def _amplifying(candidate: Candidate, least_gain: LinearForm) -> Candidate:
-    """Bound the gains of a pattern from below."""
+    """Set a lower bound for the gains of a pattern."""
     programs = tuple(
         replace(
             program,
@@ -54,7 +54,7 @@ def _amplifying(candidate: Candidate, least_gain: LinearForm) -> Candidate:
 def table_of(
     rows: Iterable[Candidate], *, boxes: bool = True
 ) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Compute the closed forms of each pattern; several rows if its routes win at different sizes."""
+    """Compute each pattern's closed forms; it has several rows if its routes win at different sizes."""
     found: list[tuple[str, tuple[LinearForm, ...]]] = []
     for candidate in rows:
         kept: list[tuple[LinearForm, ...]] = []
@@ -72,5 +72,5 @@ def table_of(
 
 
 def never_above(lower: tuple[LinearForm, ...], upper: tuple[LinearForm, ...]) -> bool:
-    """Return True if each form of one maximum is below some form of another maximum."""
+    """Return True if each form of one maximum is below some form of the other maximum."""
     return all(any(never_below(high, low) for high in upper) for low in lower)

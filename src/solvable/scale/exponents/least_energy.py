@@ -1,9 +1,9 @@
-"""Least energy of a deep network at given sizes, exact, by one pass through its layers.
+"""Exact least energy of a deep network at given sizes, by one pass through its layers.
 
-At an energy E each learning layer may cost up to E. Its eigenvalues M - n + 2 p mu all grow with its
-budget M + 2 mu, and one choice is best for all of them: strength before numbers if powers p exceed one.
-So each pattern has one best spectrum at E, and the least E solves E = a(E), with a(E) the exponent of
-the least alignment term   (scale 9).
+At an energy E each learning layer may cost up to E. The exponents M - n + 2 p mu of the layer's
+eigenvalues grow with the budget M + 2 mu. A single choice of M and mu is best for all eigenvalues: the
+strength mu grows before the number M if the powers p exceed one. So each pattern has one best spectrum at
+E. The least E solves E = a(E), where a(E) is the exponent of the least alignment term   (scale 9).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from solvable.scale.exponents.network import Network
 from solvable.scale.exponents.patterns import LayerPattern
 
 Levels = tuple[tuple[int, Fraction], ...]
-"""Exponents of eigenvalues, by Hermite degree."""
+"""Exponents of the kernel's eigenvalues, by Hermite degree."""
 
 ZERO = Fraction(0)
 
 
 class Forward:
-    """Best spectra of a network whose sizes are numbers, at an energy."""
+    """Best spectra at a given energy, for a network whose sizes all have values."""
 
     def __init__(self, network: Network, number: Callable[[Fraction], Any] = Fraction) -> None:
-        """Compute with a type of number: Fraction is exact, float is fast."""
+        """Choose the type of number for the computation: Fraction is exact, float is fast."""
         self.network = network
         self.degree = network.degree
         self.layers = network.biased_layers
@@ -53,7 +53,7 @@ class Forward:
     def after(
         self, number: int, pattern: LayerPattern, before: Levels, energy: Fraction
     ) -> Levels | None:
-        """Compute the spectrum after a layer that spends up to the energy; None if it costs more."""
+        """Compute the spectrum after a layer of at most this energy; None if the layer costs more."""
         layer, held = self.layers[number - 1], dict(before)
         source, width = pattern.feature or 0, self.widths[number - 1]
         gain = spike = None
@@ -84,7 +84,7 @@ class Forward:
         return tuple(found)
 
     def spent(self, pattern: tuple[LayerPattern, ...], energy: Fraction) -> dict[str, Fraction]:
-        """Compute numbers, strengths and gains of a pattern whose layers spend up to the energy."""
+        """Compute a pattern's neuron numbers, strengths and gains if each layer costs the energy."""
         found: dict[str, Fraction] = {}
         levels = self.first
         for number, held in enumerate(pattern, 1):
@@ -104,7 +104,7 @@ class Forward:
     def _best_choice(
         self, number: int, width: Fraction, budget: Fraction, all_neurons: bool
     ) -> tuple[Fraction, Fraction]:
-        """Find the M and mu of the largest response for M + 2 mu = budget, 0 <= M <= n."""
+        """Find the M and mu with the largest response under M + 2 mu = budget and 0 <= M <= n."""
         if all_neurons:
             return width, min((budget - width) / 2, ZERO)
         last = number == len(self.widths)
@@ -144,7 +144,7 @@ class Forward:
         while width > Fraction(1, 10**10):
             low, high = self._narrowed(low, high, width)
             width = width / 100
-            # Try the simplest rational in the bracket first; otherwise extrapolate the alignment
+            # Try the simplest rational in the bracket first. If it fails, extrapolate the alignment
             # term, which is linear on one side.
             step = high - low
             for found in (
@@ -152,7 +152,7 @@ class Forward:
                 *self._roots(high, step),
                 *self._roots(low, -step),
             ):
-                # The alignment term falls continuously with E, so that it equals E exactly once.
+                # The alignment term falls continuously as E grows, so that it equals E exactly once.
                 if low <= found <= high and self.best(found) == found:
                     return found
         raise NotConverged(
@@ -162,7 +162,7 @@ class Forward:
         )
 
     def _bracket(self, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
-        """Shorten the bracket in floating point; return the given one if rounding fails."""
+        """Shorten the bracket in floating point; return the given bracket if rounding fails."""
         quick = Forward(self.network, float)
         below, above = float(low), float(high)
         while above - below > 1e-9:
@@ -190,13 +190,13 @@ class Forward:
         return term is not None and term <= energy
 
     def _roots(self, end: Fraction, step: Fraction) -> Iterator[Fraction]:
-        """Find where the line through two alignment terms, at ``end`` and a step further, equals E."""
+        """Find where the line through two alignment terms, at ``end`` and one step further, equals E."""
         near, far = self.best(end), self.best(end + step)
         if near is not None and far is not None and far - near != step:
             yield end + step * (end - near) / (far - near - step)
 
     def attaining(self, energy: Fraction, most: int) -> Iterator[tuple[LayerPattern, ...]]:
-        """Yield at most ``most`` patterns that reach the energy, fewest learned layers first."""
+        """Yield at most ``most`` patterns that reach the energy, sorted by their learning layers."""
         count = 0
         for learned in range(len(self.network.layers) + 1):
             for pattern in self._attaining(1, (), self.first, energy, learned):
@@ -241,7 +241,7 @@ def _patterns(levels: Levels, *kinds: str) -> Iterator[LayerPattern]:
 
 
 def _largest(spectra: set[Levels]) -> set[Levels]:
-    """Keep the spectra that are not below another one in all eigenvalues."""
+    """Drop each spectrum that is below another spectrum in all eigenvalues."""
 
     def below(lower: Levels, upper: Levels) -> bool:
         held = dict(upper)
@@ -255,7 +255,7 @@ def _largest(spectra: set[Levels]) -> set[Levels]:
 
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
-    """Return the rational of least denominator in an interval (Stern-Brocot)."""
+    """Return the rational with the least denominator in an interval (Stern-Brocot)."""
     whole = -(-low.numerator // low.denominator)
     if whole <= high:
         return Fraction(whole)

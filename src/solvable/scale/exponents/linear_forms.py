@@ -22,7 +22,9 @@ class LinearForm:
     """Exact exponent c + sum_s a_s s, linear in symbols s."""
 
     constant: Fraction = Fraction(0)  # c
-    coefficients: tuple[tuple[str, Fraction], ...] = ()  # ascending by symbol, none of them zero
+    coefficients: tuple[
+        tuple[str, Fraction], ...
+    ] = ()  # pairs (s, a_s), ascending by symbol s; every coefficient a_s is non-zero
 
     @classmethod
     def of(cls, constant: Fraction | int = 0, terms: Mapping[str, Any] | None = None) -> LinearForm:
@@ -47,7 +49,7 @@ class LinearForm:
             if not plain or len(plain) > 200:
                 raise ValueError
             with warnings.catch_warnings():
-                # Text such as "1if 2" raises an error below; Python's own warning is not needed.
+                # Text such as "1if 2" raises an error below, so that Python's own warning is suppressed.
                 warnings.simplefilter("ignore")
                 found = _read(ast.parse(plain, mode="eval").body)
             held = [found.constant, *(value for _, value in found.coefficients)]
@@ -76,7 +78,7 @@ class LinearForm:
 
     @property
     def number(self) -> Fraction | None:
-        """Value of a form without symbols, else None."""
+        """Value of the form if it contains no symbols, else None."""
         return None if self.coefficients else self.constant
 
     def __add__(self, other: LinearForm | Fraction | int) -> LinearForm:
@@ -104,7 +106,7 @@ class LinearForm:
         return self * (Fraction(1) / Fraction(divisor))
 
     def __str__(self) -> str:
-        """Write the form over one denominator: ``(n1+2*n2+1)/3``."""
+        """Write the form as text over one denominator: ``(n1+2*n2+1)/3``."""
         values = [value for _, value in self.coefficients] + [self.constant]
         below = 1
         for value in values:
@@ -164,13 +166,13 @@ def _read(node: ast.expr) -> LinearForm:
 
 
 MOST_SIMPLE = 6
-"""Largest denominator of a fraction that rounded texts keep."""
+"""Largest denominator with which a fraction stays exact in rounded texts."""
 MOST_EXACT = 32
-"""Largest denominator of a sum of symbols that rounded texts keep; patterns have these."""
+"""Largest denominator with which a sum of symbols stays exact in rounded texts."""
 
 
 def about(text: str) -> str:
-    """Round the exponents in a text to two digits; simple fractions stay."""
+    """Round the exponents in a text to two digits, except simple fractions."""
     text = _ROOT.sub(_rounded_root, text)
     text = _SUM.sub(_rounded_sum, text)
     text = _FRACTION.sub(lambda match: _rounded(Fraction(int(match[1]), int(match[2]))), text)
@@ -179,7 +181,7 @@ def about(text: str) -> str:
 
 
 def about_all(value: Any) -> Any:
-    """Apply :func:`about` to all texts of a JSON value."""
+    """Apply :func:`about` to all texts in a JSON value."""
     if isinstance(value, str):
         return about(value)
     if isinstance(value, dict):
@@ -202,9 +204,9 @@ def _rounded(value: Fraction) -> str:
 
 
 def _rounded_sum(match: re.Match[str]) -> str:
-    """Write ``(140*n+293)/408`` as ``0.34*n+0.72``, in brackets inside a larger expression."""
+    """Write ``(140*n+293)/408`` as ``0.34*n+0.72``; add brackets inside a larger expression."""
     below, found = int(match[2]), []
-    # Forms of patterns have small denominators and are exact.
+    # A form with a small denominator comes from a pattern; it is exact and stays as it is.
     if below <= MOST_EXACT:
         return match[0]
     for sign, size, name in re.findall(r"([-+]?)(?:([0-9]+)\*?)?([A-Za-z]\w*)?", match[1]):
@@ -261,7 +263,7 @@ def power(base: str, form: LinearForm | Fraction) -> str:
 
 
 def without_dominated(forms: Iterable[LinearForm]) -> tuple[LinearForm, ...]:
-    """Drop forms that never attain the maximum at non-negative sizes; the steepest form first."""
+    """Drop forms that never attain the maximum at non-negative sizes; sort the steepest form first."""
     kept: list[LinearForm] = []
     for form in sorted(set(forms), key=lambda form: (-len(form.coefficients), form)):
         if any(never_below(other, form) for other in kept):

@@ -1,4 +1,4 @@
-"""Patterns given as monomials: those of an attention block, and those written by a user."""
+"""Patterns given as monomials: the patterns of an attention block, and patterns written by a user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.scale.exponents.tropical import Monomial, Program
 
 def attention_candidates(block: Attention) -> tuple[Candidate, ...]:
     """Build the patterns of softmax attention with a cubic target."""
-    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, with entries of A_h from N(0, 1/d²) and
+    # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, with A_h entries from N(0, 1/d²) and
     # w_h from N(0, I/(H d)). To first order in A, <y, K, y> = 2/(L d³). M heads with A_12 of order mu
     # cost M mu² d² and leave the alignment term H L d/(M mu²), so that the energies are L d³ and
     # sqrt(H L d³)   (scale 13; arXiv:2512.04165, Equations 14 and 81).
@@ -50,7 +50,7 @@ def attention_candidates(block: Attention) -> tuple[Candidate, ...]:
 
 
 def own_candidates(model: OwnMonomials) -> tuple[Candidate, ...]:
-    """Build the patterns of a user's own terms; names that are not sizes are free."""
+    """Build the patterns of a user's own terms; a name that is not a size is a free variable."""
     sizes = dict(model.sizes)
     found = []
     for name, energy, bounds in model.patterns:

@@ -1,4 +1,4 @@
-"""Descriptions of networks for scaling arguments: widths, ridge and patches as exponents of d."""
+"""Descriptions of networks for scaling arguments, with widths, ridge and patches as exponents of d."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Layer:
     Parameters
     ----------
     width : LinearForm
-        Exponent of the number of neurons, or of filters.
+        Exponent of the number of neurons or filters.
     activation : Activation
-        Activation of its neurons.
+        Activation of the layer's neurons.
     patch : LinearForm or None
         Exponent of the patch that each filter sees; d^(1 - patch) patches share it. None: the
         whole input.
     pool : bool
-        True: its outputs are summed over the patches and normalised before the next layer.
+        True: the layer's outputs are summed over the patches and normalised before the next layer.
     """
 
     width: LinearForm
@@ -45,7 +45,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    r"""A network and its target, all sizes as exponents of the input dimension d.
+    r"""A network and its target; all sizes are exponents of the input dimension d.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Network:
     degree : int
         The target is He_degree of one hidden direction; with patches, the sum over all patches.
     readout : LinearForm
-        Exponent of chi in the variance of the readout, sigma_a² / (N chi): 0 is the standard one.
+        Exponent of chi in the variance of the readout, sigma_a² / (N chi); 0 is the standard readout.
     kappa : LinearForm
         Exponent of the ridge, which is the temperature of the posterior.
     inputs : tuple of (int, LinearForm)
@@ -103,24 +103,24 @@ class Network:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Names of sizes without a number, ascending."""
+        """Names of the sizes without a value, ascending."""
         forms = [self.kappa, self.readout, *(form for _, form in self.inputs)]
         forms += [form for layer in self.layers for form in (layer.width, layer.reach)]
         return tuple(sorted(frozenset().union(*(form.symbols for form in forms))))
 
     @property
     def biased_layers(self) -> tuple[Layer, ...]:
-        """Layers, with random biases after every layer whose activation has a constant part."""
+        """Layers of the network; a layer has random biases if the layer before it has a constant part."""
         found: list[Layer] = []
         for layer in self.layers:
-            # A layer with biases has a constant part for every activation.
+            # With biases, every activation has a constant part.
             biased = any(held.activation.constant or held.activation.biased for held in found)
             found.append(replace(layer, activation=replace(layer.activation, biased=biased)))
         return tuple(found)
 
     @property
     def chi(self) -> LinearForm:
-        """Exponent of chi in the variance of the readout."""
+        """Exponent of chi in the readout's variance."""
         return self.layers[-1].width if self.mean_field else self.readout
 
     def at(self, point: Mapping[str, Fraction]) -> Network:
@@ -169,7 +169,7 @@ def _check_factor(name: str, form: LinearForm, most: int = MOST_EXPONENT) -> Non
 
 @dataclass(frozen=True)
 class Attention:
-    """An attention block with a cubic target; numbers of heads and tokens as exponents of d.
+    """An attention block with a cubic target; the numbers of heads and tokens are exponents of d.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class Attention:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Names of sizes without a number, ascending."""
+        """Names of the sizes without a value, ascending."""
         return tuple(sorted(self.heads.symbols | self.context.symbols | self.kappa.symbols))
 
     def at(self, point: Mapping[str, Fraction]) -> Attention:
@@ -217,8 +217,8 @@ class Attention:
 class OwnMonomials:
     """Patterns given by a user as monomials."""
 
-    sizes: tuple[tuple[str, LinearForm], ...]  # names and exponents; d has exponent 1
-    # name, terms of the energy, monomials bounded by 1
+    sizes: tuple[tuple[str, LinearForm], ...]  # name and exponent of each size; d has exponent 1
+    # for each pattern: name, terms of the energy, monomials that are at most 1
     patterns: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
     kappa: LinearForm = field(default_factory=LinearForm)
     title: str = "own terms"
@@ -241,7 +241,7 @@ class OwnMonomials:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Names of sizes without a number, ascending."""
+        """Names of the sizes without a value, ascending."""
         return tuple(
             sorted(frozenset().union(self.kappa.symbols, *(f.symbols for _, f in self.sizes)))
         )
@@ -252,7 +252,7 @@ class OwnMonomials:
         return replace(self, sizes=sizes, kappa=self.kappa.at(point))
 
     def symbolic(self) -> tuple[OwnMonomials, dict[str, Fraction]]:
-        """Replace each numeric size by a symbol, its name in lower case."""
+        """Replace each numeric size by a symbol, which is the size's name in lower case."""
         point = {
             name.lower(): form.constant
             for name, form in self.sizes

@@ -1,4 +1,4 @@
-"""Readers of descriptions of networks: files, mappings, and command-line options."""
+"""Readers of network descriptions in files, mappings and command-line options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from solvable.scale.exponents.numerical_sizes import read_words
 
 
 def read_network(source: str | Path | Mapping[str, Any]) -> Description:
-    """Read a description from a TOML or JSON file, or from a mapping of the same shape."""
+    """Read a description from a TOML or JSON file, or from a mapping with the same structure."""
     if isinstance(source, Mapping):
         return _read(dict(source), source.get("title", "network"))
     path = Path(source)
@@ -48,7 +48,7 @@ def network_of_flags(
         ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer, separated by commas, with
         widths and patches as exponents of d: ``erf:1,relu:n2:1/2``.
     target : str
-        ``heK`` or ``parityK``, K from 1 to 9.
+        ``heK`` or ``parityK`` with K from 1 to 9.
     readout : str
         "standard", "mean-field", or the exponent of chi.
     kappa : str
@@ -57,7 +57,7 @@ def network_of_flags(
     Returns
     -------
     Network
-        Argument of :func:`scaling_of`.
+        Description of the network, for :func:`scaling_of`.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def target_of(word: str) -> dict[str, int]:
 
 
 def values_of(given: Mapping[str, Any]) -> dict[str, Fraction]:
-    """Read exact numbers for symbols."""
+    """Read the values of symbols as exact numbers."""
     found = {}
     for name, value in given.items():
         number = LinearForm.parse(value, name).number
@@ -207,7 +207,7 @@ def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
         )
     found = {}
     for name, value in given.items():
-        # isdigit accepts superscript digits, which int does not read.
+        # isdigit accepts superscript digits, but int does not.
         degree = 1 if name == "linear" else int(name) if name in _DEGREES else 0
         if not 1 <= degree <= HIGHEST_DEGREE:
             raise InvalidParameter(

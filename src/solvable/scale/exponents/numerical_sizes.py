@@ -1,4 +1,4 @@
-"""Sizes of a network in numbers, such as d=100, and networks with derived coefficients."""
+"""Numerical sizes of a network, such as d=100, and checks that prefactors are derived for the network."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from solvable.scale.exponents.linear_forms import LinearForm
 from solvable.scale.exponents.network import Attention, Description, Network
 
 ACTIVATIONS = ("erf", "tanh", "relu")
-"""Activations whose coefficients are derived; ReLU only in networks with one hidden layer."""
+"""Activations with derived prefactors; for ReLU only in networks with one hidden layer."""
 
 LARGEST_SIZE = 1e12
 
 _FACTORS = ("kappa", "alpha", "sigma_a")
-"""Sizes that may be below one, down to the inverse of the largest size."""
+"""Sizes that may be below one; their least value is the inverse of the largest size."""
 
 
 def check_network(network: Network) -> None:
-    """Raise an error if no coefficients are derived for a network."""
+    """Raise an error if no prefactors are derived for a network."""
     if wrong := without_coefficients(network):
         raise InvalidParameter(
-            f"no coefficients are derived for {wrong}; allowed: one or two hidden layers of erf or "
+            f"no prefactors are derived for {wrong}; allowed: one or two hidden layers of erf or "
             "tanh, or one of relu, on isotropic inputs, patches with one hidden layer only. Leave "
             "--numbers out for the exponents."
         )
 
 
 def without_coefficients(network: Network) -> str:
-    """Name the property of a network without derived coefficients; empty if there is none."""
+    """Name the property of a network for which no prefactors are derived; empty if there is none."""
     acts = [layer.activation.name for layer in network.layers]
     deep = len(acts) > 1
     allowed = ACTIVATIONS[:2] if deep else ACTIVATIONS
@@ -62,21 +62,21 @@ def numbers_hint(network: Description) -> str:
     for dimension in (100.0, 1e4):
         try:
             read_sizes(network, {"d": dimension})
-        except InvalidParameter:  # a patch of less than two inputs, or too large a size
+        except InvalidParameter:  # a patch has fewer than two inputs, or a size is too large
             continue
         return f"--numbers d={dimension:.0f}"
     return ""
 
 
 def width_names(network: Network) -> list[str]:
-    """Names of the widths: N for one hidden layer, N1, N2, ... for several."""
+    """Return the names of the widths: N for one hidden layer; N1, N2, ... for more layers."""
     if len(network.layers) == 1:
         return ["N"]
     return [f"N{number}" for number in range(1, len(network.layers) + 1)]
 
 
 def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, float]:
-    """Return all sizes as numbers; sizes not given are the network's powers of d."""
+    """Return all sizes as numbers; a size that is not given is the network's power of d."""
     powers: dict[str, LinearForm] = {}
     if isinstance(network, Attention):
         powers = {"H": network.heads, "L": network.context}
@@ -124,7 +124,7 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
 
 
 def read_sizes_words(words: Iterable[str]) -> dict[str, float]:
-    """Read ``d=100 N=500``, separated by blanks or commas."""
+    """Read sizes such as ``d=100 N=500``, separated by blanks or commas."""
     given = read_words(",".join(words), "size", "each size once, as in d=100 N=500 kappa=0.5")
     return {name: _number(name, value) for name, value in given.items()}
 
@@ -141,7 +141,7 @@ def read_words(text: str, what: str, allowed: str) -> dict[str, str]:
 
 
 def _join_patches(held: dict[str, float], powers: dict[str, LinearForm]) -> None:
-    """Complete d = S W from any two of the three sizes."""
+    """Compute the missing one of the sizes d, S and W from d = S W."""
     if "S" not in powers:
         return
     if "S" in held and "W" in held:

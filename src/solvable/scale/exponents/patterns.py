@@ -1,6 +1,6 @@
 r"""Patterns of feature learning, layer by layer, as tropical programs.
 
-A pattern assigns to each hidden layer one of four laws of its pre-activations: they stay as in the prior
+A pattern assigns one of four states to each hidden layer's pre-activations: they stay as in the prior
 (GP), one direction is amplified in all neurons (GFL, gain D), M neurons have a mean of strength mu along
 a feature (Sp), or all neurons have such a mean (Mag). The energy of a pattern is
 sum over layers of Delta / 2 + alpha² chi / (2 sigma_a² <y, K, y>)   (scale 3; arXiv:2512.04165,
@@ -27,7 +27,7 @@ ZERO = LinearForm.of(0)
 
 @dataclass(frozen=True)
 class LayerPattern:
-    """Law of one layer in a pattern: its kind, and the degree of the feature that it learns."""
+    """State of one layer in a pattern: its kind, and the degree of the feature that the layer learns."""
 
     kind: Kind
     feature: int | None = None
@@ -38,7 +38,7 @@ class LayerPattern:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pattern of a whole network, with one program for each route to the target."""
+    """Pattern of a whole network, with one linear program for each route to the target."""
 
     name: str
     layers: tuple[LayerPattern, ...]
@@ -47,7 +47,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class _Route:
-    """One route to an eigenvalue: its exponent, and the layers whose pattern it uses."""
+    """Route to an eigenvalue: the eigenvalue's exponent, and the layers whose states the route uses."""
 
     exponent: Monomial
     layers: frozenset[int]
@@ -71,7 +71,7 @@ def check_reachable(network: Network) -> list[Spectrum]:
 
 
 def _remedy(network: Network) -> str:
-    """Suggest changes of the network that make the target representable."""
+    """Suggest changes with which the network can represent the target."""
     layers = network.layers
     found = []
     if len(layers) < MOST_LAYERS and _represents(replace(network, layers=(*layers, layers[-1]))):
@@ -89,7 +89,7 @@ def _represents(network: Network) -> bool:
 
 
 def network_candidates(network: Network) -> tuple[Candidate, ...]:
-    """Return all patterns by which a network can align with its target, with their programs."""
+    """Return all patterns by which a network can align with its target, each with its programs."""
     if len(network.layers) > 3 or (len(network.layers) == 3 and network.degree > 3):
         raise InvalidParameter(
             f"closed forms of all patterns of {len(network.layers)} hidden layers and "
@@ -103,13 +103,13 @@ def network_candidates(network: Network) -> tuple[Candidate, ...]:
 
 
 def candidate_of(network: Network, layers: tuple[LayerPattern, ...]) -> Candidate:
-    """Build a pattern with its programs; no programs if some learning layer is not used."""
+    """Build a pattern with its programs; there are no programs if some learning layer is not used."""
     programs = tuple(dict.fromkeys(_programs(network, layers)))
     return Candidate("-".join(map(str, layers)), layers, programs)
 
 
 def _choices(network: Network, reachable: list[Spectrum]) -> list[list[LayerPattern]]:
-    """List the possible laws of each layer, for the features of its pre-activations."""
+    """List the possible states of each layer, for each feature of the layer's pre-activations."""
     found = []
     for spectrum in reachable[:-1]:
         rows = [LayerPattern("GP")]
@@ -120,7 +120,7 @@ def _choices(network: Network, reachable: list[Spectrum]) -> list[list[LayerPatt
 
 
 def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Program]:
-    """Yield one program for each choice of growth and routes that uses every learning layer."""
+    """Yield one program for each choice of growth and routes in which every learning layer is used."""
     learned = frozenset(i for i, pattern in enumerate(layers, 1) if pattern.kind != "GP")
     # Strengths beyond one make eigenvalues beyond order one, for which products of features no longer
     # describe the next kernel. They are allowed only in the last layer, whose kernel is only read out.
@@ -132,7 +132,7 @@ def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Pr
             number: spectra[number - 1].get(layers[number - 1].feature or 0, ())
             for number in sorted(learned)
         }
-        # A mean may use any route to its eigenvalue; a gain multiplies the eigenvalue of every route.
+        # A mean may use any route to its eigenvalue; a gain multiplies the eigenvalue on every route.
         costs = [
             [routes] if layers[number - 1].kind == "GFL" else [(route,) for route in routes]
             for number, routes in seen.items()
@@ -147,7 +147,7 @@ def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Pr
 def _used(
     end: _Route, costs: dict[int, tuple[_Route, ...]], layers: tuple[LayerPattern, ...]
 ) -> frozenset[int]:
-    """Return the layers that the alignment uses, directly or through a later layer's inputs."""
+    """Return the layers that the alignment uses directly or through the inputs of a later layer."""
     used, waiting = set(), set(end.layers)
     while waiting:
         number = waiting.pop()
@@ -166,7 +166,7 @@ def _program(
     costs: dict[int, tuple[_Route, ...]],
 ) -> Program:
     """Build the program of a pattern along one route to the target."""
-    # E = min over M, mu, D of the largest of the layers' costs and chi - lambda_{L-1}(target), within
+    # E = min over M, mu, D of the largest among the layers' costs and chi - lambda_{L-1}(target), within
     # their bounds   (scale 7)
     terms, constraints = [], []
     for number, routes in costs.items():
@@ -220,7 +220,7 @@ def _layer_cost(
 def _spectra(
     network: Network, layers: tuple[LayerPattern, ...], growth: tuple[bool, ...]
 ) -> list[Spectrum]:
-    """Compute the routes to the eigenvalues of each He_k, in the input and after each layer."""
+    """Compute the routes to each He_k's eigenvalue, in the input and after each layer."""
     reach = [layer.reach for layer in network.layers]
     first: Spectrum = {}
     for degree, exponent in network.inputs:
@@ -258,7 +258,7 @@ def _spectra(
 
 
 def _difference(wide: LinearForm, narrow: LinearForm) -> LinearForm:
-    """Return the exponent of the number of narrow patches in a wide one; 0 if it is not wider."""
+    """Return the exponent of the number of narrow patches in a wide patch; 0 if it is not wider."""
     held = wide - narrow
     return ZERO if held.number is not None and held.number < 0 else held
 
@@ -274,7 +274,7 @@ def _after_layer(
     highest: int,
     ranges: Ranges,
 ) -> Spectrum:
-    """Compute the eigenvalues after an activation: lazy or amplified products, and a spike."""
+    """Compute the eigenvalues after an activation, from lazy or amplified products and a spike."""
     weight = Monomial(-shared)
     after: Spectrum = {}
     for degree in range(1, highest + 1):
@@ -283,7 +283,7 @@ def _after_layer(
             routes += _lazy(number, pattern, factors, before, positions)
         if pattern.kind in ("Sp", "Mag") and pattern.feature is not None:
             routes += _spike(number, layer, pattern, strong, degree, positions)
-        # Each of d^s patches has its own readout, so that each has weight d^-s in the kernel.
+        # Each of the d^s patches has its own readout and thus the weight d^-s in the kernel.
         held = [_Route(weight.times(route.exponent), route.layers) for route in routes]
         if held:
             after[degree] = _undominated(held, ranges)
@@ -291,7 +291,7 @@ def _after_layer(
 
 
 def _undominated(routes: list[_Route], ranges: Ranges) -> tuple[_Route, ...]:
-    """Drop routes that lie below another one at all sizes and all free exponents."""
+    """Drop routes that lie below another route at all sizes and all free exponents."""
     kept: list[_Route] = []
     for route in dict.fromkeys(routes):
         if any(_dominates(other, route, ranges) for other in kept):
@@ -315,7 +315,7 @@ def _dominates(better: _Route, worse: _Route, ranges: Ranges) -> bool:
 
 
 def _ranges(network: Network, growth: tuple[bool, ...]) -> Ranges:
-    """Return the bounds of the free exponents in the programs."""
+    """Return the bounds for the programs' free exponents."""
     found: Ranges = {}
     for number, layer in enumerate(network.layers, 1):
         strong = bool(growth) and growth[number - 1]
@@ -332,7 +332,7 @@ def _lazy(
     before: Spectrum,
     positions: LinearForm,
 ) -> Iterator[_Route]:
-    """Yield the routes of a product of features: the product of their eigenvalues and gains."""
+    """Yield the routes to a product of features; the eigenvalues and gains multiply."""
     # lambda_l(Phi_1 ... Phi_p) = prod lambda_{l-1}(Phi_i), times D^p   (scale 6; arXiv:2512.04165,
     # Equation 73)
     distinct = tuple(dict.fromkeys(factors))

@@ -1,4 +1,4 @@
-"""Result of a scaling argument: sample exponent, closed form, winning patterns, active bounds."""
+"""Sample exponent of a network, with its closed form, the winning patterns and their active bounds."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class LearnedLayer:
     # lazy; magnified: one direction amplified in all neurons; specialised: a mean in some neurons;
     # magnetised: a mean in all neurons
     kind: str
-    feature: int | None = None  # degree of the learned feature
-    # least and largest exponent among all optima; an open end is None
+    feature: int | None = None  # Hermite degree of the learned feature
+    # least and largest exponent of each size among all optima; an open end is None
     neurons: Interval | None = None
     strength: Interval | None = None
     gain: Interval | None = None
@@ -56,13 +56,13 @@ class LearnedLayer:
 
 @dataclass(frozen=True)
 class Winner:
-    """A pattern that attains the least energy."""
+    """Pattern that attains the least energy."""
 
-    name: str  # such as "GP-Sp(1)"
-    forms: tuple[LinearForm, ...]  # the energy exponent is the largest of these
+    name: str  # name of the pattern, such as "GP-Sp(1)"
+    forms: tuple[LinearForm, ...]  # linear forms; the largest is the exponent of the energy
     layers: tuple[LearnedLayer, ...]
-    free: dict[str, Interval]  # optimal exponents of free sizes
-    # active terms and constraints, with their dual weights
+    free: dict[str, Interval]  # optimal exponents of the free sizes
+    # active terms and constraints, each with its dual weight
     binding: tuple[tuple[Monomial, Fraction], ...]
 
 
@@ -73,14 +73,14 @@ class Scaling:
     Parameters
     ----------
     network : Network, Attention or OwnMonomials
-        The network.
+        Network, attention block or own terms that the result describes.
     exponent : Fraction or None
-        Exponent of the number of samples, including that of kappa; None while symbols have no values.
+        Exponent of the number of samples, including kappa's exponent; None while symbols have no values.
     closed_form : str
         Exponent as a function of the sizes, as "P ~ d^max((n+1)/2, (n+3)/4)", for the winning
-        pattern; for the minimum over all patterns while symbols have no values.
+        pattern. While symbols have no values, it is the minimum over all patterns.
     winners : tuple of Winner
-        Patterns of least energy.
+        Patterns with the least energy.
     point : dict of str to Fraction
         Value of each symbol.
     warnings : tuple of str
@@ -96,13 +96,13 @@ class Scaling:
 
     @property
     def ties(self) -> tuple[str, ...]:
-        """Names of the patterns that tie; empty if one pattern wins alone."""
+        """Names of the patterns that tie; empty if a single pattern wins."""
         names = tuple(winner.name for winner in self.winners)
         return names if len(names) > 1 else ()
 
     @property
     def example(self) -> str:
-        """Values of the symbols that give an answer, in the form of ``--at``; may be empty."""
+        """Example values of the symbols that give an answer, written as for ``--at``; may be empty."""
         names = self.network.symbols
         for value in map(Fraction, ("1", "1/2", "2", "0")):
             with suppress(InvalidParameter):
@@ -112,7 +112,7 @@ class Scaling:
 
     @property
     def is_rounded(self) -> bool:
-        """Return True if sizes were rounded to powers of d, so that exponents are approximate."""
+        """Return True if exponents are approximate, because sizes were rounded to powers of d."""
         return isinstance(self.network, Network) and self.network.rounded
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     Notes
     -----
     docs/derivations/scale, from arXiv:2512.04165, Equations 9 to 12. One hidden layer has the energies
-    d^m, (N d)^(m/(m+1)) and sqrt(N d) (scale 10). Numbers and strengths of specialised neurons are both
+    d^m, (N d)^(m/(m+1)) and sqrt(N d) (scale 10). Number and strength of specialised neurons are both
     free, which below width d gives d^max((n+1)/2, (n+m)/(m+1)) (scale 11), less than the paper
     (``tests/models/two_layer_posterior/test_tail.py``).
 
@@ -184,7 +184,7 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
 
 
 def _rounded(found: Scaling) -> Scaling:
-    """Round the texts of a result to the digits that its sizes have."""
+    """Round the exponents in a result's texts to the precision of its sizes."""
     if not found.is_rounded:
         return found
     warnings = tuple(map(about, found.warnings))
@@ -192,7 +192,7 @@ def _rounded(found: Scaling) -> Scaling:
 
 
 def _shallow(given: Description) -> Scaling:
-    """Solve the programs of all patterns, which gives closed forms."""
+    """Solve the programs of all patterns, and write their closed forms."""
     model, point = given.symbolic()
     rows = _near_least(given, model)
     values: list[tuple[Fraction, Candidate, list[Program]]] = []
@@ -233,11 +233,11 @@ def _shallow(given: Description) -> Scaling:
 
 
 MOST_WINNERS = 60
-"""Largest number of patterns of equal energy that are listed for deep networks."""
+"""Largest number of patterns with equal energy that are listed for a deep network."""
 
 
 def is_deep(network: Network) -> bool:
-    """Return True if closed forms and ranges of optima would take longer than seconds."""
+    """Return True if computing closed forms and ranges of optima would take minutes."""
     odd = not any(layer.activation.constant for layer in network.layers)
     return len(network.layers) > 3 or (
         len(network.layers) == 3 and not (odd and network.degree <= 3)
@@ -245,7 +245,7 @@ def is_deep(network: Network) -> bool:
 
 
 def _deep(network: Network) -> Scaling:
-    """Solve a deep network: exact energy, and one optimum of each of the simplest winners."""
+    """Compute a deep network's exact energy, and one optimum per simplest winning pattern."""
     check_reachable(network)
     forward = Forward(network)
     energy = forward.least_energy()
@@ -272,7 +272,7 @@ def _deep(network: Network) -> Scaling:
 
 
 def exponent_of(network: Network) -> Fraction:
-    """Compute only the exponent of the number of samples."""
+    """Compute only the sample exponent, without closed forms or winning patterns."""
     check_reachable(network)
     return Forward(network).least_energy() + network.kappa.constant
 
@@ -280,7 +280,7 @@ def exponent_of(network: Network) -> Fraction:
 def forms_along(
     network: Description, symbol: str, ends: Sequence[Fraction]
 ) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Return the energies of patterns that win somewhere as one size varies between two ends."""
+    """Return the energies of all patterns that win somewhere while one size varies between two ends."""
     model, point = network.symbolic()
     if not isinstance(network, Network) or not isinstance(model, Network):
         return energy_forms(model)
@@ -299,7 +299,7 @@ def forms_along(
 
 
 def _near_least(given: Description, model: Description) -> tuple[Candidate, ...]:
-    """Return the patterns that reach the least energy; for networks without solving all others."""
+    """Return the patterns with the least energy; for networks, not all other patterns are solved."""
     if not isinstance(given, Network) or not isinstance(model, Network):
         return candidates(model)
     check_reachable(given)
@@ -314,12 +314,12 @@ def _check_values(at: Mapping[str, Fraction], symbols: Iterable[str]) -> None:
         if name not in known:
             listed = ", ".join(known) or "none: every size has a number"
             raise InvalidParameter(
-                f"{name} has a value, but is no symbol of the network; symbols: {listed}."
+                f"{name} has a value, but is not a symbol of the network; symbols: {listed}."
             )
 
 
 def _symbolic(network: Description) -> Scaling:
-    """Build the result while symbols have no values: all patterns that win somewhere."""
+    """Build the result while symbols have no values; it lists all patterns that win somewhere."""
     kept: list[tuple[LinearForm, ...]] = []
     for _, forms in energy_forms(network):
         shifted = without_dominated(form + network.kappa for form in forms)
@@ -333,7 +333,7 @@ def _symbolic(network: Description) -> Scaling:
 def _winner(
     candidate: Candidate, programs: list[Program], point: Mapping[str, Fraction]
 ) -> Winner | None:
-    """Compute optimal sizes over all routes of a pattern; None at gain 1, which is another pattern."""
+    """Compute a pattern's optimal sizes over all routes; None at gain 1, which is another pattern."""
     optima: list[Minimum] = [found for found in (minimise(p, point) for p in programs) if found]
     free: dict[str, Interval] = {}
     for optimum in optima:

@@ -24,17 +24,19 @@ Vector = tuple[Fraction, ...]
 Matrix = tuple[Vector, ...]
 
 LARGEST_ENUMERATION = 400_000
-"""Largest number of supports that are enumerated for one program."""
+"""Largest number of supports (choices of non-zero dual weights) enumerated for one program."""
 
 
 @dataclass(frozen=True, order=True)
 class Monomial:
-    """Monomial: its exponent of d is a linear form plus free exponents times their powers."""
+    """Monomial whose exponent of d is a linear form plus the free exponents times their powers."""
 
     constant: LinearForm
-    powers: tuple[tuple[str, Fraction], ...] = ()  # powers of the free exponents, ascending by name
+    powers: tuple[
+        tuple[str, Fraction], ...
+    ] = ()  # each free exponent's name and power, ascending by name
     meaning: str = ""  # description of the cost or of the bound
-    box: bool = False  # True: a bound on a number or a gain, which the paper's tables leave out
+    box: bool = False  # True: bound on a number of neurons or a gain
 
     @classmethod
     def of(
@@ -45,13 +47,13 @@ class Monomial:
         *,
         box: bool = False,
     ) -> Monomial:
-        """Build a monomial from a mapping of free exponents to powers."""
+        """Build a monomial from a mapping that gives each free exponent its power."""
         held = sorted((name, Fraction(value)) for name, value in (powers or {}).items() if value)
         form = constant if isinstance(constant, LinearForm) else LinearForm.of(constant)
         return cls(form, tuple(held), meaning, box)
 
     def times(self, other: Monomial, power: int = 1) -> Monomial:
-        """Multiply by a power of another monomial; meaning and box stay."""
+        """Multiply by a power of another monomial; the fields ``meaning`` and ``box`` are kept."""
         powers = dict(self.powers)
         for name, value in other.powers:
             powers[name] = powers.get(name, Fraction(0)) + power * value
@@ -61,7 +63,7 @@ class Monomial:
 
 @dataclass(frozen=True)
 class Program:
-    """Program: minimise the largest term over free exponents, with each constraint at most zero."""
+    """Program: minimise the largest term over free exponents, with every constraint at most zero."""
 
     terms: tuple[Monomial, ...]
     constraints: tuple[Monomial, ...] = ()
@@ -75,12 +77,12 @@ class Program:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Names of sizes without a number."""
+        """Names of the sizes without a value."""
         every = (*self.terms, *self.constraints)
         return frozenset().union(*(term.constant.symbols for term in every))
 
     def unboxed(self) -> Program:
-        """Drop the bounds on numbers and gains."""
+        """Drop the bounds on numbers of neurons and on gains."""
         return Program(self.terms, tuple(held for held in self.constraints if not held.box))
 
     def at(self, point: Mapping[str, Fraction]) -> Program:
@@ -94,17 +96,17 @@ class Program:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Minimum of a program at a point, and its minimisers."""
+    """Minimum of a program at given sizes, and the minimisers."""
 
     value: Fraction  # exponent of the energy
-    # range of each free exponent among all minimisers; an open end is None
+    # range of each free exponent over all minimisers; an open end is None
     intervals: dict[str, tuple[Fraction | None, Fraction | None]]
-    # dual weights of the terms (their sum is 1) and of the constraints
+    # dual weights of the terms, which sum to 1, and dual weights of the constraints
     weights: tuple[tuple[Monomial, Fraction], ...]
 
 
 def closed_form(program: Program) -> tuple[LinearForm, ...]:
-    """Compute the minimum as the largest of linear forms in the sizes."""
+    """Compute the minimum, as a maximum of linear forms in the sizes."""
     # E = max over vertices (y, z) of sum_i y_i c_i + sum_j z_j g_j, with y, z >= 0, sum y = 1 and
     # A^T y + G^T z = 0   (scale 8)
     forms = []
@@ -134,7 +136,7 @@ def minimise(
     vertices = _vertices(program)
     if not vertices:
         closed_form(program)
-    # Among vertices of equal value, the one with the fewest active bounds is reported.
+    # Among vertices of equal value, the vertex with the fewest active bounds is reported.
     value, _, weights = max(
         (
             sum((w * c for w, c in zip(vertex, constants, strict=True) if w), Fraction(0)),
@@ -150,7 +152,7 @@ def minimise(
     ]
     if not faces:
         return Minimum(value, {}, tuple(binding))
-    # The optimal face is a_i v <= E - c_i and b_j v <= -g_j.
+    # The minimisers v satisfy a_i v <= E - c_i and b_j v <= -g_j.
     slack = [
         (value if i < len(held.terms) else Fraction(0)) - constant
         for i, constant in enumerate(constants)
@@ -162,7 +164,7 @@ def minimise(
 def _interval(
     program: Program, name: str, slack: Sequence[Fraction]
 ) -> tuple[Fraction | None, Fraction | None]:
-    """Compute the least and largest value of a free exponent over the polyhedron A v <= slack."""
+    """Compute the least and the largest value of a free exponent v_k under A v <= slack."""
     ends: list[Fraction | None] = []
     for sign in (-1, 1):
         # max sign * v_k = min over w >= 0 with A^T w = sign * e_k of w . slack
@@ -180,7 +182,7 @@ def _unit(program: Program, name: str, sign: int) -> Vector:
 
 
 def _matrix(program: Program) -> Matrix:
-    """Matrix of powers: one row per free exponent, one column per term and constraint."""
+    """Build the matrix of powers: one row per free exponent, one column per term or constraint."""
     columns = [dict(term.powers) for term in (*program.terms, *program.constraints)]
     return tuple(
         tuple(column.get(name, Fraction(0)) for column in columns) for name in program.variables
@@ -225,7 +227,7 @@ def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
     supports = np.array(list(combinations(range(columns), rank)))
     values = np.array([[float(entry) for entry in row] for row in held])
     systems = values[:, supports].transpose(1, 0, 2)
-    # Entries are small rationals, so that a determinant is zero or far from zero.
+    # The entries are small rationals, so that a determinant is either zero or far from zero.
     regular = np.abs(np.linalg.det(systems)) > 1e-7
     supports, systems = supports[regular], systems[regular]
     goal = np.broadcast_to(np.array([float(value) for value in target]), (len(supports), rank))
@@ -250,7 +252,7 @@ def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
 
 
 def _independent(matrix: Matrix, right: Vector) -> tuple[list[Vector], list[Fraction]] | None:
-    """Return independent rows; None if the equations contradict each other."""
+    """Return the linearly independent equations; None if equations contradict each other."""
     kept: list[Vector] = []
     target: list[Fraction] = []
     reduced: list[list[Fraction]] = []

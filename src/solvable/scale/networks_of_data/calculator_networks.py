@@ -1,4 +1,4 @@
-"""Networks built from real models and real data."""
+"""Networks for ``solvable scale``, built from real models and real data."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from solvable.scale.networks_of_data.modules import WEIGHTS, find_model
 from solvable.scale.prefactors.orders_of_magnitude import DEGREES
 
 LARGE = 300_000_000
-"""File size in bytes above which data are read in parts."""
+"""File size in bytes above which a data file is read in chunks."""
 
 
 @dataclass(frozen=True)
 class RealSizes:
-    """Measured properties of a network: sizes of a real model, spectrum of data, or both."""
+    """What was measured for a network: the sizes of a real model, the spectrum of data, or both."""
 
     model: ModelDescription | None
     inputs: InputSpectrum | None
     degree: int
-    assumed: bool = False  # True: no target was given, and its degree is assumed
+    assumed: bool = False  # True: no target was given, so that a degree of the target is assumed
 
     @property
     def dimension(self) -> int | None:
@@ -43,7 +43,7 @@ class RealSizes:
         return None if self.inputs is None else self.inputs.n_columns
 
     def words(self, *, numbers: bool) -> list[str]:
-        """Write sizes and spectrum as sentences; with ``numbers`` also the basis of prefactors."""
+        """Write sizes and spectrum as sentences; ``numbers`` adds the inputs assumed for prefactors."""
         said = [] if self.model is None else self.model.words()
         if self.assumed:
             said.append(
@@ -61,25 +61,25 @@ class RealSizes:
         return said
 
     def white(self, network: Network) -> Network:
-        """Return the network on white inputs, for which prefactors are derived."""
+        """Return the network on equivalent white inputs, for which prefactors are derived."""
         return replace(network, inputs=((1, LinearForm.of(-1)),))
 
     def underived(self, network: Network) -> str:
-        """Name the property without derived prefactors; empty if there is none."""
+        """Name the property for which no prefactors are derived; empty if there is none."""
         assert self.model is not None
         if self.inputs is not None and self.model.hidden[0].reach is not None:
             return "filters on data"
         return without_coefficients(self.white(network))
 
     def sizes(self) -> dict[str, float]:
-        """Sizes of the model in numbers, with the dimension of equivalent white inputs."""
+        """Numerical sizes of the model, with the dimension of equivalent white inputs."""
         assert self.model is not None
         sizes: dict[str, float] = dict(self.model.numbers)
         first = self.model.hidden[0]
         if first.reach is not None:
             sizes["S"] = first.reach
         if self.inputs is not None:
-            # A direction costs 1 / lambda_0, which is d for white inputs.
+            # A direction costs 1 / (2 lambda_0); white inputs have 1 / lambda_0 = d.
             sizes["d"] = max(2, round(1 / self.inputs.strength(self.degree)))
         return sizes
 
@@ -105,7 +105,7 @@ def describe_real(
     readout: str | None = None,
     kappa: str | None = None,
 ) -> tuple[Description, RealSizes | None]:
-    """Build a network from a file, from flags or from a real model, with the inputs of data."""
+    """Build a network from a file, from flags or from a real model; data set the input spectrum."""
     inputs = _spectrum(data, column)
     model = source if isinstance(source, ModelDescription) else find_model(source, act)
     if inputs is not None and target is None and (model is not None or layers is not None):
@@ -151,7 +151,7 @@ def describe_real(
 
 
 def _highest(network: Network) -> Network:
-    """Set the target to the highest degree of the overview that the network can represent."""
+    """Set the target to the highest degree in the overview that the network can represent."""
     for degree in reversed(DEGREES):
         variant = replace(network, degree=degree)
         with suppress(InvalidParameter):
@@ -169,7 +169,7 @@ def describe_all(
     act: str | None,
     **flags: str | None,
 ) -> tuple[list[Description], RealSizes | None]:
-    """Build the networks of a file or flags and of other files, with the inputs of the data."""
+    """Build the networks of a file or flags and of other files; data set the input spectrum."""
     files = list(others)
     if source is None and flags.get("layers") is None and files:
         source = files.pop(0)
@@ -187,7 +187,7 @@ def describe_all(
             "--compare has one network; allowed: at least two. Name another file."
         )
     for path in files:
-        # Real models have no target of their own.
+        # A file of a real model contains no target.
         model = find_model(path, act) is not None
         more = {name: word for name, word in flags.items() if name != "layers"} if model else {}
         found.append(describe_real(path, data=inputs, act=act, **more)[0])
@@ -206,6 +206,6 @@ def _spectrum(
     path = Path(data)
     size = sum(part.stat().st_size for part in ([path] if path.is_file() else path.rglob("*")))
     if path.exists() and size > LARGE:
-        # Larger tables are read in parts.
+        # Larger tables are read in chunks.
         return measure_inputs(open_stream(path, target=column), name=path.name)
     return measure_inputs(load(data, target=column))

@@ -1,4 +1,4 @@
-"""Input spectrum of a data set: covariance, direction and degree of its target, power law."""
+"""Input spectrum of a data set: covariance, power law, and direction and degree of the target."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from solvable.fitting.power_tail import MINIMUM_TAIL, TailFit, fit_tail
 from solvable.fitting.ridge import ReadoutMoments, kernel_ridge
 from solvable.scale.networks_of_data.input_summary import FeatureStrength, InputSpectrum
 
-WORK = 2e11  # largest number of multiplications of the covariance; further rows are left out
-COLUMNS = 4000  # largest number of columns
+WORK = 2e11  # largest number of multiplications for the covariance; further rows are left out
+COLUMNS = 4000  # largest allowed number of columns
 KERNEL_ROWS = 1500  # number of rows of the polynomial fits
 
 
@@ -25,7 +25,7 @@ def measure_inputs(
     data: Dataset | LabelledSource, *, name: str | None = None, seed: int = 0
 ) -> InputSpectrum:
     """Measure the spectrum of a data set's inputs and the strength of its target's direction."""
-    # Time O(n d² + d³), memory O(d²) and one chunk.
+    # Takes time O(n d² + d³), and memory for O(d²) numbers and one chunk.
     stream = from_arrays(data.X, data.y) if isinstance(data, Dataset) else data
     classes = _classes(data)
     name = name or str(getattr(data, "name", "data"))
@@ -82,7 +82,7 @@ def _labels(data: Dataset | LabelledSource, classes: tuple[str, ...]) -> list[st
 
 
 def _coded(y: np.ndarray, classes: int) -> np.ndarray:
-    """Code targets as columns: one for two classes, one per class otherwise, or the number."""
+    """Code targets as columns: one column for two classes or for numbers, else one column per class."""
     if classes > 2:
         return np.eye(classes)[y.astype(int)]
     return np.asarray(y, dtype=float)[:, None]
@@ -91,14 +91,14 @@ def _coded(y: np.ndarray, classes: int) -> np.ndarray:
 def _sums(
     stream: LabelledSource, classes: int, seed: int
 ) -> tuple[list[ReadoutMoments], np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
-    """Compute the sums of five parts of the rows, the subtracted shift, and a sample of rows."""
+    """Compute sums over fifths of the rows, the shift subtracted from all rows, and sampled rows."""
     d, n = stream.n_columns, stream.n_samples
     limit = int(max(10 * d, WORK / d**2))
     notes = []
     outputs = classes if classes > 2 else 1
     folds = [ReadoutMoments(d, outputs) for _ in range(5)]
     rng = random_stream("rows of an input spectrum", seed)
-    # Rows of a file may be sorted, so that all chunks are read and thinned by the same share.
+    # A file's rows may be sorted, so that all chunks are read and the same share of each is kept.
     thin = min(1.0, limit / n)
     if thin < 1:
         notes.append(f"{100 * thin:.2g} % of the {n:,} rows were drawn, which is precise enough")
@@ -138,7 +138,7 @@ def _merged(folds: list[ReadoutMoments], without: int | None = None) -> ReadoutM
 
 
 def _covariance(sums: ReadoutMoments) -> np.ndarray:
-    """Compute the covariance of the columns from sums of an upper triangle of products."""
+    """Compute the covariance of the columns from the upper triangle of summed products."""
     mean = sums.features / sums.rows
     upper = np.triu(sums.gram) / sums.rows
     return np.asarray(upper + np.triu(upper, 1).T - np.outer(mean, mean))
@@ -156,7 +156,7 @@ def _strengths(sums: ReadoutMoments, covariance: np.ndarray) -> np.ndarray:
 def _features(
     folds: list[ReadoutMoments], total: ReadoutMoments, covariance: np.ndarray, labels: list[str]
 ) -> tuple[FeatureStrength, ...]:
-    """Measure the strength of each output's direction; raise an error if no output varies."""
+    """Measure how strong each output's direction is in the inputs; raise an error if no output varies."""
     n, trace = total.rows, float(np.trace(covariance))
     variance = total.powers / n - (total.targets / n) ** 2
     if (variance <= 1e-12 * np.maximum(total.powers / n, 1e-300)).any():
@@ -166,7 +166,7 @@ def _features(
     w = fit.coefficients
     explained = np.zeros(len(variance))
     for k in range(len(folds)):
-        # Error on held-out rows, computed from sums.
+        # The error on held-out rows is computed from sums over the rows.
         rest, part = _merged(folds, k), folds[k]
         if not part.rows:
             continue
@@ -182,7 +182,7 @@ def _features(
     explained = 1 - explained
     strength = _strengths(total, covariance)
     errors = _jackknife(folds, lambda sums: np.log(_strengths(sums, _covariance(sums))))
-    # <y, K_0, y> = |Cov(x, y)|² / tr Sigma, minus the bias tr Sigma var(y) / n of noise
+    # <y, K_0, y> = |Cov(x, y)|² / tr Sigma, minus tr Sigma var(y) / n, the bias from noise
     linear = np.maximum(np.sum(w * cross, axis=0), 1e-300)
     square = np.sum(cross**2, axis=0) - trace * np.maximum(variance - linear, 0) / n
     aligned = np.clip(square / trace / linear, strength, 1.0)
@@ -196,7 +196,7 @@ def _features(
 def _jackknife(
     folds: list[ReadoutMoments], statistic: Callable[[ReadoutMoments], np.ndarray]
 ) -> np.ndarray | None:
-    """Compute jackknife standard errors over fifths of the rows; None if that takes too long."""
+    """Compute jackknife standard errors over fifths of the rows; None if this takes too long."""
     if len(folds[0].features) > 1000 or not all(part.rows for part in folds):
         return None
     k = len(folds)
@@ -207,7 +207,7 @@ def _jackknife(
 def _degrees(
     X: np.ndarray, Y: np.ndarray, covariance: np.ndarray
 ) -> tuple[tuple[float, ...], float]:
-    """Compute the share of held-out variance explained by polynomials of each degree."""
+    """Compute the share of the variance on held-out rows that polynomials of each degree explain."""
     half = len(X) // 2
     Z = X / math.sqrt(float(np.trace(covariance)))
     inner, held = Z[:half] @ Z[:half].T, Z[half:] @ Z[:half].T
@@ -221,19 +221,19 @@ def _degrees(
         miss = (1 + held) ** degree @ fit.coefficients + fit.intercept - Y[half:]
         lost = np.sum(miss**2, axis=1) / max(float(spread.mean()), 1e-300)
         errors.append(float(lost.std() / math.sqrt(len(lost))))
-        # A polynomial of higher degree contains the lower degrees, so that its share is not smaller.
+        # Polynomials of higher degree include the lower degrees, so that the explained share never falls.
         best = min(best, float(lost.mean()))
         shares.append(max(0.0, 1 - best))
     return tuple(shares), max(errors)
 
 
 def _tail(eigenvalues: np.ndarray, rows: int, seed: int) -> tuple[TailFit | None, str]:
-    """Fit a power law to the eigenvalues; return it with an empty reason, or None with a reason."""
+    """Fit a power law to the eigenvalues; return the fit and an empty reason, or None and a reason."""
     count = int(np.count_nonzero(eigenvalues > 1e-9))
     if count < MINIMUM_TAIL:
         return None, f"{count} eigenvalues are too few ({MINIMUM_TAIL} are needed)"
     ratio = count / rows
-    # Sampled eigenvalues of white inputs lie between (1 - sqrt(d/n))² and (1 + sqrt(d/n))².
+    # For white inputs the sampled eigenvalues lie between (1 - sqrt(d/n))² and (1 + sqrt(d/n))².
     noise = ((1 + math.sqrt(ratio)) / (1 - math.sqrt(ratio))) ** 2 if ratio < 1 else math.inf
     try:
         tail = fit_tail(eigenvalues[:count], seed=seed)

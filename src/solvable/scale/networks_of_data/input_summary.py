@@ -1,4 +1,4 @@
-"""Properties of a data set that scaling arguments use, in numbers and in words."""
+"""Properties of a data set that scaling arguments use, as numbers and as sentences."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from solvable.scale.networks_of_data.layer_description import near_fraction
 
 @dataclass(frozen=True)
 class FeatureStrength:
-    """Strength of the linear part of one target in the inputs."""
+    """Strength of one target's linear part, and of its direction, in the inputs."""
 
     # lambda_0 = w^T Sigma w / (|w|² tr Sigma)   (scale 19)
-    label: str  # class, or name of the target
-    strength: float  # lambda_0 of the direction w of a ridge regression
-    error: float | None  # standard error of log lambda_0, by leaving out fifths of the rows
-    alignment: float  # <y, K_0, y> / <y, y> of the linear part, tr K_0 = 1
-    explained: float  # share of the target's variance that is linear, on held-out rows
+    label: str  # name of the class or of the target
+    strength: float  # lambda_0 for the direction w that a ridge regression finds
+    error: (
+        float | None
+    )  # standard error of log lambda_0, from fits that leave out a fifth of the rows
+    alignment: float  # <y, K_0, y> / <y, y> for the linear part of y, with tr K_0 = 1
+    explained: float  # share of the target's variance that a linear fit explains on held-out rows
 
     @property
     def is_seen(self) -> bool:
@@ -43,18 +45,18 @@ class InputSpectrum:
     n_rows: int  # number of rows measured
     n_columns: int  # number of columns that vary
     eigenvalues: np.ndarray  # eigenvalues of the covariance over its trace, descending
-    features: tuple[FeatureStrength, ...]  # one per class, or a single one
-    # share of the target's variance explained to degree 1, 2 and 3 on held-out rows
+    features: tuple[FeatureStrength, ...]  # directions of the classes, or of the single target
+    # shares of the target's variance on held-out rows that degrees up to 1, 2 and 3 explain
     degrees: tuple[float, ...]
     degree_error: float  # standard error of these shares
     tail: TailFit | None
     reason: str  # reason why there is no power law, or empty
-    notes: tuple[str, ...] = ()  # sentences about rows or columns left out
-    # least and largest number of inputs of a model: columns without and with those dropped in reading
+    notes: tuple[str, ...] = ()  # sentences about rows or columns that were left out
+    # least and largest number of inputs that a model may take: without and with the dropped columns
     n_inputs: tuple[int, int] | None = None
 
     def check_inputs(self, dimension: int) -> None:
-        """Raise unless a model with this number of inputs can take the data."""
+        """Raise an error unless a model with this number of inputs can take the data."""
         least, most = self.n_inputs or (self.n_columns, dimension)
         if least <= dimension <= most:
             return
@@ -66,19 +68,19 @@ class InputSpectrum:
 
     @property
     def effective_dimension(self) -> float:
-        """Effective dimension of the inputs, corrected for the noise of few rows."""
+        """Effective dimension of the inputs, corrected for the noise from having few rows."""
         # d_eff = (tr Sigma)² / tr Sigma², with E tr S² = tr Sigma² + (tr Sigma)² / n   (scale 20)
         second = float(np.sum(self.eigenvalues**2)) - 1 / self.n_rows
         return min(float(self.n_columns), 1 / max(second, 1 / self.n_columns))
 
     def strength(self, degree: int) -> float:
-        """Return the eigenvalue of the linear feature; that of equal directions if unseen."""
+        """Return the linear feature's eigenvalue; by default the value for equal directions."""
         seen = [x.alignment if degree == 1 else x.strength for x in self.features if x.is_seen]
         return float(np.median(seen)) if seen else 1 / self.effective_dimension
 
     @property
     def decay(self) -> float | None:
-        """Exponent a of eigenvalues ~ k^-a; None without a power law."""
+        """Exponent a of the power law k^-a of the eigenvalues; None without a power law."""
         # lambda_k ~ k^-a has the density lambda^-alpha with alpha = 1 + 1 / a
         if self.reason or self.tail is None:
             return None
@@ -86,7 +88,7 @@ class InputSpectrum:
 
     @property
     def degree(self) -> int:
-        """Least degree that explains part of the target; it is learned first."""
+        """Least degree that explains some of the target's variance; this degree is learned first."""
         shares = np.diff([0.0, *self.degrees])
         seen = [k + 1 for k, share in enumerate(shares) if share > max(0.05, 3 * self.degree_error)]
         return seen[0] if seen else len(self.degrees)
@@ -96,11 +98,11 @@ class InputSpectrum:
         d = self.n_columns if dimension is None else dimension
         if not d >= 2:
             raise InvalidParameter(f"dimension is {d}; allowed: at least 2.")
-        # An eigenvalue is at most the trace, so that the exponent is at most 0.
+        # No eigenvalue exceeds the trace, so that the exponent is at most 0.
         return min(Fraction(0), _power(self.strength(degree or self.degree), d))
 
     def words(self, dimension: int | None = None, degree: int | None = None) -> list[str]:
-        """Write the measured properties for a model's dimension and a target's degree."""
+        """Write the measured properties as sentences, for a model's dimension and a target's degree."""
         d = self.n_columns if dimension is None else dimension
         said = [
             f"{self.name}: {self.n_rows:,} rows, {self.n_columns} columns that vary, effective "
@@ -126,7 +128,7 @@ class InputSpectrum:
         return [f"{sentence}." for sentence in (*said, *self.notes)]
 
     def _direction(self, d: int, degree: int) -> list[str]:
-        """Write the strength of the target's direction."""
+        """Write how strong the target's direction is in the inputs."""
         exponent = f"d^({self.linear_exponent(d, degree)})"
         power = about(f"lambda_0 = {exponent}, where white inputs have d^-1")
         seen = [feature for feature in self.features if feature.is_seen]

@@ -1,4 +1,4 @@
-"""Sizes of a real model from the list of its layers, and their exponents."""
+"""Sizes of a real model, and the sizes' exponents, from the list of its layers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from solvable.paths import check_path, printable
 from solvable.scale.exponents.linear_forms import about
 from solvable.scale.networks_of_data.layer_walk import LayerSize, Walk, checked_entry, checked_shape
 
-FORMAT = "solvable-model"  # value of the key "format" in a file of a description
+FORMAT = "solvable-model"  # value of the key "format" in the file of a description
 
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """Real model: an input, hidden layers, and a linear readout."""
+    """Real model with an input, hidden layers, and a linear readout."""
 
-    input_shape: tuple[int, ...]  # channels first; d is the product
-    hidden: tuple[LayerSize, ...]  # first to last
-    outputs: int  # units of the readout
-    layers: tuple[Mapping[str, Any], ...]  # in the form of describe_layers and of files
+    input_shape: tuple[
+        int, ...
+    ]  # shape of the input, channels first; d is the product of all entries
+    hidden: tuple[LayerSize, ...]  # hidden layers from first to last
+    outputs: int  # number of outputs of the readout
+    layers: tuple[Mapping[str, Any], ...]  # layers in the form that describe_layers and files use
     notes: tuple[str, ...] = ()  # sentences about layers that were simplified
     said: tuple[str, ...] = ()  # sentences about simplifications that the layers do not show
 
@@ -36,19 +38,19 @@ class ModelDescription:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Sizes in the form of ``--numbers``: d and N, or d, N1, N2 and so on."""
+        """Sizes with the names that ``--numbers`` uses: d and N, or d, N1, N2 and so on."""
         names = ["N"] if len(self.hidden) == 1 else [f"N{i + 1}" for i in range(len(self.hidden))]
         return {"d": self.dimension} | {
             name: layer.width for name, layer in zip(names, self.hidden, strict=True)
         }
 
     def exponent(self, size: int) -> Fraction:
-        """Return the exponent of the power of d nearest to a size, as a simple fraction."""
+        """Return the exponent of a size as a power of d, rounded to a simple fraction."""
         # n = log N / log d
         return near_fraction(math.log(size) / math.log(self.dimension))
 
     def mapping(self) -> dict[str, Any]:
-        """Return the layers in the form of a network file, in exponents of d."""
+        """Return the layers as in a network file, with sizes as exponents of d."""
         found = []
         for layer in self.hidden:
             entry: dict[str, Any] = {"width": str(self.exponent(layer.width)), "act": layer.act}
@@ -81,7 +83,7 @@ class ModelDescription:
         return float(self.dimension ** float(self.exponent(size)))
 
     def _near(self, size: int) -> str:
-        """Write the power of d of a size, and the value of this power if it is rounded."""
+        """Write a size as a power of d, and the value of this power if the exponent is rounded."""
         power, value = self.exponent(size), self._value(size)
         text = about(f"d^({power})" if power.denominator > 1 else f"d^{power}")
         exact = abs(value - size) <= 1e-9 * size
@@ -102,7 +104,7 @@ class ModelDescription:
 
 
 def near_fraction(value: float) -> Fraction:
-    """Return the fraction of least denominator within 0.01 of a number."""
+    """Return the fraction with the least denominator within 0.01 of a number."""
     if not math.isfinite(value):
         raise InvalidParameter(f"an exponent is {value}; allowed: finite numbers.")
     for denominator in range(1, 101):
@@ -129,7 +131,7 @@ def describe_layers(
     Returns
     -------
     ModelDescription
-        Sizes, and their exponents.
+        Sizes of the model, and their exponents.
 
     Raises
     ------
@@ -165,14 +167,14 @@ def describe_layers(
 
 
 def is_model(content: Any) -> bool:
-    """Return True if a file's content is a real model in numbers, False for exponents."""
+    """Return True if a file contains a real model with sizes in numbers, False for exponents."""
     return isinstance(content, Mapping) and (
         content.get("format") == FORMAT or "input_shape" in content
     )
 
 
 def model_of(content: Any, path: str | Path = "the description") -> ModelDescription:
-    """Build a model from the content of a file."""
+    """Build a model description from the content of a file."""
     if not is_model(content) or "layers" not in content or "input_shape" not in content:
         raise InvalidData(
             f"{path} does not describe a model; allowed: input_shape and a list of layers, in the "

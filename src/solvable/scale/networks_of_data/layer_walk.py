@@ -1,4 +1,4 @@
-"""Walk through the layers of a model: shape after each layer, and checks of the order."""
+"""Walk through a model's layers that computes the shape after each layer and checks the order."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from solvable.arrays import is_integer
 from solvable.errors import InvalidData, unknown_choice
 from solvable.paths import printable
 
-# Activations of torch, with the names used in scaling arguments.
+# Torch's names of activations, and the names that scaling arguments use for them.
 ACTIVATIONS = {
     "erf": "erf", "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "leakyrelu": "leaky-relu",
     "gelu": "gelu", "silu": "silu", "softplus": "softplus",
-    # Only boundedness, parity and growth matter, so that similar activations share a name.
+    # Only boundedness, parity and growth matter, so that similar activations have the same name.
     "hardtanh": "tanh", "softsign": "tanh", "hardsigmoid": "sigmoid", "prelu": "leaky-relu",
     "relu6": "relu", "elu": "relu", "selu": "relu", "celu": "relu", "mish": "silu",
     "hardswish": "silu",
 }  # fmt: skip
 
-# Layers that make no features.
+# Kinds of layers that make no features, and are ignored.
 _SKIPPED = {"identity": "", "dropout": "dropout", "normalisation": "normalisation"}
 
 _KINDS = ("linear", "conv", "pool", "flatten", *_SKIPPED, *ACTIVATIONS)
@@ -30,14 +30,14 @@ _KINDS = ("linear", "conv", "pool", "flatten", *_SKIPPED, *ACTIVATIONS)
 
 @dataclass(frozen=True)
 class LayerSize:
-    """One hidden layer of a model, in numbers."""
+    """One hidden layer of a model, with sizes in numbers."""
 
-    name: str  # name in the module, or place in the list
-    width: int  # neurons, or filters
-    fan_in: int  # weights of one neuron or filter
-    act: str  # name of the activation in scaling arguments
+    name: str  # name of the layer in the module, or its position in the list
+    width: int  # number of neurons or filters
+    fan_in: int  # number of weights of one neuron or filter
+    act: str  # the name that scaling arguments use for the activation
     positions: int | None = None  # number of positions of a filter; None without weight sharing
-    reach: int | None = None  # number of inputs of the model that one output sees
+    reach: int | None = None  # number of the model's inputs that one output sees
     pooled: int | None = None  # number of positions after pooling
 
 
@@ -120,11 +120,11 @@ def _of_text(text: str, place: int) -> dict[str, Any]:
 
 
 class Walk:
-    """State of a walk through the layers: present shape, and hidden layers so far."""
+    """State of a walk through the layers: the current shape, and the hidden layers found so far."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = self.inputs = shape
-        # Side of the receptive field of one output, and distance of neighbouring fields.
+        # Side of one output's receptive field, and distance between neighbouring fields.
         self.field, self.apart = [1] * (len(shape) - 1), [1] * (len(shape) - 1)
         self.hidden: list[LayerSize] = []
         self.open: LayerSize | None = None  # layer with weights that waits for its activation
@@ -132,7 +132,7 @@ class Walk:
         self.place = 0
 
     def step(self, entry: Mapping[str, Any]) -> None:
-        """Process one layer."""
+        """Update the state by one layer."""
         kind, name = entry["kind"], str(entry.get("name", self.place))
         self.place += 1
         if kind in ("linear", "conv"):
@@ -187,13 +187,13 @@ class Walk:
         self.shape = (entry["size"], *inner)
 
     def _slid(self, entry: Mapping[str, Any], name: str, stride: Any) -> tuple[int, ...]:
-        """Return the positions of a window per side, and enlarge the receptive fields."""
+        """Return the number of window positions per side, and enlarge the receptive fields."""
         sides = self.shape[1:]
         kernel, step, padding = (
             _spread(entry.get(key, other), len(sides))
             for key, other in (("kernel", 1), ("stride", stride), ("padding", 0))
         )
-        # floor((side + 2 padding - kernel) / stride) + 1
+        # number of positions: floor((side + 2 padding - kernel) / stride) + 1
         inner = tuple(
             (n + 2 * p - k) // s + 1
             for n, k, s, p in zip(sides, kernel, step, padding, strict=True)
@@ -272,7 +272,7 @@ class Walk:
 
 
 def _spread(sizes: int | Sequence[int], sides: int) -> list[int]:
-    """Return a size per side."""
+    """Return a size as one number per side."""
     if isinstance(sizes, int):
         return [sizes] * sides
     if len(sizes) not in (1, sides):

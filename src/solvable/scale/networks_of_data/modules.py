@@ -1,4 +1,4 @@
-"""Descriptions of torch modules and of files; contents are read and nothing is executed."""
+"""Descriptions of torch modules and of files, which are read without executing them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from solvable.scale.networks_of_data.layer_description import (
 from solvable.scale.networks_of_data.layer_walk import ACTIVATIONS
 
 WEIGHTS = (".safetensors", ".npz")
-"""Endings of files of weights."""
+"""Endings of the names of weight files."""
 
 
 def describe_module(
@@ -43,7 +43,7 @@ def describe_module(
     Returns
     -------
     ModelDescription
-        Sizes, and their exponents; its ``save`` writes a file for ``solvable scale``.
+        Sizes of the model, and their exponents; the method ``save`` writes a file for ``solvable scale``.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def describe_module(
 
 
 def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
-    """Read a description from JSON or TOML, or from the shapes of weights, without executing it."""
+    """Read a model description from JSON or TOML, or from the shapes of weights; no code is run."""
     path = check_path(path)
     if path.suffix.lower() in WEIGHTS:
         return _of_shapes(path, act)
@@ -102,7 +102,7 @@ def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
 
 
 def find_model(source: Any, act: str | None = None) -> ModelDescription | None:
-    """Return the real model of a mapping or a file; None for a network in exponents."""
+    """Return the real model that a mapping or file describes; None for a network in exponents."""
     if isinstance(source, Mapping):
         return model_of(source) if is_model(source) else None
     if source is None:
@@ -147,12 +147,12 @@ def _leaves(module: Any, name: str, above: tuple[int, ...]) -> Iterator[tuple[st
 
 
 def _is_own(module: Any) -> bool:
-    """Return True if a module with children is not of a class of torch."""
+    """Return True if a module with children has a class that torch does not define."""
     return bool(module._modules) and not type(module).__module__.startswith("torch.nn")
 
 
 def _is_opaque(module: Any) -> bool:
-    """Return True if a module of torch does more than apply its children in order."""
+    """Return True if a torch module does more than apply its children in order."""
     return type(module).__module__.startswith("torch.nn.modules") and type(module).__name__ not in (
         "Sequential", "ModuleList",
     )  # fmt: skip
@@ -234,7 +234,7 @@ def _of_shapes(path: Path, act: str | None) -> ModelDescription:
                 f"{path}: {stored.name!r} has shape {stored.shape}, and its stride and padding are not "
                 "stored; allowed: matrices. Use describe_module(model).save('model.json')."
             )
-    # Files sort names as text, with 10.weight before 2.weight.
+    # Files sort names as text, so that 10.weight comes before 2.weight.
     found.sort(key=lambda stored: [
         (0, int(part), "") if re.fullmatch("[0-9]{1,9}", part) else (1, 0, part)
         for part in re.split(r"([0-9]+)", stored.name)

@@ -29,16 +29,18 @@ from solvable.scale.phases.polygons import (
 )
 
 Candidates = Sequence[tuple[str, tuple[LinearForm, ...]]]
-Box = tuple[tuple[Fraction, Fraction], ...]  # ends of each axis
-INFINITESIMAL = "+0"  # symbol of a positive number that is smaller than all others
+Box = tuple[tuple[Fraction, Fraction], ...]  # lower and upper end of each axis
+INFINITESIMAL = (
+    "+0"  # symbol of the infinitesimal, a positive number below all other positive numbers
+)
 OPEN_BOX = (Fraction(0), Fraction(4))  # default ends of an axis
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Connected region in which the exponent is one form and the same patterns attain it."""
+    """Connected region in which a single linear form is the exponent and the same patterns attain it."""
 
-    form: LinearForm  # exponent, in the symbols of the axes
+    form: LinearForm  # exponent as a function of the symbols of the axes
     names: tuple[str, ...]  # names of all patterns that attain the exponent
     pieces: tuple[Polygon, ...]  # convex polygons with rational corners, or segments of a line
 
@@ -48,7 +50,7 @@ class Cell:
         return sum((area(piece) for piece in self.pieces), Fraction(0))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return form, patterns and corners for JSON, with fractions as text."""
+        """Return the form, patterns and corners as JSON, with fractions as text."""
         return {
             "exponent": str(self.form),
             "patterns": list(self.names),
@@ -58,16 +60,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Edge:
-    """Segment between two cells."""
+    """Segment of the border between two cells."""
 
-    equation: str  # "n1 = (1 + n2)/2"
-    powers: str  # "N_1 = sqrt(N_2 d)"
+    equation: str  # equation in exponents, such as "n1 = (1 + n2)/2"
+    powers: str  # equation in sizes, such as "N_1 = sqrt(N_2 d)"
     start: Point
     end: Point
     cells: tuple[
         int, int
-    ]  # numbers of the cells: where the first (or else second) symbol is small, large
-    change: str  # change of the exponent and the patterns as that symbol grows
+    ]  # numbers of the cells on the sides of small and large first symbol (else second symbol)
+    change: str  # how exponent and patterns change as this symbol grows
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, with fractions as text."""
@@ -80,20 +82,22 @@ class Edge:
 class Limit:
     """Line beyond which the theory is not valid."""
 
-    name: str  # "width of layer 1 below d"
+    name: str  # description of the invalid side, such as "width of layer 1 below d"
     equation: str
-    segment: tuple[Point, ...]  # of the line within the box, or a point; empty if it is its border
-    outside: Polygon  # part of the box in which the theory is not valid
+    segment: tuple[
+        Point, ...
+    ]  # ends of the line within the box, or one point; empty on the box's border
+    outside: Polygon  # polygon, within the box, in which the theory is not valid
 
 
 @dataclass(frozen=True)
 class PhaseDiagram:
-    """Pattern of feature learning that needs the fewest samples, over two exponents."""
+    """Diagram of the pattern of feature learning that needs the fewest samples, over two exponents."""
 
-    x: str  # symbols of the axes
+    x: str  # symbols of the two axes
     y: str
-    box: Box  # ends of both axes
-    point: dict[str, Fraction]  # values of the other symbols
+    box: Box  # lower and upper end of both axes
+    point: dict[str, Fraction]  # values of symbols that are not axes
     cells: tuple[Cell, ...]  # cells that cover the box without overlap, the largest first
     edges: tuple[Edge, ...]
     limits: tuple[Limit, ...] = ()  # limits of validity of the theory
@@ -130,17 +134,17 @@ class PhaseDiagram:
 
 @dataclass(frozen=True)
 class PhaseLine:
-    """Pattern of feature learning that needs the fewest samples along one exponent."""
+    """Pattern of feature learning that needs the fewest samples, along one exponent."""
 
     x: str
     box: Box
-    point: dict[str, Fraction]  # values of the other symbols
+    point: dict[str, Fraction]  # values of symbols that are not axes
     cells: tuple[Cell, ...]  # segments, in order along the axis
     limits: tuple[Limit, ...] = ()
 
     @property
     def breakpoints(self) -> tuple[Fraction, ...]:
-        """Values at which the form or the patterns change."""
+        """Values of the symbol at which the exponent's form or the patterns change."""
         return tuple(max(cell.pieces[0])[0] for cell in self.cells[:-1])
 
     def at(self, x: Fraction) -> Fraction:
@@ -179,8 +183,8 @@ def phase_diagram(
     Parameters
     ----------
     candidates : sequence of (str, tuple of LinearForm)
-        Patterns, each with forms; the exponent of a pattern is its largest form. A name may occur more
-        than once, and then has the least of its exponents.
+        Patterns, each with forms; the exponent of a pattern is its largest form. If a name occurs more
+        than once, the least exponent counts.
     x, y : str
         Symbols of the axes.
     box : mapping of str to (Fraction, Fraction), optional
@@ -252,7 +256,7 @@ def _checked(
     box: Mapping[str, tuple[Fraction, Fraction]] | None,
     point: Mapping[str, Fraction] | None,
 ) -> tuple[tuple[str, ...], dict[str, Fraction], Box]:
-    """Check the axes, the values of the other symbols and the ends of the axes."""
+    """Check the axes, their ends, and the values of all other symbols."""
     symbols = sorted(
         {s for _, forms in candidates for form in forms for s in form.symbols - {INFINITESIMAL}}
     )
@@ -279,7 +283,7 @@ def _checked(
 
 
 def _affine(form: LinearForm, axes: Sequence[str], fixed: Mapping[str, Fraction]) -> Affine:
-    """Write a form as constant, slopes along the axes, and multiple of the infinitesimal."""
+    """Write a form as a constant, its slopes along the axes, and a multiple of the infinitesimal."""
     held = form.at(fixed)
     slopes = dict(held.coefficients)
     return (held.constant, *(slopes.get(axis, Fraction(0)) for axis in (*axes, INFINITESIMAL)))
@@ -313,7 +317,7 @@ def _edge(border: Any, cells: Sequence[Cell], axes: Sequence[str]) -> Edge:
     """Describe an edge: what changes as the first symbol (or else the second) grows."""
     line = line_through(border.start, border.end)
     rising = border.end[1] > border.start[1]
-    # On the left of a rising line the first symbol is small.
+    # The first symbol is small on the left of a rising line.
     small, large = (
         (border.left, border.right)
         if rising or border.start[0] == border.end[0]
@@ -355,7 +359,7 @@ def _limits(
 
 
 def _limit(name: str, form: Affine, axes: Sequence[str], sides: Box) -> Limit | None:
-    """Return a limit of validity within the box, or None if all of the box is valid."""
+    """Return a limit of validity within the box, or None if the whole box is valid."""
     box = rectangle(*sides)
     outside = clip(box, tuple(-c for c in form))
     if not outside or min(value(form, corner) for corner in box) >= 0:

@@ -1,10 +1,10 @@
-"""Lower envelope of functions, each the largest of affine forms, over a convex region: exact, no grid.
+"""Exact lower envelope, without a grid, of maxima of affine forms over a convex region.
 
 Functions are added one by one to the envelope. A convex piece with one form is cut along the lines on
 which this form equals a form of the new function. Pieces of equal form and equal names are joined.
 
-The last entry of a form is its multiple of an infinitesimal, which decides only between forms that are
-otherwise equal.
+The last entry of a form multiplies an infinitesimal, which decides only between forms that are otherwise
+equal.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from solvable.scale.phases.polygons import Affine, Polygon, borders, clip, diffe
 
 
 class Piece(NamedTuple):
-    """Convex part of the region on which the envelope has one form."""
+    """Convex piece of the region on which the envelope has a single form."""
 
     form: Affine
-    names: frozenset[str]  # names of all functions that attain the envelope
+    names: frozenset[str]  # names of all functions that attain the envelope here
     polygon: Polygon
 
 
 def lower_envelope(
     functions: Iterable[tuple[str, frozenset[Affine]]], region: Polygon
 ) -> list[Piece]:
-    """Compute the pieces of the least of named functions, each the largest of its forms."""
+    """Compute the pieces of the minimum of named functions; a function is the largest of its forms."""
     grouped: dict[frozenset[Affine], set[str]] = {}
     for name, forms in functions:
         grouped.setdefault(_needed(forms, region), set()).add(name)
@@ -40,7 +40,7 @@ def lower_envelope(
     for forms, names in rest:
         lowered = [part for piece in pieces for part in _lowered(piece, forms, names)]
         pieces = _merged(lowered) if len(lowered) > 1 else lowered
-    # Infinitesimals are dropped from functions that have no equal without them.
+    # The infinitesimal is dropped from a function if no other function equals it otherwise.
     return _merged(piece._replace(form=(*piece.form[:-1], Fraction(0))) for piece in pieces)
 
 
@@ -59,7 +59,7 @@ def _needed(forms: frozenset[Affine], region: Polygon) -> frozenset[Affine]:
 
 
 def _upper(forms: Iterable[Affine], region: Polygon) -> Iterable[tuple[Affine, Polygon]]:
-    """Yield the part of the region in which each form is the largest."""
+    """Yield, for each form, the piece of the region in which the form is the largest."""
     forms = sorted(forms)
     for form in forms:
         part = region
@@ -70,7 +70,7 @@ def _upper(forms: Iterable[Affine], region: Polygon) -> Iterable[tuple[Affine, P
 
 
 def _lowered(piece: Piece, forms: Iterable[Affine], names: set[str]) -> Iterable[Piece]:
-    """Update a piece of the envelope by one more candidate, the largest of its forms."""
+    """Update a piece of the envelope with one more function, the largest of its forms."""
     above = [difference(form, piece.form) for form in forms]
     if any(
         min(value(rise, p) for p in piece.polygon) >= 0 if any(rise[:-1]) else rise[-1] > 0

@@ -1,4 +1,4 @@
-"""Sample exponents of a network as linear forms, and the range in which the theory holds."""
+"""Linear forms of a network's sample exponents, and the range in which the theory holds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Ends = Mapping[str, tuple[Fraction, Fraction]]
 
 
 def sample_forms(network: Description) -> Candidates:
-    """Return the patterns with the forms of their sample exponent, energy plus kappa."""
+    """Return each pattern with the forms of its sample exponent, which is energy plus kappa."""
     # Gains exceed one by an infinitesimal, because a pattern of gain 1 is another pattern.
     rows = energy_forms(network, least_gain=LinearForm.symbol(INFINITESIMAL))
     return [(name, tuple(form + network.kappa for form in forms)) for name, forms in rows]
 
 
 def validity(network: Description) -> list[tuple[str, LinearForm]]:
-    """Return forms that are not negative where kernels fluctuate little, named by the violation."""
+    """Return forms that are non-negative where kernels fluctuate little; names state the violation."""
     if not isinstance(network, Network):
         return []
     return [
@@ -49,7 +49,7 @@ def checked_box(
     box: Ends | None,
     point: Mapping[str, Fraction],
 ) -> dict[str, tuple[Fraction, Fraction]]:
-    """Check the ranges of the axes (default 0 to 1 for patches); raise if they hold no network."""
+    """Check the ranges of the axes (default 0 to 1 for patches); they must contain a network."""
     networks = [model for model in models if isinstance(model, Network)]
     found = dict(box or {})
     for layer in (layer for network in networks for layer in network.layers):
@@ -77,7 +77,7 @@ def checked_box(
 
 
 def _bounds(network: Network) -> Iterator[tuple[str, LinearForm]]:
-    """Yield forms that must not be negative in a network, named by the violation."""
+    """Yield forms that must not be negative in a network; names state the violation."""
     for number, layer in enumerate(network.layers, 1):
         yield f"a width below 1 in layer {number}", layer.width
         yield f"a patch below 1 in layer {number}", layer.reach
@@ -104,12 +104,12 @@ def phases_of(
     network : Network, Attention or OwnMonomials
         Result of :func:`read_network` or :func:`network_of_flags`.
     x, y : str
-        Symbols of its sizes. The symbol of a width that is a number is n1, n2, ... by layer, or n for
+        Symbols of the network's sizes. The symbol of a numeric width is n1, n2, ... by layer, or n for
         a single layer. Without ``y`` the phases lie along a line.
     box : mapping of str to (Fraction, Fraction), optional
         Ends of the axes; default 0 to 4.
     at : mapping of str to Fraction, optional
-        Values of other symbols; sizes with numbers keep them.
+        Values of other symbols; a size with a value keeps it.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def phases_of(
     Raises
     ------
     InvalidParameter
-        If a symbol is unknown or has no value, both are the same, or the box is empty.
+        If a symbol is unknown or has no value, the two axes are the same, or the box is empty.
 
     Examples
     --------

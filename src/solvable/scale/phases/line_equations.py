@@ -1,4 +1,4 @@
-"""Equations of lines in the plane of exponents, in exponents and in powers of d."""
+"""Equations of lines in a phase diagram, written in exponents and in powers of d."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def power_equation(line: LinearForm, axes: Sequence[str]) -> str:
 
 def power(symbol: str) -> str:
     """Write the size with a given exponent: N_1 for n1; d^kappa if the symbol has no letter."""
-    # Among single letters, d is the base and m is a degree.
+    # The single letters d and m are taken: d is the base, and m a degree.
     letter = re.fullmatch(r"([a-ce-ln-z])_?(\d*)", symbol)
     if not letter:
         return f"d^{symbol}"
@@ -52,7 +52,7 @@ def power_text(form: LinearForm) -> str:
 
 
 def _product(sizes: Mapping[str, Fraction]) -> str:
-    """Sizes to their powers under one root."""
+    """Write sizes with their powers under one root."""
     below = math.lcm(*(number.denominator for number in sizes.values()))
     if len(sizes) == 1:
         name, number = next(iter(sizes.items()))

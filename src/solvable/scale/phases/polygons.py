@@ -1,4 +1,4 @@
-"""Exact convex polygons with rational corners: clipping, joining, and shared borders.
+"""Exact clipping, joining and shared borders of convex polygons with rational corners.
 
 A point is a tuple of fractions. A polygon is a tuple of points, counter-clockwise and without corners of
 180 degrees. A segment of a line is a polygon of two points in one dimension.
@@ -14,18 +14,20 @@ from typing import Generic, NamedTuple, TypeVar
 
 Point = tuple[Fraction, ...]
 Polygon = tuple[Point, ...]
-Affine = tuple[Fraction, ...]  # constant, slope per coordinate, then entries that are ignored here
+Affine = tuple[
+    Fraction, ...
+]  # constant, slope per coordinate, and further entries that are ignored here
 
 Owner = TypeVar("Owner", bound=Hashable)
 Corner = TypeVar("Corner")
 
 
 class Border(NamedTuple, Generic[Owner]):
-    """Segment of positive length between two owners of polygons."""
+    """Segment of positive length on the border between polygons of two owners."""
 
     start: Point
-    end: Point  # to the right of the start, or above it
-    left: Owner  # owner on the left from start to end: above, or left of a vertical line
+    end: Point  # end of the segment, to the right of the start or straight above the start
+    left: Owner  # owner on the left when going from start to end: above, or left of a vertical line
     right: Owner
 
 
@@ -48,7 +50,7 @@ def rectangle(*sides: tuple[Fraction, Fraction]) -> Polygon:
 
 
 def clip(polygon: Polygon, form: Affine) -> Polygon:
-    """Return the part of a polygon where an affine function is not negative; may be empty."""
+    """Return the piece of a polygon where an affine function is not negative; may be empty."""
     values = [value(form, point) for point in polygon]
     if min(values) >= 0:
         return polygon
@@ -92,7 +94,7 @@ def contains(polygon: Polygon, point: Point) -> bool:
 
 
 def joined(polygons: Iterable[Polygon]) -> list[Polygon]:
-    """Join pairs of polygons whose union is convex, as long as there are any."""
+    """Join pairs of polygons whose union is convex until no such pair is left."""
     rest, done = list(polygons), []
     while rest:
         first = rest.pop()
@@ -108,7 +110,7 @@ def joined(polygons: Iterable[Polygon]) -> list[Polygon]:
 
 def borders(owned: Sequence[tuple[Owner, Polygon]]) -> list[Border[Owner]]:
     """Return the longest segments between polygons of different owners."""
-    # Each line has segments (low, high, owner), upwards with the owner on the left, and downwards.
+    # Each line has segments (low, high, owner) in two lists: upward (owner on the left) and downward.
     lines: dict[Affine, tuple[list, list]] = defaultdict(lambda: ([], []))
     for owner, polygon in owned:
         for first, second in sides(polygon):
@@ -145,11 +147,11 @@ def _chained(shared: list[Border[Owner]]) -> list[Border[Owner]]:
 
 
 def _union(first: Polygon, second: Polygon) -> Polygon:
-    """Return the union of two disjoint polygons if it is convex, else an empty tuple."""
+    """Return the union of two disjoint polygons if the union is convex, else an empty tuple."""
     if len(first[0]) == 1:
         ends = sorted([*first, *second])
         return (ends[0], ends[-1]) if ends[1] == ends[2] else ()
-    # The union is convex only if they share a whole side.
+    # The union is convex only if the polygons share a whole side.
     places = {side: place for place, side in enumerate(sides(second))}
     for place, (start, end) in enumerate(sides(first)):
         other = places.get((end, start))

@@ -1,4 +1,4 @@
-"""Energies with prefactors of a softmax attention block with a cubic target."""
+"""Energies, with prefactors, of a softmax attention block with a cubic target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LARGEST_SCALE = 30.0
 
 @dataclass(frozen=True)
 class AttentionBlock:
-    """Softmax attention of H heads over L tokens of dimension d."""
+    """Softmax attention with H heads over L tokens of dimension d."""
 
     # f = L^-1/2 sum_h sum_ab softmax(X A_h X^T)_ab w_h . x_b, entries of A from N(0, 1/d²), w from
     # N(0, I/(H d)); target y = L^-1 sum_ab x_a1 x_b2 x_b3.
@@ -38,7 +38,7 @@ class AttentionBlock:
 
     @property
     def kernel(self) -> float:
-        """K(X, X) under the prior in high dimension."""
+        """Kernel value K(X, X) under the prior in high dimension."""
         # the attention pi_b of a token has E pi_b² = 1 + L E p² - 1/L, with L E p² = 1 - tau(1)
         return 2 - 1 / self.context - softmax_response(1.0, self.context)
 
@@ -54,7 +54,7 @@ class AttentionBlock:
         return np.asarray(strength * (response * x**2 @ chance))
 
     def around(self, mean: float, variance: float, rest: float = 1.0) -> float:
-        """Compute the mean squared overlap at strengths of a mean and variance."""
+        """Compute the mean squared overlap for normal strengths with a given mean and variance."""
         z, chance = fluctuations(variance, 10)
         return float(chance @ self.overlap(mean + sqrt(variance) * z, rest) ** 2)
 
@@ -83,7 +83,7 @@ class AttentionBlock:
 
 @lru_cache(maxsize=16)
 def _response(context: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the softmax response over L tokens, divided by the scale, as a function of the scale."""
+    """Return a function of the scale s: the softmax response over L tokens, divided by s."""
     from scipy.interpolate import CubicSpline
 
     place = np.concatenate([np.linspace(0, 4, 25), np.geomspace(4.4, LARGEST_SCALE, 20)])

@@ -1,4 +1,4 @@
-"""Energies with prefactors of networks with two hidden layers of a bounded odd activation."""
+"""Energies, with prefactors, of networks with two hidden layers and a bounded odd activation."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Pattern = tuple[Kind, int | None]
 
 @lru_cache(maxsize=1)
 def _line() -> tuple[np.ndarray, np.ndarray]:
-    """Quadrature of the input's coordinate along the target, for odd functions."""
+    """Quadrature nodes and weights for the input's coordinate along the target, for odd functions."""
     x, chance = gaussian_quadrature(10, (0.0,))
     return x[x > 0], 2 * chance[x > 0]
 
 
 @lru_cache(maxsize=4)
 def _strengths(wide: bool, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Build the quadrature of fluctuating strengths, about a mean or about 0."""
+    """Build the quadrature for strengths that fluctuate about a mean or about 0."""
     z, chance = gaussian_quadrature(10, (0.0,)) if wide else gaussian_quadrature(10)
     # the response is odd, so that its square is even
     kept = (np.abs(z) < 8) & ((z > 0) | (not centred))
@@ -75,7 +75,7 @@ def _smoothed_directly(activation: str, means: np.ndarray, variance: float) -> n
 
 @lru_cache(maxsize=16)
 def _smoothed_table(activation: str, variance: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return E sigma(h + sqrt(v) g) as a table, for many means at one variance."""
+    """Return a table of E sigma(h + sqrt(v) g) for many means h at one variance v."""
     from scipy.interpolate import CubicSpline
 
     # the activation is saturated beyond the table
@@ -102,13 +102,13 @@ class Features:
     numbers: LayerNumbers
 
     def shape(self, feature: int) -> np.ndarray:
-        """Return the cheapest mean of unit overlap with a feature: K_1 e_j / <e_j, K_1, e_j>."""
+        """Return the cheapest mean that has unit overlap with a feature: K_1 e_j / <e_j, K_1, e_j>."""
         return self.shapes[feature] / self.kernel[feature]
 
 
 @dataclass(frozen=True)
 class SecondLayer:
-    """Network of two hidden layers, with the energies of its patterns."""
+    """Network with two hidden layers, and the energies of its patterns."""
 
     activations: tuple[str, str]
     degree: int
@@ -122,21 +122,21 @@ class SecondLayer:
 
     @cached_property
     def variance(self) -> float:
-        """q_1 = K_1(x, x), the variance of a pre-activation of the second layer."""
+        """Variance q_1 = K_1(x, x) of a pre-activation in the second layer."""
         return kernel_diagonal(self.activations[0])
 
     @cached_property
     def linear(self) -> float:
-        """Linear part of that variance, from weights that a neuron can shrink."""
+        """Linear contribution to the variance q_1, from weights that a neuron can shrink."""
         return linear_gain(self.activations[0])
 
     def response(self, means: np.ndarray, rest: float = 1.0) -> np.ndarray:
-        """Compute the He_m coefficient of sigma at means h(x_1), linear noise scaled by r."""
+        """Compute the He_m coefficient of sigma at means h(x_1), with the linear noise scaled by r."""
         noise = self.variance - self.linear * (1 - rest)
         return np.asarray(smoothed(self.activations[1], means, noise) @ _mode(self.degree))
 
     def around(self, mean: float, shape: np.ndarray, variance: float, rest: float = 1.0) -> float:
-        """Compute the mean squared coefficient at strengths of a mean and variance along a shape."""
+        """Compute the mean squared coefficient for normal strengths along a shape."""
         z, chance = _strengths(float(variance * (_line()[1] @ shape**2)) > 0.1, mean == 0)
         strengths = mean + sqrt(variance) * z
         return float(chance @ self.response(strengths[:, None] * shape, rest) ** 2)
@@ -147,16 +147,16 @@ class SecondLayer:
         return tuple(range(1, self.degree + 5, 2))
 
     def moments(self, gain: float = 1.0) -> np.ndarray:
-        """Compute the kernel of a first layer by degrees, with one direction amplified by a gain."""
+        """Compute each degree of the first layer's kernel, with one direction amplified by a gain."""
         return mode_moments(self.activations[0], self.degrees, self.first.dimension, gain)
 
     @cached_property
     def modes(self) -> np.ndarray:
-        """Hermite polynomials of these degrees at the nodes."""
+        """Values of the Hermite polynomials of these degrees at the nodes."""
         return np.asarray(hermite_polynomials(_line()[0], self.degrees[-1])[list(self.degrees)])
 
     def prior(self, gain: float = 1.0) -> Features:
-        """Compute the features of a first layer as in the prior, or amplified by a gain."""
+        """Compute the features of a first layer that is as in the prior or amplified by a gain."""
         left = self.moments(gain)
         last = self.degrees.index(self.degree)
         # all products of degree m gain the same factor   (scale 6)
@@ -194,7 +194,7 @@ class SecondLayer:
     def second(
         self, seen: Features, pattern: Pattern, place: np.ndarray
     ) -> tuple[float, float, LayerNumbers]:
-        """Compute cost, <y, K_2, y> and numbers of the second layer at log mu and log r, or log D."""
+        """Compute the second layer's cost, <y, K_2, y> and values at log mu and log r, or at log D."""
         kind, feature = pattern
         width = self.sizes.widths[1]
         if feature is None:
@@ -266,7 +266,7 @@ Box = tuple[list[tuple[float, float]], list[list[float]]]
 
 
 def _first_box(kind: Kind, d: float, width: float, frozen: bool) -> Box:
-    """Return bounds and starts of log u, log r, log M of the first layer, or of log D."""
+    """Return bounds and starting points for the first layer's log u, log r and log M, or log D."""
     low, high = -log(d) / 2 - 4, log(LARGEST_STRENGTH)
     if kind == "GP":
         return [], [[]]
@@ -281,13 +281,13 @@ def _first_box(kind: Kind, d: float, width: float, frozen: bool) -> Box:
         for u, r in ((0.4, -1.3), (-1.0, -0.1))
         for share in (0.0, 0.15, 0.3, 0.5, 0.8)
     ]
-    # and a start of small weight
+    # and a starting point with a small weight
     starts.append([low + 3, 0.0, 0.0])
     return [(low, high), rest_range(frozen), (0.0, most)], starts
 
 
 def _second_box(kind: Kind, d: float, frozen: bool) -> Box:
-    """Return bounds and starts of log mu and log r of the second layer, or of log D."""
+    """Return bounds and starting points for the second layer's log mu and log r, or log D."""
     low, high = -1.5 * log(d) - 4, log(LARGEST_STRENGTH)
     if kind == "GP":
         return [], [[]]
@@ -301,7 +301,7 @@ def _second_box(kind: Kind, d: float, frozen: bool) -> Box:
 
 
 def _apart(starts: list[list[float]], most: int = 3) -> list[list[float]]:
-    """Keep the best starts that are not close to a better start."""
+    """Keep the best starting points; drop a point close to a better point."""
     kept: list[list[float]] = []
     for start in starts:
         if all(np.abs(np.subtract(start, other)).max() > 1.5 for other in kept):

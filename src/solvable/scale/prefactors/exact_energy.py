@@ -15,7 +15,7 @@ LARGEST_DIMENSION = 2_000
 
 @dataclass(frozen=True)
 class Exact:
-    """Chernoff energy over the whole prior, and the neurons that carry it."""
+    """Chernoff energy over the whole prior, and the neurons that contribute to it."""
 
     energy: float
     neurons: float
@@ -25,7 +25,7 @@ class Exact:
 
 
 def exact_energy(overlap: NeuronOverlap, sizes: Sizes, alpha: float) -> Exact | None:
-    """Compute the exact energy of one hidden layer; None for fractional or too large sizes."""
+    """Compute the exact energy for one hidden layer; None for fractional or too large sizes."""
     d, width = sizes.dimension, sizes.widths[0]
     if d != round(d) or width != round(width) or d > LARGEST_DIMENSION:
         return None

@@ -1,4 +1,4 @@
-"""Alignment of lazy kernels with a Hermite polynomial of one direction, at finite dimension."""
+"""Alignment of lazy kernels with a Hermite polynomial along one direction, at finite dimension."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LARGEST_DIMENSION = 3_000.0
 def mode_moments(
     activation: str, degrees: tuple[int, ...], dimension: float, gain: float = 1.0
 ) -> np.ndarray:
-    """Compute moments E[c_i c_j] of overlaps of prior neurons, shape (degrees, degrees)."""
-    # The component along the target has the variance gain / d.
+    """Compute moments E[c_i c_j] of the overlaps c_j of prior neurons, shape (degrees, degrees)."""
+    # A neuron's component along the target has the variance gain / d.
     z, chance = fluctuations(gain / dimension, 32)
     # degrees have one parity, so that products are even
     z, chance = z[z > 0], 2 * chance[z > 0]
@@ -31,7 +31,7 @@ def mode_moments(
 
 
 def fluctuations(variance: float, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Build a quadrature for a normal strength of a variance, by panels where neurons saturate."""
+    """Build a quadrature for a normal strength of given variance; it has panels for saturated neurons."""
     if variance <= 0.1:
         return gaussian_quadrature(n_nodes)
     z, chance = gaussian_quadrature(20, (0.0,))
@@ -102,7 +102,7 @@ def _kernel_series(activations: Sequence[str], rho: np.ndarray, highest: int) ->
 
 
 def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Multiply two power series, truncated at the same degree."""
+    """Multiply two power series that are truncated at the same degree."""
     found = np.zeros_like(left)
     for j in range(right.shape[0]):
         if right[j].any():
@@ -127,7 +127,7 @@ def _moment(power: int, k: int, dimension: float) -> float:
 
 def _hermite_share(degree: int, k: int, square: np.ndarray, dimension: float) -> np.ndarray:
     """Compute the component of He_m(|x| xi_1) / sqrt(m!) along the k-th normalised harmonic of xi."""
-    # number of harmonics (2k + d - 2) / k * binomial(k + d - 3, k - 1)
+    # number of harmonics of degree k: (2k + d - 2) / k * binomial(k + d - 3, k - 1)
     count = 1.0
     if k:
         count = (2 * k + dimension - 2) / k

@@ -1,4 +1,4 @@
-"""Orders of magnitude of the samples of a real model, with or without derived prefactors."""
+"""Orders of magnitude of the samples that a real model needs, with or without derived prefactors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from solvable.scale.prefactors.samples_at_sizes import Numbers, is_quick, number
 from solvable.scale.prefactors.words import size
 
 DEGREES = (1, 2, 3)
-"""Degrees of the targets in an overview if no target is given."""
+"""Degrees of the targets that an overview lists if no target is given."""
 
 LEAST_SAVING = Fraction(1, 10)
-"""Smallest exponent of a saving that is listed; sizes are rounded to powers of d within 0.01."""
+"""Smallest exponent of a listed saving; the exponents of sizes are rounded within 0.01."""
 
 _FORMULAS = {"leaky-relu": "max(z, 0.01*z)", "linear": "identity"}
 
@@ -37,21 +37,25 @@ class DegreeRow:
     degree: int
     exponent: Fraction | None  # exponent of the samples; None if the target cannot be represented
     power: float | None  # kappa times d to the exponent of the energy, without a prefactor
-    samples: float | None  # number with its prefactor; None if none is derived
+    samples: float | None  # number of samples with its prefactor; None if no prefactor is derived
     lazy_exponent: Fraction | None
-    lazy_samples: float | None  # number for the kernel at infinite width, with its prefactor
-    learns: str  # layers that learn, in words
+    lazy_samples: (
+        float | None
+    )  # number of samples with its prefactor, for the kernel at infinite width
+    learns: str  # description of the layers that learn
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Overview of the samples of a real model, one row per degree of the target."""
+    """Overview of the samples that a real model needs, with one row per degree of the target."""
 
     rows: tuple[DegreeRow, ...]
     dimension: int
     kappa: float
     rounded: bool
-    underived: str  # property of the network without derived prefactors; empty if there is none
+    underived: (
+        str  # property of the network for which no prefactors are derived; empty if there is none
+    )
 
     def table(self) -> Table:
         """Build the table with one row per target."""
@@ -82,7 +86,7 @@ class Overview:
         return [powers[0], number, powers[1], lazy]
 
     def sentences(self) -> list[str]:
-        """Write the saving by feature learning, and the meaning of the columns."""
+        """Write how many samples feature learning saves, and the meaning of the columns."""
         found = self._saved()
         found += [
             f"Numbers of samples are rounded, hold for kappa = {self.kappa:g}, and are lower bounds "
@@ -112,7 +116,7 @@ class Overview:
         return found
 
     def _saved(self) -> list[str]:
-        """Write the factor of samples that feature learning saves over the lazy kernel."""
+        """Write the factor by which feature learning reduces the samples of the lazy kernel."""
         pairs = [
             (row, row.lazy_exponent - row.exponent)
             for row in self.rows
@@ -171,7 +175,7 @@ def _row(
         found = scaling_of(network)
     except InvalidParameter:
         return DegreeRow(network.degree, None, None, None, None, None, "")
-    assert found.exponent is not None  # all sizes have numbers
+    assert found.exponent is not None  # all sizes have values
     if sums is None and is_quick(white) and not without_coefficients(white):
         with suppress(InvalidParameter):
             sums = numbers_of(white, sizes)
@@ -188,7 +192,7 @@ def _row(
 
 
 def lazy_exponent(network: Network) -> Fraction:
-    """Compute the exponent of the samples that the kernel of the prior needs."""
+    """Compute the exponent of the number of samples that the prior's kernel needs."""
     check_reachable(network)
     forward = Forward(network)
     levels = forward.first
@@ -200,7 +204,7 @@ def lazy_exponent(network: Network) -> Fraction:
 
 
 def lazy_samples(network: Network, dimension: int, white: float, kappa: float) -> float | None:
-    """Compute the samples that the kernel of the prior needs at infinite width; None if not derived."""
+    """Compute how many samples the prior's kernel needs at infinite width; None if not derived."""
     if any(layer.patch is not None for layer in network.layers) or network.parity:
         return None
     names = [layer.activation.name for layer in network.layers]
@@ -217,7 +221,7 @@ def lazy_samples(network: Network, dimension: int, white: float, kappa: float) -
 
 
 def learning_layers(found: Scaling) -> str:
-    """Name the layers that learn in all winning patterns, or perhaps in some."""
+    """Name the layers that learn in all winning patterns, or else in some winning patterns."""
     kinds = [
         {winner.layers[i].kind for winner in found.winners}
         for i in range(len(found.winners[0].layers))
@@ -236,5 +240,5 @@ def _layers(numbers: list[int]) -> str:
 
 
 def _short(value: float) -> str:
-    """Write a number with two digits."""
+    """Write a number with two significant digits."""
     return size(float(f"{value:.2g}"))

@@ -1,4 +1,4 @@
-"""Energies of patterns with their prefactors, for networks with one hidden layer."""
+"""Energies of patterns, with prefactors, for networks with one hidden layer."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from solvable.scale.prefactors.lazy_kernels import fluctuations, mode_moments, p
 Kind = Literal["GP", "GFL", "Sp", "Mag"]
 
 LARGEST_STRENGTH = 50.0
-"""Largest strength of a neuron of a bounded activation; the neuron is then saturated."""
+"""Largest strength of a neuron with a bounded activation; at this strength the neuron is saturated."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a network in numbers; the dimension is that of a patch if there are patches."""
+    """Numerical sizes of a network; with patches, the dimension is the number of inputs of a patch."""
 
     dimension: float
     widths: tuple[float, ...]
-    # alpha² chi / sigma_a², times the number of patches
+    # factor of the alignment term: alpha² chi / sigma_a², times the number of patches
     alignment: float
     # True: irrelevant weights of specialised neurons keep their prior norm
     frozen: bool = False
-    # True: the alignment of neurons as in the prior is left out
+    # True: the alignment from neurons that stay as in the prior is left out
     one_route: bool = False
 
 
 @dataclass(frozen=True)
 class LayerNumbers:
-    """Numbers of a layer: neurons M, strength mu, squared norm r of other weights, gain D."""
+    """Values of one layer: number M of neurons, strength mu, squared norm r of other weights, gain D."""
 
     kind: Kind
     feature: int | None = None
@@ -52,7 +52,7 @@ class LayerNumbers:
 
 @dataclass(frozen=True)
 class Optimum:
-    """Least energy of a pattern, and its minimiser."""
+    """Least energy of a pattern, and the minimiser."""
 
     energy: float
     layers: tuple[LayerNumbers, ...]
@@ -73,7 +73,7 @@ def least(
     bounds: list[tuple[float, float]],
     starts: list[list[float]],
 ) -> tuple[float, np.ndarray]:
-    """Minimise a function in a box from several starts; it is smooth except where M is clipped."""
+    """Minimise a function in a box from several starting points; it is smooth unless M is clipped."""
     from scipy.optimize import minimize
 
     low, high = (np.array(side) for side in zip(*bounds, strict=True))
@@ -118,19 +118,19 @@ class FirstLayer:
         return not profile(self.activation).homogeneous
 
     def cost(self, u: float, r: float) -> float:
-        """Compute the divergence from the prior of a neuron moved to u w_* and shrunk by sqrt(r)."""
+        """Compute the divergence from the prior for a neuron moved to u w_* and shrunk by sqrt(r)."""
         # Delta / 2 with Delta = d u² + (d - 1) (r - 1 - ln r)   (scale 14)
         return float(self.dimension * u * u + (self.dimension - 1) * (r - 1 - log(r))) / 2
 
     def squared(self, u: float, r: float) -> float:
-        """Compute E c² of a neuron moved to u w_* and shrunk by sqrt(r), with prior fluctuations."""
+        """Compute E c² for a neuron moved to u w_* and shrunk by sqrt(r), with prior fluctuations."""
         z, chance = gaussian_quadrature(16)
         near, share = perpendicular_law(self.dimension, 24)
         places = u + z / sqrt(self.dimension)
         return float(chance @ self.overlap.value(places[:, None], r * near[None, :]) ** 2 @ share)
 
     def diffuse(self, gain: float = 1.0) -> float:
-        """Compute E c² of prior neurons whose component along the target has its variance times D."""
+        """Compute E c² for prior neurons whose variance along the target is multiplied by D."""
         if self.overlap.target == "hermite":
             degree = self.overlap.degree
             moments = mode_moments(self.activation, (degree,), self.dimension, gain)
@@ -181,7 +181,7 @@ def specialised(
     bounds: list[tuple[float, float]],
     rests: Sequence[float],
 ) -> Optimum:
-    """Minimise the energy of M neurons at (u, r); ``neuron`` gives cost and gain of one neuron."""
+    """Minimise the energy of M neurons at (u, r); ``neuron`` gives the cost and gain of each neuron."""
 
     def parts(place: np.ndarray) -> tuple[float, float, float]:
         each, gain = neuron(*np.exp(place))
@@ -199,14 +199,14 @@ def specialised(
 
 
 def rest_range(frozen: bool) -> tuple[float, float]:
-    """Return bounds of log r, the squared norm of the other weights of a specialised neuron."""
+    """Return bounds for log r, where r is the squared norm of a specialised neuron's other weights."""
     return (0.0, 0.0) if frozen else (-6.0, 2.0)
 
 
 def amplified(
     width: float, alignment: float, diffuse: Callable[[float], float], largest: float
 ) -> Optimum:
-    """Minimise the energy of a direction amplified in all neurons, over the gain."""
+    """Minimise the energy over the gain by which all neurons amplify one direction."""
 
     def parts(place: np.ndarray) -> tuple[float, float]:
         gain = float(np.exp(place[0]))

@@ -23,7 +23,7 @@ def mean_log_sum(scale: float, count: float) -> float:
 
 @lru_cache(maxsize=4096)
 def softmax_response(scale: float, count: float) -> float:
-    r"""Compute :math:`E\sum_b p_b\xi_b`, p the softmax of :math:`s\xi`: slope of :func:`mean_log_sum`."""
+    r"""Compute :math:`E\sum_b p_b\xi_b`, with p the softmax of :math:`s\xi`."""
     if scale == 0:
         return 0.0
     # 1 / S = int_0^inf e^(-t S) dt
@@ -48,7 +48,7 @@ def _laplace(scale: float, count: float) -> tuple[np.ndarray, np.ndarray, np.nda
 def cross_entropy_samples(
     energy: float, classes: int, *, kernel: float = 1.0, kappa: float = 1.0
 ) -> float:
-    r"""Number of samples below which a classifier with C classes does not reach an alignment.
+    r"""Compute the number of samples below which a classifier with C classes does not reach an alignment.
 
     .. math:: P^* = \frac{\kappa E}{\log C + E\log\sum_c e^{f_c} - \log C},\qquad
         f_c \sim \mathcal N(0, K)
@@ -56,7 +56,7 @@ def cross_entropy_samples(
     Parameters
     ----------
     energy : float
-        Energy E of the alignment under the prior.
+        Large-deviation energy E of the alignment under the prior.
     classes : int
         Number of classes C, at least 2.
     kernel : float
@@ -67,7 +67,7 @@ def cross_entropy_samples(
     Returns
     -------
     float
-        P*; to leading order :math:`\kappa E/\log C`.
+        The number P* of samples; to leading order :math:`\kappa E/\log C`.
 
     Raises
     ------

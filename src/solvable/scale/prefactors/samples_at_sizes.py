@@ -1,4 +1,4 @@
-"""Energies, neurons and samples of every pattern at given sizes."""
+"""Energy, numbers of neurons and samples of every pattern at given sizes."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ from solvable.scale.prefactors.pattern_sums import (
 
 @dataclass(frozen=True)
 class PatternNumbers:
-    """A pattern at given sizes."""
+    """Energy and samples of one pattern at given sizes."""
 
-    name: str  # such as "Sp(1)-GP"
-    energy: float  # least value of its sum
+    name: str  # name of the pattern, such as "Sp(1)-GP"
+    energy: float  # least energy of the pattern
     samples: float  # P* = 2 kappa E / k   (scale 1; arXiv:2512.04165, Equation 40)
-    factor: float  # energy over the energy of the winner
+    factor: float  # energy divided by the winner's energy
     layers: tuple[LayerNumbers, ...]
     parts: tuple[tuple[str, float], ...]  # cost of each layer, and the alignment term
 
 
 @dataclass(frozen=True)
 class Numbers:
-    r"""All patterns of a network at given sizes, the cheapest first.
+    r"""Energies and samples of all patterns of a network at given sizes, the cheapest pattern first.
 
     Parameters
     ----------
     network : Network or Attention
-        The network.
+        Network or attention block whose patterns are listed.
     sizes : dict of str to float
-        All of d, widths, kappa, alpha and sigma_a, including defaults.
+        Values of d, widths, kappa, alpha and sigma_a, including defaults.
     k : float
         1 + K(x, x): the mean loss of the prior per sample is k / (2 kappa).
     patterns : tuple of PatternNumbers
-        Patterns by energy.
+        Patterns in ascending order of energy.
     exact : Exact or None
         Large-deviation energy, for networks with one hidden layer and integer sizes up to d = 2000.
     warnings : tuple of str
@@ -113,7 +113,7 @@ def numbers_of(
     Parameters
     ----------
     network : Network or Attention
-        One or two hidden layers of isotropic inputs.
+        Network with one or two hidden layers on isotropic inputs, or an attention block.
     sizes : mapping of str to float
         d, and optionally N (or N1, N2), S (inputs of a patch), W (patches), H (heads), L (tokens),
         kappa, alpha and sigma_a. Sizes left out, and kappa, are the network's powers of d; alpha and
@@ -123,7 +123,7 @@ def numbers_of(
     frozen : bool
         True: irrelevant weights of specialised neurons keep their prior norm, as in the paper.
     one_route : bool
-        True: leave out the alignment of prior neurons in patterns with specialised or magnetised ones.
+        True: leave out the alignment of prior neurons in patterns with specialised or magnetised neurons.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def numbers_of(
     Notes
     -----
     docs/derivations/scale (scale 3), from arXiv:2512.04165, Equations 9 and 10. For one hidden layer the
-    law of a neuron is the prior, moved by u along the target, with other weights shrunk by
+    distribution of a neuron is the prior, moved by u along the target, with other weights shrunk by
     :math:`\sqrt r`. The energy is an upper bound of the exact one up to the entropy of choosing neurons,
     of order log N each. For two layers :math:`\langle y, K_2, y\rangle` sums both routes. Time:
     0.1 s for one layer, 3 s for two with He3, 10 s with He5. Backed by
@@ -197,21 +197,21 @@ def numbers_of(
 
 
 def is_quick(network: Network) -> bool:
-    """Return True if the energies of all patterns take only seconds, so that they are computed."""
+    """Return True if computing the energies of all patterns takes only seconds."""
     return len(network.layers) == 1 or network.degree <= 5
 
 
 @dataclass(frozen=True)
 class Tie:
-    """Patterns whose exponents tie, by their energies at large proportional widths."""
+    """Patterns whose exponents tie, ordered by their energies at a large dimension."""
 
-    dimension: float  # d; widths are the network's powers of d
-    exponent: Fraction  # exponent of the energy
-    patterns: tuple[PatternNumbers, ...]  # patterns, the cheapest first
+    dimension: float  # input dimension d; the widths are the network's powers of d
+    exponent: Fraction  # common exponent of the energies
+    patterns: tuple[PatternNumbers, ...]  # tied patterns, the cheapest first
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """Energies over d to the power of their common exponent."""
+        """Energies of the patterns, divided by d to the power of the common exponent."""
         unit = self.dimension ** float(self.exponent)
         return {row.name: row.energy / unit for row in self.patterns}
 
@@ -237,10 +237,10 @@ def break_tie(
     Parameters
     ----------
     network : Network or Attention
-        A network with numbers for all exponents.
+        A network with values for all exponents.
     names : iterable of str, optional
         Patterns to compare; default all patterns of the least exponent, including patterns with a
-        gain of order one, which coincide with others in exponents.
+        gain of order one, which have the same exponents as other patterns.
     dimension : float
         Input dimension d; the widths are powers of it.
     at : mapping of str to Fraction, optional
@@ -273,7 +273,7 @@ def break_tie(
 
 
 def _of_exponent(network: Network | Attention, least: Fraction) -> list[str]:
-    """Return all patterns of an exponent, including patterns with a gain of order one."""
+    """Return all patterns with a given exponent, including patterns with a gain of order one."""
     model, point = network.symbolic()
     return [
         row.name
@@ -335,7 +335,7 @@ def _warnings(
             yield f"Layer {number} needs only one neuron, the smallest number allowed."
     if exact is not None and exact.condensed:
         yield (
-            "The exact large-deviation energy has less than one large neuron, and is a lower bound. The "
+            "The exact large-deviation energy has less than one large neuron and is a lower bound. The "
             "energy of the pattern has one neuron."
         )
     elif exact is not None and not 0.8 < winner.energy / exact.energy < 1.25:

@@ -9,7 +9,7 @@ from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie
 
 
 def number_table(found: Numbers) -> Table:
-    """Build the table of patterns with energy, samples and numbers of each layer, cheapest first."""
+    """Build the table of patterns with energy, samples and each layer's values, cheapest first."""
     layers = [f"layer {number}" for number in range(1, len(found.patterns[0].layers) + 1)]
     table = Table(
         "pattern",
@@ -32,7 +32,7 @@ def number_table(found: Numbers) -> Table:
 
 
 def layer_words(layer: LayerNumbers) -> str:
-    """Write the numbers of a layer."""
+    """Write the number of neurons, the strength and the gain of a layer."""
     if layer.kind == "GP":
         return "lazy"
     if layer.kind == "GFL":
@@ -42,7 +42,7 @@ def layer_words(layer: LayerNumbers) -> str:
 
 
 def number_sentences(found: Numbers) -> list[str]:
-    """Write the winner, its margin, and the exact energy."""
+    """Write the winning pattern, its margin, and the exact energy."""
     sizes = ", ".join(f"{name} = {value:g}" for name, value in found.sizes.items())
     winner = found.winner
     said = [
@@ -72,7 +72,7 @@ def samples_sentence(found: Numbers) -> str:
 
 
 def tie_sentence(tie: Tie) -> str:
-    """Write the energies of patterns that tie in exponents, cheapest first."""
+    """Write the energies of the patterns that tie in exponents, cheapest first."""
     rows = list(tie.coefficients.items())
     texts = [f"{name} {value:.4g}" for name, value in rows[1:6]]
     more = f" and {len(rows) - 6} more" if len(rows) > 6 else ""
@@ -84,5 +84,5 @@ def tie_sentence(tie: Tie) -> str:
 
 
 def size(value: float) -> str:
-    """Write a number with four digits, as an integer from 1,000 on."""
+    """Write a number with four significant digits; a number from 1,000 on is rounded to an integer."""
     return f"{value:.0f}" if 1_000 <= value < 1e7 else f"{value:.4g}"
