@@ -120,7 +120,7 @@ def test_numbers_as_texts_and_texts_as_numbers() -> None:
     np.testing.assert_array_equal(preparation.transform(one), [[3, 1, 0]])
     blank = from_columns({"a": text(None), "grade": np.array([np.nan])})
     np.testing.assert_array_equal(preparation.transform(blank), [[1.75, 0, 0]])
-    with pytest.raises(InvalidData, match="column 'a' holds text \\('b' in row 2\\)"):
+    with pytest.raises(InvalidData, match="column 'a' contains text \\('b' in row 2\\)"):
         preparation.transform(from_columns({"a": text(None, "b"), "grade": text("1", "x")}))
 
 

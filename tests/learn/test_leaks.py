@@ -173,7 +173,7 @@ def test_later_rows_are_predicted_from_earlier_ones(tmp_path):
 def test_columns_that_say_which_rows_belong_together_are_checked(tmp_path):
     columns = {"a": np.arange(30) % 7 + 0.5, "when": ["soon"] * 30, "y": np.arange(30) % 2}
     path = write(tmp_path / "few.csv", columns)
-    with pytest.raises(InvalidData, match=r"holds text that is not a date.*2026-11-22"):
+    with pytest.raises(InvalidData, match=r"contains text that is not a date.*2026-11-22"):
         load(path, target="y", time="when")
     with pytest.raises(InvalidData, match=r"groups 'wen' is not a column.*Did you mean 'when'"):
         load(path, target="y", groups="wen")

@@ -1,4 +1,4 @@
-"""Read NPY files, memory-mapped, and NPZ files, without unpickling."""
+"""Read NPY files (memory-mapped) and NPZ files without unpickling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from solvable.data.table import Table, from_columns
 from solvable.errors import InvalidData
 from solvable.numpy_files import ANEW, check_unpacked, holds_objects, npz_members, open_npy
 
-# First bytes of the two kinds of file.
+# First bytes of an NPY file and of an NPZ file.
 NPY_MAGIC = b"\x93NUMPY"
 NPZ_MAGIC = b"PK"
 
@@ -34,7 +34,7 @@ def load_npy(path: Path, *, mapped: bool = True) -> np.ndarray:
 
 
 def read_npy(path: Path, target: str | None = None, *, required: bool = True) -> RawData:
-    """Read inputs of one ``.npy`` file; the target is a column or the file ``y.npy`` next to it."""
+    """Read inputs from a ``.npy`` file; the target is a column or the neighbouring file ``y.npy``."""
     if path.name.startswith("X") and target is None:
         return read_pair(path, required)
     array = load_npy(path)
@@ -59,7 +59,7 @@ class MappedPair(TablePart):
 
 
 def open_pair(path: Path, label_path: Path | None) -> MappedPair:
-    """Map two files, or only the inputs if there is no target."""
+    """Memory-map the files of inputs and target, or only the inputs if there is no target."""
     y = None if label_path is None else load_npy(label_path)
     parts, image_shape = array_parts(load_npy(path), y, where=str(path))
     whole = RawData(parts, "").whole
@@ -68,7 +68,7 @@ def open_pair(path: Path, label_path: Path | None) -> MappedPair:
 
 
 def read_pair(path: Path, required: bool) -> RawData:
-    """Read ``X*.npy`` and ``y*.npy`` in one folder."""
+    """Read the files ``X*.npy`` and ``y*.npy`` in one folder."""
     label_path = path.with_name("y" + path.name[1:])
     if required and not label_path.exists():
         raise InvalidData(
@@ -80,7 +80,7 @@ def read_pair(path: Path, required: bool) -> RawData:
 
 
 def read_npz(path: Path, target: str | None = None, *, required: bool = True) -> RawData:
-    """Read inputs and target of an NPZ file by the names of its arrays."""
+    """Read inputs and target from an NPZ file by the names of the arrays."""
     arrays = _load_npz(path)
     inputs = ("X", "x", "data", "images", "inputs", "features")
     input_key = next((key for key in inputs if key in arrays and arrays[key].ndim > 1), None)
@@ -104,15 +104,15 @@ def read_npz(path: Path, target: str | None = None, *, required: bool = True) ->
 
 @dataclass(frozen=True)
 class NpzPart:
-    """NPZ shard that is loaded when it is read."""
+    """NPZ file of a folder, loaded only when its rows are read."""
 
     path: Path
     target_name: str | None  # requested name of the target
     n_rows: int
-    columns: tuple[str, ...]  # without the target
+    columns: tuple[str, ...]  # names of the columns without the target
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """Return the columns other than the target, or some of them, and the target or None."""
+        """Return the requested (or all) columns other than the target, and the target or None."""
         raw = read_npz(self.path, self.target_name, required=False)
         assert raw.whole is not None
         return raw.whole.read(columns)
@@ -123,7 +123,7 @@ class NpzPart:
 
 
 def read_shard(path: Path, target: str | None, required: bool) -> RawData:
-    """Return an NPZ file as one part that is loaded when read; the file is read here for its size."""
+    """Return an NPZ file as one part that is loaded when needed; here only the size is read."""
     raw = read_npz(path, target, required=required)
     n_rows = sum(part.n_rows for part in raw.parts)
     part = NpzPart(path, target, n_rows, raw.parts[0].columns)
@@ -162,7 +162,7 @@ def _npz_columns(
 
 
 def check_magic(path: Path, magic: bytes) -> None:
-    """Raise :class:`InvalidData` if the first bytes of a file are not those of its format."""
+    """Raise :class:`InvalidData` if a file's first bytes do not belong to the format of its ending."""
     with path.open("rb") as stream:
         start = stream.read(len(NPY_MAGIC))
     if start.startswith(magic):

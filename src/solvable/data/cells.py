@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""Texts of a missing value, in lower case and without surrounding blanks."""
+"""Texts that denote a missing value, in lower case and without surrounding blanks."""
 
 USUAL_MISSING = frozenset({"", "NA", "?"})
-"""Most frequent texts of a missing value; number parsers read "nan" themselves."""
+"""Most frequent texts that denote a missing value; "nan" is left to the number parsers."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
@@ -38,7 +38,7 @@ def first_odd_cell(cells: Iterable[str | None]) -> tuple[int, str] | None:
 
 def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.ndarray, str]:
     """Parse a column as numbers if every cell is a number or missing, and as text otherwise."""
-    # If the delimiter is not a comma, 1,5 may mean 1.5; otherwise 1,500 may mean 1500.
+    # "1,5" may mean 1.5 if the delimiter is not a comma; otherwise "1,500" may mean 1500.
     quick = _quick_numbers(cells)
     if quick is not None:
         return quick, ""
@@ -66,7 +66,7 @@ def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.n
 
 
 def _numbers(cells: Sequence[str | None]) -> np.ndarray | None:
-    """Parse the cells as numbers; None if a cell is not a number."""
+    """Parse the cells as numbers; return None if a cell is not a number."""
     values = np.empty(len(cells))
     for row, cell in enumerate(cells):
         if cell is None:
@@ -76,15 +76,15 @@ def _numbers(cells: Sequence[str | None]) -> np.ndarray | None:
             values[row] = float(cell)
         except ValueError:
             return None
-        # Python's float accepts 1_000 and digits of other scripts, which other programs do not.
+        # Unlike other programs, Python's float accepts 1_000 and digits of other scripts.
         if "_" in cell or not cell.isascii():
             return None
     return values
 
 
 def _quick_numbers(cells: Sequence[str]) -> np.ndarray | None:
-    """Parse the cells by one call of NumPy; None if a cell needs the slower parser."""
-    # Python's float accepts 1_000 and digits of other scripts, which other programs do not.
+    """Parse all cells in one call of NumPy; return None if a cell needs the slower parser."""
+    # Unlike other programs, Python's float accepts 1_000 and digits of other scripts.
     if any("_" in cell or not cell.isascii() for cell in cells):
         return None
     try:

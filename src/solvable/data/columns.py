@@ -1,4 +1,4 @@
-"""Statistics of columns, the choice of usable columns, and sentences about both."""
+"""Compute statistics of columns, choose usable columns, and describe the choice in sentences."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ from solvable.memory import available_bytes, gigabytes
 from solvable.plots.words import quoted_names
 
 MAX_CATEGORIES = 20
-"""Largest number of distinct texts for which a column becomes one column of 0 and 1 per text."""
+"""Largest number of distinct texts in a column that is encoded by one 0/1 column per text."""
 
-MEDIAN_ROWS = 100_000  # number of evenly spaced rows used for the medians of a longer table
-LARGEST = 1e30  # largest absolute value of a column
+MEDIAN_ROWS = (
+    100_000  # number of evenly spaced rows from which medians of a longer table are computed
+)
+LARGEST = 1e30  # largest allowed absolute value in a column
 
 BLOCK_ENTRIES = 4_000_000
-"""Entries processed at a time: about 32 MB."""
+"""Number of entries processed at a time, about 32 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
-    """Range, missing values and median of each column of numbers."""
+    """Range, number of missing values and median of each column of numbers."""
 
     n_rows: int
-    n_missing: np.ndarray  # NaN in each column
-    low: np.ndarray  # smallest value; NaN if all are missing
-    high: np.ndarray  # largest value; NaN if all are missing
-    medians: np.ndarray  # median of the values present; 0 if all are missing
+    n_missing: np.ndarray  # number of missing values (NaN) in each column
+    low: np.ndarray  # smallest value of each column; NaN if all values are missing
+    high: np.ndarray  # largest value of each column; NaN if all values are missing
+    medians: np.ndarray  # median of each column's present values; 0 if all are missing
 
     @property
     def empty(self) -> np.ndarray:
-        """Mask of the columns without a value."""
+        """Mask of the columns in which every value is missing."""
         return self.n_missing == self.n_rows
 
     @property
     def constant(self) -> np.ndarray:
-        """Mask of the columns with a single value."""
+        """Mask of the columns with a single distinct value."""
         return ~self.empty & (self.low == self.high)
 
 
@@ -56,7 +58,7 @@ def refuse_infinite(matrix: np.ndarray, names: Sequence[str], first_row: int = 0
     missing = False
     if matrix.dtype.kind in "biu":
         return False
-    # Half precision has a smaller range than the one allowed. Comparisons with NaN are False.
+    # The range of half precision is smaller than the allowed range. Comparisons with NaN are False.
     most = min(LARGEST, float(np.finfo(matrix.dtype).max))
     for rows in row_blocks(matrix):
         block = matrix[rows]
@@ -81,7 +83,7 @@ def refuse_infinite(matrix: np.ndarray, names: Sequence[str], first_row: int = 0
 
 def refuse_tiny(statistics: ColumnStatistics, names: Sequence[str]) -> None:
     """Raise :class:`InvalidData` if the squares of all values of a column underflow."""
-    # Columns without a value are NaN here, and their comparisons are False.
+    # Columns without a value have the bounds NaN here, so comparisons are False for these columns.
     largest = np.fmax(np.abs(statistics.low), np.abs(statistics.high))
     columns = np.flatnonzero((largest > 0) & (largest < 1e-60)).tolist()
     if columns:
@@ -93,8 +95,8 @@ def refuse_tiny(statistics: ColumnStatistics, names: Sequence[str]) -> None:
 
 
 def refuse_large(n_rows: int, n_columns: int, dtype: str) -> None:
-    """Raise :class:`MemoryLimitExceeded` if the columns of 0 and 1 do not fit into memory."""
-    # Each column is stored as single bytes before the matrix is made.
+    """Raise :class:`MemoryLimitExceeded` if the 0/1 columns of encoded texts do not fit into memory."""
+    # Each 0/1 column is stored as single bytes before the matrix is made.
     size = float(n_rows) * n_columns * (np.dtype(dtype).itemsize + 1)
     if size > 1e7 and size > available_bytes():
         raise MemoryLimitExceeded(
@@ -119,7 +121,7 @@ def column_statistics(matrix: np.ndarray) -> ColumnStatistics:
 
 
 def _medians(matrix: np.ndarray) -> np.ndarray:
-    """Compute the median of each column over evenly spaced rows; 0 for a column without value."""
+    """Compute the median of each column over evenly spaced rows; 0 for a column without values."""
     step = -(-len(matrix) // MEDIAN_ROWS) or 1
     columns = max(1, BLOCK_ENTRIES // max(1, len(matrix) // step))
     medians = np.zeros(matrix.shape[1])
@@ -133,10 +135,10 @@ def _medians(matrix: np.ndarray) -> np.ndarray:
 
 
 def numbers_the_rows(column: np.ndarray) -> bool:
-    """Return True if a column of whole numbers identifies rows and is not a measurement."""
+    """Return True if a column of whole numbers contains row identifiers, not measurements."""
     n = len(column)
     head = column[:1000]
-    # The first rows are enough to exclude most columns.
+    # For most columns, the first rows already show that they are not identifiers.
     if not np.isfinite(head).all() or (head != np.round(head)).any():
         return False
     if len(np.unique(head)) < len(head) or not np.isfinite(column).all():
@@ -151,7 +153,7 @@ def numbers_the_rows(column: np.ndarray) -> bool:
 
 
 def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str:
-    """Return the reason why a column of text is unusable, or ""; `others` are texts in other rows."""
+    """Return why a column of text is unusable, or ""; `others` are the column's texts in other rows."""
     present = [value for value in column if value is not None]
     distinct = len(others.union(present))
     if distinct == 0:
@@ -173,7 +175,7 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
 def unusable_numbers(
     table: Table, statistics: ColumnStatistics, keep: set[str], keep_constant: set[str]
 ) -> dict[str, str]:
-    """Return the columns of numbers that are unusable, each with the reason."""
+    """Return the unusable columns of numbers, each with the reason."""
     dropped: dict[str, str] = {}
     identifiers = []
     for i, name in enumerate(table.numeric_names):
@@ -192,7 +194,7 @@ def unusable_numbers(
 def describe(
     dropped: Sequence[tuple[str, str]], categories: Sequence[tuple[str, tuple[str, ...]]]
 ) -> tuple[str, ...]:
-    """Return sentences on columns that were dropped, by reason, and on columns of text."""
+    """Return sentences about dropped columns, grouped by reason, and about columns of text."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in dropped:
         by_reason.setdefault(reason, []).append(name)
@@ -212,7 +214,7 @@ def describe_gaps(
     n_rows: int,
     medians: Sequence[float] | None = None,
 ) -> tuple[str, ...]:
-    """Return sentences on missing values, with the medians that replace them if given."""
+    """Return sentences about missing values and, if given, about the medians that replace them."""
     gaps = np.flatnonzero(n_missing).tolist()
     if len(gaps) > 5:
         return (

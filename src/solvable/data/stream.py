@@ -19,10 +19,10 @@ from solvable.data.table import Table, as_text, missing_mask, stack_rows
 from solvable.data.target import Target, TargetValues, Task, decide_target
 from solvable.errors import InvalidData, InvalidParameter
 
-HEAD_ROWS = 100_000  # number of first rows of a stream to which its preparation is fitted
+HEAD_ROWS = 100_000  # number of first rows to which a stream's preparation is fitted
 
 HEAD_ENTRIES = 20_000_000
-"""Number of entries (at most 160 MB) that limits these rows in a wide table."""
+"""Largest number of entries (at most 160 MB) in these first rows; it limits wide tables."""
 
 
 @runtime_checkable
@@ -45,7 +45,7 @@ class LabelledSource(Protocol):
         ...
 
     def chunks(self, rows: int, start: int = 0) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield ``(slice, X, y)`` in order from row ``start``, ``rows`` rows each but the last."""
+        """Yield ``(slice, X, y)`` from row ``start`` on, ``rows`` rows each (the last may be shorter)."""
         ...
 
 
@@ -53,8 +53,8 @@ class LabelledSource(Protocol):
 class ArrayStream:
     """Labelled samples in two arrays: in memory, memory-mapped, or on a GPU."""
 
-    X: Array  # (n, d)
-    y: Array  # (n,)
+    X: Array  # inputs, shape (n, d)
+    y: Array  # labels, shape (n,)
 
     @property
     def n_samples(self) -> int:
@@ -72,7 +72,7 @@ class ArrayStream:
         return self.X.dtype
 
     def chunks(self, rows: int, start: int = 0) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield ``(slice, X, y)`` in order from row ``start``; the blocks are views."""
+        """Yield ``(slice, X, y)`` from row ``start`` on; X and y are views."""
         for low in _starts(rows, start, self.n_samples):
             part = slice(low, min(low + rows, self.n_samples))
             yield part, self.X[part, :], self.y[part]
@@ -82,11 +82,11 @@ class ArrayStream:
 class PartStream:
     """Labelled samples in files, prepared part by part while reading."""
 
-    # Memory holds one part (a row group, a shard) and one chunk.
+    # At any time, memory contains one part (a row group or a file) and one chunk.
     parts: tuple[Part, ...]
-    sizes: tuple[int, ...]  # rows of each part whose target is a number or one of the classes
-    preparation: Preparation  # including the target
-    treatments: tuple[str, ...] = ()  # sentences on the preparation, without full stop
+    sizes: tuple[int, ...]  # number of rows in each part with a valid target
+    preparation: Preparation  # preparation of the inputs and the target
+    treatments: tuple[str, ...] = ()  # sentences about the preparation, without full stop
 
     @property
     def n_samples(self) -> int:
@@ -110,7 +110,7 @@ class PartStream:
         return self.preparation.target
 
     def chunks(self, rows: int, start: int = 0) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield ``(slice, X, y)`` in order from row ``start``, ``rows`` rows each but the last."""
+        """Yield ``(slice, X, y)`` from row ``start`` on, ``rows`` rows each (the last may be shorter)."""
         lows = _starts(rows, start, self.n_samples)
         blocks: list[tuple[np.ndarray, np.ndarray]] = []
         held = 0
@@ -127,7 +127,7 @@ class PartStream:
         assert low == self.n_samples or not lows
 
     def _blocks(self, start: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield prepared parts from row ``start`` on."""
+        """Yield the prepared inputs and target of each part, from row ``start`` on."""
         first = 0
         for part, size in zip(self.parts, self.sizes, strict=True):
             if size and first + size > start:
@@ -143,12 +143,12 @@ class PartStream:
 
 
 def from_arrays(X: Array, y: Array) -> ArrayStream:
-    """Make a labelled source of arrays, without copy or preparation.
+    """Make a labelled data source from arrays, which are neither copied nor prepared.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        Inputs, as a NumPy or memory-mapped array or of another array library.
+        Inputs: a NumPy array, a memory-mapped array, or an array of another library.
     y : array of shape (n,)
         Labels.
 
@@ -184,7 +184,7 @@ def open_stream(
     keep: Sequence[str] = (),
     preparation: Preparation | None = None,
 ) -> PartStream:
-    """Open a labelled source of files that need not fit into memory.
+    """Open files as a labelled data source; the files need not fit into memory.
 
     Parameters
     ----------
@@ -199,23 +199,23 @@ def open_stream(
     keep : sequence of str
         Columns to keep although they look like identifiers.
     preparation : Preparation, optional
-        Preparation of an earlier stream. By default it is fitted to the first 100,000 rows, or fewer
-        of a wide table; constant columns and the texts of columns are determined from all rows.
+        Preparation of an earlier stream. By default, a preparation is fitted to the first 100,000 rows
+        (fewer in a wide table); constant columns and the texts of columns are found in all rows.
 
     Returns
     -------
     PartStream
-        Samples; ``treatments`` describes the preparation.
+        Stream of the samples; ``treatments`` describes their preparation.
 
     Raises
     ------
     InvalidData
-        If the data are unusable. An infinite value after the first rows raises when its chunk is read.
+        If the data are unusable. Infinite values after the first rows raise when their chunk is read.
 
     Notes
     -----
-    Opening reads the first rows, the target of every part, and of the other columns only those that
-    are constant or hold text in the first rows. Float32 columns stay float32.
+    Opening reads the first rows of all columns. Of the later rows, it reads only the target and the
+    columns that are constant or contain text in the first rows. Float32 columns stay float32.
     """
     raw = _open(path_or_paths, target)
     sizes, values = _scan_target(raw)
@@ -266,7 +266,7 @@ def _open(path_or_paths: str | Path | Sequence[str | Path], target: str | None) 
 
 
 def _scan_target(raw: RawData) -> tuple[tuple[int, ...], TargetValues]:
-    """Return the number of rows with target in each part, and the values of all parts."""
+    """Return each part's number of rows with a target, and the target values of all parts."""
     sizes = []
     merged = TargetValues(raw.target, {}, 0, True)
     for part in raw.parts:
@@ -281,7 +281,7 @@ def _scan_target(raw: RawData) -> tuple[tuple[int, ...], TargetValues]:
 def _known_rows(
     raw: RawData, target: Target, sizes: tuple[int, ...], values: TargetValues
 ) -> tuple[int, ...]:
-    """Number of rows in each part whose target is a number or a known class."""
+    """Return each part's number of rows whose target is a number or a known class."""
     if not values.has_others(target):
         return sizes
     columns = (part.target() for part in raw.parts)
@@ -289,7 +289,7 @@ def _known_rows(
 
 
 def _used_rows(values: np.ndarray, target: Target) -> np.ndarray:
-    """Mask of the rows whose target is a number or one of the classes."""
+    """Return the mask of the rows whose target is a number or one of the classes."""
     used = ~missing_mask(values)
     if target.kind != "regression":
         used[used] = target.encode(values[used]) >= 0
@@ -312,7 +312,7 @@ def _head(parts: Sequence[Part], target: Target) -> tuple[Table, int]:
 
 
 def _beyond_head(parts: Sequence[Part], head: Table) -> tuple[set[str], dict[str, frozenset[str]]]:
-    """Return columns that are constant only in the first rows, and all texts of text columns."""
+    """Return the columns that are constant in the first rows only, and all texts of text columns."""
     statistics = column_statistics(head.numeric)
     flat = dict(zip(head.numeric_names, statistics.low, strict=True))
     still = statistics.constant | statistics.empty
@@ -335,7 +335,7 @@ def _beyond_head(parts: Sequence[Part], head: Table) -> tuple[set[str], dict[str
 
 
 def _starts(rows: int, start: int, n_samples: int) -> range:
-    """Return the first rows of the chunks, after a check of their size and start."""
+    """Check the chunk size and the first row; return the position of each chunk's first row."""
     if rows < 1 or not 0 <= start <= n_samples:
         raise InvalidParameter(
             f"rows is {rows} and start is {start}; allowed: rows of 1 or more and start from 0 to "
@@ -347,7 +347,7 @@ def _starts(rows: int, start: int, n_samples: int) -> range:
 def _take(
     blocks: list[tuple[np.ndarray, np.ndarray]], size: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[np.ndarray, np.ndarray]]]:
-    """Split the blocks into the first ``size`` rows and the rest, without a copy within one block."""
+    """Split the blocks into the first ``size`` rows and the rest; one block alone is not copied."""
     taken: list[tuple[np.ndarray, np.ndarray]] = []
     for position, (X, y) in enumerate(blocks):
         n = min(size, len(y))

@@ -1,4 +1,4 @@
-"""Table of named columns: one matrix of numbers, and columns of text."""
+"""Table with named columns: a matrix of numbers, and columns of text."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ class Table:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Position of each column of numbers in the matrix."""
+        """Position of each numeric column in the matrix."""
         return {name: position for position, name in enumerate(self.numeric_names)}
 
     def __contains__(self, name: object) -> bool:
         return name in self.positions or name in self.texts
 
     def rows(self, index: slice | np.ndarray) -> Table:
-        """Select rows by slice (a view), or by position or mask (a copy)."""
+        """Select rows by slice, which gives a view, or by position or mask, which gives a copy."""
         texts = {name: column[index] for name, column in self.texts.items()}
         return Table(self.numeric[index], self.numeric_names, texts, self.order)
 
     def column(self, name: str) -> np.ndarray:
-        """Return one column, as numbers or as text."""
+        """Return one column as numbers or as text."""
         if name in self.texts:
             return self.texts[name]
         if name in self.positions:
@@ -93,7 +93,7 @@ class Table:
         return Table(self.numeric[:, index], numeric, texts, tuple(names))
 
     def without(self, name: str) -> Table:
-        """Return the table without one column."""
+        """Return the table without the named column."""
         order = tuple(other for other in self.order if other != name)
         texts = {other: column for other, column in self.texts.items() if other != name}
         if name in self.texts:
@@ -133,7 +133,7 @@ def stack_rows(tables: Sequence[Table]) -> Table:
                 f"parts of the data have different columns: {quoted_names(odd)} is missing in some; "
                 "allowed: the same columns in every part."
             )
-    # A column that is text in one table becomes text in all.
+    # A column that is text in one table becomes text in all tables.
     textual = {name for table in tables for name in table.texts}
     numbers = tuple(name for name in first.numeric_names if name not in textual)
     texts = {
@@ -151,7 +151,7 @@ def stack_rows(tables: Sequence[Table]) -> Table:
 
 
 def as_text(column: np.ndarray) -> np.ndarray:
-    """Convert a column to text, numbers in their shortest form, with None for missing values."""
+    """Convert a column to text; numbers get their shortest form, missing values become None."""
     if column.dtype == object:
         return column
     return np.array([None if value != value else number_text(value) for value in column], object)
@@ -164,7 +164,7 @@ def number_text(value: float) -> str:
 
 
 def missing_mask(column: np.ndarray) -> np.ndarray:
-    """Mask of the missing values: NaN among numbers, None among texts."""
+    """Return the mask of missing values: NaN among numbers, None among texts."""
     if column.dtype == object:
         return np.array([value is None for value in column], dtype=bool)
     return np.isnan(column)
@@ -183,7 +183,7 @@ def refuse_duplicates(names: Iterable[str]) -> None:
 
 
 def unknown_column(kind: str, name: str, names: Sequence[str]) -> str:
-    """Write the message about an unknown column, with the nearest name."""
+    """Return the message about an unknown column; it suggests the most similar name."""
     near = get_close_matches(name, names, n=1) or [
         other for other in names if other.casefold() == name.casefold()
     ]

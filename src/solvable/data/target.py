@@ -1,4 +1,4 @@
-"""Target column: numbers or classes."""
+"""Target column, which contains numbers or classes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from solvable.errors import InvalidData, unknown_choice
 from solvable.plots.words import quoted_names
 
 Kind: TypeAlias = Literal["classification", "regression", "binary"]
-"""Kind of target: three or more classes, a number, or two classes."""
+"""Kind of the target: three or more classes, a number, or two classes."""
 
 Task: TypeAlias = Literal["auto", "classification", "regression", "binary"]
-"""Requested kind of target; "auto" decides by the values."""
+"""Requested kind of the target; "auto" decides by the target's values."""
 
-MAX_CLASSES = 100  # largest number of classes
+MAX_CLASSES = 100  # largest allowed number of classes
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Target:
     classes: tuple[str, ...] = ()
 
     def encode(self, column: np.ndarray) -> np.ndarray:
-        """Return numbers, or codes of classes with -1 for an unknown label."""
+        """Return the target as numbers, or as class codes with -1 for an unknown label."""
         if self.kind == "regression":
             return _in_range(self.name, finite_numbers(self.name, column))
         if column.dtype != object and all(map(_is_finite_number, self.classes)):
@@ -60,7 +60,7 @@ class Target:
         return np.array([code.get(label, -1) for label in as_text(column)], dtype=np.int64)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Return the labels of codes; numbers are returned unchanged."""
+        """Return the class labels of the given codes; numbers are returned unchanged."""
         if self.kind == "regression":
             return np.asarray(codes)
         return np.array(self.classes, dtype=object)[np.asarray(codes, dtype=np.int64)]
@@ -79,11 +79,11 @@ class Target:
 
 @dataclass(frozen=True)
 class TargetValues:
-    """Counts of the distinct values of a target, which can be merged over parts of the data."""
+    """Counts of a target's distinct values; counts of different parts of the data can be merged."""
 
     name: str
     counts: dict[Any, int]  # at most MAX_CLASSES + 1 values; further values are not counted
-    n_rows: int  # rows with a value
+    n_rows: int  # number of rows with a value
     whole: bool  # True if all values are whole numbers; False for text
 
     @classmethod
@@ -99,7 +99,7 @@ class TargetValues:
         return cls(name, dict(kept), len(column), whole)
 
     def has_others(self, target: Target) -> bool:
-        """Return True if some values are not classes of a target."""
+        """Return True if some values are not classes of the given target."""
         labels = {_label(value) for value in self.counts}
         return target.kind != "regression" and not labels <= set(target.classes)
 
@@ -115,7 +115,7 @@ class TargetValues:
 
 
 def finite_numbers(name: str, column: np.ndarray) -> np.ndarray:
-    """Convert target values to float64; raise for texts and infinities."""
+    """Convert target values to float64; raise :class:`InvalidData` for texts and infinities."""
     if column.dtype == object:
         texts = [value for value in column if not _is_finite_number(value)]
         if texts:
@@ -146,7 +146,7 @@ def refuse_tiny_target(name: str, values: np.ndarray) -> None:
 
 
 def _in_range(name: str, values: np.ndarray) -> np.ndarray:
-    """Return the values; raise if their fourth powers overflow double precision."""
+    """Return the values; raise :class:`InvalidData` if their fourth powers overflow double precision."""
     most, largest = 1e60, float(np.abs(values).max(initial=0.0))
     if largest > most:
         raise InvalidData(
@@ -159,13 +159,13 @@ def _in_range(name: str, values: np.ndarray) -> np.ndarray:
 def fit_target(
     name: str, column: np.ndarray, task: Task = "auto"
 ) -> tuple[Target, tuple[str, ...]]:
-    """Decide the kind of the target from all its values; return it with sentences on the choice."""
-    # A class of a single row gets no code, as one row cannot serve both training and testing.
+    """Decide the target's kind from all values; return the target with sentences about the choice."""
+    # A class with a single row gets no code, because one row cannot serve training and testing.
     return decide_target(TargetValues.of(name, column), task)
 
 
 def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tuple[str, ...]]:
-    """Decide the kind of the target from its values merged over parts; see :func:`fit_target`."""
+    """Decide the target's kind from the merged values of all parts; see :func:`fit_target`."""
     if task not in get_args(Task):
         raise InvalidData(unknown_choice("task", task, get_args(Task)))
     name, counts = values.name, values.counts
@@ -209,7 +209,7 @@ def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tu
 
 
 def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
-    """Raise if the values cannot be classes."""
+    """Raise :class:`InvalidData` if the values cannot be classes."""
     name, counts = values.name, values.counts
     if task == "binary" and len(counts) != 2:
         raise InvalidData(

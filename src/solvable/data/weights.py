@@ -1,4 +1,4 @@
-"""Read the matrices of a file of weights one at a time, without unpickling."""
+"""Read the matrices in a file of weights one at a time, without unpickling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvable.paths import check_path, printable
 # Largest size of a safetensors header in bytes, as in the reference implementation.
 HEADER_LIMIT = 100_000_000
 
-ENDINGS = (".safetensors", ".npz", ".npy")  # endings of files that are read
+ENDINGS = (".safetensors", ".npz", ".npy")  # endings of the weight files that can be read
 
 _PLAIN = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2",
@@ -33,14 +33,14 @@ _NUMPY_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16"}
 
 @dataclass(frozen=True)
 class StoredArray:
-    """Array of a file that is read on request."""
+    """Array in a file; its entries are read on request."""
 
     name: str
     shape: tuple[int, ...]
-    dtype: str  # as stored, for example "BF16" or "float32"
-    precision: float  # relative spacing of the stored type; 0 for integers
-    reader: Callable[[], np.ndarray]  # returns the entries, or raises InvalidData
-    layout: str = ""  # sentence on the split of a fused projection
+    dtype: str  # type of the entries in the file, such as "BF16" or "float32"
+    precision: float  # relative spacing of neighbouring numbers in this type; 0 for integers
+    reader: Callable[[], np.ndarray]  # function that returns the entries or raises InvalidData
+    layout: str = ""  # sentence about the split of a fused projection
 
     def read(self) -> np.ndarray:
         """Read the entries as stored; bfloat16 is converted to float32."""
@@ -63,7 +63,7 @@ def iter_weights(path: str | Path) -> Iterator[StoredArray]:
 
 
 def stored_metadata(path: Path) -> dict[str, str]:
-    """Return the metadata of a safetensors file; empty for other files."""
+    """Return the metadata of a safetensors file, or an empty dictionary for other files."""
     if path.suffix.lower() != ".safetensors":
         return {}
     stored = _header(path)[0].get("__metadata__")
@@ -102,8 +102,8 @@ def _header(path: Path) -> tuple[dict[str, Any], int, int]:
 
 
 def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
-    """Describe one entry of a header; a fault in the entry is raised when its array is read."""
-    name = printable(name)  # JSON may hold unpaired surrogates, which cannot be written
+    """Describe the array of one header entry; a fault in the entry is raised when the array is read."""
+    name = printable(name)  # JSON may contain unpaired surrogates, which cannot be written.
     try:
         dtype = str(entry["dtype"])[:40]
         shape = tuple(entry["shape"])
@@ -154,7 +154,7 @@ def _read_tensor(
 
 
 def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
-    """The 256 values of an eight-bit floating-point type."""
+    """Return the 256 values of an eight-bit floating-point type."""
     code = np.arange(256)
     mantissa_bits = 7 - exponent_bits
     mantissa = (code & (2**mantissa_bits - 1)) / 2**mantissa_bits
@@ -165,7 +165,7 @@ def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
     if exponent_bits == 5:
         size[exponent == 31] = np.where(mantissa[exponent == 31] > 0, np.nan, np.inf)
     else:
-        # E4M3 has no infinity, and one code for NaN with either sign.
+        # E4M3 has no infinity, and one code for NaN per sign.
         size[(code & 127) == 127] = np.nan
     return np.where(code > 127, -size, size).astype(np.float32)
 
@@ -173,7 +173,7 @@ def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
 def _npy(path: Path) -> Iterator[StoredArray]:
     with path.open("rb") as stream:
         shape, dtype = npy_header(stream, str(path))
-    # The file is memory-mapped, so that a header with a wrong size takes no memory.
+    # The file is memory-mapped, so that a wrong size in the header takes no memory.
     yield _of_numpy(path.stem, shape, dtype, partial(open_npy, path))
 
 

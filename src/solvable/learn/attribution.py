@@ -12,37 +12,37 @@ from solvable.arrays import random_stream
 from solvable.data import Preparation
 from solvable.networks.layers import Filter, KernelFilter, Residual
 
-MOST_COLUMNS = 1000  # columns beyond which directions are not attributed
+MOST_COLUMNS = 1000  # largest number of columns for which directions are attributed to columns
 
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Shares of the G columns of the table in the K directions of one fit."""
+    """Shares of the table's G columns in the K directions that one fit found."""
 
     columns: tuple[str, ...]
-    shares: np.ndarray  # (K, G), each row with sum one
-    total: np.ndarray  # (G,), mean over all directions weighted by their strength
-    straight: np.ndarray  # (K,), share explained linearly by the columns; NaN if rows are too few
+    shares: np.ndarray  # share of each column in each direction, shape (K, G); each row sums to one
+    total: np.ndarray  # mean share of each column, shape (G,); directions weighted by strength
+    straight: np.ndarray  # (K,), adjusted R² of each direction on the columns; NaN for few rows
 
 
 def rows_attributed(columns: int) -> int:
-    """Number of rows on which each column is shuffled, for a number of columns."""
+    """Return the number of rows on which each column is shuffled, for a given number of columns."""
     return max(20, min(256, 6000 // columns))
 
 
 def attribute(
     model: Any, X: np.ndarray, preparation: Preparation, *, seed: int
 ) -> Attribution | None:
-    """Compute the shares of the columns in the directions above their null; None without any."""
+    """Compute each column's share in each direction above its null; None if no direction is above."""
     report = model.filters_[0]
     count = report.n_kept_above
     groups = column_groups(preparation)
     if count == 0 or len(groups) > MOST_COLUMNS:
         return None
-    # Share of column j in direction f, Jansen's estimate of its total effect (1999):
-    # T_j = E[(f(x) - f(x with x_j of another row))²] / 2 Var f. For a straight line in independent
-    # columns it is the squared loading in standardised units. Columns of 0 and 1 that encode one
-    # column of text are exchanged together.
+    # The share of column j in direction f is Jansen's (1999) estimate of the column's total effect,
+    # T_j = E[(f(x) - f(x with x_j of another row))²] / 2 Var f. If f is linear and the columns are
+    # independent, T_j is the squared loading of column j in standardised units. Columns of 0 and 1
+    # that encode the same column of text are exchanged together.
     rng = random_stream(seed, "rows to attribute directions")
     rows = rng.permutation(len(X))[: rows_attributed(len(groups))]
     others = np.roll(rows, 1)
@@ -66,7 +66,7 @@ def attribute(
 
 
 def relative_strengths(report: Any) -> np.ndarray:
-    """Strength of each kept direction in units of its null."""
+    """Return the strength of each kept direction divided by its null."""
     # First and second moments have different units, so each is divided by its own null.
     linear = np.asarray(report.linear_ratios, dtype=np.float64)
     first = (
@@ -77,7 +77,7 @@ def relative_strengths(report: Any) -> np.ndarray:
 
 
 def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
-    """Coordinates of the rows along the directions of the first filter, shape (n, k)."""
+    """Return the coordinates of the rows along the first filter's directions, shape (n, k)."""
     h = np.asarray(X)
     for layer in model.network_.layers:
         if isinstance(layer, Residual):
@@ -89,7 +89,7 @@ def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
 
 
 def column_groups(preparation: Preparation) -> list[tuple[str, list[int]]]:
-    """Columns of the table, each with the matrix columns that encode it."""
+    """Return the names of the table's columns, each with the matrix columns that encode it."""
     groups = [(name, [place]) for place, name in enumerate(preparation.numeric_names)]
     start = len(groups)
     for name, texts in preparation.categories:
@@ -99,7 +99,7 @@ def column_groups(preparation: Preparation) -> list[tuple[str, list[int]]]:
 
 
 def _straight(X: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Adjusted R² of a linear regression of each feature on the columns."""
+    """Return the adjusted R² of the linear regression of each feature on the columns."""
     n, d = X.shape
     if n < 2 * d + 10:
         return np.full(features.shape[1], np.nan)
@@ -112,8 +112,8 @@ def _straight(X: np.ndarray, features: np.ndarray) -> np.ndarray:
 def matched(
     in_folds: Sequence[np.ndarray], coordinates: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Match each direction with the most correlated one of each fold, on the fold's test rows."""
-    # Returns the places of the matches and their squared correlations, shape (folds, K) each.
+    """Match each direction with each fold's most correlated direction, on the fold's test rows."""
+    # Returns the indices of the matches and their squared correlations, each of shape (folds, K).
     squared = [_correlations(*pair) ** 2 for pair in zip(coordinates, in_folds, strict=True)]
     return (
         np.array([one.argmax(axis=1) for one in squared]),

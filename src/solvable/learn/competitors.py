@@ -1,4 +1,4 @@
-"""Methods that `solvable learn` compares: learned features, seven others and the constant."""
+"""Methods that `solvable learn` compares: learned features, seven competitors and the constant."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from solvable.networks.base import (
 )
 from solvable.networks.blocks import Block, network_blocks
 
-LEARNED = "learned-features"  # key of the method with which the others are compared
+LEARNED = "learned-features"  # key of the learned features, with which all competitors are compared
 
 
 @dataclass(frozen=True)
 class Method:
-    """Method that is compared with the others."""
+    """Method whose error is compared: the learned features, a competitor or the constant."""
 
-    key: str  # in result.json
-    title: str  # in tables and sentences
-    meaning: str  # a sentence without full stop
+    key: str  # name of the method in result.json
+    title: str  # name of the method in tables and sentences
+    meaning: str  # description of the method, a sentence without full stop
     make: Callable[[], Any]  # returns the estimator
-    kernel_rows: int | None = None  # beyond this number, a random part of the rows is fitted
+    kernel_rows: int | None = None  # largest number of rows fitted; of more rows, a random subset
     narrow: bool = False  # True to fit in single precision, for speed
-    fit: Callable[[np.ndarray, np.ndarray], Any] | None = None  # replaces make().fit if given
+    fit: Callable[[np.ndarray, np.ndarray], Any] | None = None  # fitting function; None: make().fit
 
 
 def methods(design: Design) -> tuple[Method, ...]:
-    """Return the methods to compare: learned features, their competitors, the constant last."""
+    """Return the methods to compare: learned features first, the constant last."""
     # The penalty of each method is tuned on the training rows only.
     depth, lazy = design.depth, design.lazy_width
     width = "infinitely wide" if design.width == math.inf else f"{design.width} wide"
@@ -107,7 +107,7 @@ def methods(design: Design) -> tuple[Method, ...]:
 
 
 class _Rbf(BaseEstimator):
-    """Kernel ridge with a Gaussian kernel whose width and penalty are tuned."""
+    """Kernel ridge regression with a Gaussian kernel whose width and penalty are tuned."""
 
     def __init__(self, scaling: Scaling = "columns", seed: int = 0) -> None:
         self.scaling = scaling
@@ -121,7 +121,7 @@ class _Rbf(BaseEstimator):
         distances = _squared_distances(Z[some], Z[some])
         apart = distances[distances > 0]
         self._median = float(np.median(apart)) if apart.size else 1.0
-        # k(x, x') = exp(-|x - x'|² / (b m)) with the median squared distance m and b = 1/8 ... 8.
+        # The kernel is k(x, x') = exp(-|x - x'|² / (b m)) with median squared distance m, b = 1/8 ... 8.
         # The leave-one-out error is unbiased here, as no filter was chosen by the labels.
         fits: dict[float, RidgeFit] = {
             width: kernel_ridge(np.exp(-distances / (width * self._median)), Y[some])
@@ -154,7 +154,7 @@ class _Rbf(BaseEstimator):
 
 
 class RbfRegressor(RegressorMixin, _Rbf):
-    """Kernel ridge regression with a Gaussian kernel, for numbers."""
+    """Kernel ridge regression with a Gaussian kernel, for a numeric target."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RbfRegressor:
         """Choose width and penalty, then fit all rows."""
@@ -162,31 +162,31 @@ class RbfRegressor(RegressorMixin, _Rbf):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predicted numbers, shape (n,)."""
+        """Return the predicted numbers, shape (n,)."""
         return self._outputs(X)[:, 0]
 
 
 class _Classes(ClassifierMixin, BaseEstimator):
-    """Classifier that regresses the indicator of each class and predicts the largest output."""
+    """Classifier that regresses each class's indicator and predicts the class with the largest output."""
 
     def _coded(self, y: np.ndarray) -> np.ndarray:
-        """Store the classes; return a column of 0 and 1 for each."""
+        """Store the classes; return one indicator column of 0 and 1 per class."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         return np.eye(len(self.classes_))[codes]
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
-        """Outputs, shape (n,) for two classes, (n, C) for more."""
+        """Return the outputs, shape (n,) for two classes and (n, C) for C > 2 classes."""
         raise NotImplementedError
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predicted classes, shape (n,)."""
+        """Return the predicted classes, shape (n,)."""
         outputs = self.decision_function(X)
         places = (outputs > 0).astype(int) if outputs.ndim == 1 else np.argmax(outputs, axis=1)
         return np.asarray(self.classes_[places])
 
 
 class RbfClassifier(_Classes, _Rbf):
-    """Kernel ridge regression with a Gaussian kernel, for classes."""
+    """Classifier by kernel ridge regression with a Gaussian kernel on the indicators of the classes."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RbfClassifier:
         """Choose width and penalty, then fit all rows."""
@@ -194,19 +194,19 @@ class RbfClassifier(_Classes, _Rbf):
         return self
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
-        """Outputs, shape (n,) for two classes, (n, C) for more."""
+        """Return the outputs, shape (n,) for two classes and (n, C) for C > 2 classes."""
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
 
 
 class MultiIndexClassifier(_Classes):
-    """One multi-index learner for each class; a single one for two classes."""
+    """Classifier with one multi-index learner per class, or a single learner for two classes."""
 
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> MultiIndexClassifier:
-        """Fit directions and a ridge regression on functions of them, for each class."""
+        """Fit, for each class, directions and a ridge regression on functions of these directions."""
         signals = self._coded(y)
         self.models_ = [
             MultiIndexRegressor(random_state=self.random_state).fit(X, signal)
@@ -215,7 +215,7 @@ class MultiIndexClassifier(_Classes):
         return self
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
-        """Outputs, shape (n,) for two classes, (n, C) for more."""
+        """Return the outputs, shape (n,) for two classes and (n, C) for C > 2 classes."""
         outputs = np.column_stack([model.predict(X) for model in self.models_])
         return outputs[:, 0] - 0.5 if outputs.shape[1] == 1 else outputs
 

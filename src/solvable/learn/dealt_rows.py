@@ -15,7 +15,7 @@ from solvable.learn.request import LEAST_ROWS, Request
 
 
 def check_rows(dataset: Dataset) -> None:
-    """Raise :class:`InvalidData` if there are too few rows to hold some back for testing."""
+    """Raise :class:`InvalidData` if there are too few rows to hold back test rows."""
     if dataset.n_samples < LEAST_ROWS:
         raise InvalidData(
             f"{dataset.name} has {dataset.n_samples} rows with a target; allowed: at least "
@@ -24,7 +24,7 @@ def check_rows(dataset: Dataset) -> None:
 
 
 def used_rows(dataset: Dataset, request: Request) -> tuple[np.ndarray, list[str]]:
-    """Return the rows that are used, in order, and sentences about the others."""
+    """Return the rows that are used, in order, and sentences about the rows that are left out."""
     n, most, notes = dataset.n_samples, request.rows, []
     rows = without_copies(dataset)
     if len(rows) < n:
@@ -51,7 +51,7 @@ def without_copies(dataset: Dataset) -> np.ndarray:
     n = len(first)
     if len(heads) == n:
         return np.arange(n)
-    # Rows that agree in a continuous column, and equal images, are copies and not equal by chance.
+    # Equal images are copies, and so are equal rows with a continuous column: not equal by chance.
     table = dataset.table.rows(heads)
     columns = [table.column(name) for name in table.order]
     if dataset.kind == "regression":
@@ -76,7 +76,7 @@ def _is_continuous(column: np.ndarray) -> bool:
 
 
 class DealtRows:
-    """Folds of rows, and groups of rows that depend on one another."""
+    """Assignment of rows to folds that keeps together rows that depend on one another."""
 
     def __init__(self, dataset: Dataset, rows: np.ndarray, request: Request) -> None:
         self.rows, self.notes = rows, list[str]()
@@ -88,7 +88,7 @@ class DealtRows:
         self.folds = self._dealt(dataset.name, request)
 
     def _dealt(self, name: str, request: Request) -> np.ndarray:
-        """Fold of each row; -1 for rows that are never tested because they come first in time."""
+        """Return the fold of each row; -1 for the first period in time, whose rows are never tested."""
         folds, seed = request.folds, request.seed
         if self.times is not None:
             if self.copies:
@@ -121,9 +121,9 @@ class DealtRows:
         return np.flatnonzero(self.folds < fold)
 
     def clusters(self) -> np.ndarray | None:
-        """Cluster of each tested row, if rows may depend on one another; None otherwise."""
+        """Return the cluster of each tested row; None if no rows may depend on one another."""
         tested = self.folds >= 0
-        # Periods treated as independent of each other; longer correlations are not accounted for
+        # number of periods treated as independent; longer correlations in time are not accounted for
         stretches = 20
         if self.times is not None:
             order = np.argsort(np.argsort(self.times[tested], kind="stable"))

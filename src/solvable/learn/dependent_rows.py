@@ -1,4 +1,4 @@
-"""Detect rows that depend on one another whatever their order: in groups, or along a curve."""
+"""Detect dependent rows in any order: rows that form groups, or rows that lie along a curve."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import numpy as np
 
 from solvable.arrays import random_stream
 
-SCALES = (10, 20, 40)  # numbers of nearest rows that are left out, tried in this order
+SCALES = (10, 20, 40)  # tried numbers of nearest rows to leave out, in this order
 MOST_ROWS = 3000  # largest number of rows whose neighbours are compared
 
 
 class Jump(NamedTuple):
-    """Errors of predicting a row from its neighbours, divided by that of the constant."""
+    """Errors of predicting a row from its neighbours, divided by the error of the constant."""
 
-    near: float  # from the five nearest rows
-    far: float  # from the ten nearest rows after those left out
+    near: float  # relative error of a prediction from the five nearest rows
+    far: float  # relative error from the ten nearest rows after the rows left out
     left_out: int  # number of nearest rows left out
 
 
 def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> Jump | None:
-    """Errors from near and farther rows, if they differ more than for a smooth target; else None."""
+    """Return errors from near and farther rows; None if a smooth target explains their difference."""
     from sklearn.neighbors import NearestNeighbors
 
     n = len(X)
     Z = _standardised(X)
     scales = [scale for scale in SCALES if 12 * scale <= n]
     if not regression:
-        # The largest class must have four times as many rows as are left out.
+        # The largest class must have at least four times as many rows as the number left out.
         y = np.unique(y, return_inverse=True)[1]
         scales = [scale for scale in scales if 4 * scale <= np.bincount(y).max()]
     if Z is None or not scales:
@@ -57,9 +57,9 @@ def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) ->
 
 
 def share_along_a_curve(X: np.ndarray) -> float:
-    """Edges on the longest path of the minimum spanning tree, divided by the number of rows."""
-    # It is about 0.1 for independent rows in two or more dimensions, and nearly 1 for rows of one
-    # object that changes over time, even after shuffling.
+    """Return the number of edges on the minimum spanning tree's longest path, divided by n."""
+    # The share is about 0.1 for independent rows in two or more dimensions. It is nearly 1 for rows
+    # that show one object changing over time, even after shuffling.
     from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
     from scipy.spatial.distance import pdist, squareform
 
@@ -75,9 +75,9 @@ def share_along_a_curve(X: np.ndarray) -> float:
 
 
 def _standardised(X: np.ndarray) -> np.ndarray | None:
-    """Standardised columns of many distinct values; None if there are fewer than two."""
+    """Return the standardised columns with many distinct values; None if fewer than two such columns."""
     distinct = np.array([len(np.unique(column)) for column in X.T])
-    few_values = 20  # columns with up to this many distinct values count as classes or counts
+    few_values = 20  # a column with at most this many distinct values contains classes or counts
     Z = X[:, distinct > min(few_values, len(X) / 50)].astype(np.float64)
     if Z.shape[1] < 2 or len(Z) < 100:
         return None

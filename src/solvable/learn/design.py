@@ -1,4 +1,4 @@
-"""The network that learns features: its blocks, and the choice of its form for few rows."""
+"""Blocks of the network that learns features, and the choice of the network's form for few rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, filte
 from solvable.networks.blocks import Block, Width
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
 
-FEW_ROWS = 1000  # training rows up to which the form of the network is chosen by cross-validation
+FEW_ROWS = (
+    1000  # largest number of training rows for which cross-validation chooses the network's form
+)
 
 REMARKS = {
     "directions": "",
@@ -24,7 +26,7 @@ REMARKS = {
     "straight": "without directions and linear, as held-out training rows are predicted better",
     "constant": "constant only, as held-out training rows are predicted no better otherwise",
 }
-"""Forms of the network, each with the remark printed for it."""
+"""Forms of the network, each with its printed remark; the usual form has an empty remark."""
 
 
 @dataclass(frozen=True)
@@ -32,36 +34,40 @@ class Design:
     """Settings that all methods share."""
 
     regression: bool
-    scaling: Scaling  # one scale for all pixels of images, one for each column of tables
-    width: Width = math.inf  # of the random layers of the network
+    scaling: Scaling  # "one scale" for all pixels of images; tables: a scale per column
+    width: Width = math.inf  # width of the network's random layers
     request: Request = field(default_factory=Request)
-    training_rows: int = FEW_ROWS  # of a fold; smaller fits of the learning curve use the same form
+    training_rows: int = (
+        FEW_ROWS  # training rows of a fold; smaller fits of the learning curve use the fold's form
+    )
 
     @property
     def layers(self) -> int:
-        """Filters of the network, at least 1."""
+        """Number of filters in the network, at least 1."""
         return self.request.layers
 
     @property
     def seed(self) -> int:
-        """Seed of random layers, nulls and solvers."""
+        """Seed of the random layers, the null distributions and the solvers."""
         return self.request.seed
 
     @property
     def depth(self) -> int:
-        """Random layers of the network: one below each filter, and one below the readout."""
+        """Number of random layers in the network: one below each filter, and one below the readout."""
         return self.layers + 1
 
     @property
     def blocks(self) -> list[Block]:
-        """Blocks of the network that learns features."""
+        """Return the blocks of the network that learns features."""
         filtered = [filtered_block(self.width) for _ in range(self.layers)]
         return [Block(None, self.width), *filtered]
 
     def fitted_network(self, X: np.ndarray, y: np.ndarray) -> Any:
         """Fit the network that learns features; for few rows, choose its form first."""
         network = None
-        few_directions = 10  # up to this many directions, more rows are allowed for the choice
+        few_directions = (
+            10  # with at most this many directions, the form is also chosen for more training rows
+        )
         if self.training_rows > FEW_ROWS:
             network = self.network(self.blocks).fit(X, y)
             if (
@@ -77,9 +83,9 @@ class Design:
         return network
 
     def _form(self, X: np.ndarray, y: np.ndarray) -> str:
-        """Choose one of ``REMARKS`` by the error on held-out training rows."""
-        # Held-out rows are needed because directions overfit the rows they were found in, most of all
-        # where rows are few.
+        """Choose a form of the network, a key of ``REMARKS``, by the error on held-out training rows."""
+        # Held-out rows are needed because directions overfit the rows on which they were found, most of
+        # all if these rows are few.
         parts = int(np.clip(2 * FEW_ROWS // len(y), 3, 5))
         classes = None if self.regression else np.unique(y, return_inverse=True)[1]
         folds = deal_folds(parts, np.arange(len(y)), classes, seed=self.seed)
@@ -110,12 +116,12 @@ class Design:
             return False
         spread = X.std(axis=0)
         Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        # Shrinkage of the correlation matrix above which whitening is not tried
+        # largest shrinkage of the correlation matrix with which whitening is tried
         mostly_white = 0.5
         return oracle_shrinkage(Z.T @ Z / len(Z), len(Z)) < mostly_white
 
     def _to_compare(self, name: str) -> Any:
-        """Return the network in one of its forms, without a filter where directions are left out."""
+        """Return the network in the given form; forms without directions have no filter."""
         if name in ("directions", "whitened"):
             return self._in_form(name)
         if name == "constant":
@@ -124,7 +130,7 @@ class Design:
         return self.network([last if name == "columns" else Block(None, None)])
 
     def _in_form(self, name: str) -> Any:
-        """Return the network in one of its forms."""
+        """Return the network in the given form."""
         blocks = self.blocks
         if name == "whitened":
             return self.network(blocks).set_params(scaling="whitened")
@@ -133,17 +139,17 @@ class Design:
         if name == "straight":
             blocks[-1] = replace(blocks[-1], activation="identity", bias=0.0)
         network = self.network(blocks)
-        # A penalty so large, in units of the power of the features, that only the constant is left
+        # ridge penalty, in units of the features' power, so large that only the constant is fitted
         all_penalty = 1e9
         return network.set_params(regularisation=all_penalty) if name == "constant" else network
 
     @property
     def lazy_width(self) -> int:
-        """Width of the competitor with random features."""
+        """Width of the random layers of the competitor with random features."""
         return DEFAULT_WIDTH if self.width == math.inf or self.width is None else int(self.width)
 
     def network(self, blocks: list[Block]) -> Any:
-        """Return the estimator of a network of these blocks."""
+        """Return the estimator whose network consists of the given blocks."""
         options: dict[str, Any] = {"scaling": self.scaling, "random_state": self.seed}
         # The filters compare centred labels with shuffled ones; tanh bounds the largest numbers.
         if self.regression:
@@ -152,7 +158,7 @@ class Design:
 
 
 def width_for(training_rows: int) -> Width:
-    """Width of the random layers for a number of training rows: infinite while kernels fit."""
+    """Return the width of the random layers: infinite as long as the kernels of the rows fit."""
     return math.inf if training_rows <= KERNEL_SAMPLES else DEFAULT_WIDTH
 
 

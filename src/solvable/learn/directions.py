@@ -1,4 +1,4 @@
-"""Directions that the filters of a fitted model found, and pictures of them for images."""
+"""Directions that a fitted model's filters found, and pictures of these directions for images."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from solvable.networks.significance import FIRST_RATIO, SIGNIFICANT_RATIO
 
 @dataclass(frozen=True)
 class Made:
-    """Shares of columns in the directions of the first filter, and their signal on unseen rows."""
+    """Shares of columns in the first filter's directions, and the directions' signal on unseen rows."""
 
-    whole: Attribution  # of the model of all rows
-    folds: tuple[Unseen, ...]  # empty if a fold has no directions
-    # Coordinates of the test rows of each fold along the directions of the model of all rows.
+    whole: Attribution  # attribution by the model fitted to all rows
+    folds: tuple[Unseen, ...]  # signal measured in each fold; empty if a fold has no directions
+    # Coordinates of each fold's test rows along the directions of the model fitted to all rows.
     coordinates: tuple[np.ndarray, ...]
 
     def totals(self, tests: int) -> tuple[ColumnShare, ...]:
@@ -35,7 +35,7 @@ class Made:
         return matched([fold.tested for fold in self.folds], self.coordinates)
 
     def of(self, number: int, tests: int) -> dict[str, Any]:
-        """Return the attribution of direction `number`, with significance corrected for `tests`."""
+        """Return the attribution of direction `number`; significance is corrected for `tests` tests."""
         place = number - 1
         if place >= len(self.whole.shares):
             return {}
@@ -57,7 +57,7 @@ class Made:
     def _columns(
         self, shares: np.ndarray, places: np.ndarray, tests: int
     ) -> tuple[ColumnShare, ...]:
-        """Sort columns by their share; add the loss on shuffling where the folds have a signal."""
+        """Sort columns by share; add the signal lost by shuffling each column, if folds have a signal."""
         columns = [
             ColumnShare(self.whole.columns[place], float(shares[place]))
             for place in np.argsort(-shares, kind="stable")
@@ -80,7 +80,7 @@ def made_of(
     in_folds: Sequence[Unseen | None],
     tested: Sequence[np.ndarray],
 ) -> Made | None:
-    """Combine the attribution of the model of all rows with the signal on the folds' test rows."""
+    """Combine the attribution by the model of all rows with the signal on the folds' test rows."""
     if whole is None:
         return None
     folds = [one for one in in_folds if one is not None]
@@ -99,11 +99,11 @@ def layers_found(
     *,
     confirmed: bool = False,
 ) -> tuple[LayerFound, ...]:
-    """Directions that each filter found in all rows; labels name the classes, or the target alone."""
+    """Return the directions that each filter found in all rows; `labels` are classes or the target."""
     layers: list[LayerFound] = []
     for number, report in enumerate(model.filters_):
-        # After a filter without signal, the next one is not counted: its inputs were selected for
-        # their correlation with the labels.
+        # Directions after a filter without signal are not counted, because that filter selected the
+        # inputs of the next filter for their correlation with the labels.
         below = [counts[number] if all(counts[:number]) else 0 for counts in in_folds]
         # If the learned features beat the constant on unseen rows, directions above the threshold
         # count even if the permutation test of the strongest is not significant.
@@ -126,10 +126,10 @@ def layers_found(
 
 
 def _ratios(report: FilterReport) -> dict[int, float]:
-    """Strength divided by its null of each direction that was tested, by its number from 1."""
+    """Return the strength divided by its null for each tested direction, by rank from 1."""
     linear = len(report.linear_ratios)
     tested = dict(enumerate(report.linear_ratios.tolist(), start=1))
-    # With several classes, directions were tested for each class and not in the common ranking.
+    # With several classes, directions were tested class by class and not in the common ranking.
     if len(report.null_ratios) == 1:
         pairs = zip(report.null_counts.tolist(), report.null_ratios[0].tolist(), strict=True)
         tested |= {linear + count + 1: ratio for count, ratio in pairs if np.isfinite(ratio)}
@@ -153,7 +153,7 @@ def _strongest(report: FilterReport, real: bool, made: Made | None) -> tuple[Dir
             float(dimensions[number - 1]),
             float(emergence[number - 1]),
             linear=number <= linear,
-            # One test per direction listed, and one for all directions together.
+            # There is one test per listed direction, and one test of all directions together.
             **(made.of(number, len(numbers) + 1) if made is not None and real else {}),
         )
         for number in numbers
@@ -175,7 +175,7 @@ def _signals(report: FilterReport, labels: Sequence[str], whole: int) -> tuple[S
 
 
 def _of_class(report: FilterReport, place: int, whole: int) -> tuple[dict[int, float], int]:
-    """Ratios of the directions of a class by rank, and the number of directions above their null."""
+    """Return the ratios of a class's directions by rank, and how many directions are above their null."""
     of_signal = report.null_ratios[place]
     known = np.isfinite(of_signal)
     ranks, ratios = report.null_counts[known] + 1, of_signal[known]
@@ -189,16 +189,16 @@ def _of_class(report: FilterReport, place: int, whole: int) -> tuple[dict[int, f
 
 
 def emergence_rows(rows: int, ratio: float | None) -> float | None:
-    """Number of rows at which a direction is as strong as its null; None if it is weaker now."""
-    # n_e = n / r² with r = |lambda_(k+1)| / null: the strength of a direction with signal hardly
-    # depends on n, and its null falls as n^(-1/2). On digits (even against odd) the ratios at n = 1797
-    # predict 10, 15 and 37 directions at n = 112, 225 and 450; 9 to 13, 21 to 25 and 36 to 79 were
-    # counted there.
+    """Return the number of rows at which strength equals the null; None if the ratio is below 1."""
+    # Direction k + 1 emerges at n_e = n / r² rows with r = |lambda_(k+1)| / null: the strength of a
+    # direction with signal hardly depends on n, and its null falls as n^(-1/2). On digits (even against
+    # odd), the ratios at n = 1797 predict 10, 15 and 37 directions at n = 112, 225 and 450; the counts
+    # measured at these n are 9 to 13, 21 to 25 and 36 to 79.
     return None if ratio is None or not ratio >= 1 else rows / ratio**2
 
 
 def above_null(ranks: np.ndarray, ratios: np.ndarray, first_ratio: float = FIRST_RATIO) -> int:
-    """Number of directions above the threshold, interpolated between the ranks tested."""
+    """Return the number of directions above the threshold, interpolated between the tested ranks."""
     if len(ratios) and ranks[0] == 1 and ratios[0] <= first_ratio:
         return 0
     below = np.flatnonzero(ratios <= SIGNIFICANT_RATIO)
@@ -214,11 +214,11 @@ def above_null(ranks: np.ndarray, ratios: np.ndarray, first_ratio: float = FIRST
 def pictures_of(
     model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None
 ) -> np.ndarray | None:
-    """Covariance of each pixel with the strongest directions, shape (k, height, width)."""
+    """Return each pixel's covariance with each strongest direction, shape (k, height, width)."""
     if image_shape is None:
         return None
-    # A direction of an infinitely wide layer has no weights on pixels, so its covariance with the
-    # pixels is shown:
+    # A direction of an infinitely wide layer has no weights on pixels. Shown instead is the
+    # covariance of pixel i with direction k,
     # p_ki = (1/n) sum_mu (f_k(x_mu) - mean f_k) / std(f_k) (x_mu,i - mean x_i)
     features = first_coordinates(model, X)[:, :12]
     spread = features.std(axis=0)

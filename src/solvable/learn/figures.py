@@ -1,4 +1,4 @@
-"""Figures of learning: strengths of directions, the learning curve, pictures of directions."""
+"""Figures of `solvable learn`: strengths of directions, learning curve, pictures of directions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CAPTION = (
     "brighter and blue pixels darker where the coordinate is large. The sign of a direction is "
     "arbitrary, so red and blue may be exchanged."
 )
-"""Caption of the pictures of directions."""
+"""Caption below the pictures of directions."""
 
 
 def learn_figures(found: Learned) -> list[Figure]:
-    """Return a figure of strengths for each filter, and the learning curve if there is one."""
+    """Return one figure of direction strengths per filter, and the learning curve if it was measured."""
     figures = [strength_figure(found, layer) for layer in found.found if layer.signals]
     if len(found.outlook.curve) > 1:
         figures.append(curve_figure(found))
@@ -29,7 +29,7 @@ def learn_figures(found: Learned) -> list[Figure]:
 
 
 def strength_figure(found: Learned, layer: LayerFound) -> Figure:
-    """Draw the strength of each direction divided by its null, a curve per class, and the threshold."""
+    """Draw each direction's strength divided by its null, one curve per class, and the threshold."""
     series = []
     for number, signal in enumerate(layer.signals):
         x, y = list(signal.tested), list(signal.ratios)
@@ -61,7 +61,7 @@ def strength_figure(found: Learned, layer: LayerFound) -> Figure:
 
 
 def curve_figure(found: Learned) -> Figure:
-    """Draw the measured and the forecast error in percent against the number of training rows."""
+    """Draw the measured error and the forecast error in percent against the number of training rows."""
     outlook = found.outlook
     means = [100 * point.mean for point in outlook.curve]
     measured = Series(
@@ -76,7 +76,7 @@ def curve_figure(found: Learned) -> Figure:
     caption = "Points: mean error over folds, with its standard error."
     if outlook.band:
         n, middle, lower, upper = (list(column) for column in zip(*outlook.band, strict=True))
-        # Both ends of the interval are one series with a gap, so that the legend has one entry.
+        # The ends of the interval are a single series with a gap, so that the legend has one entry.
         ends = [100 * error for error in [*lower, float("nan"), *upper]]
         level = f"{100 * outlook.confidence:g} % interval of the forecast"
         series = [

@@ -1,4 +1,4 @@
-"""Files in the output directory of ``solvable learn``."""
+"""Write the files in the output directory of ``solvable learn``."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ PREDICTIONS = "predictions.csv"
 DIRECTIONS = "directions.csv"
 FIGURES = "figures"
 
-FORMAT = "solvable-learn-1"  # marks a directory as a result of `solvable learn`
+FORMAT = "solvable-learn-1"  # file that marks a directory as a result of `solvable learn`
 
 DIRECTORY = ResultDirectory(
     "learn", "data", FORMAT, (REPORT, RESULT, MODEL, PREDICTIONS, DIRECTIONS, FIGURES)
 )
-"""Names and checks of the output directory."""
+"""Output directory: its name, and checks that it may be replaced."""
 
 
 def kept_folder(directory: Path) -> Path:
-    """Hidden folder next to the output directory, for completed fits of an unfinished run."""
+    """Hidden folder next to the output directory that stores an unfinished run's completed fits."""
     place = directory.absolute()
     return place.parent / f".{place.name}.part"
 
@@ -52,12 +52,12 @@ def reserve(dataset: Dataset, request: Request, output: Path | None) -> tuple[Pa
 
 
 class LearnFiles(NamedTuple):
-    """Files that were written."""
+    """Paths of the files that were written."""
 
     report: Path
     result: Path
     model: Path
-    predictions: Path  # of each row by a model that had not seen the row
+    predictions: Path  # predictions of each row by a model that had not seen the row
     figures: list[Path]
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
 
 
 def _notes(found: Learned, dataset: Dataset) -> dict[str, Any]:
-    """Return what is stored with the model: the preparation of new rows and the measured error."""
+    """Return the data stored with the model: preparation of new rows and measured error."""
     score = found.learned
     return {
         "preparation": dataset.preparation.to_dict(),

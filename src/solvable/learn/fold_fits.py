@@ -1,4 +1,4 @@
-"""Fit one method and predict unseen rows; run many such fits in parallel processes."""
+"""Fit a method and predict unseen rows; run many such fits in parallel processes."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from solvable.learn.design import Design
 from solvable.learn.held_out_signal import Unseen, unseen_signal
 
 Progress: TypeAlias = Callable[[int, int, float | None], None]
-"""Called with tasks done, number of tasks, and seconds left or None."""
+"""Function called with the number of finished tasks, the number of tasks, and seconds left or None."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One fit."""
+    """Fit to be made: one method, on one set of training rows."""
 
     method: str  # key of the method
-    fold: int  # number of the fold that is predicted; -1 for the fit of all rows
+    fold: int  # number of the predicted fold; -1 for the fit to all rows
     split: Split | Callable[[], Split]  # prepared rows, or a function that prepares them later
     design: Design
-    rows: int  # training rows
+    rows: int  # number of training rows
     keep_model: bool = False
-    attributed: bool = False  # True to attribute its directions to columns
+    attributed: bool = False  # True to attribute the learned directions to columns
 
     def ready(self) -> Task:
-        """Return the task with its rows prepared."""
+        """Return the same task with prepared rows."""
         return replace(self, split=self.split()) if callable(self.split) else self
 
     @property
     def cost(self) -> float:
-        """Expected time, in arbitrary units."""
+        """Expected time of the fit, in arbitrary units."""
         of_method = {
             LEARNED: 8.0 * self.design.layers,
             "nngp": 2.0,
@@ -48,7 +48,7 @@ class Task:
             "rbf": 2.0,
             "trees": 2.0,
         }
-        # Above about 700 rows the cost grows as their number to the power of about 2.5.
+        # Above about 700 rows, the cost grows as the number of rows to the power of about 2.5.
         size = self.rows / 700
         return of_method.get(self.method, 0.1) * (size**2.5 if size > 1 else size)
 
@@ -59,23 +59,23 @@ class Measured:
 
     method: str
     fold: int
-    training_rows: int  # available
-    predicted: np.ndarray  # for the test rows; empty if the fit failed
-    n_significant: tuple[int, ...] = ()  # directions above their null in each filter
+    training_rows: int  # number of available training rows
+    predicted: np.ndarray  # predictions for the test rows; empty if the fit failed
+    n_significant: tuple[int, ...] = ()  # number of directions above their null in each filter
     seconds: float = 0.0
-    rows: int = 0  # training rows that were used
-    failure: str = ""  # why there are no predictions
-    model: Any = None  # if requested
-    remark: str = ""  # sentence on a reduced or changed fit
-    attribution: Attribution | None = None  # of the directions to columns, if requested
+    rows: int = 0  # number of training rows that were used
+    failure: str = ""  # reason for missing predictions
+    model: Any = None  # fitted model, if requested
+    remark: str = ""  # sentence about a reduced or changed fit
+    attribution: Attribution | None = None  # shares of columns in the directions, if requested
     unseen: Unseen | None = None  # signal of the directions on the test rows, if requested
-    above: tuple[int, ...] = ()  # as n_significant, without the permutation test
-    # Output for the test rows with two classes; larger values favour class 1.
+    above: tuple[int, ...] = ()  # like n_significant, but without the permutation test
+    # Outputs for the test rows if there are two classes; larger values favour class 1.
     scores: np.ndarray | None = None
 
 
 def measure(task: Task) -> Measured:
-    """Fit one method and predict the test rows; return the reason if a competitor cannot be fitted."""
+    """Fit a method and predict the test rows; if a competitor's fit fails, return the reason."""
     from threadpoolctl import threadpool_limits
 
     method = next(method for method in methods(task.design) if method.key == task.method)
@@ -89,9 +89,9 @@ def measure(task: Task) -> Measured:
     if method.narrow and _can_be_narrow(X):
         X, X_test = X.astype(np.float32, copy=False), X_test.astype(np.float32, copy=False)
     start = time.perf_counter()
-    # One BLAS thread, as several are slower when other processes use the same cores.
+    # BLAS uses one thread, because more threads are slower if other processes use the same cores.
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        # Warnings of filters without signal are suppressed here, and counted below instead.
+        # Warnings about filters without signal are suppressed here, as these filters are counted below.
         warnings.simplefilter("ignore")
         try:
             model = method.fit(X, y) if method.fit else method.make().fit(X, y)
@@ -131,7 +131,7 @@ def measure(task: Task) -> Measured:
 
 
 def _scores(model: Any, X: np.ndarray) -> np.ndarray | None:
-    """Return the output of a classifier of two classes; None if it has none."""
+    """Return the real-valued output of a two-class classifier; None if the classifier has no output."""
     if hasattr(model, "decision_function"):
         found = np.asarray(model.decision_function(X), dtype=np.float64)
     elif hasattr(model, "predict_proba"):
@@ -143,20 +143,20 @@ def _scores(model: Any, X: np.ndarray) -> np.ndarray | None:
 
 
 def _can_be_narrow(X: np.ndarray) -> bool:
-    """Return True if single precision keeps four digits of the deviation of every column."""
+    """Return True if single precision keeps four digits of every column's standard deviation."""
     mean, deviation = X.mean(axis=0), X.std(axis=0)
     return bool(np.all(np.abs(mean) <= 1000 * deviation))
 
 
 class Keeper(Protocol):
-    """Store of completed fits for a resumed run."""
+    """Store of completed fits, from which an interrupted run resumes."""
 
     def find(self, task: Task) -> Measured | None:
-        """Return the stored fit of a task, or None."""
+        """Return the stored fit of the task, or None."""
         ...
 
     def keep(self, fit: Measured) -> None:
-        """Store a fit."""
+        """Store a completed fit."""
         ...
 
 
@@ -167,7 +167,7 @@ def measure_all(
     progress: Progress | None = None,
     keeper: Keeper | None = None,
 ) -> list[Measured]:
-    """Measure all tasks, the longest first; the numbers do not depend on the workers."""
+    """Run all tasks, the longest first; the results do not depend on the number of workers."""
     ordered = sorted(tasks, key=lambda task: task.cost, reverse=True)
     costs = {(task.method, task.fold, task.rows): task.cost for task in ordered}
     results = []
@@ -204,5 +204,5 @@ def _run(tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
     try:
         yield from parallel(delayed(measure)(task.ready()) for task in tasks)
     finally:
-        # The processes are stopped also after Ctrl-C.
+        # The worker processes are stopped also after Ctrl-C.
         get_reusable_executor().shutdown(wait=True, kill_workers=True)

@@ -1,4 +1,4 @@
-"""Deal rows to folds that share no copies of a row, and choose nested training sets."""
+"""Deal rows to folds so that no two folds share copies of a row; choose nested training sets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvable.arrays import random_stream
 
 
 def identical_rows(X: np.ndarray) -> np.ndarray:
-    """Index of the first row that is equal to each row bit by bit, shape (n,)."""
+    """Return, for each row, the index of the first row equal to it bit by bit, shape (n,)."""
     seen: dict[bytes, int] = {}
     # Adding zero turns -0.0 into 0.0.
     return np.array([seen.setdefault((row + 0.0).tobytes(), i) for i, row in enumerate(X)])
@@ -34,7 +34,7 @@ def deal_folds(
 
 
 def united(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Lowest member of the connected component of each index, from pairs, shape (count,)."""
+    """Return the smallest index connected to each index by the given pairs, shape (count,)."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -65,15 +65,15 @@ def deal_groups(
 
 
 def deal_times(n_folds: int, times: np.ndarray) -> np.ndarray:
-    """Cut time into n_folds + 1 equal periods; return -1 for the first, then folds 0, 1, ..."""
-    # Rows of the same moment are in the same period.
+    """Cut time into n_folds + 1 equal periods; return fold -1 for the first, then folds 0, 1, ..."""
+    # Rows with the same time are in the same period.
     _, moments, counts = np.unique(times, return_inverse=True, return_counts=True)
     middles = (np.cumsum(counts) - counts / 2) / len(times)
     return np.asarray(np.minimum((middles * (n_folds + 1)).astype(np.int64), n_folds)[moments] - 1)
 
 
 def training_sizes(rows: int, *, smallest: int) -> tuple[int, ...]:
-    """Increasing sizes of the training sets of a learning curve; a single one for few rows."""
+    """Return the increasing training-set sizes of a learning curve; a single size for few rows."""
     if rows < 2 * smallest:
         return (rows,)
     # Sizes are halved from the largest; if fewer than five fit, they are closer together.
@@ -94,10 +94,10 @@ def nested_rows(
     key: tuple[int, int],
     groups: np.ndarray | None = None,
 ) -> dict[int, np.ndarray]:
-    """Nested training sets by size, classes in proportion; `key` is the seed and the fold."""
+    """Return nested training sets by size, classes in proportion; `key` is the pair of seed and fold."""
     order = random_stream(key[0], "nested rows", key[1]).permutation(len(rows))
     shuffled = rows[order]
-    if groups is not None:  # one group after another
+    if groups is not None:  # Rows are added one group after another.
         _, first = np.unique(groups[shuffled], return_index=True)
         place = dict(zip(groups[shuffled[first]].tolist(), first.tolist(), strict=True))
         turn = np.array([place[group] for group in groups[shuffled].tolist()])
@@ -108,7 +108,7 @@ def nested_rows(
 
 
 def _spread_evenly(classes: np.ndarray) -> np.ndarray:
-    """Order in which every initial part holds the classes in proportion."""
+    """Return an order of the rows in which every initial segment contains the classes in proportion."""
     place = np.empty(len(classes))
     for label in np.unique(classes):
         members = np.flatnonzero(classes == label)

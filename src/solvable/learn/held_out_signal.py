@@ -1,4 +1,4 @@
-"""Measure the signal of directions on unseen rows, and its loss when a column is shuffled there.
+"""Measure the signal of directions on unseen rows, and the loss of signal if a column is shuffled.
 
 A direction may contain a column without signal: the second moment of x_1 x_2 is correlated with the
 target if x_1 is, whatever x_2 is. Shuffling x_1 removes the signal; shuffling x_2 does not.
@@ -25,36 +25,36 @@ from solvable.learn.attribution import (
 from solvable.networks.layers import Filter, KernelFilter, Residual
 
 MOST_DIRECTIONS = 100
-"""Largest number of directions of a fold, the strongest first, measured on unseen rows."""
+"""Largest number of directions per fold, the strongest first, whose signal on unseen rows is measured."""
 
-LEVEL = 0.05  # family-wise level of the tests of directions, and of those of columns
+LEVEL = 0.05  # family-wise level of the tests of directions, and also of the tests of columns
 
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """Signal of the K directions of a fold's model on its n test rows, with G columns."""
+    """Signal of the K directions of a fold's model on the fold's n test rows, which have G columns."""
 
     columns: tuple[str, ...]
-    tested: np.ndarray  # (n, K), coordinates of the test rows along the directions
-    signal: np.ndarray  # (n, K + 1), of mean 1 on the training rows; the last of all together
-    rows: int  # rows on which columns were shuffled
-    lost: np.ndarray  # (G, K + 1), sum over those rows of the signal lost by shuffling a column
-    squares: np.ndarray  # (G, K + 1), sum of the squares of that loss
+    tested: np.ndarray  # coordinates of the test rows along the directions, shape (n, K)
+    signal: np.ndarray  # (n, K + 1), mean 1 on training rows; last column: all directions together
+    rows: int  # number of rows on which columns were shuffled
+    lost: np.ndarray  # (G, K + 1), signal lost by shuffling a column, summed over these rows
+    squares: np.ndarray  # (G, K + 1), squares of the lost signal, summed over these rows
 
 
 class Estimate(NamedTuple):
-    """A mean over rows with its standard error."""
+    """Mean over rows with its standard error."""
 
     value: float
     error: float
 
     def is_above_zero(self, tests: int) -> bool:
-        """Return True if the mean is significantly positive among `tests` tests (Bonferroni)."""
+        """Return True if the mean is significantly positive, corrected for `tests` tests (Bonferroni)."""
         return self.value > NormalDist().inv_cdf(1 - LEVEL / max(tests, 1)) * self.error
 
 
 def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> Unseen | None:
-    """Compute the signal of the first filter's directions on test rows; None for too many columns."""
+    """Compute the signal of the first filter's directions on test rows; None if columns are too many."""
     groups = column_groups(split.preparation)
     if len(groups) > MOST_COLUMNS or len(split.y_test) < 2:
         return None
@@ -107,7 +107,7 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
 
 
 def _codes(model: Any, split: Split, *, regression: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Labels as the filter uses them, centred on the training rows, (n, signals) each."""
+    """Return the filter's labels of training and test rows, centred on training rows."""
     train, test = split.y_train, split.y_test
     if regression:
         centre, spread = train.mean(), train.std() or 1.0
@@ -126,7 +126,7 @@ def _codes(model: Any, split: Split, *, regression: bool) -> tuple[np.ndarray, n
 def _beyond_first_moments(
     model: Any, split: Split, labels: np.ndarray, tested: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Residual labels after regression on the first moments of the features below the filter."""
+    """Return residual labels after regression on the first moments of the features below the filter."""
     train, test = _along_first_moments(model, split.X_train, labels, split.X_test)
     test -= train.mean(axis=0)
     train -= train.mean(axis=0)
@@ -139,7 +139,7 @@ def _beyond_first_moments(
 def _along_first_moments(
     model: Any, X: np.ndarray, labels: np.ndarray, Z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Products m . z of training rows, each with the m of the other rows, and of test rows."""
+    """Return the products m . z of test rows, and of training rows with the m of all other rows."""
     # m = (1/n) sum_mu y_mu z_mu, where z are the centred features below the first filter.
     h, there = np.asarray(X), np.asarray(Z)
     layers = list(model.network_.layers)
@@ -168,17 +168,19 @@ def _along_first_moments(
 
 
 def signal_on_unseen(folds: Sequence[Unseen], places: np.ndarray) -> Estimate:
-    """Mean signal of a direction on the test rows of all folds, from its match in each fold."""
+    """Return a direction's mean signal on all folds' test rows, from its match in each fold."""
     rows = np.concatenate([fold.signal[:, k] for fold, k in zip(folds, places, strict=True)])
     return Estimate(float(rows.mean()), float(rows.std(ddof=1)) / len(rows) ** 0.5)
 
 
 def lost_without(folds: Sequence[Unseen], places: np.ndarray, column: str) -> Estimate:
-    """Mean loss of the signal of a direction on test rows when a column is shuffled."""
+    """Return the mean loss of a direction's signal on test rows if a column is shuffled."""
     total = squares = 0.0
     rows = sum(fold.rows for fold in folds)
     for fold, k in zip(folds, places, strict=True):
-        if column in fold.columns:  # a fold drops a column that is constant in its rows
+        if (
+            column in fold.columns
+        ):  # A fold drops a column that is constant in the fold's training rows.
             g = fold.columns.index(column)
             total += float(fold.lost[g, k])
             squares += float(fold.squares[g, k])

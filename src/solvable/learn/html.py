@@ -18,7 +18,7 @@ from solvable.plots.words import percents
 
 
 def interval_places(found: Learned) -> list[tuple[float, float, float] | None]:
-    """Lower end, upper end and error of each method in percent of the bar's scale; None if off it."""
+    """Return each method's interval ends and error in percent of the bar; None if outside the bar."""
     # The scale ends at the largest upper end of a method other than the constant.
     ends = [
         score.upper
@@ -81,7 +81,7 @@ def _html(found: Learned, command: str, model: str) -> str:
 
 
 def _tied(text: str) -> str:
-    """Put no-break spaces between a number and its unit or the column name before it."""
+    """Put a no-break space between a number and its unit, and between a column name and its number."""
     return re.sub(r"(?<=') (?=\d)| (?=%)", "\N{NO-BREAK SPACE}", text)
 
 
@@ -93,7 +93,7 @@ def _filters(found: Learned) -> str:
 
 
 def _cards(found: Learned) -> list[tuple[str, str, str]]:
-    """Return number, name and interval of each of the three answers."""
+    """Return the number, name and interval of each of the report's three answers."""
     score = found.learned
     value, interval = percents(score.error, score.lower, score.upper)
     cards = [

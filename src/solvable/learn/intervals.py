@@ -1,4 +1,4 @@
-"""Intervals for errors on test rows, and for differences between two methods on the same rows."""
+"""Intervals for errors on test rows, and for error differences between two methods on the same rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from solvable.arrays import random_stream
 
 CONFIDENCE = 0.95
-"""Confidence of each interval of an error, and family-wise of all differences between methods."""
+"""Confidence of each error's interval; also the family-wise confidence of all error differences."""
 
 CENTRAL_LIMIT_ROWS = 20_000
-"""Number of rows above which a normal interval of the mean replaces the bootstrap."""
+"""Largest number of rows with a bootstrap interval of the mean; more rows use a normal interval."""
 
 
 class Interval(NamedTuple):
-    """An estimate with its interval."""
+    """Estimate with the two ends of its interval."""
 
     value: float
     lower: float
@@ -26,12 +26,12 @@ class Interval(NamedTuple):
 
 
 def _normal_quantile(confidence: float) -> float:
-    """Half width of a normal interval in standard deviations."""
+    """Return the half width of a normal interval in standard deviations."""
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def wilson_interval(wrong: int, rows: int) -> Interval:
-    """Wilson's interval of an error rate, of non-zero width also for rates of 0 and 1."""
+    """Return Wilson's interval of an error rate; its width is not zero even for rates of 0 and 1."""
     # Wilson 1927: (p + z² / 2n +- z sqrt(p (1 - p) / n + z² / 4n²)) / (1 + z² / n).
     # In cross-validation the rows of all folds are pooled, which is valid asymptotically for stable
     # learners (Bayle et al., arXiv:2007.12671).
@@ -52,9 +52,9 @@ def _of_share(share: float, rows: float) -> Interval:
 def paired_rate_difference(
     first: np.ndarray, second: np.ndarray, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Error rate of the first method minus that of the second, from masks of wrong rows."""
-    # Bonett and Price 2012, valid also if the methods differ on few rows: with
-    # p_10 = (m + 1) / (n + 2) for the m rows that only the first method has wrong,
+    """Return one method's error rate minus another's, from the masks of wrongly predicted rows."""
+    # Interval by Bonett and Price (2012), valid also if the methods differ on few rows. With
+    # p_10 = (m + 1) / (n + 2) for the m rows that only the first method predicts wrongly,
     # p_10 - p_01 +- z sqrt((p_10 + p_01 - (p_10 - p_01)²) / (n + 2)).
     rows = len(first)
     only_first = int(np.count_nonzero(first & ~second))
@@ -73,7 +73,7 @@ def mean_interval(
     positive: bool = False,
     seed: int = 0,
 ) -> Interval:
-    """Bootstrap interval of the mean of two or more skewed values; above zero for positive values."""
+    """Return a bootstrap interval of the mean of skewed values; positive if all values are positive."""
     # The studentised bootstrap is second-order correct: [x - t*_(1 - a/2) s, x - t*_(a/2) s] with
     # t* = (x* - x) / s*. The percentile bootstrap covers too rarely for skewed values. For positive
     # values the lower end is that of log x, with standard error s / x: x exp(-t*_(1 - a/2) s / x).
@@ -101,7 +101,9 @@ def mean_interval(
         away = drawn.mean(axis=1)[usable]
         ratios.append(away / spread[usable])
         if positive:
-            grown = np.maximum(1 + away * error / mean, 1e-15)  # x* / x
+            grown = np.maximum(
+                1 + away * error / mean, 1e-15
+            )  # ratio x* / x of the resampled mean to the mean
             of_logarithm.append(np.log(grown) * grown * mean / (error * spread[usable]))
         left -= count
     tail = (1 - confidence) / 2
@@ -114,20 +116,22 @@ def mean_interval(
 
 
 def loss_of_clusters(values: np.ndarray, clusters: np.ndarray, *, rate: bool) -> Interval:
-    """Interval of a mean loss with clustered rows; ``rate`` for losses of 0 and 1."""
+    """Return the interval of a mean loss over clustered rows; ``rate`` is True for losses of 0 and 1."""
     mean = float(values.mean())
     number = len(np.unique(clusters))
     if rate and values.min() == values.max():
-        # If no row or every row is wrong, the clusters are the independent observations.
+        # If no row or every row is wrong, each cluster counts as one independent observation.
         return wilson_interval(number * int(values[0]), number)
     deviations, error = _sums_of_clusters(values, clusters)
-    many_clusters = 50  # with fewer clusters, Student's t replaces the bootstrap
+    many_clusters = (
+        50  # smallest number of clusters for the bootstrap; fewer clusters use Student's t
+    )
     if number < many_clusters or error == 0:
         found = clustered_interval(values, clusters)
         top = 1.0 if rate else math.inf
         return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))
     if rate:
-        # Effective number of independent rows with this standard error (Korn and Graubard 1998)
+        # number of independent rows that would give this standard error (Korn and Graubard 1998)
         return _of_share(mean, min(mean * (1 - mean) / error**2, len(values)))
     return mean_interval(mean + deviations * number / len(values), positive=True)
 
@@ -135,19 +139,20 @@ def loss_of_clusters(values: np.ndarray, clusters: np.ndarray, *, rate: bool) ->
 def clustered_interval(
     values: np.ndarray, clusters: np.ndarray, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Student's interval of a mean of values that depend on one another within clusters."""
+    """Return Student's interval of the mean of values that depend on one another within clusters."""
     from scipy.special import stdtrit
 
     mean = float(values.mean())
     sums, error = _sums_of_clusters(values, clusters)
-    # Student's t with G - 1 degrees of freedom for G clusters
+    # Student's t distribution with G - 1 degrees of freedom for G clusters
     half = float(stdtrit(max(len(sums) - 1, 1), (1 + confidence) / 2)) * error
     return Interval(mean, mean - half, mean + half)
 
 
 def _sums_of_clusters(values: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, float]:
-    """Sum over each cluster of the deviations from the mean, and the standard error of that mean."""
+    """Return each cluster's sum of deviations from the mean, and the standard error of the mean."""
     sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=values - values.mean())
     count = len(sums)
-    # Sandwich: s² = G / (G - 1) sum_g (sum_{i in g} (v_i - v))² / n².
+    # The squared standard error is the sandwich estimate for G clusters of n values with mean v,
+    # s² = G / (G - 1) sum_g (sum_{i in g} (v_i - v))² / n².
     return sums, math.sqrt(count / max(count - 1, 1) * float(sums @ sums)) / len(values)

@@ -9,30 +9,30 @@ from solvable.data import Table
 from solvable.learn.folds import identical_rows, united
 
 LEAKING_ERROR = 0.02
-"""Error, or variance not explained, of one column alone, below which the column is reported."""
+"""Error (or unexplained variance) below which a column that alone predicts the target is reported."""
 
 
 def continuous_columns(X: np.ndarray) -> np.ndarray:
-    """Mask of the columns with more than half of their values distinct, shape (d,)."""
+    """Return the mask of columns in which more than half of the values are distinct, shape (d,)."""
     return np.array([2 * len(np.unique(column)) > len(column) for column in X.T], dtype=bool)
 
 
 def near_copies(X: np.ndarray) -> np.ndarray:
-    """First row of each group of equal or nearly equal rows, shape (n,)."""
+    """Return, for each row, the first row that is equal or nearly equal to it, shape (n,)."""
     groups = identical_rows(X)
     heads = np.unique(groups)
     continuous = continuous_columns(X[heads])
     # Rows that agree only in columns of few values may agree by chance; they are not copies.
     if not continuous.any():
         return np.arange(len(X))
-    looked_at = 30  # neighbours of each row that give the usual distance between rows
+    looked_at = 30  # number of neighbours that determine the usual distance around a row
     count = min(looked_at, (len(heads) - 1) // 2)
-    most_compared = 20_000  # in larger tables only equal rows are found
+    most_compared = 20_000  # largest number of compared rows; larger tables: only equal rows
     if count < 4 or len(heads) > most_compared:
         return groups
     from sklearn.neighbors import NearestNeighbors
 
-    # Copies must agree exactly in the columns of few values; distances are taken in the others.
+    # Copies must agree exactly in the columns with few values. Distances use the continuous columns.
     cells = np.zeros(len(heads), dtype=np.int64)
     if not continuous.all():
         cells = identical_rows(X[heads][:, ~continuous])
@@ -42,8 +42,8 @@ def near_copies(X: np.ndarray) -> np.ndarray:
     tree = NearestNeighbors(n_neighbors=count + 1).fit(Z)
     distances, neighbours = (one[:, 1:] for one in tree.kneighbors(Z))
     half = count // 2
-    # Levina and Bickel 2004: estimate of the intrinsic dimension m at each row from its farther
-    # neighbours. The estimate used is the one that a tenth of the rows lie below.
+    # Levina and Bickel (2004) estimate the intrinsic dimension m at each row from the row's farther
+    # neighbours. The estimate used here is the lower decile over the rows.
     farthest = distances[:, -1:]
     logs = np.log(farthest / np.maximum(distances[:, half:-1], 1e-300))
     # E[log d_k / d_j] = (H_(k-1) - H_(j-1)) / m with harmonic numbers H.
@@ -63,7 +63,7 @@ def near_copies(X: np.ndarray) -> np.ndarray:
 def likeness_of_neighbours(
     X: np.ndarray, classes: np.ndarray | None, *, seed: int
 ) -> tuple[float, float]:
-    """Mean squared distance of adjacent rows divided by that of shuffled rows, and its z-score."""
+    """Return adjacent rows' mean squared distance divided by shuffled rows', and the ratio's z-score."""
     # Distances are taken within a class, so that a file sorted by the target gives no warning.
     # Columns by which the file is sorted are left out.
     n = len(X)
@@ -94,15 +94,15 @@ def likeness_of_neighbours(
 def tight_groups(
     X: np.ndarray, y: np.ndarray, *, regression: bool
 ) -> tuple[int, float, float] | None:
-    """Number of tight groups that predict the target, and nearest-row errors inside and outside."""
-    # The errors are those of predicting by the nearest row of the same group and of another group.
+    """Return the number of tight groups and two nearest-row errors: inside and outside the group."""
+    # Each error is the error of predicting a row by the nearest row of its group, or of another group.
     # With groups (persons, devices), the edges of the minimum spanning tree have two typical lengths,
-    # within and between groups; without groups they have one.
+    # within and between groups; without groups they have one typical length.
     n = len(X)
     if not 50 <= n <= 3000:
         return None
     distinct = np.array([len(np.unique(column)) for column in X.T])
-    # Columns of few values form groups that new rows belong to as well, so they are left out.
+    # Columns with few values are left out: they form groups, but new rows belong to the same groups.
     Z = X[:, distinct > n / 50].astype(np.float64)
     if Z.shape[1] < 2:
         return None
@@ -121,7 +121,7 @@ def tight_groups(
     gap = sums[:-1] / below - (sums[-1] - sums[:-1]) / (len(edges) - below)
     cut = 1 + int(np.argmax(below * (len(edges) - below) * gap**2))
     short, long = edges[:cut], edges[cut:]
-    # Ashman's D. It was 2.2 to 2.9 on all tables without groups that were tried; groups need 3.
+    # Ashman's D was 2.2 to 2.9 on all tested tables without groups; a table with groups needs 3.
     apart = np.sqrt(2) * (long.mean() - short.mean()) / np.sqrt(short.var() + long.var() + 1e-30)
     inside = logs < long[0]
     groups = united(len(Z), tree.row[inside], tree.col[inside])
@@ -142,7 +142,7 @@ def tight_groups(
         )
         losses.append(loss.astype(np.float64))
     near, far = losses
-    # The standard error is that over groups, as rows of one group are not independent.
+    # The standard error is computed over groups, because rows of the same group are not independent.
     counts = np.bincount(labels[shared])
     means = (np.bincount(labels[shared], far - near) / np.maximum(counts, 1))[counts > 0]
     error = means.std(ddof=1) / np.sqrt(number)
@@ -152,7 +152,7 @@ def tight_groups(
 
 
 def telling_columns(table: Table, y: np.ndarray, *, regression: bool) -> list[tuple[str, float]]:
-    """Columns that alone predict the target almost exactly, each with its error."""
+    """Return the columns that alone predict the target almost exactly, each with its error."""
     n = len(y)
     constant = 1.0 if regression else 1 - np.bincount(y).max() / n
     if n < 50 or constant < 5 * LEAKING_ERROR:
@@ -172,7 +172,7 @@ def telling_columns(table: Table, y: np.ndarray, *, regression: bool) -> list[tu
             column = np.asarray(column, dtype=np.float64)
             error = _number_error(column, predicted, regression)
             if regression and error is not None and not np.isnan(column).any():
-                # A linear column is the target in another unit.
+                # A column that is linear in the target is the target in another unit.
                 error = min(error, 1 - float(np.corrcoef(column, y)[0, 1] ** 2))
         # A small error is more suspicious for texts and columns of two values than for numbers.
         few = name in table.texts or len(np.unique(column[~np.isnan(column)])) <= 2
@@ -184,14 +184,14 @@ def telling_columns(table: Table, y: np.ndarray, *, regression: bool) -> list[tu
 
 
 def _number_error(column: np.ndarray, y: np.ndarray, regression: bool) -> float | None:
-    """Error of a tree with few leaves on one column; missing values are one further value."""
+    """Return the error of a tree with few leaves on one column; "missing" counts as one more value."""
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     missing = np.isnan(column)
     if missing.all() or (np.ptp(column[~missing]) == 0 and not missing.any()):
         return None
     values = np.where(missing, np.nanmin(column) - 1.0 - np.ptp(column[~missing]), column)
-    # Few leaves with many rows each, to avoid overfitting.
+    # The tree has few leaves with many rows each, to avoid overfitting.
     if regression:
         leaves = min(64, len(y) // 10)
         tree = DecisionTreeRegressor(max_leaf_nodes=max(leaves, 2), random_state=0)
@@ -203,10 +203,10 @@ def _number_error(column: np.ndarray, y: np.ndarray, regression: bool) -> float 
 
 
 def _text_error(column: np.ndarray, y: np.ndarray, regression: bool) -> float | None:
-    """Error of predicting the mean, or the most frequent class, of each text."""
+    """Return the error of predicting, for each text, its rows' mean target or most frequent class."""
     texts = np.array(["" if cell is None else str(cell) for cell in column])
     _, codes, counts = np.unique(texts, return_inverse=True, return_counts=True)
-    # Texts of a few rows each would fit any target.
+    # Texts that occur in a few rows each would fit any target.
     if len(counts) > len(y) / 10:
         return None
     if regression:

@@ -25,11 +25,11 @@ NOTHING_FOUND = (
     "no direction was found and the learned features are not clearly better than the constant, so "
     "there is no decrease of the error to extrapolate."
 )
-"""Reason for giving no forecast for a table without signal."""
+"""Reason why a table without signal gets no forecast."""
 
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
-    """Digests that identify data set and request, and the inputs alone."""
+    """Return two digests: one of the data set and request, one of the inputs alone."""
     data = digest_of(dataset.X)
     digest = hashlib.blake2b(data.encode(), digest_size=8)
     digest.update(np.ascontiguousarray(dataset.y).data)
@@ -41,7 +41,7 @@ def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
 
 
 def digest_of(X: np.ndarray) -> str:
-    """Digest of the inputs as float64, so that equal numbers of any type agree."""
+    """Return the digest of the inputs as float64, so that equal numbers of any type agree."""
     values = np.ascontiguousarray(X, dtype=np.float64)
     return hashlib.blake2b(values.data, digest_size=8).hexdigest()
 
@@ -171,14 +171,14 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
 
 
 def _curve(plan: Plan, measured: list[Measured], losses: Losses) -> tuple[CurvePoint, ...]:
-    """Learning curve of the learned features, from fits in the order of their folds."""
+    """Return the learning curve of the learned features, from fits in the order of their folds."""
     fits = [fit for fit in measured if fit.method == LEARNED and fit.fold >= 0]
     points = []
     for size in plan.sizes:
         last = size == plan.sizes[-1]
         whole = last and plan.dealt.times is None
         here = [fit for fit in fits if (plan.is_full(fit) if whole else fit.training_rows == size)]
-        # A size is left out if the training rows of a fold have one class only.
+        # A training-set size is left out if a fold's training rows of that size have one class only.
         if len(here) == plan.request.folds:
             errors = tuple(float(losses.of_fold(fit.fold, fit.predicted).mean()) for fit in here)
             points.append(CurvePoint(size, errors, tuple(fit.n_significant[0] for fit in here)))

@@ -1,4 +1,4 @@
-"""Plan the fits of a learning run and the rows of each."""
+"""Plan the fits of a learning run and the rows of each fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solvable.memory import available_bytes, gigabytes
 
 
 class Plan:
-    """Fits of a learning run, with the rows of each."""
+    """Planned fits of a learning run, with the training and test rows of each fit."""
 
     def __init__(self, dataset: Dataset, request: Request) -> None:
         check_rows(dataset)
@@ -40,7 +40,7 @@ class Plan:
             self.smallest,
         )
         self.methods = methods(self.design)
-        # Size of the smallest training set of the learning curve
+        # size of the learning curve's smallest training set
         least = max(24, 5 * max(1, len(dataset.class_labels)))
         self.sizes = training_sizes(self.smallest, smallest=least)
         self.tasks = self._tasks()
@@ -49,7 +49,7 @@ class Plan:
         X, y, design, none = self.dataset.X[self.rows], self.y, self.design, slice(0, 0)
         everything = Split(X, y, X[none], y[none], self.dataset.preparation)
         tasks = [Task(LEARNED, -1, everything, design, len(y), keep_model=True, attributed=True)]
-        # For images, directions are shown as pictures and not attributed to pixels in each fold.
+        # For images, directions are shown as pictures, so no fold attributes directions to pixels.
         attributed = self.dataset.image_shape is None
         for fold in range(self.request.folds):
             train, test = self.dealt.train(fold), np.flatnonzero(self.folds == fold)
@@ -90,14 +90,14 @@ class Plan:
         return fit.fold >= 0 and fit.training_rows == len(self.dealt.train(fit.fold))
 
     def workers(self, asked: int) -> int:
-        """Number of processes that fit into memory at the same time."""
+        """Return the number of processes that fit into memory at the same time."""
         rows = float(len(self.y))
         if self.design.width != math.inf:
             width = float(self.design.lazy_width)
             classes = 2 if self.dealt.classes is None else len(np.unique(self.dealt.classes))
             need = 8.0 * (rows * width + (2 + classes) * width**2)
         else:
-            # A fit holds about eight kernel matrices at a time.
+            # A fit keeps about eight kernel matrices in memory at a time.
             need = 8.0 * 8 * rows**2
         free = available_bytes()
         if need > free:
@@ -109,7 +109,7 @@ class Plan:
 
     @property
     def network(self) -> str:
-        """Describe the network in a sentence."""
+        """Describe the network in one sentence."""
         width = (
             "infinitely wide (as kernels)"
             if self.design.width == math.inf
@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def protocol(self) -> str:
-        """Describe how errors are measured and for which new rows they hold."""
+        """Describe how errors are measured, and for which new rows the errors are valid."""
         folds, tested = self.request.folds, int(np.sum(self.folds >= 0))
         if self.dealt.times is not None:
             how = (

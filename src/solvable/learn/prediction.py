@@ -1,4 +1,4 @@
-"""Apply a stored model to new rows, and compute its error where the target is known."""
+"""Apply a stored model to new rows, and compute the model's error if their target is known."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ from solvable.plots.words import percents
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """Predictions of new rows."""
+    """Predictions for new rows."""
 
     target: Target
-    predicted: np.ndarray  # class or number predicted for each row
-    treatments: tuple[str, ...]  # sentences on the preparation of the rows
-    error: dict[str, Any] | None  # on the rows whose target is known; None if there are none
-    row_names: np.ndarray | None = None  # file of each row, if each row is a file
+    predicted: np.ndarray  # predicted class or number of each row
+    treatments: tuple[str, ...]  # sentences about the preparation of the rows
+    error: (
+        dict[str, Any] | None
+    )  # error on the rows with a known target; None if there is no such row
+    row_names: np.ndarray | None = (
+        None  # file name of each row, if each row was read from a file of its own
+    )
 
 
 def apply_model(path: Path, data: str) -> Applied:
-    """Prepare new rows in the same way as the training rows, and predict them."""
+    """Prepare new rows in the same way as the training rows, and predict their target."""
     fitted, preparation, notes = _load(path)
     target = preparation.target
     new = load_new(data, preparation)
@@ -73,7 +77,7 @@ def _error(
         rows = {"rows": len(y), "root_mean_square": float(np.sqrt(squared.mean()))}
         if len(y) < 2 or not notes.get("variance"):
             return rows
-        # In units of the target's variance in the training rows, as `solvable learn` reports it.
+        # The error is in units of the target's variance in the training rows, as in `solvable learn`.
         value, lower, upper = mean_interval(squared / float(notes["variance"]), positive=True)
         return rows | {"unexplained_variance": value, "lower": lower, "upper": upper}
     value, lower, upper = wilson_interval(int(np.count_nonzero(predicted != y)), len(y))

@@ -1,4 +1,4 @@
-"""Options of a learning run; the command line imports this module, so it imports little."""
+"""Options of a learning run. The command line imports this module, so this module imports little."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from solvable.errors import InvalidParameter
 
-LEAST_ROWS = 20  # smallest number of rows from which an error on unseen rows is estimated
+LEAST_ROWS = 20  # smallest number of rows with which an error on unseen rows is estimated
 
 
 @dataclass(frozen=True)
 class Request:
-    """Options of `solvable learn` other than those of reading the data.
+    """Options of `solvable learn` other than the options for reading the data.
 
     Parameters
     ----------
     folds : int
-        Parts of the data; each is predicted from the others.
+        Number of folds of the data; each fold is predicted from the other folds.
     layers : int
-        Filters, each with a random layer below it.
+        Number of filters, each above a random layer.
     rows : int
-        Largest number of rows to learn from; a random part of a larger table is used.
+        Largest number of rows to learn from; a larger table is reduced to random rows.
     seed : int
         Seed of the folds and of the random layers.
 

@@ -12,7 +12,7 @@ import numpy as np
 from solvable.plots.displayed import Shown
 
 Verdict: TypeAlias = Literal["better", "worse", "no difference"]
-"""Comparison of a method's error with that of the learned features, at 5 % significance."""
+"""Comparison of a method's error with the learned features' error, at 5 % significance."""
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,23 @@ class MethodScore:
     key: str
     title: str
     meaning: str
-    # share of wrong classes, or mean squared error divided by the variance of the target
+    # share of wrong predictions, or mean squared error divided by the target's variance
     error: float | None
-    lower: float | None  # 95 % interval
+    lower: float | None  # ends of the 95 % interval of the error
     upper: float | None
     test_rows: int
-    training_rows: int  # of each fit, on average
-    seconds: float  # of all its fits
-    # its error minus that of the learned features on the same rows; interval with Holm's correction
+    training_rows: int  # mean number of training rows over the method's fits
+    seconds: float  # total duration of the method's fits
+    # error minus the learned features' error on the same rows; interval with Holm's correction
     difference: float | None = None
     difference_lower: float | None = None
     difference_upper: float | None = None
     verdict: Verdict | None = None  # "no difference" where no method beats the constant
-    beats_constant: bool = False  # with Holm's correction for all methods
+    beats_constant: bool = False  # True if clearly better than the constant, with Holm's correction
     remark: str = ""  # reason for a missing error, fewer rows or less tuning
-    # mean over classes; given, as the next two, if one class has more than 80 % of the rows
+    # The next three are given only if one class has more than 80 % of the rows; mean error over classes
     balanced_error: float | None = None
-    auc: float | None = None  # mean over folds, for two classes
+    auc: float | None = None  # area under the ROC curve, mean over folds; for two classes
     never: tuple[str, ...] = ()  # classes that the method predicts for no row
     # True for the simplest method whose error is within one standard error of the smallest
     recommended: bool = False
@@ -46,12 +46,12 @@ class MethodScore:
 
 @dataclass(frozen=True)
 class ColumnShare:
-    """Share of a column in a direction, and share of the direction's signal that rests on it."""
+    """Share of a column in a direction, and share of the direction's signal that needs the column."""
 
     column: str
-    share: float  # from 0 to 1; the shares of all columns add up to 1
-    # Share of the signal on unseen rows that is lost when the column is shuffled there, with its
-    # standard error; None if there is no signal.
+    share: float  # share of the column from 0 to 1; the shares of all columns add up to 1
+    # Share of the signal on unseen rows that is lost when the column is shuffled there, and the
+    # share's standard error; None if there is no signal.
     lost: float | None = None
     lost_error: float | None = None
     named: bool = False  # True if the loss is significant, corrected for all columns and directions
@@ -62,23 +62,25 @@ class Direction:
     """Direction of the features that a filter keeps."""
 
     number: int  # rank by strength, from 1
-    strength: float  # eigenvalue; positive if the target grows with the squared coordinate
+    strength: float  # eigenvalue, positive if the target grows with the squared coordinate
     # Strength divided by its null, the strength with shuffled labels once the stronger directions are
     # removed; None if not tested.
     ratio: float | None
-    # Number of rows at which the null, which falls as the square root of the rows, is as strong.
+    # Number of rows n at which the strength equals the null, which falls as n^(-1/2).
     emergence_rows: float | None
     residual_dimension: float  # effective dimension of the features without the stronger directions
-    # The same number from the residual dimension (FilterReport); too low for weak directions.
+    # Estimate of emergence_rows from the residual dimension (FilterReport); too low if weak.
     emergence_rows_by_dimension: float
-    columns: tuple[ColumnShare, ...] = ()  # the largest first; empty if not attributed
-    straight: float | None = None  # share of its variance explained linearly by the columns
-    # Median over folds of its squared correlation with the most correlated direction of the fold's
-    # model, on the test rows of the fold.
+    columns: tuple[
+        ColumnShare, ...
+    ] = ()  # columns by share, the largest first; empty if not attributed
+    straight: float | None = None  # share of the direction's variance linear in the columns
+    # Squared correlation with the most correlated direction of a fold's model on the fold's test
+    # rows, median over folds.
     again: float | None = None
     linear: bool = False  # True for a first moment, the mean of the features weighted by the target
-    # Signal on unseen rows divided by that on training rows, its standard error, and True if it is
-    # significant, corrected for all directions shown; None if not measured.
+    # Signal on unseen rows divided by the signal on training rows, the ratio's standard error, and
+    # True if the ratio is significant, corrected for all directions shown; None if not measured.
     unseen: float | None = None
     unseen_error: float | None = None
     confirmed: bool | None = None
@@ -86,17 +88,17 @@ class Direction:
 
 @dataclass(frozen=True)
 class SignalOfClass:
-    """Directions that separate one class from the others."""
+    """Directions that separate one class from the other classes."""
 
     label: str  # class; the target itself if it has a single signal
     tested: tuple[int, ...]  # ranks of the directions that were tested; rank 1 is the first moment
-    ratios: tuple[float, ...]  # strength of each divided by its null
-    directions: int  # number above their null, interpolated between those tested
-    emergence_rows: float | None  # number of rows at which the strongest is as strong as its null
+    ratios: tuple[float, ...]  # strength of each tested direction divided by its null
+    directions: int  # number of directions above their null, interpolated between tested ranks
+    emergence_rows: float | None  # number of rows at which the strongest direction equals its null
 
     @property
     def strongest(self) -> float | None:
-        """Larger ratio of the first two, a first and a second moment; None if none was tested."""
+        """Larger ratio of the first and the strongest second moment; None if none was tested."""
         return max(self.ratios[:2], default=None)
 
 
@@ -104,32 +106,34 @@ class SignalOfClass:
 class LayerFound:
     """Directions that one filter found in all rows."""
 
-    number: int  # layer, from 1
+    number: int  # number of the layer, from 1
     directions: int  # number of directions with signal in these rows
-    directions_in_folds: tuple[int, ...]  # the same from the training rows of each fold
-    kept: int  # directions that the model uses: at least one
+    directions_in_folds: tuple[
+        int, ...
+    ]  # number of directions with signal in each fold's training rows
+    kept: int  # number of directions that the model uses, at least one
     threshold: float  # ratio to the null above which a direction has signal
-    strongest: tuple[Direction, ...]  # a selection of the kept ones, weaker ones more sparsely
-    signals: tuple[SignalOfClass, ...]  # one per class, or a single one
-    columns: tuple[ColumnShare, ...] = ()  # shares in all directions, weighted by their strength
+    strongest: tuple[Direction, ...]  # selection of kept directions, sparser where weaker
+    signals: tuple[SignalOfClass, ...]  # one entry per class, or a single entry for one signal
+    columns: tuple[ColumnShare, ...] = ()  # shares in all directions, weighted by strength
 
 
 @dataclass(frozen=True)
 class CurvePoint:
     """Error of the learned features at one number of training rows."""
 
-    rows: int  # training rows
-    errors: tuple[float, ...]  # one per fold
-    directions: tuple[int, ...]  # number above their null in the first filter, one per fold
+    rows: int  # number of training rows
+    errors: tuple[float, ...]  # error of each fold
+    directions: tuple[int, ...]  # number above their null in each fold's first filter
 
     @property
     def mean(self) -> float:
-        """Mean over folds."""
+        """Mean error over folds."""
         return float(np.mean(self.errors))
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean over folds."""
+        """Standard error of the mean error over folds."""
         return float(np.std(self.errors, ddof=1) / math.sqrt(len(self.errors)))
 
 
@@ -137,23 +141,25 @@ class CurvePoint:
 class Expected:
     """Error that is expected with more rows."""
 
-    factor: float  # multiple of the rows of the data set
+    factor: float  # number of rows divided by the rows of the data set
     rows: int
-    error: float  # forecast with its 90 % interval
+    error: float  # forecast error; `lower` and `upper` are its 90 % interval
     lower: float
     upper: float
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """Expected error at more rows."""
+    """Measured learning curve, and the error expected with more rows."""
 
     curve: tuple[CurvePoint, ...]
-    # at 1, 2 and 4 times the rows; empty if there is no forecast
+    # forecasts at 1, 2 and 4 times the rows; empty if there is no forecast
     expected: tuple[Expected, ...] = ()
-    band: tuple[tuple[float, float, float, float], ...] = ()  # (rows, error, lower, upper) to draw
+    band: tuple[
+        tuple[float, float, float, float], ...
+    ] = ()  # points (rows, error, lower, upper) to draw
     confidence: float = 0.9
-    verdict: str = ""  # sentence on the fitted laws, or the reason for giving no forecast
+    verdict: str = ""  # sentence about the fitted laws, or the reason for a missing forecast
     notes: tuple[str, ...] = ()
 
 
@@ -164,21 +170,21 @@ class Learned(Shown, view="solvable.learn.view"):
     Parameters
     ----------
     name : str
-        Data set.
+        Name of the data set.
     n_samples, n_columns : int
-        Rows and columns after preparation.
+        Numbers of rows and columns after preparation.
     kind : {"classification", "binary", "regression"}
         Kind of the target.
     class_labels : tuple of str
-        Classes; empty in regression.
+        Names of the classes; empty in regression.
     target : str
-        Column that is predicted.
+        Name of the predicted column.
     target_deviation : float or None
         Standard deviation of the target in regression.
     image_shape : tuple of int or None
-        Shape of an image, if rows are images.
+        Shape of each image, if rows are images.
     treatments : tuple of str
-        Sentences on the preparation of the data.
+        Sentences about the preparation of the data.
     network : str
         Description of the network.
     protocol : str
@@ -202,11 +208,11 @@ class Learned(Shown, view="solvable.learn.view"):
     model : object
         Model fitted to all rows; not part of the JSON.
     pictures : ndarray or None
-        Images of the strongest directions of the first filter, shape (k, height, width).
+        Pictures of the first filter's strongest directions, shape (k, height, width).
     predictions : ndarray
-        Predictions of the learned features for every tested row, by a model that had not seen it.
+        Prediction of every tested row by learned features fitted without that row.
     rows, row_folds : ndarray of int
-        Rows of the data set that were tested, and the fold of each.
+        Indices of the tested rows in the data set, and the fold of each tested row.
     warnings : tuple of str
         Reasons why the measured error may be too small, as sentences without full stop.
     """
@@ -241,7 +247,7 @@ class Learned(Shown, view="solvable.learn.view"):
 
     @property
     def is_regression(self) -> bool:
-        """Return True if a number is predicted."""
+        """Return True if the target is a number."""
         return self.kind == "regression"
 
     @property
@@ -250,7 +256,7 @@ class Learned(Shown, view="solvable.learn.view"):
         return self.methods[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the model and arrays for JSON; numbers that are not finite are None."""
+        """Return all fields for JSON except the model and arrays; numbers not finite become None."""
         left_out = ("model", "pictures", "predictions", "rows", "row_folds")
         names = [item.name for item in fields(self) if item.name not in left_out]
         return {name: _plain(getattr(self, name)) for name in names}

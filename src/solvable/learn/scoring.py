@@ -32,11 +32,11 @@ SIMPLEST = (
     "lazy-features",
     "trees",
 )
-"""Methods in order of how easily their functions are interpreted, the simplest first."""
+"""Keys of the methods, ordered by how easily their functions are interpreted, the simplest first."""
 
 
 class Losses:
-    """Loss of each test row: 0 or 1 for classes, squared error over target variance for numbers."""
+    """Return each test row's loss: 0 or 1 for classes, squared error / target variance for numbers."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Losses:
         """Return True if one class has more than 80 % of the tested rows."""
         if self.regression:
             return False
-        largest_share = 0.8  # share of the largest class beyond which the error is misleading
+        largest_share = 0.8  # share of the largest class above which the error is misleading
         return bool(np.unique(self.y, return_counts=True)[1].max() > largest_share * len(self.y))
 
     def of_fold(self, fold: int, predicted: np.ndarray) -> np.ndarray:
@@ -74,7 +74,7 @@ class Losses:
         return losses[self.folds >= 0]
 
     def interval(self, losses: np.ndarray) -> Interval:
-        """Compute the mean loss with its interval."""
+        """Compute the mean loss and the interval of the mean loss."""
         if self.clusters is not None:
             return loss_of_clusters(losses, self.clusters, rate=not self.regression)
         if self.regression:
@@ -82,7 +82,7 @@ class Losses:
         return wilson_interval(int(losses.sum()), len(losses))
 
     def difference(self, losses: np.ndarray, reference: np.ndarray, confidence: float) -> Interval:
-        """Compute the mean loss minus that of a reference on the same rows, with its interval."""
+        """Compute the mean loss minus a reference's mean loss on the same rows, with an interval."""
         if self.clusters is not None:
             return clustered_interval(losses - reference, self.clusters, confidence)
         if self.regression:
@@ -96,7 +96,7 @@ def score_methods(
     losses: Losses,
     labels: Sequence[str] = (),
 ) -> tuple[MethodScore, ...]:
-    """Compute the error of each method and its difference to that of the learned features."""
+    """Compute each method's error, and its difference from the learned features' error."""
     of_rows = {method.key: losses.of_all(measured[method.key]) for method in compared}
     known = {key: rows for key, rows in of_rows.items() if rows is not None}
     gaps = _differences(known, LEARNED, losses)
@@ -128,13 +128,13 @@ def score_methods(
 def _by_error(known: Mapping[str, np.ndarray], losses: Losses) -> str:
     """Return the simplest method whose loss is within one standard error of the smallest."""
     best = min(known, key=lambda key: float(known[key].mean()))
-    one_error = 0.6827  # confidence of an interval of one standard error to either side
+    one_error = 0.6827  # confidence of an interval with one standard error on either side
     for key in SIMPLEST:
         if key == best or (
             key in known and losses.difference(known[key], known[best], one_error).lower <= 0
         ):
             return key
-    return ""  # the constant is the best
+    return ""  # The constant has the smallest error.
 
 
 def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
@@ -155,7 +155,7 @@ def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
 
 
 def _of_classes(fits: Sequence[Measured], losses: Losses, labels: Sequence[str]) -> dict[str, Any]:
-    """Compute balanced error and, for two classes, AUC; list the classes that are never predicted."""
+    """Compute the balanced error and, for two classes, the AUC; list classes that are never predicted."""
     from sklearn.metrics import roc_auc_score
 
     y = np.concatenate([losses.y[losses.folds == fit.fold] for fit in fits])
@@ -178,7 +178,7 @@ def _of_classes(fits: Sequence[Measured], losses: Losses, labels: Sequence[str])
 def _differences(
     of_rows: Mapping[str, np.ndarray], reference: str, losses: Losses
 ) -> dict[str, Interval]:
-    """Compute the mean loss of each method minus that of a reference, with Holm's correction."""
+    """Compute each method's mean loss minus a reference's mean loss, with Holm's correction."""
     if reference not in of_rows:
         return {}
     # Holm 1979: with r undecided differences, each is tested at level 5 % / r; significant ones are
@@ -227,7 +227,7 @@ def _score(
 
 
 def _remark(fits: Sequence[Measured]) -> str:
-    """Join the remarks of the fits, each with the number of folds if not all have it."""
+    """Join the remarks of the fits; a remark on some folds only states the number of these folds."""
     counts = Counter(fit.remark for fit in fits if fit.remark)
     return "; ".join(
         remark if count == len(fits) else f"{remark} ({count} of {len(fits)} folds)"
@@ -236,7 +236,7 @@ def _remark(fits: Sequence[Measured]) -> str:
 
 
 def of_stored_model(score: MethodScore, final: Measured) -> MethodScore:
-    """Add to the remark the form of the stored model, where it differs from that of some folds."""
+    """Add the form of the stored model to the remark, if some folds have a different form."""
     if score.remark == final.remark:
         return score
     form = final.remark or "directions and columns"
@@ -244,7 +244,7 @@ def of_stored_model(score: MethodScore, final: Measured) -> MethodScore:
 
 
 def verdict_of(difference: Interval) -> Verdict:
-    """Return the verdict on a method from its error minus that of the learned features."""
+    """Return the verdict on a method from its error minus the learned features' error."""
     if difference.lower > 0:
         return "worse"
     return "better" if difference.upper < 0 else "no difference"
@@ -259,7 +259,7 @@ def outlook_of(
     seed: int = 0,
 ) -> Outlook:
     """Extrapolate the measured learning curve to multiples of the rows of the data set."""
-    # The curve ends below the number of all rows, as test rows are held back; hence the factor 1.
+    # Factor 1 is forecast too: test rows are held back, so the curve ends below the number of rows.
     factors = (1.0, 2.0, 4.0)
     measured = [
         (point.rows, error, f"fold {fold}")

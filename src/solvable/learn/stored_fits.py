@@ -25,18 +25,18 @@ FORMAT = "solvable-learn-fit-1"  # name and version of the format
 KINDS: dict[str, Callable[..., Any]] = {
     kind.__name__: kind for kind in (Measured, Attribution, Unseen)
 }
-"""Classes that a file may hold, besides arrays, numbers, texts and a fitted network."""
+"""Classes that a file may contain besides arrays, numbers, texts and a fitted network."""
 
 
 class KeptFits:
-    """Folder of completed fits for one table, one request and one version of the program."""
+    """Folder of completed fits for one table, one request and one program version."""
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self.folder = folder
         self.identity = f"{fingerprint} {version('solvable')}"
 
     def find(self, task: Task) -> Measured | None:
-        """Return the stored fit of a task; None if it is missing, damaged, or of another run."""
+        """Return the stored fit of a task; None if the file is missing, damaged or from another run."""
         path = self._path(task.method, task.fold, task.rows)
         try:
             arrays, content = read_described(path, (FORMAT,), "solvable learn")
@@ -48,7 +48,7 @@ class KeptFits:
         return found if isinstance(found, Measured) else None
 
     def keep(self, fit: Measured) -> None:
-        """Store a fit in one atomic step; the run continues if that fails."""
+        """Store a fit in one atomic step; the run continues if storing fails."""
         path = self._path(fit.method, fit.fold, fit.training_rows)
         arrays: dict[str, np.ndarray] = {}
         with suppress(OSError, StorageFailed):
@@ -58,7 +58,7 @@ class KeptFits:
             write_described(path, arrays, content)
 
     def remove(self) -> None:
-        """Remove the folder."""
+        """Remove the folder of completed fits."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, method: str, fold: int, rows: int) -> Path:
@@ -66,7 +66,7 @@ class KeptFits:
 
 
 def _encoded(value: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
-    """Convert a value to JSON; arrays go to ``arrays``, a fitted network to a separate file."""
+    """Convert a value to JSON; arrays are put into ``arrays``, a fitted network into a separate file."""
     if isinstance(value, np.ndarray) or (isinstance(value, float) and not math.isfinite(value)):
         name = str(len(arrays))
         arrays[name] = np.asarray(value)

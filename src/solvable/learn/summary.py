@@ -12,7 +12,7 @@ from solvable.plots.tables import Cell, Table
 def summary(
     found: Learned, files: LearnFiles, *, details: bool = False
 ) -> list[str | Cell | Table]:
-    """Return what the command prints of its results; details are further columns and methods."""
+    """Return the summary that the command prints; `details` adds columns and methods."""
     return [
         Cell(words.recommendation(found), "bold"),
         *(Cell(f"! {warning}.", "yellow") for warning in found.warnings),

@@ -1,4 +1,4 @@
-"""Tables of the results of learning for the terminal, and columns as CSV."""
+"""Tables of learning results for the terminal and as CSV."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.plots.words import percent, percents
 
 
 def signal_table(layer: LayerFound) -> Table:
-    """Tabulate the strongest directions, or the classes if there are several, with their emergence."""
+    """Tabulate the strongest directions, or the classes if there are several, with rows to emerge."""
     if len(layer.signals) > 1:
         numbers = _numbers("strongest direction", "rows to emerge", "directions")
         table = Table("class", *numbers)
@@ -31,7 +31,7 @@ def signal_table(layer: LayerFound) -> Table:
 
 
 def rests_table(layer: LayerFound, details: bool = True) -> Table:
-    """Tabulate the signal of the strongest directions on unseen rows, and the columns they rest on."""
+    """Tabulate the strongest directions' signal on unseen rows, and the columns this signal needs."""
     number, unseen, straight, again = _numbers(
         "direction", "signal on unseen rows", "linear", "found again"
     )
@@ -41,7 +41,7 @@ def rests_table(layer: LayerFound, details: bool = True) -> Table:
 
 
 def shares_as_csv(found: Learned) -> str:
-    """Write the share of each column in the strongest directions of the first filter, as CSV."""
+    """Write each column's share in the first filter's strongest directions as CSV."""
     layer = found.found[0]
     lists: dict[str, list[Any]] = {
         name: []
@@ -68,7 +68,7 @@ def shares_as_csv(found: Learned) -> str:
 
 
 def method_table(found: Learned, details: bool = True) -> Table:
-    """Tabulate the errors of all methods, learned features first; details add the differences."""
+    """Tabulate the errors of all methods, learned features first; `details` adds differences."""
     numbers = _numbers(words.error_name(found), "95 % interval")
     numbers += _numbers("difference, points") if details else []
     unequal = any(score.balanced_error is not None for score in found.methods)

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees, tuned on the training rows, with bounded cost."""
+"""Gradient-boosted trees, tuned on the training rows at a bounded cost."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from solvable.learn.folds import deal_folds
 
 
 class Effort(NamedTuple):
-    """Settings of the tuning, which depend on its cost."""
+    """Settings of the tuning; a costly tuning is reduced."""
 
-    rows: int  # largest number of rows fitted
-    leaves: tuple[int, ...]  # numbers of leaves of a tree that are compared
+    rows: int  # largest number of rows that are fitted
+    leaves: tuple[int, ...]  # compared numbers of leaves per tree
     rate: float  # learning rate
-    patience: int  # fitting stops after this many trees without gain
-    holdouts: int  # number of held-out parts that choose the settings
-    word: str  # remark on reduced tuning; empty for full tuning
+    patience: int  # number of trees without gain after which fitting stops
+    holdouts: int  # number of held-out row sets that choose the settings
+    word: str  # remark about reduced tuning; empty for full tuning
 
 
 def effort_for(rows: int, columns: int, outputs: int) -> Effort:
-    """Choose the settings for numbers of rows, columns and outputs: full tuning if it takes seconds."""
+    """Choose settings by the numbers of rows, columns and outputs; full tuning if it takes seconds."""
     # Measured on one core: a step with n rows, d columns and k trees of l leaves takes about
     # 1e-8 n d k + 1e-6 l d k seconds. Usual are 100 steps at a rate of 0.1 and 30 at 0.3.
     per_leaf = 1e-6 * columns * outputs
@@ -46,7 +46,7 @@ def effort_for(rows: int, columns: int, outputs: int) -> Effort:
 
 
 class _Trees(BaseEstimator):
-    """Boosted trees whose size and number are chosen on held-out training rows."""
+    """Boosted trees; held-out training rows choose the size and the number of the trees."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -74,12 +74,12 @@ class _Trees(BaseEstimator):
     def _tried(
         self, X: np.ndarray, y: np.ndarray, held_out: list[np.ndarray], effort: Effort, leaves: int
     ) -> tuple[float, int, Any]:
-        """Return the smallest held-out loss, its number of trees, and the last model."""
+        """Return the smallest held-out loss, the number of trees that gives it, and the last model."""
         losses, steps = [], []
         for held in held_out:
             model = self._model(effort, leaves)
             model.fit(X[~held], y[~held], X_val=X[held], y_val=y[held])
-            # The first score is that without trees.
+            # The first score belongs to the model without trees.
             steps.append(max(int(np.argmax(model.validation_score_)), 1))
             losses.append(-float(np.max(model.validation_score_)))
         return float(np.mean(losses)), round(float(np.mean(steps))), model
@@ -103,7 +103,7 @@ class _Trees(BaseEstimator):
 
 
 def _held_out(rows: int, classes: np.ndarray | None, seed: int) -> np.ndarray:
-    """Hold out a fifth of the rows, each class in proportion and no class completely."""
+    """Hold out a fifth of the rows, classes in proportion; no class is held out completely."""
     held = deal_folds(5, np.arange(rows), classes, seed=seed) == 0
     if classes is not None:
         held &= np.isin(classes, classes[~held])
@@ -111,17 +111,17 @@ def _held_out(rows: int, classes: np.ndarray | None, seed: int) -> np.ndarray:
 
 
 class TreesRegressor(RegressorMixin, _Trees):
-    """Boosted trees for numbers."""
+    """Boosted trees for a numeric target."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> TreesRegressor:
-        """Choose size and number of trees, then fit all rows."""
+        """Choose the size and number of trees, then fit all rows."""
         # The target is standardised, as the tolerance of early stopping is absolute.
         self._mean, self._deviation = float(np.mean(y)), float(np.std(y)) or 1.0
         self._fit(X, (np.asarray(y, dtype=np.float64) - self._mean) / self._deviation, None)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predicted numbers, shape (n,)."""
+        """Return the predicted numbers, shape (n,)."""
         return np.asarray(self._mean + self._deviation * self.model_.predict(X))
 
 
@@ -129,15 +129,15 @@ class TreesClassifier(ClassifierMixin, _Trees):
     """Boosted trees for classes."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> TreesClassifier:
-        """Choose size and number of trees, then fit all rows."""
+        """Choose the size and number of trees, then fit all rows."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         self._fit(X, codes, codes)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predicted classes, shape (n,)."""
+        """Return the predicted classes, shape (n,)."""
         return np.asarray(self.classes_[self.model_.predict(X)])
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Estimated probabilities of the classes, shape (n, C)."""
+        """Return the estimated probabilities of the C classes, shape (n, C)."""
         return np.asarray(self.model_.predict_proba(X))

@@ -1,4 +1,4 @@
-"""Results of learning as a notebook and a data frame show them."""
+"""Display of learning results in a notebook and as a data frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.plots.tables import Table
 
 
 def line(found: Learned) -> str:
-    """Return one line on the data set and its target."""
+    """Return one line about the data set and its target."""
     return f"{found.name}: {words.subject(found)}"
 
 
@@ -28,10 +28,10 @@ def tables(found: Learned) -> list[Table]:
 
 
 def rows(found: Learned) -> list[dict[str, Any]]:
-    """Return one row per method, learned features first."""
+    """Return a data frame with one row per method, learned features first."""
     return [asdict(score) for score in found.methods]
 
 
 def figures(found: Learned) -> list[Figure]:
-    """Return figures of the strengths of directions and of the learning curve."""
+    """Return the figures of direction strengths and of the learning curve."""
     return learn_figures(found)

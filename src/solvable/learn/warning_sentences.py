@@ -10,7 +10,7 @@ from solvable.learn.dependent_rows import jump_beyond_neighbours, share_along_a_
 from solvable.learn.leaks import likeness_of_neighbours, telling_columns, tight_groups
 
 ALONG = 0.4
-"""Share of rows on the longest path of the minimum spanning tree, above which rows lie on a curve."""
+"""Rows lie on a curve if the minimum spanning tree's longest path contains more than this share."""
 
 
 IN_GROUPS = (
@@ -18,11 +18,11 @@ IN_GROUPS = (
     "the predictions for new groups. Give the column of the groups with --groups, or the time of each "
     "row with --time."
 )
-"""Reason for giving no forecast where rows depend on one another in an unknown way."""
+"""Reason why there is no forecast if rows depend on one another in an unknown way."""
 
 
 def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[tuple[str, ...], bool]:
-    """Return warnings that the error may be too small, and if rows lie in groups or along a curve."""
+    """Return warnings that the error may be too small, and True if rows form groups or a curve."""
     grouped: list[str] = []
     found = []
     X, y = dataset.X[dealt.rows], dataset.y[dealt.rows]
@@ -40,8 +40,8 @@ def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[tuple[st
             grouped = _of_groups(X, y, regression=regression)
             found += grouped
     if dataset.image_shape is None:
-        # Numeric columns that were dropped, such as row numbers, are not tested: in a file sorted by
-        # the target they predict it. Dropped columns of text are tested, as they may name groups.
+        # Dropped numeric columns, such as row numbers, are not tested: in a file sorted by the target,
+        # row numbers predict the target. Dropped columns of text are tested, as they may name groups.
         table, needed = dataset.table, dataset.preparation.needed
         kept = [name for name in table.order if name in needed or name in table.texts]
         table = table.select(kept).rows(dealt.rows)
@@ -60,7 +60,7 @@ def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[tuple[st
 
 
 def _of_groups(X: np.ndarray, y: np.ndarray, *, regression: bool) -> list[str]:
-    """Warn if rows form tight groups that predict the target, whatever their order in the file."""
+    """Warn if rows form tight groups that predict the target, in any order of the file."""
     tight = tight_groups(X, y, regression=regression)
     if tight is None:
         return _of_neighbours(X, y, regression=regression)

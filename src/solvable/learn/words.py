@@ -19,16 +19,16 @@ from solvable.plots.numbers import format_number
 from solvable.plots.words import percent, percents
 
 VERDICTS = {"worse": "worse", "better": "better", "no difference": "no clear difference"}
-"""How the error of a method compares with that of the learned features, in a few words."""
+"""Words for the comparison of a method's error with the learned features' error."""
 
 
 def error_name(found: Learned) -> str:
-    """Return the name of the error."""
+    """Return the name of the error measure."""
     return "variance not explained" if found.is_regression else "wrong predictions"
 
 
 def subject(found: Learned) -> str:
-    """Describe the data, such as "1797 images of 8 x 8 pixels, 10 classes of 'digit'"."""
+    """Describe the data, for example "1797 images of 8 x 8 pixels, 10 classes of 'digit'"."""
     if found.image_shape:
         shape = " x ".join(str(side) for side in found.image_shape[:2])
         what = f"{found.n_samples} images of {shape} pixels"
@@ -73,7 +73,7 @@ def _error_clause(score: MethodScore, found: Learned) -> str:
 
 
 def _stored(chosen: MethodScore, found: Learned) -> str:
-    """Report the error of the stored model, where that is not the recommended method."""
+    """Report the error of the stored model, if another method is recommended."""
     if chosen.auc is not None:
         return f" The stored model uses the learned features (AUC {area_text(found.learned)})."
     error = percent(found.learned.error)
@@ -88,12 +88,12 @@ def _stored(chosen: MethodScore, found: Learned) -> str:
 
 
 def area_text(score: MethodScore) -> str:
-    """Write the area under the ROC curve, or a dash."""
+    """Write the area under the ROC curve, or a dash if there is none."""
     return "–" if score.auc is None else f"{score.auc:.3f}"
 
 
 def class_sentences(found: Learned) -> list[str]:
-    """Point to the balanced error and to classes never predicted, where one class has most rows."""
+    """Name the balanced error and the classes never predicted, if one class has most rows."""
     shown = [score for score in found.methods if score.balanced_error is not None]
     if not shown:
         return []
@@ -130,7 +130,7 @@ def headline(found: Learned) -> str:
 
 
 def comparison_sentences(found: Learned) -> list[str]:
-    """List the methods that are worse, better or not clearly different, one sentence each."""
+    """List the worse, the better and the not clearly different methods, in one sentence each."""
     sentences = []
     if not any(score.beats_constant for score in found.methods):
         constant = next(score for score in found.methods if score.key == "constant")
@@ -148,7 +148,7 @@ def comparison_sentences(found: Learned) -> list[str]:
 
 
 def difference_text(score: MethodScore) -> str:
-    """Write the difference to the learned features in percentage points, as "+4.7 (3.6 to 5.9)"."""
+    """Write the difference from the learned features in percentage points, as "+4.7 (3.6 to 5.9)"."""
     if score.difference is None:
         return ""
     assert score.difference_lower is not None
@@ -206,7 +206,7 @@ def ratio_text(value: float | None) -> str:
 
 
 def emergence_text(rows: float | None) -> str:
-    """Write the number of rows at which a direction emerges, to two digits."""
+    """Write the number of rows at which a direction emerges, rounded to two digits."""
     if rows is None:
         return "–"
     return f"below {LEAST_ROWS}" if rows < LEAST_ROWS else f"{float(f'{rows:.1e}'):.0f}"
@@ -248,13 +248,13 @@ def lost_text(part: ColumnShare) -> str:
 
 
 def _named(columns: Sequence[ColumnShare], count: int) -> list[str]:
-    """List the columns on which a signal rests, the largest loss first."""
+    """List the columns that a signal needs, by the signal lost when the column is shuffled."""
     named = sorted((part for part in columns if part.named), key=lambda part: -(part.lost or 0.0))
     return [lost_text(part) for part in named[:count]]
 
 
 def kinds_sentence(layer: LayerFound, found: Learned) -> str:
-    """Explain directions beyond the number of columns, and name the columns they rest on."""
+    """Explain why there are more directions than columns, and name the columns that the signal needs."""
     if found.image_shape or not layer.columns:
         return ""
     columns = found.n_columns
@@ -312,7 +312,7 @@ RESTS_ON = (
     "median over folds; where it is low, directions of similar strength are mixed. These shares do not "
     "predict the effect of changing a column."
 )
-"""Explanation of the table of directions."""
+"""Explanation below the table of directions."""
 
 
 def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str, str]]:

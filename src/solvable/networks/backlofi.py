@@ -29,7 +29,7 @@ from solvable.operators.activations import check_activation
 
 
 class _BackLoFi(TransformerMixin, BaseEstimator):
-    """Base of the coupled classifier and regressor."""
+    """Base class of the coupled classifier and the coupled regressor."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class _BackLoFi(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Features of the last layer."""
+        """Return the features of the last layer."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return propagate(self.layers_, self._scaled(X))

@@ -34,7 +34,7 @@ class Column(IntEnum):
 class CoupledLayer:
     """One filter V and one lift W: z_out = sigma(h) / sqrt(p), h = W^T V^T z_in / c."""
 
-    columns: np.ndarray  # V, shape (P, K)
+    columns: np.ndarray  # filter V, shape (P, K)
     lift: np.ndarray  # rows of W, shape (K, p): Gaussian, or a unit vector for a written column
     kinds: np.ndarray  # origin (Column) of each column, shape (K,)
     born: np.ndarray  # pass that made each column, shape (K,); 0 for the forward fit
@@ -80,7 +80,7 @@ class CoupledLayer:
         return np.asarray((signal @ (self.lift[chosen].T / self.scale)) @ self.columns[:, chosen].T)
 
     def amplitude(self, inputs: np.ndarray) -> float:
-        """Mean root mean square of the forward coordinates; 0 if there are none."""
+        """Root mean square of a forward coordinate, averaged over these coordinates; 0 if none exists."""
         # Leave out new columns: their amplitude is a multiple of this mean and would inflate it from
         # pass to pass.
         forward = self.kinds <= Column.FORWARD
@@ -116,10 +116,10 @@ class CoupledLayer:
 
 @dataclass(frozen=True)
 class States:
-    """Features and pre-activations of all layers for some rows."""
+    """Features and pre-activations of all layers, for the given rows."""
 
-    features: tuple[np.ndarray, ...]  # inputs, then the features of each layer
-    fields: tuple[np.ndarray, ...]  # pre-activations of each layer: one fewer
+    features: tuple[np.ndarray, ...]  # inputs of the network, then the features of each layer
+    fields: tuple[np.ndarray, ...]  # pre-activations of each layer (one entry fewer)
 
 
 def propagate(layers: Sequence[CoupledLayer], inputs: np.ndarray) -> np.ndarray:

@@ -29,10 +29,10 @@ class PassSettings:
     signal: Signal
     n_replaced: tuple[
         int, ...
-    ]  # replaced columns on each side of each boundary, lowest boundary first
-    amplitude: float  # beta, root mean square of a new coordinate in units of the forward ones
+    ]  # number of replaced columns on each side of each boundary, lowest boundary first
+    amplitude: float  # beta: root mean square of a new coordinate / of forward coordinates
     drop: Drop
-    damping: float  # weight of the new weights, 1 for new weights only
+    damping: float  # share of new weights in the mix with old ones; 1: only new
     seed: int  # seed of the lift rows of read columns
 
 
@@ -91,7 +91,7 @@ def _with_fresh_scales(
 
 def _singular_pairs(matrix: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Leading left and right singular vectors, the right ones with a fixed sign."""
-    oversamples, power_iterations = 32, 4  # values of the authors' code
+    oversamples, power_iterations = 32, 4  # values as in the authors' code
     if min(matrix.shape) <= 4 * (rank + oversamples):
         left, _, right = np.linalg.svd(matrix, full_matrices=False)
     else:

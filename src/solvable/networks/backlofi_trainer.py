@@ -22,10 +22,12 @@ SCALE_LIMIT = 4.0
 class PassRecord:
     """Errors and feature scale after one pass."""
 
-    number: int  # 0 for the forward fit
-    held_back_loss: float  # mean squared error in units of the labels as fitted; NaN without rows
-    held_back_error: float  # fraction misclassified; NaN for real labels
-    training_loss: float  # on rows that filters and readout used: not an estimate of the test error
+    number: int  # number of the pass; 0 for the forward fit
+    held_back_loss: (
+        float  # mean squared held-back error in units of the fitted labels; NaN without rows
+    )
+    held_back_error: float  # fraction of misclassified held-back rows; NaN for real labels
+    training_loss: float  # error on fitted rows, no estimate of the test error
     feature_scale: float  # mean squared norm of held-back features relative to the forward fit
     penalty: float  # ridge penalty of the readout
 
@@ -45,7 +47,7 @@ class Outcome:
 class Rows:
     """Scaled rows with their labels for filters and readout."""
 
-    inputs: np.ndarray  # scaled, shape (n, d)
+    inputs: np.ndarray  # scaled inputs, shape (n, d)
     labels: np.ndarray  # labels of the filters, shape (n, S)
     targets: np.ndarray  # targets of the readout, shape (n, S)
 

@@ -37,8 +37,8 @@ each column."""
 
 SCALINGS = ("auto", "columns", "whitened", "global", "none")
 
-KERNEL_SAMPLES = 4000  # largest number of samples at which the default network is infinitely wide
-DEFAULT_WIDTH = 2000  # width of the default network beyond, and in streams
+KERNEL_SAMPLES = 4000  # largest number of samples for which the default network is infinitely wide
+DEFAULT_WIDTH = 2000  # default width of a lift for more samples, and in streams
 
 
 def default_blocks(n_samples: int | None) -> list[Block]:

@@ -137,7 +137,7 @@ class Block:
 
     @property
     def is_infinite(self) -> bool:
-        """True if the lift is a kernel."""
+        """True if the lift is infinitely wide and therefore a kernel."""
         return self.width == math.inf
 
 
@@ -191,11 +191,11 @@ def check_blocks(blocks: Sequence[Block]) -> None:
 class LabelCode:
     """Coding of labels for moments and readout."""
 
-    counts: np.ndarray  # samples of each class, shape (G,); empty for real labels
-    mean: float = 0.0  # of real labels, which are standardised
+    counts: np.ndarray  # number of samples in each class, shape (G,); empty for real labels
+    mean: float = 0.0  # mean of real labels, subtracted when they are standardised
     deviation: float = 1.0
-    centre: bool = False  # whether two-valued labels lose their mean; all other labels always do
-    bounded: bool = False  # whether filters see the hyperbolic tangent of real labels
+    centre: bool = False  # True if two-valued labels are centred; all other labels always are
+    bounded: bool = False  # True if filters see the hyperbolic tangent of real labels
 
     def __post_init__(self) -> None:
         if self.counts.size == 1:

@@ -14,11 +14,11 @@ from solvable.operators.activations import check_activation, derivative, evaluat
 
 @dataclass(frozen=True)
 class EarlyUpdate:
-    """Hidden weights after a number of gradient steps."""
+    """Hidden weights of a two-layer network after a number of gradient steps."""
 
-    step: int  # number of steps made
-    weights: np.ndarray  # W(t), shape (d, p): one column per neuron
-    initial_weights: np.ndarray  # W(0), shape (d, p)
+    step: int  # number of completed steps
+    weights: np.ndarray  # weights W(t), shape (d, p): one column per neuron
+    initial_weights: np.ndarray  # initial weights W(0), shape (d, p)
     output_signs: np.ndarray  # fixed output weights a_j = +-1, shape (p,)
 
     @property
@@ -98,7 +98,7 @@ def early_updates(
         # w_j += eta a_j (1/n) sum (y - f(x)) sigma'(w_j.x) x, f(x) = eps/sqrt(p) sum_j a_j sigma(w_j.x);
         # eta absorbs the factor eps/sqrt(p) of the gradient (lofi 27).
         for step in range(1, wanted[-1] + 1):
-            # Overflow is reported by the check below.
+            # The check below reports an overflow.
             with np.errstate(over="ignore", invalid="ignore"):
                 fields = inputs @ weights
                 residual = labels - scale * (evaluate(activation, fields) @ signs)
@@ -247,7 +247,9 @@ def _checked_samples(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarr
     kind = np.float32 if inputs.dtype == np.float32 else np.float64
     inputs, labels = inputs.astype(kind), labels.astype(kind)
     if not (np.isfinite(inputs).all() and np.isfinite(labels).all()):
-        raise InvalidData("X or y holds NaN or infinity; allowed: finite numbers. Drop those rows.")
+        raise InvalidData(
+            "X or y contains NaN or infinity; allowed: finite numbers. Drop those rows."
+        )
     norm = float(np.sqrt(np.mean(np.sum(inputs.astype(np.float64) ** 2, axis=1))))
     if norm == 0 or not labels.any():
         raise InvalidData("X or y is zero throughout, so that no gradient is left to follow.")

@@ -22,7 +22,7 @@ from solvable.networks.lofi import (
 )
 from solvable.networks.stored_layers import network_from_parts, network_parts
 
-FORMAT = "solvable-lofi-2"  # name and version of the format that is written
+FORMAT = "solvable-lofi-2"  # name and version of the file format that is written
 
 FORMATS = (FORMAT, "solvable-lofi-1")
 """Formats that can be read; the first version has no biases of lifts."""
@@ -33,7 +33,7 @@ ESTIMATORS: dict[str, type] = {
     estimator.__name__: estimator
     for estimator in (NeuralLoFiTransformer, NeuralLoFiRegressor, NeuralLoFiClassifier)
 }
-"""Estimators that a file may hold, by their name in the file."""
+"""Estimators that a file may contain, by their name in the file."""
 
 
 def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None = None) -> Path:

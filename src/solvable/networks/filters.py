@@ -27,7 +27,7 @@ from solvable.operators.modulus import (
 from solvable.operators.signals import SignalOperators
 
 MultiClass: TypeAlias = Literal["sum-of-squares", "alternating"]
-"""Combination of the operators of many classes into one."""
+"""Rule that combines the operators of many classes into one operator."""
 
 FilterSolver: TypeAlias = Literal["auto", "dense", "lanczos", "krylov"]
 """Solver of the eigenpairs."""
@@ -35,18 +35,18 @@ FilterSolver: TypeAlias = Literal["auto", "dense", "lanczos", "krylov"]
 
 @dataclass(frozen=True)
 class FilterReport:
-    """Strengths of the directions of a filter, and their ratios to random labels (the null)."""
+    """Strengths of a filter's directions, and their ratios to strengths with random labels (the null)."""
 
     # lambda_j of the kept directions, by descending modulus; for many classes the root of the eigenvalue
     # of sum_c C_c², without sign; shape (k,)
     eigenvalues: np.ndarray
-    variances: np.ndarray  # s_j = v_j^T Sigma v_j
+    variances: np.ndarray  # variance s_j = v_j^T Sigma v_j along each direction
     # tr Sigma_res / s_j, Sigma_res the covariance without the stronger directions
     residual_dimensions: np.ndarray
     # E[y²] s_j tr Sigma_res / lambda_j²: samples at which a direction of this strength is expected to
     # emerge; an underestimate if the eigenvalue is mostly noise (first term of n_k in lofi 22)
     emergence_samples: np.ndarray
-    # numbers k of removed stronger directions at which the null was computed; shape (g,)
+    # numbers k of stronger directions that were removed before the null was computed; shape (g,)
     null_counts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
     # |lambda_(k+1)| over the mean largest strength of random labels after the removal, for each signal
     # (class); NaN beyond the first ratio that is not significant; shape (S, g)   (lofi 29)
@@ -57,17 +57,17 @@ class FilterReport:
     n_significant: int | None = None
     n_samples: int = 0
     solver: str = "krylov"
-    largest_residual: float = 0.0  # of a pair, relative to the largest eigenvalue
+    largest_residual: float = 0.0  # largest residual of an eigenpair / largest eigenvalue
     # singular values of the label-weighted means of the features, shape (n_linear,)
     linear_strengths: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # singular values over the mean largest one of random labels; empty without a test
+    # these singular values over the mean largest singular value with random labels; empty without test
     linear_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # length of the label-weighted mean of each signal over that of random labels, shape (S,)
+    # length of each signal's label-weighted mean over its length with random labels, shape (S,)
     mean_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
     # number of kept directions: above their null by their ratio, at least 1 if the strongest exceeds 19
     # permutations of the labels, as a weak feature is more useful than none
     n_above: int = 0
-    n_linear_significant: int = 0  # first-moment columns above all permutations; more may be kept
+    n_linear_significant: int = 0  # first-moment columns above all permutations
     # null ratio above which the strongest direction is significant
     first_ratio: float = FIRST_RATIO
 
@@ -113,22 +113,24 @@ class FilterSettings:
     """Settings of a filter."""
 
     n_directions: int | Literal["auto"]  # "auto": directions stronger than with permuted labels
-    first_moment: bool = False  # keep label-weighted means as separate columns
+    first_moment: bool = False  # True to keep label-weighted means as columns
     multiclass: MultiClass = "sum-of-squares"
     solver: FilterSolver = "auto"
-    max_directions: int = 640  # largest number that "auto" keeps
-    centred: bool = False  # subtract the mean from features
-    residual: bool = False  # subtract the prediction of the first moments from labels
+    max_directions: int = 640  # largest number of directions that "auto" keeps
+    centred: bool = False  # True to subtract the mean from features
+    residual: bool = False  # True to subtract the first moments' prediction from labels
 
 
 @dataclass(frozen=True)
 class FirstMoments:
-    """Label-weighted means of the features, as directions."""
+    """First moments (label-weighted means of the features), used as directions."""
 
     directions: np.ndarray  # orthonormal columns, shape (P, m), the longest first
     strengths: np.ndarray  # singular values of the means, shape (m,)
-    ratios: np.ndarray  # strengths over those of random labels, shape (m,); empty without a test
-    significant: int  # number of strengths above all draws of random labels
+    ratios: (
+        np.ndarray
+    )  # strengths over strengths with random labels, shape (m,); empty without a test
+    significant: int  # number of strengths above the strengths in all draws of random labels
     by_signal: (
         np.ndarray
     )  # length of each signal's mean over that of random labels; shape (S,) or (0,)

@@ -25,7 +25,7 @@ from solvable.operators.activations import evaluate
 
 
 class _GradientNetwork(BaseEstimator):
-    """Base of classifier and regressor."""
+    """Base class of the trained classifier and regressor."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ TRAINABLE = ("relu", "sigmoid", "tanh", "erf", "gelu", "identity", "square", "cu
 """Names of the activations with a nonzero gradient."""
 
 DIVERGED = 100.0
-"""Loss relative to that of a constant prediction above which training has diverged."""
+"""Training has diverged if its loss exceeds the loss of a constant prediction by this factor."""
 
 Loss: TypeAlias = Literal["squared", "cross-entropy"]
 """Loss that is minimised."""
@@ -26,39 +26,39 @@ Loss: TypeAlias = Literal["squared", "cross-entropy"]
 class TrainingSettings:
     """Settings of the training."""
 
-    widths: tuple[int, ...]  # neurons of each hidden layer
+    widths: tuple[int, ...]  # number of neurons in each hidden layer
     activation: str
     loss: Loss  # mean over rows, summed over outputs; cross-entropy of one output takes -1 and 1
-    optimiser: Literal["adam", "sgd"]  # with decoupled weight decay, or plain gradient descent
+    optimiser: Literal["adam", "sgd"]  # Adam with decoupled weight decay, or plain descent
     step_size: float | Literal["auto"]
-    momentum: float  # of "sgd"; Adam has a momentum of its own
+    momentum: float  # momentum of "sgd"; Adam has a momentum of its own
     weight_decay: float
-    batch_size: int | None  # rows per step; None for all
+    batch_size: int | None  # rows per step; None for all rows
     max_epochs: int
-    patience: int  # epochs without progress that end the training
-    device: str  # as torch names it
-    seed: int  # of weights and order
+    patience: int  # number of epochs without progress after which training ends
+    device: str  # device in torch's notation
+    seed: int  # seed of the initial weights and of the order of rows
 
 
 @dataclass(frozen=True)
 class Epoch:
     """Losses after one epoch."""
 
-    number: int  # from 1
-    training_loss: float  # mean over the batches as they were met
-    validation_loss: float  # on rows that no step saw; the training loss if there are none
+    number: int  # number of the epoch, from 1
+    training_loss: float  # mean loss over batches, each before its step
+    validation_loss: float  # loss on validation rows; training loss if none
 
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """Weights of the best epoch."""
+    """Network with the weights of the best epoch, and the history of its training."""
 
-    weights: tuple[np.ndarray, ...]  # of each layer, shape (n_in, n_out), float32
-    biases: tuple[np.ndarray, ...]  # of each layer, shape (n_out,), float32
+    weights: tuple[np.ndarray, ...]  # weights of each layer, shape (n_in, n_out), float32
+    biases: tuple[np.ndarray, ...]  # biases of each layer, shape (n_out,), float32
     history: tuple[Epoch, ...]
-    best_epoch: int  # the one that was kept; 0 for the start
+    best_epoch: int  # epoch whose weights are kept; 0 for the initial weights
     stopped_reason: str
-    step_size: float  # that was used
+    step_size: float  # step size that was used
 
 
 class _Network:

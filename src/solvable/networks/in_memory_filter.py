@@ -30,17 +30,17 @@ from solvable.operators.signals import (
     SignalOperators,
 )
 
-MOMENT_ROWS = 16384  # rows of features that are added up at a time
+MOMENT_ROWS = 16384  # number of rows of features that are added up at a time
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledFilter:
     """Labels of the training samples, and settings for drawing other labels."""
 
-    labels: np.ndarray  # encoded, shape (n,)
+    labels: np.ndarray  # encoded labels, shape (n,)
     code: LabelCode
-    seed: int  # of the draws
-    null_replicates: int  # draws of the labels behind each null
+    seed: int  # seed of the draws
+    null_replicates: int  # number of label draws from which each null is computed
 
     def explicit(
         self, rows: Array, labels: np.ndarray, chosen: FilterSettings, rng: Any
@@ -128,7 +128,7 @@ class LabelledFilter:
         classes: ClassSignals | None = None,
         weights: np.ndarray | None = None,
     ) -> list[SignalOperators]:
-        """Operators with null labels; all locations of an image share a label."""
+        """Return the operators with random labels (the null); all locations of an image share a label."""
         found: list[SignalOperators] = []
         xp = namespace(rows)
         single = rows if classes else xp.astype(rows, xp.float32, copy=False)

@@ -39,13 +39,13 @@ class FitSettings:
     """Settings of a fit, in memory or from a stream."""
 
     blocks: tuple[Block, ...]
-    filters: tuple[FilterSettings | None, ...]  # of each block, None where it has none
-    final: FilterSettings | None = None  # filter of the last features
-    regularisation: Regularisation = "leave-one-out"  # of the readout
-    seed: int = 0  # of lifts, permutations and solvers
-    image_shape: tuple[int, int, int] | None = None  # of the rows, for convolutional blocks
-    readout: bool = True  # whether one is fitted
-    null_replicates: int = 3  # draws of the labels behind each null
+    filters: tuple[FilterSettings | None, ...]  # filter of each block, or None
+    final: FilterSettings | None = None  # filter after the last block
+    regularisation: Regularisation = "leave-one-out"  # penalty of the readout
+    seed: int = 0  # seed of lifts, permutations and solvers
+    image_shape: tuple[int, int, int] | None = None  # image shape of each row, if convolutional
+    readout: bool = True  # True to fit a readout
+    null_replicates: int = 3  # number of label draws for each null
 
     @property
     def is_finite(self) -> bool:
@@ -97,7 +97,7 @@ class _State:
     def __init__(self, h: Array) -> None:
         self.h = h
         self.base = h  # inputs of the lifts since the last filter
-        self.first = 0  # the first of these layers
+        self.first = 0  # index of the first layer since the last filter
         self.chain: KernelChain | None = None
         self.kernel: Array | None = None
 

@@ -13,7 +13,7 @@ from solvable.errors import InvalidData
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.lift import RandomLift, average_pool, patches
 
-KERNEL_ROWS = 2048  # rows of a cross kernel that are held at a time
+KERNEL_ROWS = 2048  # number of rows of a cross kernel in memory at a time
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Standardise:
     """Subtract the mean of each column and divide by its scale."""
 
     kind: ClassVar[str] = "standardise"
-    mean: np.ndarray  # of the training samples, shape (d,)
+    mean: np.ndarray  # mean of the training samples, shape (d,)
     scale: np.ndarray  # shape (d,)
 
     def apply(self, h: Array) -> Array:
@@ -34,7 +34,7 @@ class Whiten:
     """Subtract the mean of each column and multiply by a whitening matrix."""
 
     kind: ClassVar[str] = "whiten"
-    mean: np.ndarray  # of the training samples, shape (d,)
+    mean: np.ndarray  # mean of the training samples, shape (d,)
     matrix: np.ndarray  # shape (d, d)
 
     def apply(self, h: Array) -> Array:
@@ -128,7 +128,7 @@ class Lift:
 class KernelChain:
     """Kernel of consecutive infinitely wide lifts."""
 
-    activations: tuple[str, ...]  # one per lift
+    activations: tuple[str, ...]  # activation of each lift
     squared_scales: tuple[float, ...]  # c_l², the mean training diagonal of K_l + b_l²
     squared_biases: tuple[float, ...]  # b_l², the variance of the biases
 
@@ -160,7 +160,7 @@ class KernelFilter:
 
     kind: ClassVar[str] = "kernel-filter"
     landmarks: np.ndarray  # training samples that span the features, shape (r, d)
-    coefficients: np.ndarray  # of the directions on the landmarks, shape (r, k)
+    coefficients: np.ndarray  # coefficients of the directions on the landmarks, shape (r, k)
     offset: np.ndarray  # of the whitening, shape (k,)
     factor: np.ndarray
     activations: tuple[str, ...]
@@ -185,9 +185,9 @@ class Residual:
     """Kept coordinates of a filter, followed by the inputs of its layers."""
 
     kind: ClassVar[str] = "residual"
-    layers: tuple[Any, ...]  # lifts, and a filter at the end
-    kept_factor: float  # of the kept coordinates
-    input_factor: float  # of the inputs
+    layers: tuple[Any, ...]  # lifts, followed by a filter
+    kept_factor: float  # factor of the kept coordinates
+    input_factor: float  # factor of the inputs
 
     def kept(self, h: Array) -> Array:
         """Kept coordinates without the inputs, shape (n, k)."""

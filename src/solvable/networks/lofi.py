@@ -43,7 +43,7 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
     network_ : Network
         Fitted layers.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
         Penalty and degrees of freedom. Its leave-one-out error is not an estimate of the test error, as
         the filters have seen the labels.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         Penalty and degrees of freedom. Its leave-one-out error is not an estimate of the test error, as
         the filters have seen the labels.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
 
     Raises
     ------

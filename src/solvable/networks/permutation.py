@@ -25,10 +25,10 @@ SCALE = 5
 class Permutations:
     """Moments of the features with permuted labels."""
 
-    rows: Callable[[], Array]  # features, shape (n, P)
+    rows: Callable[[], Array]  # function that returns the features, shape (n, P)
     weights: Callable[
         [Sequence[int]], np.ndarray
-    ]  # of some draws: one column a signal, draw by draw
+    ]  # label weights of the given draws: one column per signal, draw by draw
 
     def product(self, draws: Sequence[int]) -> Product:
         """Product with the second moments of several draws, one column per draw and signal."""
@@ -45,7 +45,7 @@ class Permutations:
 def draws_exceeded(
     signals: SignalOperators, permuted: Permutations, linear: np.ndarray, seed: int
 ) -> int:
-    """Number of permutations, up to ``DRAWS``, before the first with a direction as strong."""
+    """Count the permutations, up to ``DRAWS``, before one gives an equally strong direction."""
     number = signals.n_signals
     strengths = [
         largest_outside(signals.centred(signal, single=True), linear, 1, seed)[0]
@@ -86,7 +86,7 @@ def linear_ratios(moments: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, i
 
 
 def _is_beyond_doubt(measured: np.ndarray, drawn: np.ndarray) -> bool:
-    """Return True if the spread of the draws so far makes more draws unnecessary."""
+    """Return True if the draws so far decide the test, so that no more draws are needed."""
     from scipy.special import stdtr
 
     # Log null strengths have standard deviations of 0.1 to 0.6, the largest for labels with heavy tails.

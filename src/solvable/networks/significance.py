@@ -15,7 +15,7 @@ from solvable.operators.signals import SignalOperators, centred_products
 Product = Callable[[np.ndarray], np.ndarray]
 
 SIGNIFICANT_RATIO = 1.1
-"""A direction is significant above this ratio of its strength to that of random labels."""
+"""A direction is significant if its strength exceeds the null strength by more than this factor."""
 
 FIRST_RATIO = 1.4
 """Limit of the ratio for the strongest direction, whose null varies most.
@@ -32,7 +32,7 @@ _GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 
 
 @dataclass(frozen=True)
 class Significance:
-    """Number of directions above their null, with the ratios."""
+    """Number of directions above their null, and the ratios of strength to null."""
 
     number: int  # for many classes, dimension of the union of their significant directions
     null_counts: np.ndarray  # numbers k of removed stronger directions, shape (g,)

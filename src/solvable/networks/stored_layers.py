@@ -41,7 +41,7 @@ LAYERS: dict[str, type] = {
         Residual,
     )
 }
-"""Kinds of layers that a file may hold."""
+"""Kinds of layers that a file may contain."""
 
 
 def layer_parts(layer: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

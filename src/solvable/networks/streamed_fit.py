@@ -46,17 +46,17 @@ Stage: TypeAlias = Literal["survey", "filter", "scale", "readout", "done"]
 class LabelKind:
     """Kind of the labels of a stream."""
 
-    real: bool  # real numbers, or classes
-    centre: bool = False  # whether two-valued labels lose their mean
-    bounded: bool = False  # whether filters see the hyperbolic tangent of real labels
+    real: bool  # True for real numbers, False for classes
+    centre: bool = False  # True if two-valued labels are centred
+    bounded: bool = False  # True if filters see the hyperbolic tangent of real labels
 
 
 class PassByPass:
     """Partly fitted network: its layers so far, and the purpose of the next pass."""
 
-    # One pass over the columns, one per filter, one per lift whose scale does not follow from the last
-    # pass (consecutive lifts, image patches), one for the readout. Each pass maps the samples through
-    # the layers fitted so far, so no array of the size of the samples is stored.
+    # There is one pass over the columns, one per filter, one for the readout, and one per lift whose
+    # scale does not follow from the last pass (consecutive lifts, image patches). Each pass maps the
+    # samples through the layers fitted so far, so no array of the size of the samples is stored.
 
     def __init__(
         self, settings: FitSettings, kind: LabelKind, scaling: Scaling, n_columns: int
@@ -83,15 +83,15 @@ class PassByPass:
         self.stage: Stage = "survey"
         self.block = 0
         self.square: float | None = None
-        self.base = 0  # the first layer since the last filter, whose inputs a skip brings back
-        self.base_square = 0.0  # mean squared norm of those inputs
+        self.base = 0  # index of the first layer since the last filter; a skip uses its inputs
+        self.base_square = 0.0  # mean squared norm of the inputs of that layer
         self.shape: tuple[int, ...] = (n_columns,)
         self.readout: LinearReadout | None = None
         self.ridge: RidgeFit | None = None
 
     @property
     def is_done(self) -> bool:
-        """True if no pass is left."""
+        """True if the fit needs no further pass."""
         return self.stage == "done"
 
     @property

@@ -25,8 +25,15 @@ from solvable.operators.feature_map import floating
 Progress = Callable[[str, int, int], None]
 """Callback with the stage, the number of processed rows, and the number of all rows."""
 
-CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-3"  # name and version of a fit half done
-PASS_STATE = ("rows", "stage", "block", "square", "base", "base_square")  # stored as they are
+CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-3"  # name and version of the checkpoint format
+PASS_STATE = (
+    "rows",
+    "stage",
+    "block",
+    "square",
+    "base",
+    "base_square",
+)  # attributes that a checkpoint stores unchanged
 
 
 class StreamingMixin(NeuralLoFiBase):
