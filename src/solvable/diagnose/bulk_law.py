@@ -15,7 +15,7 @@ FLOOR = -1e4  # smallest log-density of a value inside a forbidden region, in na
 
 @dataclass(frozen=True)
 class WholeBulk:
-    """Distribution of values y = (x - b)_+, where x are the values of noise of scale delta plus signals."""
+    """Distribution of values y = (x - b)_+; x are values of signals plus noise of scale delta."""
 
     law: NoiseLaw  # distribution of the noise at unit scale
     scale: float  # noise scale delta

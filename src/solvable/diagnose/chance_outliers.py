@@ -31,7 +31,7 @@ def confirmed(
 ) -> tuple[int, str]:
     """Count the largest values that exceed all controls, and name the control that ends the count."""
     # Random signs (spectra 9; arXiv:2012.02985). Independent symmetric entries keep their joint
-    # distribution under random signs, whatever their sizes: heavy tails, zeros, unequal variances of rows and columns.
+    # distribution under random signs for any sizes: heavy tails, zeros, unequal variances of rows.
     # Cosines of a stationary sequence are nearly independent, so random signs of cosines keep
     # correlations along rows or columns. A signal of generic direction loses its norm in each control.
     # ``matrix`` is not taller than wide; ``vectors(k)`` are the singular vectors of the k largest

@@ -31,7 +31,7 @@ class Estimate:
 
     @classmethod
     def of(cls, value: float, error: float, unit: float, *, least: float = -math.inf) -> Estimate:
-        """Make an estimate from a value, its standard error and a unit; the interval is cut at ``least``."""
+        """Make an estimate from a value, its error and a unit; the interval is cut at ``least``."""
         reach = 1.959964 * error
         return cls(value * unit, max(value - reach, least) * unit, (value + reach) * unit)
 
@@ -42,7 +42,7 @@ class Feature:
 
     observed: float  # singular value, or eigenvalue of a symmetric matrix, in the file
     strength: Estimate  # de-biased strength: the value without noise and shrinkage
-    squared_overlap: float  # squared overlap of the vector in the file with the signal's vector, on the shorter side
+    squared_overlap: float  # squared overlap of the file's and the signal's vector, shorter side
     long_overlap: float | None = (
         None  # the same overlap on the longer side; None for symmetric matrices
     )
@@ -129,7 +129,7 @@ class ErrorParts:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Fitted density for drawing; integral plus atom give the share of the values that the law describes."""
+    """Fitted density for drawing; integral plus atom is the share of values that the law describes."""
 
     x: np.ndarray  # (m,): grid of values
     density: np.ndarray  # (m,): density on the grid
@@ -141,7 +141,7 @@ class Comparison:
     """Comparison of a matrix with its initial weights."""
 
     phase: str  # phase of the initial weights
-    n_outliers: int | None = None  # noise scale of the initial weights; None if they have no bulk
+    n_outliers: int | None = None  # noise scale of the initial weights; None without a bulk
     noise: float | None = None  # number of features of the initial weights
     relative_change: float | None = (
         None  # Frobenius norm of the change, divided by the norm of the initial weights

@@ -66,7 +66,7 @@ def decay_of(fit: BulkFit, notes: list[str], seed: int) -> Decay | None:
 def decay_below_threshold(
     fit: BulkFit, best: PhaseLaw, notes: list[str], seed: int
 ) -> tuple[BulkFit, Decay | None]:
-    """Fit the decay of the strengths; if the likeliest law has a decay, continue the decay into the bulk."""
+    """Fit the decay of the strengths; a decay in the likeliest law is continued into the bulk."""
     decay = decay_of(fit, notes, seed)
     if decay is None or not best.decay:
         return fit, decay
@@ -111,7 +111,7 @@ def exponent_of(
 def errors_and_advice(
     spectrum: Spectrum, fit: BulkFit, decay: Decay | None
 ) -> tuple[ErrorParts, Advice]:
-    """Predict the contributions to the distance to the signals, and the effect of a cut on the distance."""
+    """Predict the contributions to the distance to the signals, and the effect of a cut."""
     spikes, unit, count = fit.spikes, spectrum.unit, int(fit.spikes.observed.size)
     y = np.abs(spectrum.ordered(fit))
     cosines = np.sqrt(spikes.short_overlap * spikes.long_overlap)

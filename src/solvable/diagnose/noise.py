@@ -90,7 +90,7 @@ class RectangularNoise:
         return np.interp(probability, masses, places)
 
     def moments_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means of g = 1/(x² - lambda) and of g² over the p eigenvalues lambda, for x outside the bulk."""
+        """Means of g = 1/(x² - lambda) and g² over the p eigenvalues lambda, for x outside the bulk."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
         # Here and below, differences of nearly equal numbers are rewritten as quotients.

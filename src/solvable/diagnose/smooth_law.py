@@ -20,7 +20,7 @@ class SmoothLaw:
     scale: float  # scale m
     sharpness: float  # shape a; without a power-law tail a -> 0 is the log-normal
     body: float  # shape p or k
-    tail: float  # shape q, with tail y^(-1-aq); infinite for the second density, the limit of the first density
+    tail: float  # shape q, with tail y^(-1-aq); infinite for the second density (limit)
     log_likelihood: float  # log-likelihood of the fitted values, with densities per unit of y
     # True if a = p = 1 were fixed: y = s - m with s from a power law above m, the result of a soft
     # threshold on a power law.
@@ -75,8 +75,8 @@ class SmoothLaw:
 
 def fit_smooth(values: np.ndarray, *, power_tail: bool, shifted: bool = False) -> SmoothLaw:
     """Fit a family by maximum likelihood, with quasi-Newton steps and exact derivatives."""
-    # Generalised beta distribution (McDonald, Econometrica 52 (1984) 647)   (spectra 11). If ``shifted``, a
-    # = p = 1 are fixed; this needs a power-law tail.
+    # Generalised beta distribution (McDonald, Econometrica 52 (1984) 647)   (spectra 11). If
+    # ``shifted``, a = p = 1 are fixed; this needs a power-law tail.
     y = np.asarray(values, dtype=float)
     if y.size < 5 or not np.isfinite(y).all() or y.min() <= 0 or y.min() == y.max():
         raise InvalidData(

@@ -167,7 +167,7 @@ def shrinkage_errors(
 ) -> Errors:
     """Predict the errors of a matrix as stored, of the cut matrix, and of the denoised matrices."""
     # Gavish and Donoho, arXiv:1405.7511 (spectra 14): estimating a signal s u v^T by y u' v'^T,
-    # with c = (u.u') (v.v'), has the squared error s² + y² - 2 s y c = (s - y)² + 2 s y (1 - c). The minimum is at
+    # c = (u.u') (v.v'), has the error s² + y² - 2 s y c = (s - y)² + 2 s y (1 - c), which is least at
     # y = s c, where it is s² (1 - c²). No error includes signals below the threshold: no treatment
     # of the spectrum recovers them.
     y = np.sort(np.abs(values))

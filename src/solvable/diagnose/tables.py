@@ -163,7 +163,7 @@ SHORT = {
 def matrix_table(
     found: Diagnosed, width: int | None = None, *, details: bool = True
 ) -> tuple[Table, list[str]]:
-    """Table with one row per weight matrix, and the headings of columns for which the window has no room."""
+    """Table with one row per weight matrix, and the columns that do not fit into the window."""
     names, headings = grouped([row.name for row in found.matrices])
     columns, dropped = _chosen(found, max(map(len, names)), width, details)
     table = Table(
