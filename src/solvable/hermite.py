@@ -158,7 +158,7 @@ def _converged(
     raise NotConverged(
         f"{what}: {n_nodes // 2} and {n_nodes} quadrature nodes differ by {difference:.2e} of the "
         f"function's norm, above the tolerance {tolerance:.2e}. If the function has kinks or "
-        "jumps, name them in breakpoints; else raise the tolerance.",
+        "jumps, pass them as `breakpoints`; otherwise raise `tolerance`.",
         {"difference": difference, "nodes": n_nodes, "tolerance": tolerance},
     )
 

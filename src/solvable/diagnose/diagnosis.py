@@ -92,9 +92,7 @@ class Advice:
     cut: float  # value of the cut: edge of the bulk plus a margin, in the unit of the file
     matrix_error: float  # error of the matrix in the file
     matrix_error_cut: float  # error with the values below the cut set to zero
-    matrix_error_denoised: (
-        float  # error with each value at its best size and the directions of the file
-    )
+    matrix_error_denoised: float  # error with values at their best size, directions as in the file
     matrix_error_lowered: float | None = (
         None  # error with all values lowered by a threshold at the edge
     )
@@ -116,7 +114,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class ErrorParts:
-    """Contributions to the predicted squared distance to the signals (``docs/derivations/spectra.md``)."""
+    """Contributions to the predicted squared distance to the signals (docs/derivations/spectra.md)."""
 
     noise: float  # noise of the bulk, which the matrix keeps (overfitting)
     shrinkage: float  # error from the wrong size of the features, sum_k (y_k - s_k)²
@@ -281,9 +279,7 @@ class HeadDiagnosis:
     pair: str  # common part of the query's and the key's names
     query: str  # names of the arrays in the file
     key: str
-    head: (
-        int | None
-    )  # number of the head, counted from 0; None if the arrays were not split into heads
+    head: int | None  # number of the head, from 0; None if the arrays were not split into heads
     shape: tuple[int, ...]  # number of inputs of the query and of the key
     width: int  # number of dimensions of the head, the largest possible rank of the product
     phase: str  # one of the six phases above, or "not fitted"

@@ -51,8 +51,8 @@ def diagnose_matrix(
     are given if that law has a bulk that is not refuted. A feature must also be larger than every
     value of the same matrix under random signs, applied to its entries and to their cosines along
     rows, columns and both: these controls keep heavy tails, unequal variances and correlations. If
-    the largest value fails this test, the matrix is random-like. A power-law tail is fitted only if there is
-    no bulk, because the edge of noise resembles a power law. Symmetric matrices are diagnosed by
+    the largest value fails this test, the matrix is random-like. A power-law tail is fitted only
+    without a bulk, because the edge of noise resembles a power law. Symmetric matrices are diagnosed by
     their eigenvalues. A cut is suggested if it keeps half of the squared norm and the phase leads by
     10 nats; never for an embedding or a fused projection, and only if the change since ``initial``
     passes the same rules.

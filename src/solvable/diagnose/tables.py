@@ -66,14 +66,14 @@ def kept_text(row: MatrixDiagnosis) -> str:
 
 
 def cut_text(row: MatrixDiagnosis) -> str:
-    """Whether a cut is suggested: "yes", or "no" with the reason, such as "no: norm"."""
+    """Answer whether to try a cut: "yes", or "no" with the reason, such as "no: norm"."""
     if row.suggestion is None:
         return MISSING
     return "yes" if row.suggestion.suggested else f"no: {row.suggestion.reason}"
 
 
 def cut_parts(row: MatrixDiagnosis) -> tuple[str, str]:
-    """Whether a cut is suggested, with the reason as a separate text."""
+    """Answer whether to try a cut, with the reason as a separate text."""
     text, _, reason = cut_text(row).partition(": ")
     return text, reason
 

@@ -84,7 +84,7 @@ def dual_kernel(name: str, inner: Array, left: Array, right: Array) -> Array:
     Notes
     -----
     Closed forms exist for all activations except sigmoid, tanh and gelu; for ReLU it is the arc-cosine
-    kernel :math:`\sqrt{q_{aa} q_{bb}}\,(\sin\theta + (\pi - \theta)\cos\theta) / 2\pi`. Sigmoid, tanh and gelu
+    kernel :math:`\sqrt{q_{aa} q_{bb}}\,(\sin\theta + (\pi - \theta)\cos\theta) / 2\pi`. The exceptions
     use Mehler's series :math:`\sum_j c_j(q_{aa})\,c_j(q_{bb})\,\rho^j` with the Hermite coefficients
     :math:`c_j(q) = E[\sigma(\sqrt q\,\xi)\,h_j(\xi)]`, which separates the small signal of the sigmoid
     from its large constant. Cost :math:`O(nm)` for the closed forms and

@@ -25,9 +25,7 @@ class MomentStatistics:
     n_features: int  # number of features D
     mean_weight: float  # mean weight E_n[T], zero for centred weights
     weight_second_moment: float  # mean squared weight E_n[T²]
-    weighted_norm_mean: (
-        float  # E_n[T |F|²] / D; this minus the mean weight is the shift of the bulk
-    )
+    weighted_norm_mean: float  # E_n[T |F|²] / D; minus the mean weight: shift of the bulk
     weighted_norm_second: float  # mean E_n[T² |F|²] / D
     weighted_norm_fourth: float  # tau_2 = E_n[T² |F|⁴] / D², the noise variance per sample
     largest_weighted_norm: float  # largest |T| |F|² / D of a sample
@@ -114,7 +112,7 @@ class SymmetricOperator(ABC):
         xp = namespace(result)
         if not bool(xp.all(xp.isfinite(result))):
             raise InvalidData(
-                "the product is NaN or infinite, as the samples or the vectors are; allowed: "
+                "the product is NaN or infinite, because the samples or the vectors are; allowed: "
                 "finite numbers. Drop or impute such rows."
             )
         return result

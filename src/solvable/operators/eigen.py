@@ -187,8 +187,8 @@ def _most_products(wanted: int, max_products: int | None) -> int:
     limit = 200 + 40 * wanted if max_products is None else max_products
     if limit < wanted:
         raise NotConverged(
-            f"max_products is {limit} for {wanted} eigenpairs: a Krylov space of that size "
-            "does not hold them. Allow at least a few products per pair.",
+            f"max_products is {limit} for {wanted} eigenpairs: a Krylov space of this size "
+            "is too small. Allow at least a few products per pair.",
             {"products": 0, "max_products": limit},
         )
     return limit
@@ -199,7 +199,7 @@ def _message(pairs: Eigenpairs, tolerance: float) -> str:
         f"{np.count_nonzero(~pairs.converged)} of {pairs.converged.size} eigenpairs did not converge "
         f"by {pairs.route} in {pairs.products} products: the largest residual is "
         f"{pairs.residuals.max():.2e}, allowed {tolerance * pairs.scale:.2e}. Raise max_products or "
-        "the tolerance, or ask for fewer pairs: those at the bulk edge converge last."
+        "the tolerance, or ask for fewer pairs: pairs at the bulk edge converge last."
     )
 
 

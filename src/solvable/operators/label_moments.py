@@ -16,8 +16,8 @@ class LabelMoments:
     r"""Sums of :math:`w_g`, :math:`w_g z` and :math:`w_g z z^T` over samples, group by group.
 
     For classes :math:`w_g` is 1 in class g and 0 elsewhere; a real label y has two groups,
-    with weights :math:`w = (1, y)`. Sums are additive: parts of the samples can be summed separately, in any
-    chunks, and merged, with the same result to rounding.
+    with weights :math:`w = (1, y)`. Sums are additive: parts of the samples can be summed
+    separately, in any chunks, and merged; the result is the same to rounding.
 
     Parameters
     ----------

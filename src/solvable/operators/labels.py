@@ -105,7 +105,8 @@ def standardise(y: Array) -> tuple[np.ndarray, float, float]:
 def apply_label_map(y: Array, label_map: LabelMap) -> np.ndarray:
     r"""Compute centred weights :math:`T_\mu = t(\tilde y_\mu) - \overline{t(\tilde y)}` from labels.
 
-    A bounded map lowers :math:`E[T^2 \|F\|^4]`, so that a feature emerges at fewer samples. A nonzero mean of T would add its square times :math:`D/n` to the noise.
+    A bounded map lowers :math:`E[T^2 \|F\|^4]`, so that a feature emerges at fewer samples. A
+    nonzero mean of T would add its square times :math:`D/n` to the noise.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ def block_krylov(
                 raise NotConverged(
                     f"{n_vectors} eigenpairs did not converge in {done} passes: the largest "
                     f"residual is {pairs.residuals.max() / (largest or 1):.1e} of the largest "
-                    f"eigenvalue, allowed {tolerance:.0e}. Ask for fewer eigenpairs, or pass solver='dense'.",
+                    f"eigenvalue, allowed {tolerance:.0e}. Ask for fewer pairs or pass solver='dense'.",
                     {"values": pairs.values, "residuals": pairs.residuals, "passes": done},
                 )
         block = _new_directions(image, basis, size - basis.shape[1])

@@ -55,7 +55,7 @@ class MomentOperator(SymmetricOperator):
     correction : {"none", "wick"}
         Correction that is subtracted.
     chunk_rows : int, optional
-        Rows per block; by default a block fits in the cache. Other values change the result by rounding only.
+        Rows per block; by default a block fits in the cache. The results differ by rounding only.
 
     Raises
     ------

@@ -200,7 +200,7 @@ def choose_route(
     smallest = min(routes, key=lambda way: way.bytes)
     raise MemoryLimitExceeded(
         f"{', '.join(map(str, candidates))} for n = {n_samples}, D = {features.n_features} "
-        f"exceeds the {gigabytes(limit)} available. The smallest route is {smallest}; else lower "
+        f"exceeds the {gigabytes(limit)} available. The smallest route is {smallest}; or lower "
         "the dimension or the degree, or ask for fewer eigenpairs."
     )
 
@@ -218,7 +218,7 @@ def _check_forced(
         return
     if correction == "wick" and getattr(features, "degree", 1) > 1:
         raise InvalidParameter(
-            "route 'gram' needs correction 'none', as the operator with Wick correction has no dual "
+            "route 'gram' needs correction 'none': the operator with Wick correction has no dual "
             "form of size n. Allowed here: lanczos, dense."
         )
     raise InvalidParameter(

@@ -21,9 +21,7 @@ class SignalOperators(Protocol):
     """Protocol of signal operators C_s = sum_g K_sg sum_mu w_mu,g z_mu z_mu^T / n, one per signal s."""
 
     n_features: int  # number P of features
-    n_signals: (
-        int  # number of signals: 1 for a real or a two-valued label, else the number of classes
-    )
+    n_signals: int  # number of signals: 1 for a real or two-valued label, else one per class
 
     def products(self, Q: np.ndarray) -> np.ndarray:
         """Products C_s Q_s of all signals, (n_signals, P, k); Q is one block, or one per signal."""

@@ -129,7 +129,7 @@ def _checked(panels: Panels, masses: np.ndarray) -> Panels:
     if worst > 1e-7:
         raise NotConverged(
             f"the quadrature of the spectral density misses {worst:.1e} of a component's mass; "
-            "the spectrum holds scales too far apart. Merge eigenvalues that differ by less "
+            "the scales in the spectrum are too far apart. Merge eigenvalues that differ by less "
             "than the noise resolves, or use a larger noise.",
             {"mass_error": worst, "nodes": panels.weights.size, "components": masses.size},
         )

@@ -34,13 +34,9 @@ class DirectionProfile:
 
     places: np.ndarray  # grid of eigenvalues, shape (m,)
     density: np.ndarray  # eigenvalue density of the bulk over all directions, outliers excluded
-    squared_overlap: (
-        np.ndarray
-    )  # mean squared overlap of the eigenvectors at each grid point; 0 in gaps
+    squared_overlap: np.ndarray  # mean over the eigenvectors at each grid point; 0 in gaps
     outliers: tuple[Outlier, ...]  # outliers, sorted by descending overlap
-    best_squared_overlap: (
-        float  # largest squared overlap: of an outlier, or within a bulk on average
-    )
+    best_squared_overlap: float  # largest: of an outlier, or within a bulk on average
     best_rank: float  # number of eigenvalues with a larger modulus than the best eigenvector's
 
 
@@ -242,7 +238,7 @@ def _rank(grid: np.ndarray, density: np.ndarray, place: float) -> float:
 
 
 def _best(levels: np.ndarray, couplings: np.ndarray, height: float) -> tuple[float, float]:
-    """Mean largest overlap of a level with random couplings to a bulk, and this eigenvector's mean rank."""
+    """Mean largest overlap of a level coupled at random to a bulk, and the mean rank of this overlap."""
     rng = random_stream("direction profile", levels.size)
     found = []
     for _ in range(DRAWS):

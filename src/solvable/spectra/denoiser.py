@@ -12,7 +12,7 @@ CHUNK_ENTRIES = 500_000  # largest number of (node, strength) pairs in one array
 
 
 def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | float) -> np.ndarray:
-    r"""Compute the overlaps :math:`O(x,s)` between eigenvectors of :math:`S^\star+\delta Z` and of :math:`S^\star`.
+    r"""Compute overlaps :math:`O(x,s)` of eigenvectors of :math:`S^\star+\delta Z` and :math:`S^\star`.
 
     .. math::
 
@@ -101,7 +101,7 @@ def smoothed_hilbert(places: np.ndarray, eigenvalues: np.ndarray, square: float)
 
 
 def denoising_error(law: SpectralLaw) -> float:
-    r"""Compute the denoiser's error :math:`\frac1d\|f(M)-S^\star\|_F^2=\delta^2-\frac{4\pi^2}3\delta^4\int\mu_\delta^3`.
+    r"""Error :math:`\frac1d\|f(M)-S^\star\|_F^2=\delta^2-\frac{4\pi^2}3\delta^4\int\mu_\delta^3`.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ def feature_errors(
 
     the integral is taken on the side of b without the peak, on panels that are halved towards b.
     O(N k) time for k strengths. For an isolated spike the energy that its estimate puts on other
-    directions counts in the error of these directions, not in the error of the spike. Source: derivations/spectra (22); backed by
-    ``tests/spectra/test_denoiser.py``.
+    directions counts in the error of these directions, not in the error of the spike.
+    Source: derivations/spectra (22); backed by ``tests/spectra/test_denoiser.py``.
 
     Examples
     --------

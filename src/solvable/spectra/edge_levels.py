@@ -25,8 +25,8 @@ FIRST, SECOND = -1.2065, -3.2624
 
 def edge_levels(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means of the two largest eigenvalues of noise with a spike, in units of the edge."""
-    # Positions are distances beyond the edge in units kappa D^(-2/3). In the limit a spike at w has its outlier at w²; w
-    # < 0 is below the threshold.
+    # Positions are distances beyond the edge in units kappa D^(-2/3). In the limit a spike at w has
+    # its outlier at w²; w < 0 is below the threshold.
     w = np.asarray(place, dtype=np.float64)
     within = np.clip(w, LEVELS[0, 0], LEVELS[-1, 0])
     inner = monotone_cubic(LEVELS[:, 0], LEVELS[:, 1:], within)

@@ -40,8 +40,8 @@ def tracy_widom_quantile(probability: float) -> float:
         )
     from scipy.special import gammaincinv
 
-    # Shifted gamma distribution with the same three moments (Chiani, arXiv:1209.3394): accurate to 0.01 up
-    # to 0.99, and to 0.03 at 0.999.
+    # Shifted gamma distribution with the same three moments (Chiani, arXiv:1209.3394): accurate to
+    # 0.01 up to 0.99, and to 0.03 at 0.999.
     return float(0.186054 * gammaincinv(46.446, probability) - 9.84801)
 
 

@@ -15,7 +15,7 @@ from solvable.spectra.measures import Measure, discrete
 
 
 class SpectralLaw:
-    r"""Spectral law :math:`\mu_\delta` of :math:`S^\star+\delta Z`; Z is a GOE matrix with edges :math:`\pm2`.
+    r"""Spectral law :math:`\mu_\delta` of :math:`S^\star+\delta Z`; Z is GOE with edges :math:`\pm2`.
 
     For real :math:`u` let :math:`v(u)\ge0` solve
 
@@ -52,8 +52,8 @@ class SpectralLaw:
     masses : ndarray of shape (k,)
         Mass of each component, which is exactly the mass of the target inside the component.
     u, height, x, weights : ndarray of shape (N,)
-        Ascending quadrature nodes with weights: :math:`\int\varphi\,d\mu_\delta\approx\sum_i\text{weights}_i
-        \varphi(x_i)`.
+        Ascending quadrature nodes with weights: :math:`\int\varphi\,d\mu_\delta\approx
+        \sum_i\text{weights}_i\varphi(x_i)`.
 
     Raises
     ------
@@ -167,7 +167,7 @@ class SpectralLaw:
 
     @property
     def weights(self) -> np.ndarray:
-        """Quadrature weights of the nodes for integrals against :math:`\mu_\delta`."""
+        """Quadrature weights of the nodes for integrals against the spectral law."""
         return self._quadrature.weights
 
     def integrate(self, values: np.ndarray) -> float:

@@ -107,14 +107,14 @@ class LabelLaw:
         given = self.second_moments[:, direction]
         if not given.all():
             raise InvalidData(
-                "a label of positive probability leaves the coordinate no variance, and the best "
-                "map is infinite there; bound the map, or merge that label with others."
+                "a label of positive probability leaves the coordinate no variance, so the best "
+                "map is infinite there; bound the map, or merge this label with others."
             )
         return LabelLaw(1 - 1 / given, self.probabilities, self.second_moments)
 
     def check_bounded(self) -> None:
         """Raise :class:`InvalidParameter` if the weights have an unbounded tail."""
-        # A tail is unbounded if clipping at the value that one sample in 1e9 exceeds lowers the largest by a third.
+        # A tail is unbounded if clipping (at the value that one in 1e9 exceeds) costs a third.
         largest = float(np.abs(self.weights).max())
         resolved = float(np.abs(self.clipped(1e9).weights).max())
         if resolved < largest / 1.5:
@@ -129,7 +129,7 @@ class LabelLaw:
         return LabelLaw(-self.weights, self.probabilities, self.second_moments)
 
     def merged(self, groups: int) -> LabelLaw:
-        """Label law with at most this many weights: neighbouring weights are merged, in the tails last."""
+        """Label law with at most this many weights; neighbours are merged, in the tails last."""
         if self.weights.size <= groups:
             return self
         place = np.arcsinh(self.weights / np.sqrt(self.weight_power))

@@ -45,18 +45,14 @@ class SpectrumEnd:
     """One end of the spectrum; at the lower end, parameters belong to the weights -T."""
 
     edge: float  # edge of the bulk
-    critical_parameter: (
-        float  # parameter lambda of the edge; 0 if the bulk ends at 0 because the rank is too low
-    )
+    critical_parameter: float  # parameter lambda of the edge; 0 if lack of rank ends the bulk at 0
     parameters: np.ndarray  # parameter lambda of each outlier; NaN without an outlier, shape (k,)
     # position of the outlier, or the edge; for one direction at finite dimension, mean largest eigenvalue
     eigenvalues: np.ndarray
     following: np.ndarray  # edge; at finite dimension the mean of the next eigenvalue
     # squared overlap of the eigenvector with the direction, rounded at finite dimension
     squared_overlap: np.ndarray
-    sharp_squared_overlap: (
-        np.ndarray
-    )  # squared overlap in the limit of many dimensions; 0 without an outlier
+    sharp_squared_overlap: np.ndarray  # limit of many dimensions; 0 without an outlier
 
     @property
     def outlying(self) -> np.ndarray:

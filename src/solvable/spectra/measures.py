@@ -172,14 +172,14 @@ def discrete(values: np.ndarray, weights: np.ndarray | None = None) -> DiscreteM
 def power_law(
     *, dimension: int, exponent: float, heads: int | None = None, ratio: float = 1.06
 ) -> DiscreteMeasure:
-    r"""Make the spectrum :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}`, so that :math:`Q^\star=1`.
+    r"""Make :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}`, normalised to :math:`Q^\star=1`.
 
     Parameters
     ----------
     dimension : int
         Number :math:`d` of eigenvalues, at least 1.
     exponent : float
-        Exponent :math:`\gamma`, above 0; above 1/2 the sum :math:`\sum_jj^{-2\gamma}` converges for large d.
+        :math:`\gamma` above 0; above 1/2 the sum :math:`\sum_jj^{-2\gamma}` converges for large d.
     heads : int, optional
         Number of leading eigenvalues that stay separate atoms; the rest is binned geometrically in rank,
         each bin at its root mean square. Default: all eigenvalues below d = 2000, and 40 above.
@@ -251,7 +251,7 @@ def as_measure(target: Measure | np.ndarray) -> Measure:
     ends = measure.pieces
     if ends[0, 0] < -1e-10 * np.abs(ends).max():
         raise InvalidData(
-            f"the target has an eigenvalue {ends[0, 0]:.4g}; allowed: at least 0, as the network is "
+            f"the target has an eigenvalue {ends[0, 0]:.4g}; allowed: at least 0, since the network is "
             "a sum of squares. Shift the spectrum or drop its negative part."
         )
     return measure

@@ -22,9 +22,9 @@ def resolvent_outliers(
     """Compute edges, outliers and overlaps of (1/n) sum T (F F^T - I) from draws of T and h."""
     # With delta = n/D, at the upper end   (spectra 32): L(a) = 1 / (delta a) + E[T / (1 - T a)],
     # R_i(a) = E[T h_i² / (1 - T a)], 0 < a <= a*, L'(a*) = 0. The edge is L(a*) - E[T]; outlier i
-    # exists if and only if R_i(a*) > L(a*). It is at L(a_i) - E[T], where L = R_i, with c_i² = -L' / (-L' + R_i'). At
-    # the lower end, T -> -T. For fluctuating norms, T -> T |F|² / D in the bulk and in the noise
-    # of the spikes.
+    # exists if and only if R_i(a*) > L(a*). Its position is L(a_i) - E[T], where L = R_i, with overlap
+    # c_i² = -L' / (-L' + R_i'). At the lower end, T -> -T. For fluctuating norms,
+    # T -> T |F|² / D in the bulk and in the noise of the spikes.
     T, h2 = np.asarray(labels, np.float64), np.asarray(squared_features, np.float64)
     ratio = np.ones_like(T) if norm_ratio is None else np.asarray(norm_ratio, np.float64)
     if T.ndim != 1 or h2.ndim != 2 or h2.shape[0] != T.size or ratio.shape != T.shape:

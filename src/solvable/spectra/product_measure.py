@@ -16,7 +16,7 @@ from solvable.spectra.measures import DiscreteMeasure, RealSums
 class MarchenkoPasturMeasure:
     """Spectrum of scale / sqrt(p d) W W^T, the Marchenko-Pastur law."""
 
-    # The spectrum has mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa). At scale 1 the
+    # There is mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa). At scale 1 the
     # resolvent solves z g² / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0
     # (spectra 33).
 
@@ -215,7 +215,7 @@ class MarchenkoPasturMeasure:
         return np.asarray(found.max(axis=0))
 
     def _scanned_start(self, u: np.ndarray, variance: float) -> np.ndarray:
-        """Positive lower bound of the squared height; at least the value that the atom alone would cause."""
+        """Positive lower bound of the squared height; at least the value for the atom alone."""
         scales = [2.0 ** -np.arange(0, 24, 2.0), 10.0 ** -np.arange(8.0, 26.0, 2.0)]
         y = variance * np.concatenate(scales)
         g, _, _ = self.resolvent(u + 1j * np.sqrt(y)[:, None])

@@ -90,13 +90,13 @@ def check_shape(aspect: float, rank_ratio: float) -> None:
     check_positive(aspect=aspect, rank_ratio=rank_ratio)
     if aspect < 1:
         raise InvalidParameter(
-            f"aspect is {aspect}; allowed: at least 1. It is the longer side of the matrix over the "
-            "shorter one: transpose the matrix."
+            f"aspect is {aspect}; allowed: at least 1. The aspect is the longer side over the shorter "
+            "side: transpose the matrix."
         )
 
 
 def rectangular_mmse(noise: np.ndarray | float, *, aspect: float, rank_ratio: float) -> np.ndarray:
-    r"""Compute the smallest error :math:`\frac1{\sqrt{dL}}E\|\hat S-S\|_F^2` of a Gaussian product in noise.
+    r"""Compute the least error :math:`\frac1{\sqrt{dL}}E\|\hat S-S\|_F^2` of a Gaussian product in noise.
 
     .. math::
 
@@ -228,8 +228,8 @@ class RectangularLaw:
     def denoised(self, s: np.ndarray | float) -> np.ndarray:
         r"""Best shrinkage :math:`s-\frac{2\Delta}{\sqrt\beta}\big[\frac{\beta-1}{2s}+v(s)\big]`.
 
-        v is the Hilbert transform of the symmetrised density. Singular vectors are kept. Singular values outside
-        the support, which finite matrices have, are shrunk too.
+        v is the Hilbert transform of the symmetrised density. Singular vectors are kept. Singular
+        values outside the support, which finite matrices have, are shrunk too.
         """
         places = np.maximum(np.asarray(s, dtype=np.float64), 1e-12)
         curve = self._curve(places)
@@ -332,7 +332,7 @@ def shrink(matrix: np.ndarray, shrinkage: Callable[[np.ndarray], np.ndarray]) ->
     if matrix.ndim != 2 or matrix.shape[0] > matrix.shape[1]:
         raise InvalidData(
             f"the matrix has shape {matrix.shape}; allowed: two axes, at most as many rows as columns. "
-            "Transpose it."
+            "Transpose the matrix."
         )
     # Y = U s V^T: U f(s) / s U^T Y from the eigenvectors of Y Y^T, faster than a full decomposition
     values, vectors = np.linalg.eigh(matrix @ matrix.T)

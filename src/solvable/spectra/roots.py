@@ -69,7 +69,7 @@ def _opposite(one: float, other: float) -> bool:
 
 
 def _share(places: tuple[float, float, float], values: tuple[float, float, float]) -> float:
-    """Next point as a share of the way from the first to the second point: 1/2 unless the parabola is safe."""
+    """Next point as a share of the way from first to second point: 1/2 unless the parabola is safe."""
     (a, b, c), (fa, fb, fc) = places, values
     if fc in (fa, fb):
         return 0.5

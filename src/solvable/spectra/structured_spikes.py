@@ -113,15 +113,9 @@ class SpikePrediction:
     """Eigenvalues of the spikes of a random matrix, and overlaps of the eigenvectors."""
 
     bulk_edges: tuple[float, float]  # lower and upper edge
-    eigenvalues: (
-        np.ndarray
-    )  # eigenvalue of each spike, shape (p,); near the edge below the threshold
-    squared_overlap: (
-        np.ndarray
-    )  # squared overlap, with the transition rounded at this number of features
-    sharp_squared_overlap: (
-        np.ndarray
-    )  # squared overlap in the limit of many features; 0 below the threshold
+    eigenvalues: np.ndarray  # of each spike, shape (p,); near the edge below the threshold
+    squared_overlap: np.ndarray  # squared overlap, rounded at this number of features
+    sharp_squared_overlap: np.ndarray  # limit of many features; 0 below the threshold
     excess: np.ndarray  # |R_i| - |L| at the edge: distance of the spike beyond its threshold
 
     @property
@@ -155,9 +149,9 @@ def predict_spikes(
 
     where :math:`\langle\cdot\rangle_i` is the mean over the profile of spike i on the atoms of B
     (the last three terms vanish for an eigenvector). The edge is the minimum of L. Spike i is an
-    outlier where :math:`L=R_i` has a root beyond the edge; there :math:`c_i^2=L'/(L'-R_i')`. The transition
-    is rounded on the scale :math:`D^{-1/3}` of the edge: :math:`L'/(-R_i')`, or below threshold the
-    linear continuation of :math:`\zeta_i-\zeta_\star`, goes through the universal profile
+    outlier where :math:`L=R_i` has a root beyond the edge; there :math:`c_i^2=L'/(L'-R_i')`. The
+    transition is rounded on the scale :math:`D^{-1/3}` of the edge: :math:`L'/(-R_i')`, or below threshold
+    the linear continuation of :math:`\zeta_i-\zeta_\star`, goes through the universal profile
     :func:`~solvable.spectra.critical_profile`, so that ``squared_overlap`` is the mean over samples.
 
     Parameters

@@ -37,8 +37,8 @@ def interpolation_threshold(
     energy = second_moment(measure)
     if label_noise == 0:
         raise InvalidParameter(
-            "label_noise is 0; allowed: above 0. Without noise the target is recovered at "
-            "perfect_recovery_threshold and there is no peak."
+            "label_noise is 0; allowed: above 0. Without noise there is no peak: the target is "
+            "recovered at perfect_recovery_threshold."
         )
     if energy == 0:
         raise InvalidParameter(

@@ -39,9 +39,7 @@ class AttentionPair:
 
     name: str  # common part of their names
     query: StoredArray
-    key: (
-        StoredArray  # name of the key array; the query's name if query, key and value are one array
-    )
+    key: StoredArray  # key array; the query's array if query, key and value are stored as one
     layout: str = (
         ""  # layout of an array with query, key and value: "in a row" or "by head"; else ""
     )

@@ -206,8 +206,7 @@ def legend() -> str:
     """Meaning of the columns in the tables of heads and of layers."""
     return (
         "rank: singular values of query^T key that are not zero; learned: directions above the noise, "
-        ""
         "≥ if no law fits the other values; largest: largest value in the file; strongest: largest "
-        "strength without noise and threshold; symmetry: 1 for symmetric products, -1 for antisymmetric products; p: "
-        "goodness of fit of the values that are not learned. The report has every head."
+        "strength without noise and threshold; symmetry: 1 for symmetric products, -1 for antisymmetric "
+        "products; p: goodness of fit of the values that are not learned. The report has every head."
     )
