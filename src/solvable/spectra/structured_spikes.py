@@ -150,8 +150,8 @@ def predict_spikes(
     where :math:`\langle\cdot\rangle_i` is the mean over the profile of spike i on the atoms of B
     (the last three terms vanish for an eigenvector). The edge is the minimum of L. Spike i is an
     outlier where :math:`L=R_i` has a root beyond the edge; there :math:`c_i^2=L'/(L'-R_i')`. The
-    transition is rounded on the scale :math:`D^{-1/3}` of the edge: :math:`L'/(-R_i')`, or below threshold
-    the linear continuation of :math:`\zeta_i-\zeta_\star`, goes through the universal profile
+    transition is rounded on the scale :math:`D^{-1/3}` of the edge: :math:`L'/(-R_i')`, or below the
+    threshold the linear continuation of :math:`\zeta_i-\zeta_\star`, goes through the universal profile
     :func:`~solvable.spectra.critical_profile`, so that ``squared_overlap`` is the mean over samples.
 
     Parameters
