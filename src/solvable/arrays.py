@@ -16,7 +16,7 @@ from solvable.numpy_files import open_npy
 from solvable.paths import check_path
 
 Array: TypeAlias = Any
-"""An array of any library that follows the array API (NumPy array, torch tensor)."""
+"""Array of any library that follows the array API, such as a NumPy array or torch tensor."""
 
 GENERATION_ROWS = 4096
 """Rows per block of a regenerated source; the samples depend on this number."""
@@ -40,7 +40,7 @@ def namespace(*arrays: Array) -> Any:
     >>> namespace(np.zeros(2)).sum(np.ones(3))
     np.float64(3.0)
     """
-    # Fast path for NumPy: ten times faster than a look-up of every array
+    # fast path for NumPy arrays: ten times faster than the general look-up
     if all(type(array) is np.ndarray for array in arrays):
         return _numpy_namespace()
     from array_api_compat import array_namespace
@@ -50,14 +50,14 @@ def namespace(*arrays: Array) -> Any:
 
 @cache
 def _numpy_namespace() -> Any:
-    """NumPy with the names of the array API."""
+    """Return NumPy under the function names of the array API."""
     from array_api_compat import numpy
 
     return numpy
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """Copy an array to the host as NumPy (no copy if it already is).
+    """Copy an array to a NumPy array on the host; return a NumPy array without a copy.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def as_on(array: np.ndarray, like: Array) -> Array:
 
 
 def clipped(array: Array, low: float, high: float | None = None) -> Array:
-    """Clip entries to two bounds, without intermediate copies in any library.
+    """Clip entries to a lower and an upper bound, without intermediate copies in any library.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class ArraySource:
 
 @dataclass(frozen=True)
 class GeneratedSource:
-    """Samples drawn again from their seed at each reading, with the memory of one block.
+    """Samples drawn again from their seed at each reading; only one block is in memory.
 
     Rows are drawn in fixed blocks of :data:`GENERATION_ROWS`, each from its own stream, so the samples
     do not depend on the chunk size of the reader.
@@ -339,7 +339,7 @@ def check_positive(**values: float) -> None:
     Parameters
     ----------
     **values : float
-        Values by the name of the parameter for the user.
+        Values; each keyword is the parameter name that the message shows.
 
     Examples
     --------
@@ -405,7 +405,7 @@ def check_integer(name: str, value: Any, minimum: int, maximum: int | None = Non
     Parameters
     ----------
     name : str
-        Name of the parameter for the user.
+        Parameter name that the message shows.
     value : object
         Any object; booleans are refused.
     minimum, maximum : int
@@ -429,13 +429,13 @@ def check_real(name: str, value: Any, minimum: float, *, also: str = "") -> None
     Parameters
     ----------
     name : str
-        Name of the parameter for the user.
+        Parameter name that the message shows.
     value : object
         Any object; booleans are refused.
     minimum : float
         Smallest allowed value.
     also : str
-        Other allowed values, for the end of the message.
+        Other allowed values, appended to the message.
 
     Examples
     --------

@@ -13,10 +13,10 @@ from solvable.arrays import Array
 from solvable.errors import InvalidParameter, NotConverged
 
 Function = Callable[[np.ndarray], Any]
-"""A function of one real variable that acts entry by entry on a float64 array."""
+"""Function of one real variable that acts entry by entry on a float64 array."""
 
 GAUSSIAN_RANGE = 14.0
-"""Half-width of the quadrature range in standard deviations: the mass beyond is below 1e-43."""
+"""Half-width of the quadrature range in standard deviations; the mass outside is below 1e-43."""
 
 
 def hermite_polynomials(z: Array, max_degree: int) -> np.ndarray:
@@ -35,7 +35,7 @@ def hermite_polynomials(z: Array, max_degree: int) -> np.ndarray:
     Returns
     -------
     ndarray of float64, shape (max_degree + 1, \*z.shape)
-        Values, one row per degree.
+        Values of the polynomials, one row per degree.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def hermite_polynomials(z: Array, max_degree: int) -> np.ndarray:
 
     Notes
     -----
-    Three-term recurrence, stable at every degree; ``tests/test_hermite.py`` compares with NumPy's
+    The three-term recurrence is stable at every degree; ``tests/test_hermite.py`` compares with NumPy's
     unnormalised polynomials.
 
     Examples
@@ -65,7 +65,7 @@ def hermite_polynomials(z: Array, max_degree: int) -> np.ndarray:
 
 
 def panel_nodes(edges: Sequence[float] | np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
-    r"""Gauss-Legendre nodes and weights on adjoining panels.
+    r"""Compute Gauss-Legendre nodes and weights on adjoining intervals (panels).
 
     .. math:: \int_{e_0}^{e_m}f(x)\,dx\approx\sum_iw_if(x_i).
 
@@ -83,7 +83,7 @@ def panel_nodes(edges: Sequence[float] | np.ndarray, order: int) -> tuple[np.nda
 
     Notes
     -----
-    Exact for polynomials of degree 2 ``order`` - 1 on each panel; tested in ``tests/test_hermite.py``.
+    The rule is exact for polynomials of degree 2 ``order`` - 1 on each panel (``tests/test_hermite.py``).
 
     Examples
     --------
@@ -105,7 +105,7 @@ def gaussian_quadrature(
 
     Notes
     -----
-    Gauss-Legendre rules on panels between the breakpoints; ``tests/test_hermite.py`` checks moments.
+    The rule uses Gauss-Legendre panels between breakpoints; ``tests/test_hermite.py`` checks moments.
     """
     if n_nodes < 1:
         raise InvalidParameter(f"n_nodes is {n_nodes}; allowed: an integer of at least 1.")
@@ -158,7 +158,7 @@ def _converged(
     raise NotConverged(
         f"{what}: {n_nodes // 2} and {n_nodes} quadrature nodes differ by {difference:.2e} of the "
         f"function's norm, above the tolerance {tolerance:.2e}. If the function has kinks or "
-        "jumps, name them in breakpoints; else raise the tolerance.",
+        "jumps, pass them as `breakpoints`; otherwise raise `tolerance`.",
         {"difference": difference, "nodes": n_nodes, "tolerance": tolerance},
     )
 
@@ -171,7 +171,7 @@ def gaussian_moment(
     Parameters
     ----------
     function : callable
-        :math:`g`, entry by entry on a float64 array.
+        Function :math:`g`, which acts entry by entry on a float64 array.
     breakpoints : sequence of float
         Points where :math:`g` or a derivative jumps.
     tolerance : float
@@ -219,7 +219,7 @@ def second_moment(
     Parameters
     ----------
     function : callable
-        :math:`g`, entry by entry on a float64 array.
+        Function :math:`g`, which acts entry by entry on a float64 array.
     breakpoints, tolerance
         As in :func:`gaussian_moment`.
 
@@ -257,7 +257,7 @@ def hermite_coefficients(
     Parameters
     ----------
     function : callable
-        :math:`g`, entry by entry on a float64 array.
+        Function :math:`g`, which acts entry by entry on a float64 array.
     max_degree : int
         Largest degree :math:`k`.
     breakpoints : sequence of float
@@ -291,14 +291,14 @@ def hermite_coefficients(
 
     def compute(n_nodes: int) -> np.ndarray:
         nodes, weights = gaussian_quadrature(n_nodes, points)
-        # A rule of N nodes is exact below degree 2 N: too few nodes would alias high degrees.
+        # A rule of N nodes is exact below degree 2 N, so too few nodes would alias high degrees.
         return hermite_polynomials(nodes, max_degree) @ (weights * _evaluate(function, nodes))
 
     def scale(n_nodes: int) -> float:
         nodes, weights = gaussian_quadrature(n_nodes, points)
         values = np.abs(_evaluate(function, nodes))
         peak = float(values.max()) or 1.0
-        # Dividing first keeps the squares of very small or very large functions in range.
+        # Dividing by the norm first keeps squares of very small or very large functions in range.
         return peak * sqrt(float(weights @ (values / peak) ** 2))
 
     return _converged(compute, scale, "Hermite coefficients", tolerance)

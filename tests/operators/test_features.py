@@ -132,7 +132,7 @@ def test_flattening_order_is_that_of_triu_indices() -> None:
 
 def test_symmetric_matrices_are_for_degree_two() -> None:
     for degree in (1, 3):
-        with pytest.raises(InvalidParameter, match="degree 2 only"):
+        with pytest.raises(InvalidParameter, match="of degree 2"):
             HermiteFeatures(degree, 3).to_symmetric(np.zeros((3, 1)))
 
 

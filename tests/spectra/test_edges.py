@@ -141,7 +141,7 @@ def test_margin_moves_each_edge_by_its_own_scale():
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [(np.empty(0), "shape"), (np.ones((2, 2)), "shape"), (np.array([np.inf]), "NaN or infinity"),
+    [(np.empty(0), "shape"), (np.ones((2, 2)), "shape"), (np.array([np.inf]), "NaN or infinite"),
      (np.zeros(4), "all weights are zero")],
 )  # fmt: skip
 def test_bad_weights(weights, message):

@@ -107,7 +107,7 @@ def test_plain_gradient_flow():
 def test_bad_input():
     with pytest.raises(InvalidParameter, match="label_noise is 0"):
         interpolation_threshold(np.ones(2), label_noise=0.0)
-    with pytest.raises(InvalidParameter, match="vanishes"):
+    with pytest.raises(InvalidParameter, match="is zero"):
         interpolation_threshold(np.zeros(2), label_noise=0.5)
     for fraction in (0.0, 1.2, np.nan):
         with pytest.raises(InvalidParameter, match="rank_fraction"):

@@ -43,7 +43,7 @@ def diagnose(
     signals beyond it, by a power law, or by neither, and every law is tested.
     The output lists the phase of each matrix, its learned features, and the values
     that a cut at the edge of the noise would keep. No data are needed. To
-    know the effect of a cut on the loss, measure it on held-out data.
+    know the effect of a cut on the loss, measure the loss on held-out data.
 
     If array names mark queries and keys, the product query^T key of each attention
     head is diagnosed as one matrix: its learned directions, and noise from the
@@ -57,13 +57,13 @@ def diagnose(
     weights
         File of weights.
     initial
-        Weights before training, under the same names, to diagnose the change.
+        File with the weights before training, under the same names; the change is diagnosed too.
     heads
-        Number of attention heads. [default: in the file, or config.json next to it]
+        Number of attention heads. [default: read from the file or from config.json next to it]
     pair
-        Names of a query and its key, if not found by name; repeatable.
+        Names of a query array and its key array, if not found automatically; repeatable.
     inputs_first
-        Arrays of --pair are (inputs, outputs), as in GPT-2; torch is the reverse.
+        The arrays of --pair are stored as (inputs, outputs), as in GPT-2; torch stores (outputs, inputs).
     seed
         Random seed of the bootstraps.
     workers
@@ -71,9 +71,9 @@ def diagnose(
     output
         Directory of the results. [default: solvable-runs/diagnose-NAME-FINGERPRINT]
     details
-        Also print size, lead, noise, shrinkage and tail exponent of each matrix.
+        Also print each matrix's size, lead, noise, shrinkage and tail exponent.
     json
-        Print the content of result.json and nothing else.
+        Print only the content of result.json.
     quiet
         Print only errors (and the JSON).
     """
@@ -121,7 +121,7 @@ def diagnose(
 
 
 def _command(weights: Path, initial: Path | None, seed: int, request: AttentionRequest) -> str:
-    """Command that repeats the diagnosis; options at their defaults are left out."""
+    """Return the command that repeats the diagnosis; options at their defaults are left out."""
     words = ["solvable", "diagnose", str(weights)]
     words += ["--initial", str(initial)] if initial else []
     words += ["--heads", str(request.heads)] if request.heads is not None else []

@@ -1,4 +1,4 @@
-"""The terminal output of ``solvable diagnose``."""
+"""Terminal output of ``solvable diagnose``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.plots.tables import Cell, Table, window
 def diagnosis_text(
     found: Diagnosed, files: DiagnoseFiles, stream: Any, *, details: bool = False
 ) -> list[Part]:
-    """Answer, tables and sentences in the width of the stream's window, and the files written."""
+    """Print the answer, tables and sentences, fitted to the terminal's width, and the files written."""
     width = window(stream)
     parts: list[Part] = [
         Cell(f"{found.name}: {words.answer(found)}", "bold"),
@@ -26,7 +26,7 @@ def diagnosis_text(
         table, dropped = matrix_table(found, width, details=details)
         parts += _shown(table, width, words.legend(found, details=details))
         if dropped:
-            out = f"Not shown in a window of this width: {', '.join(dropped)}."
+            out = f"Not shown in a terminal of this width: {', '.join(dropped)}."
             parts.append(Cell(out, "dim"))
     parts += section("What did the matrices learn?", ())
     parts += [Cell(words.headline(found)), *(Cell(f"- {row}") for row in words.meanings(found))]
@@ -42,5 +42,5 @@ def diagnosis_text(
 
 
 def _shown(table: Table, width: int | None, legend: list[str]) -> list[Part]:
-    """A table between empty lines, and the meaning of its columns."""
+    """Print a table between empty lines, and below it the meaning of the columns."""
     return ["", table if width else table.to_text(), "", *(Cell(row, "dim") for row in legend)]

@@ -1,4 +1,4 @@
-"""Fit of a bulk of noise and of spikes beyond it to singular values or eigenvalues."""
+"""Fit of a bulk of noise and of spikes above the bulk to singular values or eigenvalues."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from solvable.errors import InvalidData
 from solvable.spectra.edges import tracy_widom_quantile
 
 LEVEL = 0.01  # probability that pure noise has an outlier
-MINIMUM_COUNT = 30  # minimum number of values for a fit
+MINIMUM_COUNT = 30  # smallest number of values for a fit
 
 
 @dataclass(frozen=True)
 class BulkFit:
-    """Fitted bulk and spikes of a spectrum y = (x - b)_+, where x belongs to signal plus noise."""
+    """Fitted bulk and spikes of a spectrum y = (x - b)_+; x are the values of signal plus noise."""
 
     shape: tuple[int, int]  # shorter and longer side of the matrix, p and q
-    noise: float  # delta: entries of the noise have variance delta² / q
-    shrinkage: float  # b >= 0: soft threshold that lowered all values (nuclear-norm penalty)
+    noise: float  # noise scale delta: the entries of the noise have variance delta² / q
+    shrinkage: float  # threshold b >= 0, by which a nuclear-norm penalty lowered all values
     zeros: int  # number of values that are zero
     edge: float  # upper edge of the bulk, delta (1 + sqrt(c)) - b
     cut: float  # smallest value of an outlier: edge plus a margin of order p^(-2/3)
-    spikes: Spikes  # de-biased signals behind the outliers
-    distance: float  # largest distance of the fitted distribution function of the bulk
-    p_value: float  # probability that noise of this shape has a distance at least as large
-    noise_error: float = 0.0  # standard error of the noise, from simulated noise
+    spikes: Spikes  # strengths of the signals behind the outliers, de-biased
+    distance: float  # largest distance of the bulk's distribution function from the fit
+    p_value: float  # probability that noise in a matrix of this shape has at least this distance
+    noise_error: float = 0.0  # standard error of the noise scale, from simulated noise
     shrinkage_error: float = 0.0  # standard error of the shrinkage; zero if the shrinkage is zero
 
     @property
     def n_outliers(self) -> int:
-        """Number of values beyond the cut."""
+        """Number of values above the cut."""
         return int(self.spikes.observed.size)
 
     @property
@@ -58,7 +58,7 @@ class BulkFit:
 
 
 def first_outliers(fit: BulkFit, count: int) -> BulkFit:
-    """Return the fit with only its strongest outliers; the cut moves above the others."""
+    """Return the fit with only the strongest outliers; the cut moves above all other values."""
     spikes = fit.spikes
     if count >= fit.n_outliers:
         return fit
@@ -90,9 +90,9 @@ def fit_bulk(
     seed: int = 0,
 ) -> BulkFit:
     """Fit noise, shrinkage and outliers of a matrix to all its singular values."""
-    # Law (spectra 1), the rectangular form of arXiv:2505.17958: y = (x - b)_+, where x are the
+    # Model (spectra 1), the rectangular form of arXiv:2505.17958: y = (x - b)_+, where x are the
     # singular values of a low-rank signal plus noise of variance delta² / q. The fit removes
-    # ``outliers`` values at the start. It needs at least ``least`` values that are left.
+    # ``outliers`` values at the start; at least ``least`` values must be left.
     p, q = sorted(int(side) for side in shape)
     y = _checked(values, "singular values")
     if y.size != p or y[0] < 0:
@@ -129,8 +129,8 @@ def fit_bulk(
 def _settle(
     y: np.ndarray, q: int, zeros: int, least: int, seed: int, outliers: int
 ) -> tuple[int, float, float, float, float, Replicates]:
-    """Return the final number of outliers, with scale, shift, cut, distance and simulated noise."""
-    # Values above the Tracy-Widom quantile of the remaining noise are removed until their number no
+    """Return the final number of outliers, and scale, shift, cut, distance and simulated noise."""
+    # Values above the Tracy-Widom quantile of the remaining noise are removed until the number no
     # longer changes.
     p = y.size
     for _ in range(p):
@@ -153,7 +153,7 @@ def _settle(
         shifted = shift > 0
         scale, shift = simulated.corrected(scale, shift, bulk.size)
         shift = shift if shifted else 0.0
-        # Entries of the noise have standard deviation scale / sqrt(q - outliers).
+        # Each noise entry has standard deviation scale / sqrt(q - outliers).
         reach = noise_edge(p - outliers, q - outliers, probability=1 - LEVEL)
         reach /= np.sqrt(q - outliers)
         wider = wider_edge(law.edge_scale(bulk.size), law.edges[1], covariance, 1 - LEVEL)
@@ -169,7 +169,7 @@ def spikes_with_error(
     spikes: Spikes, law: NoiseLaw, noise: float, covariance: np.ndarray
 ) -> Spikes:
     """Add the errors of noise and shrinkage to the standard errors of the strengths."""
-    # Linear propagation, with the gradient of delta s((y + b) / delta).
+    # Linear error propagation with the gradient of the strength delta s((y + b) / delta).
     x, step = spikes.observed / noise, 1e-6
     by_place = (law.strength(x * (1 + step)) - law.strength(x)) / (x * step)
     gradient = np.stack([law.strength(x) - x * by_place, by_place])
@@ -214,14 +214,14 @@ def fit_symmetric(
 def _fit_symmetric(
     y: np.ndarray, semidefinite: bool, least: int, seed: int, outliers: int
 ) -> SymmetricFit:
-    # Law (spectra 1) of arXiv:2505.17958. Without K outliers, the other d - K values are y = (x -
+    # Model (spectra 1) of arXiv:2505.17958. Without K outliers, the other d - K values are y = (x -
     # b)_+ with x from the semicircle of scale delta sqrt(1 - K/d).
     d, law = y.size, SymmetricNoise()
     # Fewer positive values are needed here, because the number of zeros is data too.
     zeros = int((y == 0).sum()) if semidefinite else 0
     if semidefinite and zeros == 0:
         raise InvalidData(
-            "no eigenvalue is zero, so that no threshold has cut the noise; there is no bulk."
+            "there is no bulk: no eigenvalue is zero, so no threshold has cut the noise."
         )
     low, high = 0, outliers
     for _ in range(d):
@@ -249,7 +249,7 @@ def _fit_symmetric(
         low, high = max(low, under), max(high, beyond)
     found = distance(bulk, law, scale, shift)
     scale, shift = simulated.corrected(scale, shift, bulk.size)
-    # Entries keep their variance when rows are removed.
+    # The noise entries keep their variance when rows are removed.
     noise = scale * np.sqrt(d / bulk.size)
     spikes = _symmetric_spikes(
         np.concatenate([y[d - high :], y[:low]]) + shift, noise, covariance, d

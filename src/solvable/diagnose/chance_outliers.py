@@ -1,4 +1,4 @@
-"""Random-sign controls: values beyond a bulk that unequal or correlated noise has as well."""
+"""Random-sign controls, which find values above a bulk that unequal or correlated noise also has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.spectra.edges import tracy_widom_quantile
 
-# Axes along which cosines are taken before the signs are flipped, and the name of each control.
+# Axes of the cosine transform before the sign flips, with the name of each control.
 CONTROLS = (
     ((), "random signs"),
     ((1,), "random signs of the cosines of each row"),
@@ -17,7 +17,7 @@ CONTROLS = (
     ((0, 1), "random signs of the cosines of rows and columns"),
 )
 
-LARGE = 1_000  # shorter side above which a few steps of two controls are enough
+LARGE = 1_000  # length of the shorter side above which a few steps of two controls are enough
 
 
 def confirmed(
@@ -29,19 +29,19 @@ def confirmed(
     level: float = 0.01,
     seed: int = 0,
 ) -> tuple[int, str]:
-    """Number of largest values above all controls, and the control that stopped the count."""
-    # Random signs (spectra 9; arXiv:2012.02985). Independent symmetric entries keep their law under
-    # random signs, whatever their sizes: heavy tails, zeros, unequal variances of rows and columns.
+    """Count the largest values that exceed all controls, and name the control that ends the count."""
+    # Random signs (spectra 9; arXiv:2012.02985). Independent symmetric entries keep their joint
+    # distribution under random signs for any sizes: heavy tails, zeros, unequal variances of rows.
     # Cosines of a stationary sequence are nearly independent, so random signs of cosines keep
-    # correlations along rows or columns. A signal of generic direction loses its norm under both.
+    # correlations along rows or columns. A signal of generic direction loses its norm in each control.
     # ``matrix`` is not taller than wide; ``vectors(k)`` are the singular vectors of the k largest
     # values on its shorter side, as columns.
     count, stopped = tops.size, ""
     for axes, name in CONTROLS:
         if symmetric and len(axes) == 1:
             continue
-        # Signs of cosines keep the law of correlated noise only to first order in the correlation
-        # length over the row length: the largest value fluctuates by up to a third more.
+        # Random signs of cosines keep the spectrum of correlated noise only to first order in correlation
+        # length divided by row length: the largest value fluctuates by up to a third more.
         strict = level / 5 if axes else level
         passed = _beyond(matrix, tops[:count], vectors, axes, symmetric, strict, seed)
         if passed < count:
@@ -60,7 +60,7 @@ def _beyond(
     level: float,
     seed: int,
 ) -> int:
-    """Number of values above one control; values counted are removed before the next step."""
+    """Number of values above one control; counted values are removed before the next step."""
     rng = random_stream(seed, "signs", str(axes))
     rest = cosines(np.asarray(matrix, dtype=np.float32), axes)
     passed = 0
@@ -77,7 +77,7 @@ def _beyond(
 
 
 def cosines(matrix: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Cosine transform along some axes; without axes the matrix itself."""
+    """Cosine transform along the given axes; without axes, the matrix itself."""
     from scipy.fft import dct
 
     for axis in axes:
@@ -93,7 +93,7 @@ def _reach(
     *,
     diagonal: bool,
 ) -> float:
-    """Quantile of the largest singular value under random signs."""
+    """Quantile of the largest singular value of the matrix under random signs."""
     p, q = matrix.shape
     # The largest value of a large matrix hardly fluctuates.
     draws = int(np.clip(6_000 // p, 2, 24))
@@ -101,11 +101,11 @@ def _reach(
     for k in range(draws):
         signed = flipped(matrix, rng, symmetric)
         if symmetric and not diagonal:
-            # A single large diagonal entry is a feature of a symmetric matrix, along an axis.
+            # A single large diagonal entry of a symmetric matrix is a feature along a coordinate axis.
             np.fill_diagonal(signed, 0.0)
         tops[k] = _largest(signed, rng)
     root_p, root_q = p**0.5, q**0.5
-    # The smallest fluctuation of a control is the Tracy-Widom unit relative to the edge.
+    # A control fluctuates by at least the Tracy-Widom unit, relative to the edge.
     unit = 0.5 * p ** (-2 / 3)
     if not symmetric:
         unit = (1 / root_p + 1 / root_q) ** (1 / 3) / (2 * (root_p + root_q))
@@ -114,7 +114,7 @@ def _reach(
 
 def top_quantile(tops: np.ndarray, level: float, unit: float) -> float:
     """Quantile of the largest value from a few draws, with a fluctuation of at least ``unit``."""
-    # -1.2065 and 1.2680 are the mean and the standard deviation of the Tracy-Widom law.
+    # -1.2065 and 1.2680 are mean and standard deviation of the Tracy-Widom distribution.
     mean = float(tops.mean())
     spread = max(float(tops.std(ddof=1)) / 1.2680, unit * mean)
     margin = tracy_widom_quantile(1 - level) + 1.2065
@@ -122,7 +122,7 @@ def top_quantile(tops: np.ndarray, level: float, unit: float) -> float:
 
 
 def flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np.ndarray:
-    """Matrix with random signs of its entries; symmetric if the matrix is symmetric."""
+    """Flip the signs of the matrix entries at random; a symmetric matrix stays symmetric."""
     bits = np.unpackbits(rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8))
     signs = bits[: matrix.size].reshape(matrix.shape).astype(np.float32)
     signs *= 2
@@ -134,9 +134,9 @@ def flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np
 
 
 def _largest(matrix: np.ndarray, rng: np.random.Generator) -> float:
-    """Largest singular value, by Golub-Kahan steps from a random vector."""
+    """Largest singular value, computed by Golub-Kahan steps from a random vector."""
     p, q = matrix.shape
-    # Values next to an edge have spacing p^(-2/3), which p^(1/3) steps resolve.
+    # Values next to an edge have the spacing p^(-2/3); p^(1/3) steps resolve this spacing.
     steps = 20 if p >= LARGE else min(p - 1, int(3 * p ** (1 / 3)) + 10)
     right = np.asarray(rng.standard_normal(q), dtype=np.float32)
     right /= np.linalg.norm(right)
@@ -157,8 +157,8 @@ def _largest(matrix: np.ndarray, rng: np.random.Generator) -> float:
     top = float(np.linalg.norm(bidiagonal, 2))
     if p < LARGE:
         return top
-    # Twenty steps end below the edge of a large bulk. The coefficients settle at half the sum and
-    # half the difference of the ends of the bulk and so give its edge; the largest value lies 1.2
+    # In a large bulk twenty steps end below the edge. The coefficients converge to half the sum and
+    # half the difference of the bulk's ends, which gives the edge. The largest value is 1.2
     # units below.
     half = steps // 2
     edge = float(diagonal[half:].mean() + beside[half - 1 : -1].mean())

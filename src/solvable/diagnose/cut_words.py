@@ -1,4 +1,4 @@
-"""Sentences about cuts: the values that a cut would keep, and how to measure its effect."""
+"""Sentences about cuts: the values that a cut would keep, and how to measure the cut's effect."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from solvable.diagnose.diagnosis import Diagnosed, MatrixDiagnosis
 from solvable.diagnose.naming import NAMED, kinds
 from solvable.plots.words import counted
 
-# Code that cuts a matrix, shown to the reader; ``solvable.diagnose.cut_matrix`` does the same.
+# code shown to the user; ``solvable.diagnose.cut_matrix`` makes the same cut
 SNIPPET = "U, s, Vt = np.linalg.svd(W, full_matrices=False); W_cut = (U[:, :k] * s[:k]) @ Vt[:k]"
 
 
 def cuts(found: Diagnosed) -> list[str]:
-    """Suggested cuts, the other cuts by reason, and how to measure the effect."""
+    """Sentences on suggested cuts, on the other cuts by reason, and on how to measure the effect."""
     suggested = [row for row in found.fitted if row.suggestion and row.suggestion.suggested]
-    # Cuts that keep the largest share of the norm come first.
+    # Cuts that keep the largest share of the squared norm come first.
     suggested.sort(key=lambda row: -row.advice.kept_share if row.advice else 0.0)
     lines = [f"{row.name}: {row.advice.text}" for row in suggested[:NAMED] if row.advice]
     rest = suggested[NAMED:]
@@ -44,7 +44,7 @@ def _withheld(found: Diagnosed) -> list[str]:
 
 
 def remarks(row: MatrixDiagnosis) -> list[str]:
-    """Sentences about the cut of one matrix and about the layout of its array."""
+    """Sentences about one matrix: its cut, and the layout of its array."""
     lines = []
     if row.suggestion is not None:
         lines.append(

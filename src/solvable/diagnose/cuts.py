@@ -1,4 +1,4 @@
-"""Cuts of a matrix at the edge of its bulk: the suggestion, and the matrix that a cut leaves."""
+"""Cut of a matrix at the edge of its bulk: whether to try the cut, and the cut matrix."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from solvable.diagnose.diagnosis import MatrixDiagnosis, Suggestion
 from solvable.diagnose.roles import Role
 from solvable.errors import InvalidData
 
-LEAST_SHARE = 0.5  # smallest share of the squared norm that a suggested cut keeps
-LEAST_LEAD = 10.0  # smallest lead of the phase, in nats, for a suggested cut
+LEAST_SHARE = 0.5  # a suggested cut keeps at least this share of the squared norm
+LEAST_LEAD = 10.0  # a cut is suggested only if the phase leads by this log-likelihood, in nats
 
-# Reasons against a cut, as a word and as a clause.
+# reasons against a cut: keyword and clause for the reader
 REASONS = {
-    "embedding": "an embedding, whose rows are used one at a time",
-    "fused": "a fused projection, which holds several matrices",
+    "embedding": "an embedding's rows are used one at a time",
+    "fused": "a fused projection contains several matrices",
     "edge": "there is no bulk of independent noise, and so no edge",
     "nothing": "no value is above the noise, so a cut would keep nothing",
     "norm": f"less than {100 * LEAST_SHARE:.0f} % of the squared norm would be left",
@@ -23,20 +23,20 @@ REASONS = {
 
 
 def suggestion_of(row: MatrixDiagnosis, role: Role) -> Suggestion | None:
-    """Return whether a cut is suggested and the reason against it; None if nothing was fitted."""
+    """Return whether a cut is suggested, with the reason if not; None if nothing was fitted."""
     if not row.fitted:
         return None
     reason = role or _against(row)
     if reason:
         return Suggestion(False, reason, REASONS[reason])
-    # A bulk that was present before training may be in use. If the initial weights are known, the
-    # change must pass the same rules.
+    # The network may use a bulk that was present before training. If the initial weights are known,
+    # the change since then must pass the same rules.
     change = row.initial.difference if row.initial is not None else None
     if change is not None:
         reason = _against(change)
         if reason:
             text = (
-                f"the change since the initial weights, {change.phase}, is against it: "
+                f"the change since the initial weights ({change.phase}) rules a cut out: "
                 f"{REASONS[reason]}"
             )
             return Suggestion(False, "change", text)
@@ -98,7 +98,7 @@ def cut_matrix(weights: np.ndarray, row: MatrixDiagnosis) -> np.ndarray:
     kept = row.advice.kept
     if row.symmetric and matrix.shape[0] == matrix.shape[1]:
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        # Values of both signs lie around the centre of their bulk.
+        # Values of both signs are measured from the centre of their bulk.
         both = row.values is not None and row.values.min() < 0
         centre = -row.shrinkage.value if both and row.shrinkage is not None else 0.0
         far = np.argsort(-np.abs(values - centre))[:kept]

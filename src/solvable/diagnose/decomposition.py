@@ -1,4 +1,4 @@
-"""Singular values of a matrix, and the singular vectors of the largest on request."""
+"""Singular values of a matrix and, on request, the leading singular vectors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from functools import cache
 
 import numpy as np
 
-Vectors = Callable[[int], np.ndarray]  # of the k largest, as columns on the shorter side
+# ``vectors(k)``: singular vectors of the k largest values on the shorter side, as columns
+Vectors = Callable[[int], np.ndarray]
 
 
 def singular_values(matrix: np.ndarray) -> tuple[np.ndarray, Vectors]:
-    """Ascending singular values of a matrix that is not taller than wide, and its left vectors."""
+    """Decompose a matrix that is not taller than wide: ascending singular values and left vectors."""
     # From 512 rows on, singular values come from the product of the matrix with its transpose, in a
     # quarter of the time. The product squares the values, so values below 1e-6 of the largest are
-    # lost in rounding: then, and for small matrices, the matrix itself is decomposed.
+    # lost in rounding. With such values, and for small matrices, the matrix itself is decomposed.
     if matrix.shape[0] >= 512:
         squares, vectors = _of_product(matrix)
         if squares[0] > 1e-12 * squares[-1]:
@@ -24,7 +25,7 @@ def singular_values(matrix: np.ndarray) -> tuple[np.ndarray, Vectors]:
 
 
 def eigenvectors(matrix: np.ndarray) -> Vectors:
-    """Eigenvectors of a symmetric matrix, largest modulus first."""
+    """Eigenvectors of a symmetric matrix, ordered by decreasing modulus of the eigenvalue."""
 
     @cache
     def ordered() -> np.ndarray:

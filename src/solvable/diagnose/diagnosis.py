@@ -1,4 +1,4 @@
-"""Results of a diagnosis: numbers with intervals, one row per matrix, all rows of a file."""
+"""Results of a diagnosis: estimates with intervals, one row per matrix, and all rows of a file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from solvable.plots.displayed import Shown
 
 NOT_FITTED = "not fitted"
 
-# p-value below which the best law is refuted. The phase is still the likeliest, but noise, features
-# and cut are not given.
+# p-value below which the likeliest law is refuted. The phase is still given, but noise, features
+# and cut are not.
 REFUTED = 0.02
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval."""
+    """Estimated number with its 95 % interval."""
 
     value: float
     low: float
@@ -31,19 +31,21 @@ class Estimate:
 
     @classmethod
     def of(cls, value: float, error: float, unit: float, *, least: float = -math.inf) -> Estimate:
-        """Estimate from a value, its standard error and a unit; the interval ends at ``least``."""
+        """Make an estimate from a value, its error and a unit; the interval is cut at ``least``."""
         reach = 1.959964 * error
         return cls(value * unit, max(value - reach, least) * unit, (value + reach) * unit)
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A signal behind an outlier."""
+    """Learned feature: the signal behind an outlier."""
 
     observed: float  # singular value, or eigenvalue of a symmetric matrix, in the file
     strength: Estimate  # de-biased strength: the value without noise and shrinkage
-    squared_overlap: float  # of the vector in the file with that of the signal; shorter side
-    long_overlap: float | None = None  # the same on the longer side; None for symmetric matrices
+    squared_overlap: float  # squared overlap of the file's and the signal's vector, shorter side
+    long_overlap: float | None = (
+        None  # the same overlap on the longer side; None for symmetric matrices
+    )
 
 
 @dataclass(frozen=True)
@@ -53,40 +55,48 @@ class Exponent:
     # alpha of the density lambda^(-alpha) of squared singular values, or of the eigenvalues of a
     # symmetric matrix; None if refuted.
     spectrum: Estimate | None = None
-    spectrum_p_value: float | None = None  # goodness of fit; the power law is refuted below 0.1
-    lognormal_p_value: float | None = None  # test against a log-normal, which is better below 0.05
-    bulk_p_value: float | None = None  # test of bulk and spikes as the cause, excluded below 0.05
-    strengths: Estimate | None = None  # gamma of de-biased strengths s_i ~ i^(-gamma)
-    strengths_p_value: float | None = None  # goodness of fit of the decay of strengths
-    n_tail: int = 0  # number of values behind each exponent
+    spectrum_p_value: float | None = None  # p-value of the power law, which is refuted below 0.1
+    lognormal_p_value: float | None = (
+        None  # p-value against a log-normal, which fits better if the p-value is below 0.05
+    )
+    bulk_p_value: float | None = (
+        None  # p-value of bulk and spikes as the tail's cause, excluded below 0.05
+    )
+    strengths: Estimate | None = None  # gamma of the decay s_i ~ i^(-gamma) of de-biased strengths
+    strengths_p_value: float | None = None  # p-value of the strengths' decay
+    n_tail: int = 0  # number of values to which each exponent was fitted
     n_strengths: int = 0
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A law fitted to the same values as the other laws."""
+    """Candidate law; all candidates are fitted to the same values."""
 
     name: str  # "power law", "log-normal", "bulk and spikes", or the name of a phase
     log_likelihood: float  # log-likelihood of all values, in nats
-    p_value: float | None = None  # goodness of fit by parametric bootstrap; None if none was made
-    n_parameters: int = 0  # fitted parameters; each costs log(number of values) / 2
+    p_value: float | None = (
+        None  # goodness of fit by parametric bootstrap; None without a bootstrap
+    )
+    n_parameters: int = 0  # number of fitted parameters; each costs log(number of values) / 2
 
 
 @dataclass(frozen=True)
 class Advice:
     """Squared norm that a cut at the edge of the bulk keeps, and predicted matrix errors."""
 
-    # Errors are Frobenius distances of the matrix to the signals behind it. They are not the loss
+    # An error is the Frobenius distance of a matrix to the signals behind the matrix, not the loss
     # of the network.
 
     kept: int  # number of singular values beyond the bulk
-    kept_share: float  # their share of the squared Frobenius norm
-    cut: float  # place of the cut: edge of the bulk plus its margin, in the unit of the file
+    kept_share: float  # share of these values in the squared Frobenius norm
+    cut: float  # value of the cut: edge of the bulk plus a margin, in the unit of the file
     matrix_error: float  # error of the matrix in the file
     matrix_error_cut: float  # error with the values below the cut set to zero
-    matrix_error_denoised: float  # with each value at its best size, directions as in the file
-    matrix_error_lowered: float | None = None  # with all values lowered by a threshold at the edge
-    text: str = ""  # one sentence for a reader
+    matrix_error_denoised: float  # error with values at their best size, directions as in the file
+    matrix_error_lowered: float | None = (
+        None  # error with all values lowered by a threshold at the edge
+    )
+    text: str = ""  # result in one sentence
 
 
 @dataclass(frozen=True)
@@ -96,32 +106,32 @@ class Suggestion:
     suggested: bool
     # Reason against a cut, in a word: "embedding", "fused" (fused projection), "edge" (no edge),
     # "nothing" (no value above the noise), "norm" (less than half of the squared norm would be
-    # left), "lead" (below 10 nats) or "change" (of the weights since the start, by the same rules);
+    # left), "lead" (below 10 nats) or "change" (the same rules exclude the change in training);
     # empty if a cut is suggested.
     reason: str = ""
-    text: str = ""  # the reason as a clause
+    text: str = ""  # the same reason as a clause
 
 
 @dataclass(frozen=True)
 class ErrorParts:
-    """Parts of the predicted squared distance to the signals (``docs/derivations/spectra.md``)."""
+    """Contributions to the predicted squared distance to the signals (docs/derivations/spectra.md)."""
 
-    noise: float  # bulk that the matrix keeps: overfitting
-    shrinkage: float  # wrong size of the features, sum_k (y_k - s_k)²
-    rotation: float  # wrong direction of the features, 2 sum_k s_k y_k (1 - o_k)
-    # Squared signals below the threshold, from the fitted power law of the strengths; None without
-    # such a law, because a few weak signals leave no trace in a spectrum.
+    noise: float  # noise of the bulk, which the matrix keeps (overfitting)
+    shrinkage: float  # error from the wrong size of the features, sum_k (y_k - s_k)²
+    rotation: float  # error from the wrong direction of the features, 2 sum_k s_k y_k (1 - o_k)
+    # squared signals below the threshold, from the fitted power law of the strengths; None without
+    # such a power law, because a few weak signals leave no trace in a spectrum
     undetected: float | None
     norm: float  # squared Frobenius norm of the matrix, for comparison
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Fitted law for drawing; integral plus atom are the share of values that the law describes."""
+    """Fitted density for drawing; integral plus atom is the share of values that the law describes."""
 
-    x: np.ndarray  # (m,): places in the unit of the values
-    density: np.ndarray  # (m,): density at these places
-    atom: float = 0.0  # share of the values that the law puts at zero
+    x: np.ndarray  # (m,): grid of values
+    density: np.ndarray  # (m,): density on the grid
+    atom: float = 0.0  # probability of the value zero
 
 
 @dataclass(frozen=True)
@@ -129,13 +139,13 @@ class Comparison:
     """Comparison of a matrix with its initial weights."""
 
     phase: str  # phase of the initial weights
-    n_outliers: int | None = None  # noise of the initial weights; None if they have no bulk
+    n_outliers: int | None = None  # noise scale of the initial weights; None without a bulk
     noise: float | None = None  # number of features of the initial weights
     relative_change: float | None = (
-        None  # Frobenius norm of the change over that of the initial weights
+        None  # Frobenius norm of the change, divided by the norm of the initial weights
     )
     difference: MatrixDiagnosis | None = None  # diagnosis of the change W - W0
-    text: str = ""  # one sentence for a reader
+    text: str = ""  # result in one sentence
 
 
 @dataclass(frozen=True)
@@ -143,24 +153,24 @@ class Control:
     """Comparison of a matrix with itself under random signs."""
 
     tested: int  # values beyond the bulk, or only the largest value if there is no bulk
-    confirmed: int  # number of these that are larger than all values under random signs
-    text: str  # one sentence for a reader
+    confirmed: int  # number of tested values that are larger than all values under random signs
+    text: str  # result in one sentence
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixDiagnosis:
-    """One row of a diagnosis.
+    """Diagnosis of one matrix: one row of the table.
 
     Parameters
     ----------
     name : str
         Name of the array in the file.
     shape : tuple of int
-        As stored in the file.
+        Shape in the file.
     dtype : str
-        As stored in the file.
+        Type of the entries in the file.
     phase : str
-        One of the six (``"random-like"``, ``"bleeding-out"``, ``"bulk+spikes"``, ``"bulk-decay"``,
+        One of the six phases (``"random-like"``, ``"bleeding-out"``, ``"bulk+spikes"``, ``"bulk-decay"``,
         ``"heavy-tailed"``, ``"rank-collapse"``) or ``"not fitted"``.
     reason : str
         Reason for this phase, or for the missing fit.
@@ -171,15 +181,15 @@ class MatrixDiagnosis:
     zeros : int
         Number of values that are zero to the precision of the file.
     notes : tuple of str
-        Other refusals and changes, in words.
+        Other fits that were refused, and changes made to the array, in words.
     runner_up : str
-        Phase of the second best law; empty if there is none.
+        Phase of the second-best law; empty if there is only one law.
     log_likelihood_ratio : float or None
-        Log-likelihood of the phase minus that of the runner-up in nats, each minus its penalty.
+        Difference of the penalised log-likelihoods of the phase and the runner-up, in nats.
     phase_p_value : float or None
-        Goodness of fit of the law of the phase, by parametric bootstrap; None if none was made.
+        Goodness of fit of the law of the phase, by parametric bootstrap; None without a bootstrap.
     noise, shrinkage : Estimate or None
-        Scale of the noise and threshold of the law, in the unit of the file.
+        Noise scale and threshold of the law, in the unit of the file.
     features : tuple of Feature
         Outliers, strongest first.
     exponent : Exponent or None
@@ -195,7 +205,7 @@ class MatrixDiagnosis:
     layout : str
         Layout by which a fused projection was split, or the reason why it was not.
     errors : ErrorParts or None
-        Predicted distance to the signals, in parts.
+        Contributions to the predicted distance to the signals.
     law : Curve or None
         Fitted law of ``values``.
     values : ndarray or None
@@ -207,7 +217,7 @@ class MatrixDiagnosis:
     initial : Comparison or None
         Comparison with the initial weights.
     control : Control or None
-        Comparison with the matrix under random signs; None if there was no value to confirm.
+        Comparison with the matrix under random signs; None if no value had to be confirmed.
     """
 
     name: str
@@ -253,43 +263,43 @@ class MatrixDiagnosis:
 
 
 # Phases of the product of query and key of an attention head.
-RANDOM = "random-like"  # a product of independent factors, with nothing beyond it
-SPIKES = "product+spikes"  # directions beyond a product of independent factors
-THRESHOLDED = "thresholded"  # zeros, noise that a penalty has cut, directions beyond it
+RANDOM = "random-like"  # a product of independent factors without learned directions
+SPIKES = "product+spikes"  # a product of independent factors plus learned directions
+THRESHOLDED = "thresholded"  # noise cut by a penalty, with zeros, plus learned directions
 LOW_RANK = "low rank"  # so many zeros that noise and learned directions cannot be separated
 SPREAD = "spread"  # query and key are dependent, but no direction is above the controls
-NO_LAW = "no law"  # directions above the controls, and a rest that follows neither law
+NO_LAW = "no law"  # directions above the controls, but the other values follow neither model
 
 
 @dataclass(frozen=True, eq=False)
 class HeadDiagnosis:
     """Diagnosis of the product query^T key of one attention head, as one matrix."""
 
-    name: str  # common part of the names of query and key, and the number of the head
-    pair: str  # common part of the names
+    name: str  # common part of the query's and the key's names, and the number of the head
+    pair: str  # common part of the query's and the key's names
     query: str  # names of the arrays in the file
     key: str
-    head: int | None  # number of the head from 0; None if the arrays were not split
+    head: int | None  # number of the head, from 0; None if the arrays were not split into heads
     shape: tuple[int, ...]  # number of inputs of the query and of the key
-    width: int  # dimensions of the head: the largest possible rank of the product
-    phase: str  # one of the six above, or "not fitted"
+    width: int  # number of dimensions of the head, the largest possible rank of the product
+    phase: str  # one of the six phases above, or "not fitted"
     reason: str  # reason for this phase, or for the missing fit
     rank: int = 0  # number of singular values that are not zero
-    # number of values above the noise; a lower bound if no law fits the other values
+    # number of learned directions; a lower bound if no law fits the other values
     learned: int | None = None
-    # square root of the longer side times the standard deviation of an entry
+    # noise scale: square root of the longer side times the standard deviation of a noise entry
     noise: Estimate | None = None
     threshold: Estimate | None = None  # threshold by which a penalty has lowered all values
-    # strongest first; empty if no fitted law gives strengths
+    # learned directions, strongest first; empty if no fitted law gives strengths
     features: tuple[Feature, ...] = ()
-    # Tr(M M) / Tr(M^T M): 1 for symmetric, -1 for antisymmetric; None if the sides differ
+    # Tr(M M) / Tr(M^T M): 1 for symmetric, -1 for antisymmetric M; None if M is not square
     symmetry: float | None = None
     tied: bool = False  # True if the product is symmetric with no eigenvalue below zero
-    p_value: float | None = None  # goodness of fit of the law of the values that are not learned
-    # symmetry of these values, in standard deviations of independent factors
+    p_value: float | None = None  # goodness of fit for the values that are not learned
+    # symmetry of the values that are not learned, in standard deviations of independent factors
     rest_symmetry: float | None = None
     values: np.ndarray | None = None  # singular values that are not zero, descending
-    expected: np.ndarray | None = None  # values by the law if nothing was learned, descending
+    expected: np.ndarray | None = None  # values expected if nothing was learned, descending
 
     @property
     def fitted(self) -> bool:
@@ -318,44 +328,48 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Diagnosed(Shown, view="solvable.diagnose.view"):
-    """The diagnoses of a file; ``figure(name)`` draws the spectrum of the matrix of that name."""
+    """Diagnoses of a file; ``figure(name)`` draws the spectrum of the matrix with this name."""
 
     name: str  # name of the file
     rows: tuple[MatrixDiagnosis, ...]  # one row per array, in the order of the file
     seed: int = 0  # random seed of the bootstraps
     initial: str = ""  # file of the initial weights; empty if there is none
     seconds: float = 0.0  # run time in seconds
-    n_arrays: int = 0  # number of arrays in the file: more than rows after an interrupt
+    n_arrays: int = (
+        0  # number of arrays in the file; larger than the number of rows after an interrupt
+    )
     versions: Mapping[str, str] = field(default_factory=dict)  # versions of the packages
-    heads: tuple[HeadDiagnosis, ...] = ()  # attention heads, with the product query^T key of each
-    attention: tuple[str, ...] = ()  # attention arrays that were not analysed, and the reason
+    heads: tuple[
+        HeadDiagnosis, ...
+    ] = ()  # diagnoses of the attention heads, one product query^T key each
+    attention: tuple[str, ...] = ()  # attention arrays that were not analysed, with the reasons
     interrupted: bool = False  # True if the user interrupted the diagnosis
 
     @property
     def complete(self) -> bool:
-        """True if every array and every head was analysed."""
+        """Return True if every array and every head was analysed."""
         return len(self.rows) >= self.n_arrays and not self.interrupted
 
     @property
     def vectors(self) -> tuple[MatrixDiagnosis, ...]:
-        """Vectors and single numbers, which have no spectrum."""
+        """Rows of vectors and single numbers, which have no spectrum."""
         return tuple(row for row in self.rows if _is_vector(row))
 
     @property
     def matrices(self) -> tuple[MatrixDiagnosis, ...]:
-        """All other arrays; sorted by number if the file sorts names alphabetically."""
+        """Rows of all other arrays, sorted by number if the file sorts names alphabetically."""
         rows = [row for row in self.rows if not _is_vector(row)]
         names = [row.name for row in rows]
         return tuple(sorted(rows, key=_natural) if names == sorted(names) else rows)
 
     @property
     def fitted(self) -> tuple[MatrixDiagnosis, ...]:
-        """Matrices with a phase."""
+        """Rows of the matrices that have a phase."""
         return tuple(row for row in self.matrices if row.fitted)
 
     @property
     def refused(self) -> tuple[MatrixDiagnosis, ...]:
-        """Matrices without a phase."""
+        """Rows of the matrices that have no phase."""
         return tuple(row for row in self.matrices if not row.fitted)
 
 
@@ -367,5 +381,5 @@ def _natural(row: MatrixDiagnosis) -> list[tuple[int, str]]:
 
 
 def _is_vector(row: MatrixDiagnosis) -> bool:
-    # Damaged arrays have no known shape; they are listed as matrices.
+    # Damaged arrays, whose shape is unknown, are listed as matrices.
     return len(row.shape) == 1 or (row.shape == () and row.dtype != "unknown")

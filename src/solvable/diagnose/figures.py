@@ -1,4 +1,4 @@
-"""Figures of a diagnosis: a spectrum under its fitted law."""
+"""Figures of a diagnosis: a spectrum with its fitted law."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solvable.diagnose.diagnosis import MatrixDiagnosis
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.layout import Scale
 
-TRIMMED = 0.1  # largest share of the values, the smallest, that a logarithmic axis leaves out
+TRIMMED = 0.1  # a logarithmic axis leaves out at most this share of the values, the smallest values
 
 
 def spectrum_figure(row: MatrixDiagnosis) -> Figure:
@@ -17,7 +17,7 @@ def spectrum_figure(row: MatrixDiagnosis) -> Figure:
     shown = values[values != 0] if row.symmetric else values[values > 0]
     logarithmic = shown.size > 0 and _is_logarithmic(row, shown)
     if logarithmic:
-        # Without this the few smallest values would take half of a logarithmic axis.
+        # Without this cut the few smallest values would take half of a logarithmic axis.
         shown = shown[shown >= max(float(np.quantile(shown, TRIMMED)), shown[-1] * 1e-12)]
     name = "eigenvalue" if row.symmetric else "singular value"
     series = []
@@ -45,7 +45,7 @@ def spectrum_figure(row: MatrixDiagnosis) -> Figure:
 
 
 def caption(row: MatrixDiagnosis, *, left_out: int = 0) -> str:
-    """Caption of the figure, in a sentence or two."""
+    """Caption of the figure: one or two sentences."""
     parts = ["Bars: density of the values."]
     if row.law is not None:
         parts.append("Line: the fitted law.")
@@ -62,9 +62,9 @@ def _is_logarithmic(row: MatrixDiagnosis, values: np.ndarray) -> bool:
     if row.symmetric and values[0] < 0:
         return False
     if row.edges is not None:
-        # With a feature far beyond the edge the bulk would be only a few pixels wide.
+        # If a feature is far from the edge, the bulk would be only a few pixels wide on a linear axis.
         return float(values[-1]) > 6.0 * row.edges[1] > 0
-    # Over less than a decade a logarithmic axis has few ticks and cannot show a power law.
+    # A logarithmic axis over less than a decade has few ticks and cannot show a power law.
     low = float(np.quantile(values[values > 0], TRIMMED)) if values[-1] > 0 else 0.0
     return bool(values[-1] > 8.0 * low > 0)
 
@@ -74,7 +74,7 @@ def _bins(row: MatrixDiagnosis, values: np.ndarray, *, logarithmic: bool) -> np.
     bulk = values if row.edges is None else values[values <= row.edges[1]]
     if bulk.size == 0:
         bulk = values
-    # Twice the square root of the number of values, within bounds.
+    # number of bars: twice the square root of the number of values, within bounds
     fewest, most = 12, 60
     count = int(np.clip((1.4 if logarithmic else 2.0) * np.sqrt(bulk.size), fewest, most))
     if high <= low:
@@ -92,11 +92,11 @@ def _law(row: MatrixDiagnosis, edges: np.ndarray, *, logarithmic: bool) -> list[
         return []
     x, density = np.asarray(row.law.x, dtype=float), np.asarray(row.law.density, dtype=float)
     if logarithmic:
-        # Values without bars have no curve either.
+        # The curve leaves out the values that have no bars.
         inside = (x >= edges[0]) & (density > 0)
         x, density = x[inside], density[inside]
-    # At most 240 points, because a page may hold a hundred curves. The density has square-root
-    # ends; thinning keeps the points near them dense.
+    # At most 240 points, because a page may contain a hundred curves. The density has square-root
+    # edges; the points near the edges stay dense.
     step = max(1, -(-len(x) // 240))
     picked = np.unique(np.append(np.arange(0, len(x), step), len(x) - 1))
     x, density = x[picked], density[picked]
@@ -112,6 +112,6 @@ def _features(
     bars = np.clip(np.searchsorted(edges, places, side="right") - 1, 0, len(heights) - 1)
     level = heights[bars]
     if not logarithmic:
-        # Outliers are drawn above the axis.
+        # Outliers are drawn as points above the axis.
         level = np.maximum(level, 0.03 * heights.max())
     return [Series("learned features", places, level, kind="points", colour=2)]

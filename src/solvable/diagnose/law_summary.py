@@ -1,4 +1,4 @@
-"""Summary of the fitted law of a spectrum: features, their decay, errors, advice, the curve."""
+"""Summary of the fitted law of a spectrum: features and their decay, errors, advice, curve."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from solvable.fitting.power_tail import TailFit
 
 
 def features_of(fit: BulkFit, unit: float) -> tuple[Feature, ...]:
-    """Outliers with the signals behind them, in the unit of the file."""
+    """Features: outliers with the signals behind the outliers, in the unit of the file."""
     spikes = fit.spikes
     symmetric = spikes.short_overlap is spikes.long_overlap
-    # Interval and strength stay above the threshold: a weaker signal would not be visible.
+    # Strength and interval stay above the threshold, because a weaker signal would not be visible.
     ends = np.sign(spikes.strengths)[:, None] * spikes.intervals(floor=fit.threshold)
     return tuple(
         Feature(
@@ -49,7 +49,7 @@ def features_of(fit: BulkFit, unit: float) -> tuple[Feature, ...]:
 
 
 def decay_of(fit: BulkFit, notes: list[str], seed: int) -> Decay | None:
-    """Decay of the strengths; None, with a note, if there are too few strengths."""
+    """Fit the decay of the strengths; with too few strengths, return None and add a note."""
     if fit.n_outliers < MINIMUM_STRENGTHS:
         if fit.n_outliers:
             notes.append(
@@ -66,7 +66,7 @@ def decay_of(fit: BulkFit, notes: list[str], seed: int) -> Decay | None:
 def decay_below_threshold(
     fit: BulkFit, best: PhaseLaw, notes: list[str], seed: int
 ) -> tuple[BulkFit, Decay | None]:
-    """Decay of the strengths; if the likeliest law has a decay, it is continued into the bulk."""
+    """Fit the decay of the strengths; a decay in the likeliest law is continued into the bulk."""
     decay = decay_of(fit, notes, seed)
     if decay is None or not best.decay:
         return fit, decay
@@ -111,14 +111,14 @@ def exponent_of(
 def errors_and_advice(
     spectrum: Spectrum, fit: BulkFit, decay: Decay | None
 ) -> tuple[ErrorParts, Advice]:
-    """Predicted distance to the signals in parts, and the effect of a cut on that distance."""
+    """Predict the contributions to the distance to the signals, and the effect of a cut."""
     spikes, unit, count = fit.spikes, spectrum.unit, int(fit.spikes.observed.size)
     y = np.abs(spectrum.ordered(fit))
     cosines = np.sqrt(spikes.short_overlap * spikes.long_overlap)
     errors = shrinkage_errors(y, count, np.abs(spikes.strengths), cosines, edge=fit.edge)
     undetected = decay.undetected(y.size) if decay is not None and decay.p_value >= 0.1 else None
     norm = float((y**2).sum())
-    # A product overflows to infinity, where a power would raise an error.
+    # A product overflows to infinity; a power would raise an error.
     square = unit * unit
     parts = ErrorParts(
         errors.bulk * square,
@@ -157,8 +157,8 @@ def errors_and_advice(
 def curve_of(
     spectrum: Spectrum, bulk: WholeBulk | None, fit: BulkFit | None, law: PhaseLaw
 ) -> Curve:
-    """Fitted law of the winning phase for drawing, in the unit of the file."""
-    # Outliers are not part of the curve: its mass is the share of the other values.
+    """Curve of the likeliest law for drawing, in the unit of the file."""
+    # The curve leaves out the outliers; its integral is the share of the other values.
     unit, p, points = spectrum.unit, spectrum.values.size, 400
     if law.smooth is not None or bulk is None or fit is None:
         if law.smooth is None:

@@ -1,4 +1,4 @@
-"""Diagnoses of the matrices of a file, one by one or all, in one or several processes."""
+"""Diagnoses of a file's matrices, one by one or all together, in one or several processes."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ def diagnose_file(
     path : str or Path
         ``.safetensors``, ``.npz`` or ``.npy``.
     initial : str or Path, optional
-        Weights before training, under the same names: their difference is diagnosed as well.
+        File with the weights before training, under the same names; the change of each matrix is
+        diagnosed as well.
     heads : int, optional
-        Number of attention heads, for fused projections stored head by head. Default: the number in
-        the metadata of the file or in ``config.json`` next to it.
+        Number of attention heads, for fused projections stored head by head; by default read from
+        the file's metadata or from ``config.json`` next to the file.
     workers : int
         Number of processes; the result does not depend on it.
     seed : int
@@ -50,8 +51,8 @@ def diagnose_file(
     Yields
     ------
     MatrixDiagnosis
-        One per array, in the order of the file; fused projections as their parts. Rows that were
-        not fitted have a ``reason``.
+        One row per array, in the order of the file; a fused projection gives one row per part. Rows
+        that were not fitted have a ``reason``.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def _diagnose_stored(
     seed: int,
 ) -> MatrixDiagnosis:
     if len(stored.shape) == 1:
-        # Most arrays of a network are biases and normalisations; they are not read.
+        # Vectors are not read: most arrays of a network are biases and normalisations.
         return MatrixDiagnosis(
             stored.name, stored.shape, stored.dtype, NOT_FITTED, "a vector has no spectrum."
         )
@@ -134,12 +135,12 @@ def stored_arrays(path: Path) -> list[StoredArray]:
 
 
 def split_file(path: Path, heads: int | None = None) -> list[StoredArray]:
-    """Yield the arrays of a file, fused projections as their parts."""
+    """Yield the arrays of a file; fused projections are split into their parts."""
     return list(split_arrays(stored_arrays(path), heads_of(path, heads)))
 
 
 def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
-    """Number of processes worth starting: a start takes as long as about four small matrices."""
+    """Number of useful processes: starting a process takes as long as about four small matrices."""
     cost = sum(_cost(array.shape) for array in arrays)
     matrices = sum(len(array.shape) > 1 for array in arrays)
     return max(1, min(workers, matrices, int(cost / 4.0)))
@@ -149,7 +150,7 @@ class Announced(NamedTuple):
     """Summary of the headers of the files."""
 
     text: str  # "model.npz: 3 matrices, 2 workers"
-    attention: str  # request and heads if there are pairs of query and key; used in the fingerprint
+    attention: str  # options of the heads if the file has query-key pairs; part of the fingerprint
 
 
 def announced(
@@ -175,7 +176,7 @@ def diagnose_whole(
     request: AttentionRequest | None = None,
     progress: Callable[[int, int, float | None], Any] | None = None,
 ) -> Diagnosed:
-    """Diagnose all arrays, then all heads; results so far are kept after an interrupt."""
+    """Diagnose all arrays, then all heads; an interrupt keeps the results so far."""
     arrays = stored_arrays(path)
     request = request or AttentionRequest()
     attention = attention_in(path, arrays, request)
@@ -222,7 +223,7 @@ def diagnose_whole(
 
 
 def _cost(shape: tuple[int, ...]) -> float:
-    """Relative cost of a matrix: bootstraps take about as long as decomposing 2000 columns."""
+    """Relative cost of a matrix; the bootstraps take about as long as decomposing 2000 columns."""
     if len(shape) < 2 or 0 in shape:
         return 0.0
     short = min(shape[0], math.prod(shape[1:]))

@@ -46,13 +46,13 @@ def diagnose_matrix(
 ) -> MatrixDiagnosis:
     r"""Bulk, learned features, tail and phase of one matrix.
 
-    The phase is that of the likeliest law, with a penalty per parameter
+    The phase is the phase of the likeliest law, with a penalty per parameter
     (:func:`solvable.diagnose.phase_likelihood.phase_laws`). Features, noise, shrinkage and cut
     are given if that law has a bulk that is not refuted. A feature must also be larger than every
     value of the same matrix under random signs, applied to its entries and to their cosines along
     rows, columns and both: these controls keep heavy tails, unequal variances and correlations. If
-    the largest value is not, the matrix is random-like. A power-law tail is fitted only if there is
-    no bulk, because the edge of noise resembles a power law. Symmetric matrices are diagnosed by
+    the largest value fails this test, the matrix is random-like. A power-law tail is fitted only
+    without a bulk, because the edge of noise resembles a power law. Symmetric matrices are diagnosed by
     their eigenvalues. A cut is suggested if it keeps half of the squared norm and the phase leads by
     10 nats; never for an embedding or a fused projection, and only if the change since ``initial``
     passes the same rules.
@@ -100,7 +100,7 @@ def diagnose_matrix(
         )
     stored = str(weights.dtype) if dtype is None else dtype
     shape = tuple(weights.shape)
-    # Threads that wait for each other cost more than they gain at these sizes.
+    # At these sizes several BLAS threads are slower than one, because they wait for each other.
     with blas().limit(limits=1):
         try:
             spectrum = read_spectrum(weights, precision)
@@ -117,7 +117,7 @@ def diagnose_matrix(
 
 @cache
 def blas() -> Any:
-    """Return the controller of BLAS threads; finding the libraries is slow, so it is cached."""
+    """Return the controller of BLAS threads, cached because finding the libraries is slow."""
     import scipy.linalg  # noqa: F401  SciPy's own BLAS must be loaded first
     from threadpoolctl import ThreadpoolController
 
@@ -157,7 +157,7 @@ def _explained(
     notes: list[str],
     seed: int,
 ) -> MatrixDiagnosis:
-    """Row with the likeliest law; unchanged if no law can be fitted."""
+    """Complete a row by the likeliest law; return it unchanged if no law can be fitted."""
     values = spectrum.ordered(fit)
     believed = fit is not None and fit.p_value >= REFUTED and 4 * fit.n_outliers <= values.size
     laws = phase_laws(values, whole, fit.n_outliers if fit else 0, believed=believed)
@@ -203,12 +203,12 @@ def _explained(
 
 
 def _control(spectrum: Spectrum, fit: BulkFit | None, best: PhaseLaw, seed: int) -> Control | None:
-    """Random-sign control of the values beyond a bulk, or of the largest value without a bulk."""
+    """Test the values above a bulk (or, without a bulk, the largest value) against random signs."""
     with_bulk = best.smooth is None and fit is not None
     tested = fit.n_outliers if with_bulk and fit is not None else 1
     if best.phase == "rank-collapse" or (best.phase == "random-like" and not tested):
         return None
-    # A value just beyond the bulk is a result as well.
+    # Without a value above the cut, the largest value is tested: a value just above the edge counts.
     tested = max(tested, 1)
     count, reaching = spectrum.controlled(fit, tested, seed)
     beyond = f"{tested} value{'s' * (tested != 1)} beyond the edge of independent noise"
@@ -234,7 +234,7 @@ def _with_bulk(
     notes: list[str],
     seed: int,
 ) -> tuple[MatrixDiagnosis, BulkFit]:
-    """Row with the results of the bulk, if the bulk is not refuted; the bulk fit that was used."""
+    """Complete a row by the results of the bulk unless the bulk is refuted; return the bulk fit too."""
     if control is not None:
         fit = first_outliers(fit, control.confirmed)
     unit = spectrum.unit
@@ -247,7 +247,7 @@ def _with_bulk(
         low = max(low, 0.0)
     base = replace(base, edges=(low * unit, fit.edge * unit))
     if control is not None and not control.confirmed:
-        # Noise with values beyond its edge has no edge at which to cut.
+        # If noise alone exceeds the edge, there is no edge at which to cut.
         return base, fit
     if fit.p_value < REFUTED:
         notes.append("features: not given, because the law of the noise is refuted.")
@@ -285,8 +285,8 @@ def _against_initial(
     change: np.ndarray,
     initial: np.ndarray,
 ) -> Comparison:
-    """Compare the matrix with the weights before training."""
-    # In units of the largest entry, because squares of extreme entries overflow.
+    """Compare the trained matrix with the weights before training."""
+    # Norms are in units of the largest entry, because squares of extreme entries overflow.
     unit = float(np.abs(initial).max()) if initial.size else 0.0
     relative = None
     if unit > 0:

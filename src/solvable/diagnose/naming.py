@@ -1,4 +1,4 @@
-"""Names of matrices in a sentence: a few in full, many by their common form."""
+"""Names of matrices in a sentence: a few names in full, many names by their common form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMED = 3  # largest number of matrices that a sentence names one by one
 def kinds(
     rows: Sequence[MatrixDiagnosis], among: Sequence[MatrixDiagnosis], most: int = NAMED
 ) -> str:
-    """Write a list of matrices; names that differ only in their numbers are one kind."""
+    """Write a list of matrices; names that differ only in their numbers are merged."""
     if len(rows) <= min(most, 2):
         return listed([row.name for row in rows])
     mine: dict[str, list[str]] = {}
@@ -33,5 +33,5 @@ def kinds(
 
 
 def _kind(name: str) -> str:
-    # Parts of a fused array, such as "in_proj_weight[query]", are one kind.
+    # Parts of fused arrays, such as "in_proj_weight[query]", are merged as well.
     return re.sub(r"\d+", "*", re.sub(r"\[[a-z ]+\]$", "[*]", name))

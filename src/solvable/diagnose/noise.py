@@ -1,4 +1,4 @@
-"""Spectra of pure noise, rectangular and symmetric: law, edge at finite size, spikes beyond it."""
+"""Spectra of rectangular and symmetric noise: density, edge at finite size, spikes above the edge."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ GRID = 4_001  # nodes of a tabulated distribution function; error below 1e-7 of 
 
 @dataclass(frozen=True)
 class RectangularNoise:
-    """Law of the singular values of a p x q matrix of independent entries of variance 1/q."""
+    """Singular-value distribution of a p x q matrix of independent entries with variance 1/q."""
 
-    ratio: float  # c = p/q, in (0, 1]
+    ratio: float  # aspect ratio c = p/q, in (0, 1]
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio <= 1:
@@ -32,7 +32,7 @@ class RectangularNoise:
 
     @property
     def key(self) -> tuple[float, ...]:
-        """The ratio, rounded to the precision that tables of simulations need."""
+        """Key of this distribution in tables of simulations: the rounded aspect ratio."""
         return (max(round(20 * self.ratio) / 20, 0.05),)
 
     @property
@@ -41,19 +41,19 @@ class RectangularNoise:
         return float(self.ratio**0.25)
 
     def edge_scale(self, size: int) -> float:
-        """Unit of the Tracy-Widom law at the upper edge, for ``size`` values."""
+        """Tracy-Widom unit at the upper edge, for ``size`` values."""
         low, high = float(size) ** 0.5, (size / self.ratio) ** 0.5
         return (1 / low + 1 / high) ** (1 / 3) / (2 * high)
 
     def strength(self, x: np.ndarray) -> np.ndarray:
-        """Strength of the signal behind an outlier at x; the threshold if x is no outlier."""
+        """Strength of the signal behind an outlier at x; if x is no outlier, the threshold."""
         gap = np.maximum(np.asarray(x) ** 2 - 1 - self.ratio, 2 * self.ratio**0.5)
         # Rounding may make the square negative at the threshold.
         root = np.sqrt(np.maximum(gap**2 - 4 * self.ratio, 0.0))
         return np.asarray(np.sqrt((gap + root) / 2))
 
     def place(self, strength: float) -> float:
-        """Place of the outlier of a signal above the threshold."""
+        """Position of the outlier caused by a signal that exceeds the threshold."""
         # x² = (1 + s²) (c + s²) / s²   (spectra 4)
         square = strength**2
         return float(((1 + square) * (self.ratio + square) / square) ** 0.5)
@@ -90,15 +90,15 @@ class RectangularNoise:
         return np.interp(probability, masses, places)
 
     def moments_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means of g = 1/(x² - lambda) and of g² over the p eigenvalues, for x outside the bulk."""
+        """Means of g = 1/(x² - lambda) and g² over the p eigenvalues lambda, for x outside the bulk."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
-        # Differences of nearly equal numbers are rewritten as quotients, here and below.
+        # Here and below, differences of nearly equal numbers are rewritten as quotients.
         first = 2 / (square - 1 + c + root)
         return first, first**2 * (1 + (square - 1 - c) / root) / 2
 
     def fluctuations_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Variance of g over the p and over the q eigenvalues, and the mean of lambda g²."""
+        """Variances of g over the p and over the q eigenvalues, and the mean of lambda g²."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
         first = 2 / (square - 1 + c + root)
@@ -110,7 +110,7 @@ class RectangularNoise:
 
 @lru_cache(maxsize=64)
 def _table(ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    # In the angle both square-root ends are smooth, so that a plain rule is accurate.
+    # As a function of the angle both square-root edges are smooth, so a plain rule is accurate.
     angle = np.linspace(np.pi, 0, GRID)
     lift = 1 + ratio + 2 * ratio**0.5 * np.cos(angle)
     middle = (angle[1:] + angle[:-1]) / 2
@@ -120,12 +120,12 @@ def _table(ratio: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> float:
-    """Quantile of the largest singular value of noise with entries of variance 1."""
+    """Quantile of a noise matrix's largest singular value; the entries have variance 1."""
     if min(n_rows, n_columns) < 2:
         raise InvalidParameter(
             f"the matrix is {n_rows} x {n_columns}; allowed: at least two rows and columns."
         )
-    # Edge (spectra 3): Johnstone 2001, with halves from Ma, Bernoulli 18 (2012) 322, which make the
+    # Edge (spectra 3): Johnstone 2001, with the halves of Ma, Bernoulli 18 (2012) 322, which make the
     # error of order p^(-2/3): x² = (sqrt(p') + sqrt(q'))² + (sqrt(p') + sqrt(q')) (p'^(-1/2) +
     # q'^(-1/2))^(1/3) TW_1, p' = p - 1/2, q' = q - 1/2.
     low, high = np.sqrt(n_rows - 0.5), np.sqrt(n_columns - 0.5)
@@ -135,7 +135,7 @@ def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> flo
 
 
 def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Singular values of a matrix of standard normal entries, simulated without the matrix."""
+    """Singular values of a standard normal matrix, simulated without forming the matrix."""
     from scipy.linalg import eigvalsh_tridiagonal
 
     # Dumitriu and Edelman, math-ph/0206043: a bidiagonal matrix with chi_q, chi_{q-1}, ... on the
@@ -150,9 +150,9 @@ def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class SymmetricNoise:
-    """Law of the eigenvalues of the Gaussian orthogonal ensemble with edges at -2 and 2."""
+    """Eigenvalue distribution of the Gaussian orthogonal ensemble with edges at -2 and 2."""
 
-    # Entries of the d x d matrix have variance 1/d off the diagonal and 2/d on it.
+    # The entries of the d x d matrix have variance 1/d off the diagonal and 2/d on the diagonal.
 
     @property
     def edges(self) -> tuple[float, float]:
@@ -161,7 +161,7 @@ class SymmetricNoise:
 
     @property
     def key(self) -> tuple[float, ...]:
-        """Key of the tables of simulations: empty, because there is only one such law."""
+        """Key of this distribution in tables of simulations: empty, because it has no parameter."""
         return ()
 
     @property
@@ -185,16 +185,16 @@ class SymmetricNoise:
         return np.interp(probability, masses, places)
 
     def edge_scale(self, size: int) -> float:
-        """Unit of the Tracy-Widom law at the upper edge."""
+        """Tracy-Widom unit at the upper edge."""
         return float(size ** (-2 / 3))
 
     def strength(self, x: np.ndarray) -> np.ndarray:
-        """Strength of the signal behind an outlier at x; the threshold if x is no outlier."""
+        """Strength of the signal behind an outlier at x; if x is no outlier, the threshold."""
         y = np.maximum(x, 2.0)
         return np.asarray((y + np.sqrt(y**2 - 4)) / 2)
 
     def place(self, strength: float) -> float:
-        """Place of the outlier of a signal above the threshold."""
+        """Position of the outlier caused by a signal that exceeds the threshold."""
         # Spiked semicircle   (spectra 6): x = s + 1/s, squared overlap 1 - 1/s².
         return strength + 1 / strength
 
@@ -215,28 +215,28 @@ class SymmetricNoise:
 
 @lru_cache(maxsize=1)
 def _semicircle_table() -> tuple[np.ndarray, np.ndarray]:
-    # In the angle both square-root ends are smooth.
+    # As a function of the angle both square-root edges are smooth.
     places = 2 * np.cos(np.linspace(np.pi, 0, GRID))
     return places, SymmetricNoise().cdf(places)
 
 
-NoiseLaw = RectangularNoise | SymmetricNoise  # of unit scale
+NoiseLaw = RectangularNoise | SymmetricNoise  # noise distribution of unit scale
 
 
 @dataclass(frozen=True)
 class Spikes:
-    """Signals behind outlying singular values, in the unit of the matrix."""
+    """Estimated signals behind outlying singular values, in the unit of the matrix."""
 
     observed: np.ndarray  # (k,): singular values before shrinkage, descending
-    strengths: np.ndarray  # (k,): de-biased s: the singular value without noise
+    strengths: np.ndarray  # (k,): de-biased strengths s, the singular values without noise
     standard_errors: np.ndarray  # (k,): standard errors of the strengths
-    # (k,): squared overlap of the observed singular vector with that of the signal, on the shorter
+    # (k,): squared overlap of the observed and the signal's singular vector, on the shorter
     # and the longer side of the matrix
     short_overlap: np.ndarray
     long_overlap: np.ndarray
 
     def intervals(self, *, confidence: float = 0.95, floor: float = 0.0) -> np.ndarray:
-        """Intervals of the moduli of the strengths, shape (k, 2), from the threshold up."""
+        """Intervals of the strengths' moduli, shape (k, 2), cut at the threshold."""
         from scipy.special import ndtri
 
         size, reach = np.abs(self.strengths), ndtri(0.5 + confidence / 2) * self.standard_errors
@@ -245,7 +245,7 @@ class Spikes:
 
 
 def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) -> Spikes:
-    """Strengths of the signals behind singular values beyond the edge of the noise."""
+    """Estimate the strengths of the signals behind singular values above the edge of the noise."""
     law = RectangularNoise(ratio)
     x, c = np.asarray(observed, dtype=float) / noise, ratio
     if (x <= law.edges[1]).any():
@@ -267,7 +267,7 @@ def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) 
     var_short, var_long = 2 * x**2 * of_short / (c * n_columns), 2 * x**2 * of_long / n_columns
     var_cross = cross / n_columns
     spread = np.sqrt(long_**2 * var_short + short**2 * var_long + 4 * var_cross / square)
-    # d(AB)/ds along the curve AB = 1/s²: the error of x becomes an error of s.
+    # Along the curve AB = 1/s², d(AB)/ds turns the error of x into an error of s.
     error = spread * s**3 / 2
     return Spikes(
         np.asarray(observed, dtype=float),

@@ -1,4 +1,4 @@
-"""Phase of a spectrum: likelihood of the laws of all six phases, on the same values."""
+"""Phase of a spectrum: the laws of all six phases are fitted to the same values."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.smooth_law import SmoothLaw, fit_smooth
 
-COLLAPSED = 0.9  # share of zeros from which the phase is rank-collapse
+COLLAPSED = 0.9  # smallest share of zeros in the phase rank-collapse
 
 
 @dataclass(frozen=True)
 class PhaseLaw:
-    """Most likely law of a phase."""
+    """Fitted law: the most likely law of a phase."""
 
     phase: str  # one of the six phases
     log_likelihood: float  # log-likelihood of all values, in nats
     n_parameters: int  # number of fitted parameters
     size: int  # number of values
     what: str  # description of the law
-    smooth: SmoothLaw | None = None  # the law itself if it has no bulk
-    decay: float = 0.0  # gamma of the strengths if they follow a power law; else 0
+    smooth: SmoothLaw | None = None  # the fitted law if the law has no bulk
+    decay: float = 0.0  # decay exponent gamma if the strengths follow a power law; else 0
 
     @property
     def score(self) -> float:
-        """Log-likelihood minus half the logarithm of the number of values per parameter."""
+        """Penalised log-likelihood: each parameter costs half the logarithm of the number of values."""
         return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.size))
 
 
@@ -36,14 +36,14 @@ def phase_laws(
     """Best law of every phase, most likely first   (spectra 10)."""
     # Sum of the log-densities of all p values; each parameter costs log(p)/2   (spectra 10). f is the
     # bulk with its rounded edge, g_k and h_gamma are densities of the K outliers.
-    # random-like                  sum log f
+    # random-like                  log-likelihood sum log f
     # one signal per outlier       sum_{i <= p-K} log f + sum_k log g_k - log(p! / (p-K)!):
-    #                              bleeding-out if the strongest is within its own width of the
+    #                              bleeding-out if the strongest outlier is within its own width of the
     #                              edge, else bulk+spikes
-    # signals of a power law       sum log((1 - pi) f + pi h_gamma): bulk+spikes if they are fewer
+    # signals of a power law       sum log((1 - pi) f + pi h_gamma): bulk+spikes if the signals are fewer
     #                              than those from which the weakest merge, else bulk-decay
     # no bulk                      a smooth law: heavy-tailed with a power-law tail, else bulk-decay
-    # rank-collapse                any of these with nine zeros in ten
+    # rank-collapse                any of these laws with nine zeros in ten values
     # Values ascend and zeros are exact; values of both signs are measured from the centre.
     laws: list[PhaseLaw] = []
     signed = bulk.signed if bulk is not None else bool((values < 0).any())
@@ -51,14 +51,14 @@ def phase_laws(
     if bulk is not None:
         laws += _bulk_phases(values, bulk, n_outliers)
     moduli = np.abs(values) if signed else values[zeros:]
-    # Values of a bulk repel and are closer to their law than independent values, by the square root
+    # Values of a bulk repel and are closer to the density than independent values, by the square root
     # of their number. A sum of log-densities lacks this evidence, and the cost of ten signals alone
     # would decide. So if the bulk passes its test and holds most values, laws without a bulk are
     # left out.
     if not (believed and laws):
         laws += _smooth_phases(moduli[moduli > 0], zeros, signed)
     if bulk is not None and laws:
-        # A bulk without a shrinkage does not predict zeros: they are an atom of their own.
+        # A bulk without shrinkage does not predict zeros, so the zeros are a separate atom.
         cost = _atom(zeros, values.size) if bulk.shift <= 0 and not signed else 0.0
         laws = [
             law if law.smooth else replace(law, log_likelihood=law.log_likelihood + cost)
@@ -90,7 +90,7 @@ def _free_spikes(
     tops = values[-count:]
     places = float(np.log(np.arange(p - count + 1, p + 1)).sum())
     total = float(density[:-count].sum()) + float(bulk.log_spikes(tops).sum()) - places
-    # Distance of the strongest outlier from the edge, over that of a signal surely beyond the edge.
+    # Distance of the strongest outlier from the edge, in units of the distance of a certain signal.
     x = bulk.law.place(bulk.separated * bulk.law.threshold) * bulk.scale - bulk.shift
     top = float(bulk.modulus(tops[-1:])[0])
     away = (top - x) / float(bulk.width(np.array([max(x, top)]))[0])
@@ -105,11 +105,11 @@ def _free_spikes(
 def _pooled_spikes(
     values: np.ndarray, bulk: WholeBulk, density: np.ndarray, n_outliers: int, fitted: int
 ) -> list[PhaseLaw]:
-    """Laws with power-law strengths: few signals, and so many that they merge."""
+    """Two laws with power-law strengths: few separate signals, and so many signals that they merge."""
     from scipy.optimize import minimize, minimize_scalar
 
     p = values.size
-    # Far below the cut the signals have no density: only the share of noise counts.
+    # Far below the cut the signals' density is zero, so only the noise term is evaluated.
     upper = max(0, p - 4 * n_outliers - 20)
 
     def loss(share: float, decay: float) -> float:
@@ -149,7 +149,7 @@ def _pooled_spikes(
 
 def _smooth_phases(positive: np.ndarray, zeros: int, signed: bool) -> list[PhaseLaw]:
     size = positive.size + zeros
-    # Any law fits fewer values.
+    # Fewer than 30 values fit any law.
     if positive.size < 30 or positive.min() == positive.max():
         return []
     # Both signs are equally likely.
@@ -167,7 +167,7 @@ def _smooth_phases(positive: np.ndarray, zeros: int, signed: bool) -> list[Phase
 
 
 def _atom(zeros: int, size: int, bound: tuple[float, float] = (0.0, 1.0)) -> float:
-    """Largest log-probability of the pattern of zeros, with a bounded share of zeros."""
+    """Largest log-probability of the observed zeros, with bounds on the probability of a zero."""
     if zeros in (0, size) and bound == (0.0, 1.0):
         return 0.0
     share = float(np.clip(zeros / size, max(bound[0], 1e-12), min(bound[1], 1 - 1e-12)))
@@ -175,7 +175,7 @@ def _atom(zeros: int, size: int, bound: tuple[float, float] = (0.0, 1.0)) -> flo
 
 
 def _collapse(laws: list[PhaseLaw], zeros: int, size: int) -> list[PhaseLaw]:
-    """Best law with at least nine zeros in ten; the other laws get at most that share."""
+    """Best law with at least nine zeros in ten values; all other laws get at most this share of zeros."""
     if zeros == 0:
         return []
     best = max(laws, key=lambda law: law.score, default=None)

@@ -1,4 +1,4 @@
-"""Files of ``solvable diagnose``: the numbers as JSON, and one HTML file without external parts."""
+"""Output files of ``solvable diagnose``: all numbers as JSON, and a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ REPORT = "report.html"
 
 FORMAT = "solvable-diagnose-1"  # file name that marks a directory as a result of this program
 
-DIRECTORY = ResultDirectory("diagnose", "weights", FORMAT, (REPORT, RESULT))  # place of results
+DIRECTORY = ResultDirectory(
+    "diagnose", "weights", FORMAT, (REPORT, RESULT)
+)  # directory of the results
 
 
 class DiagnoseFiles(NamedTuple):
-    """Files that were written."""
+    """Paths of the files that were written."""
 
-    report: Path  # the page
-    result: Path  # the numbers
+    report: Path  # HTML page
+    result: Path  # JSON file with the numbers
 
     def to_dict(self) -> dict[str, str]:
         """Return the paths as text."""
@@ -49,7 +51,7 @@ class DiagnoseFiles(NamedTuple):
 def reserved_directory(
     directory: Path | None, weights: Path, initial: Path | None, request: str
 ) -> tuple[Path, str]:
-    """Return the directory of the results, by default named after the file, and the fingerprint."""
+    """Return the directory of the results (default: named after the file) and the fingerprint."""
     total = hashlib.sha256(f"{FORMAT} {request}".encode())
     for path in (weights, initial):
         if path is None:
@@ -68,7 +70,7 @@ def reserved_directory(
 
 
 def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str, Any]:
-    """Return all results for JSON."""
+    """Return all results as plain values for JSON."""
     return {
         "format": FORMAT,
         "command": command,
@@ -94,7 +96,7 @@ def write_files(
     """Write the numbers and the page; return the files and the numbers."""
     content = content_of(found, command=command, fingerprint=fingerprint)
     with whole_directory(directory) as draft:
-        # The numbers come first: they mark the directory as ours if the program is killed here.
+        # The JSON file is written first: if the program is killed here, it marks the directory as ours.
         write_atomically(draft / RESULT, (json.dumps(content, allow_nan=False) + "\n").encode())
         render_diagnose_report(found, draft / REPORT, command=command)
     return DiagnoseFiles(directory / REPORT, directory / RESULT), content
@@ -102,13 +104,13 @@ def write_files(
 
 @dataclass(frozen=True)
 class Card:
-    """A matrix on the page: its picture and its sentences."""
+    """Content of the page about one matrix: figure and sentences."""
 
-    anchor: str  # target of links
-    row: MatrixDiagnosis  # the matrix
+    anchor: str  # anchor for links
+    row: MatrixDiagnosis  # name of the matrix
     picture: str  # SVG of the spectrum
-    facts: list[tuple[str, str]]  # names and values below the picture
-    remarks: list[str]  # sentences that are folded away
+    facts: list[tuple[str, str]]  # names and values below the figure
+    remarks: list[str]  # sentences that open on a click
 
 
 def render_diagnose_report(found: Diagnosed, path: str | Path, *, command: str = "") -> Path:
@@ -137,7 +139,7 @@ def _html(found: Diagnosed, command: str) -> str:
 
 
 def _broken(name: str) -> Markup:
-    """Name that may wrap after its dots and underscores only."""
+    """Name that wraps only after dots and underscores."""
     from markupsafe import Markup, escape
 
     text = str(escape(printable(name)))
@@ -147,7 +149,7 @@ def _broken(name: str) -> Markup:
 
 
 def _coded(text: str) -> Markup:
-    """Sentence with the code for a cut set as code."""
+    """Sentence in which the code for a cut is set in a code font."""
     from markupsafe import Markup, escape
 
     code = str(escape(SNIPPET))
@@ -168,7 +170,7 @@ def matrix_cards(found: Diagnosed) -> list[Card]:
 
 
 def head_pictures(found: Diagnosed) -> list[tuple[str, str]]:
-    """Captions and pictures of the heads: an overview, then those with the largest directions."""
+    """Captions and figures of the heads: an overview, then the heads with the largest directions."""
     if not any(row.fitted for row in found.heads):
         return []
     whole = overview(found.heads)
@@ -183,7 +185,7 @@ def head_pictures(found: Diagnosed) -> list[tuple[str, str]]:
 
 
 def sketches() -> dict[str, str]:
-    """A picture of each phase, drawn from the law itself."""
+    """Example figure of each phase, drawn from a law with this phase."""
     return {
         row.phase: small_picture(spectrum_figure(row), label=f"Example of {row.phase}")
         for row in example_spectra()
@@ -191,7 +193,7 @@ def sketches() -> dict[str, str]:
 
 
 def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
-    """A spectrum of each phase without randomness: quantiles of a law with that phase."""
+    """Example spectrum of each phase without randomness: quantiles of a law with this phase."""
     law = RectangularNoise(0.5)
     places = (np.arange(count) + 0.5) / count
     noise = law.quantile(places)
@@ -228,5 +230,5 @@ def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
 
 def _power_curve(values: np.ndarray) -> Curve:
     x = np.geomspace(float(values.min()), float(values.max()), 60)
-    # Quantiles u^(-0.6) have the density x^(-1 - 1/0.6) / 0.6 beyond 1.
+    # Quantiles u^(-0.6) have the density x^(-1 - 1/0.6) / 0.6 above 1.
     return Curve(x, x ** (-1 - 1 / 0.6) / 0.6)

@@ -1,4 +1,4 @@
-"""Roles of arrays by name and shape: embeddings, and projections that are stored as one array."""
+"""Roles of arrays by name and shape: embeddings, and projections stored together in one array."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from solvable.diagnose.attention.query_key_arrays import BY_HEAD, FUSED, INPUTS_
 
 Role = Literal["", "embedding", "fused"]
 
-# Parts of arrays of these names, one after the other.
+# Parts of the arrays with these names, in the order of storage.
 _PARTS = {
     **dict.fromkeys((*FUSED, *BY_HEAD, "to_qkv", "w_qkv", "attn_qkv"), ("query", "key", "value")),
     **dict.fromkeys(("to_kv", "kv", "kv_proj"), ("key", "value")),
     "gate_up_proj": ("gate", "up"),
 }
 
-# Gates of torch's recurrent layers, by their number.
+# Gates of torch's recurrent layers, by the number of gates.
 _GATES = {
     4: ("input gate", "forget gate", "cell", "output gate"),
     3: ("reset gate", "update gate", "new gate"),
 }
 _RECURRENT = re.compile(r"weight_([ih])h_(l\d+(?:_reverse)?)$")
 
-_UNSPLIT = ("in_proj",)  # fused, with a layout that differs between libraries
+_UNSPLIT = ("in_proj",)  # fused projections whose layout differs between libraries
 
-# Module names whose rows belong to tokens, places or classes: full names, ...
+# Names of modules whose rows belong to tokens, positions or classes: full names, ...
 _TABLES = {"wte", "wpe", "shared", "lm_head", "unembed", "unembedding", "embed_out"}
 # ... names with one of these words, unless another word names a layer behind an embedding, ...
 _EMBEDDED = {"embed", "embeds", "embedding", "embeddings", "embedder", "emb", "embs"}
@@ -50,11 +50,11 @@ _SUFFIXES = {"weight", "weights", "kernel", "w", "embedding", "embeddings", "tab
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a fused array."""
+    """Part of a fused array."""
 
     name: str  # name of the part, such as "query"
-    axis: int  # axis along which the parts lie
-    rows: np.ndarray  # slice along that axis
+    axis: int  # axis along which the parts are concatenated
+    rows: np.ndarray  # indices of the part along the axis
 
     def of(self, whole: np.ndarray) -> np.ndarray:
         """Return the part of an array."""
@@ -62,7 +62,7 @@ class Part:
 
 
 def role_of(name: str, shape: tuple[int, ...]) -> Role:
-    """Return the role of a matrix by its name and shape."""
+    """Return the role of a matrix, recognised by its name and shape."""
     # A part of a fused array, such as "in_proj_weight[query]", is an ordinary matrix.
     if len(shape) != 2 or name.endswith("]"):
         return ""
@@ -93,7 +93,7 @@ def _is_embedding(words: list[str]) -> bool:
 
 
 def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[StoredArray]:
-    """Yield the arrays of a file, fused projections as their parts with the assumed layout."""
+    """Yield the arrays of a file; fused projections are split into parts, with the assumed layout."""
     arrays = list(arrays)
     shapes = {stored.name: stored.shape for stored in arrays}
     for stored in arrays:
@@ -122,7 +122,7 @@ def _read_part(stored: StoredArray, part: Part) -> np.ndarray:
 def parts_of(
     name: str, shapes: Mapping[str, tuple[int, ...]], heads: Heads
 ) -> tuple[list[Part], str]:
-    """Return the parts of a fused array and the assumed layout; no parts if it is unknown."""
+    """Return the parts of a fused array and the assumed layout; no parts if the layout is unknown."""
     rows, columns = shapes[name]
     words = _words(name)
     names, axis = _named_parts(name, words, shapes), 0
@@ -140,7 +140,7 @@ def parts_of(
     if any(word in BY_HEAD for word in words):
         return _by_head(names, side, axis, heads)
     if names[0] == "query" and heads.number and heads.keys not in (None, heads.number):
-        # Fewer keys and values than queries (grouped-query attention).
+        # Grouped-query attention has fewer keys and values than queries.
         width = side // (heads.number + 2 * (heads.keys or 0))
         sizes = (width * heads.number, *[width * (heads.keys or 0)] * 2)
     elif side % count == 0:

@@ -1,4 +1,4 @@
-"""Smooth laws of positive values without edges: with a power-law tail, or decaying faster."""
+"""Smooth densities of positive values without edges, with a power-law or a faster decay."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from solvable.fitting.goodness import largest_gap
 
 @dataclass(frozen=True)
 class SmoothLaw:
-    """Law of t = log y, with u = a (t - log m)   (spectra 11)."""
+    """Density f_t of t = log y, with u = a (t - log m)   (spectra 11)."""
 
     power_tail: bool  # f_t = a e^(pu) / (B(p, q) (1 + e^u)^(p+q)); else a e^(ku - e^u) / Gamma(k)
     scale: float  # scale m
     sharpness: float  # shape a; without a power-law tail a -> 0 is the log-normal
     body: float  # shape p or k
-    tail: float  # shape q, of a tail y^(-1-aq); infinite for the second law, the limit of the first
-    log_likelihood: float  # log-likelihood of the fitted values, as densities per unit of y
+    tail: float  # shape q, with tail y^(-1-aq); infinite for the second density (limit)
+    log_likelihood: float  # log-likelihood of the fitted values, with densities per unit of y
     # True if a = p = 1 were fixed: y = s - m with s from a power law above m, the result of a soft
     # threshold on a power law.
     shifted: bool = False
@@ -48,7 +48,7 @@ class SmoothLaw:
             norm = np.log(self.body) + betaln(self.body, self.tail)
         else:
             whole, norm = gammainc(self.body, np.exp(np.minimum(u, 200.0))), gammaln(self.body + 1)
-        # The argument underflows if a sharp law has a flat body; its leading term does not.
+        # The argument can underflow (for large a with small p); its leading term does not.
         return np.where(u < -30, np.exp(np.minimum(self.body * u - norm, 0.0)), whole)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -56,7 +56,7 @@ class SmoothLaw:
         u = _log_gamma(self.body, n, rng)
         if self.power_tail:
             u = u - _log_gamma(self.tail, n, rng)
-        # A law over hundreds of decades draws values out of the range of floating point.
+        # A density over hundreds of decades gives values outside the range of floating point.
         drawn = self.scale * np.exp(np.minimum(u / self.sharpness, 700.0))
         return np.clip(drawn, np.finfo(float).tiny, np.finfo(float).max)
 
@@ -68,15 +68,15 @@ class SmoothLaw:
         count = 0
         for _ in range(draws):
             again = np.sort(self.draw(values.size, rng))
-            # The search starts at the true law: a missed maximum would make its own law look bad.
+            # The search starts at the true parameters: a missed maximum would make a true law look bad.
             count += _distance(_search(again, self.power_tail, self.shifted, self), again) >= seen
         return (1 + count) / (1 + draws)
 
 
 def fit_smooth(values: np.ndarray, *, power_tail: bool, shifted: bool = False) -> SmoothLaw:
-    """Most likely law of a family, by quasi-Newton steps with exact derivatives."""
-    # Generalised beta law (McDonald, Econometrica 52 (1984) 647)   (spectra 11). If ``shifted``, a
-    # = p = 1 are fixed, with a power-law tail only.
+    """Fit a family by maximum likelihood, with quasi-Newton steps and exact derivatives."""
+    # Generalised beta distribution (McDonald, Econometrica 52 (1984) 647)   (spectra 11). If
+    # ``shifted``, a = p = 1 are fixed; this needs a power-law tail.
     y = np.asarray(values, dtype=float)
     if y.size < 5 or not np.isfinite(y).all() or y.min() <= 0 or y.min() == y.max():
         raise InvalidData(
@@ -96,9 +96,9 @@ def _search(y: np.ndarray, power_tail: bool, shifted: bool, near: SmoothLaw | No
         value, gradient = _terms(theta, (t - middle) / spread, power_tail)
         return -float(value.mean()), -gradient / t.size
 
-    # Bound of the logarithms of shape parameters: limits of the families are reached to a nat.
+    # bound of the shape parameters' logarithms: the families' limits are reached up to a nat
     bound = (-8.0, 8.0)
-    # In logarithms of unit spread; the last start is near the log-normal.
+    # starts in logarithms scaled to unit spread; the last start is near the log-normal
     starts = [[0.0, 0.5, 0.0], [0.0, 1.5, -1.0], [-46.0, -2.3, 4.6]]
     if power_tail:
         starts = [[0.0, 0.5, 0.0, 0.0], [0.0, 1.5, -1.0, 1.0], [0.0, -1.6, 3.9, 3.9]]
@@ -118,7 +118,7 @@ def _search(y: np.ndarray, power_tail: bool, shifted: bool, near: SmoothLaw | No
             loss, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
 
-    # After a few steps from every start the best one continues.
+    # After a few steps from every start, only the best start continues.
     fits = [climb(start, 25) for start in starts]
     best = climb(min(fits, key=lambda fit: float(fit.fun)).x, 300)
     theta = best.x
@@ -135,7 +135,7 @@ def _search(y: np.ndarray, power_tail: bool, shifted: bool, near: SmoothLaw | No
 
 
 def _terms(theta: np.ndarray, t: np.ndarray, power_tail: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Log-density of each t, and the gradient of their sum in the logarithms of the parameters."""
+    """Log-density of each t, and the gradient of the summed log-densities in the log-parameters."""
     # The first parameter is log m itself.
     from scipy.special import betaln, digamma, expit, gammaln
 
@@ -153,7 +153,7 @@ def _terms(theta: np.ndarray, t: np.ndarray, power_tail: bool) -> tuple[np.ndarr
             q * (-float(soft.sum()) - n * (digamma(q) - both)),
         ]
     else:
-        # Far beyond the bounds of the search the density is zero in double precision.
+        # Far outside the bounds of the search the density is zero in double precision.
         grown = np.exp(np.minimum(u, 200.0))
         value = np.log(a) + p * u - grown - gammaln(p)
         slope = p - grown

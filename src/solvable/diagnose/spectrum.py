@@ -1,4 +1,4 @@
-"""Checked spectrum of one weight matrix; eigenvalues if the matrix is symmetric."""
+"""Checked spectrum of one weight matrix: singular values, or eigenvalues if it is symmetric."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ LARGEST_SIDE = 20_000  # largest shorter side for which singular values are comp
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Values of a matrix in units of its largest entry."""
+    """Spectrum of a matrix in units of the largest entry."""
 
     values: np.ndarray  # (p,): singular values, or eigenvalues if symmetric; ascending, zeros exact
-    unit: float  # modulus of the largest entry
+    unit: float  # unit: modulus of the largest entry
     shape: tuple[int, int]  # shorter and longer side
     symmetric: bool  # True if the values are eigenvalues
     semidefinite: bool  # True if no eigenvalue is below zero
     notes: tuple[str, ...]  # changes made to the array
-    matrix: np.ndarray  # the matrix in the same unit, not taller than wide
-    vectors: Vectors | None = None  # vectors of its largest values, on its shorter side
+    matrix: np.ndarray  # the matrix in this unit, transposed if taller than wide
+    vectors: Vectors | None = (
+        None  # ``vectors(k)``: vectors of the k largest values, on the shorter side
+    )
 
     @property
     def zeros(self) -> int:
@@ -42,7 +44,7 @@ class Spectrum:
         return fit_bulk(self.values, self.shape, seed=seed)
 
     def bulk(self, fit: BulkFit) -> WholeBulk:
-        """Law of all values behind a fit: the noise, less what the outliers took from it."""
+        """Distribution of all values behind a fit: noise, rescaled for the removed outliers."""
         p, q = self.shape
         rest = 1 - fit.n_outliers / q
         law = SymmetricNoise() if self.symmetric else RectangularNoise(p / q)
@@ -50,11 +52,11 @@ class Spectrum:
         return WholeBulk(law, fit.noise * rest**0.5, fit.shrinkage, p, signed=signed)
 
     def controlled(self, fit: BulkFit | None, count: int, seed: int) -> tuple[int, str]:
-        """Number of largest values above all controls, and the control that stopped the count."""
+        """Count the largest values that exceed all controls, and name the control that ends the count."""
         moduli = np.abs(self.ordered(fit))
         matrix, vectors = self.matrix, self.vectors
         if self.symmetric and not self.semidefinite and fit is not None:
-            # Values of both signs lie around a centre.
+            # Values of both signs are measured from the centre.
             moduli = np.sort(np.abs(self.values + fit.shrinkage))
             matrix = matrix + fit.shrinkage * np.eye(len(matrix))
         tops = moduli[::-1][:count]
@@ -67,7 +69,7 @@ class Spectrum:
         )
 
     def ordered(self, fit: BulkFit | None) -> np.ndarray:
-        """Values in ascending distance from the centre of the bulk."""
+        """Values sorted by ascending distance from the bulk's centre."""
         if self.semidefinite or not self.symmetric:
             return self.values
         centre = -fit.shrinkage if fit is not None else 0.0
@@ -82,7 +84,7 @@ def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
     matrix /= largest
     # A symmetric matrix may differ from its transpose by eight spacings of the stored numbers.
     near = 8.0 * max(precision, 2.0**-52)
-    # One row excludes most matrices; a full comparison of the largest takes a while.
+    # Comparing one row excludes most matrices quickly; a full comparison is slow for large matrices.
     symmetric = p == q and float(np.abs(matrix[0] - matrix[:, 0]).max()) <= near
     if symmetric:
         symmetric = float(np.abs(matrix - matrix.T).max()) <= near
@@ -101,10 +103,10 @@ def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
         )
     rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
     tolerance = _zero_up_to(np.abs(y), max(rounding, 2.0**-52 * q * top), 2.0**-52 * q * top)
-    # Values that single precision cannot separate from zero, given the largest value and the side.
+    # Limit below which single precision cannot separate a value from zero.
     vanishing = 2.0**-23 * q * top
     if (np.abs(y) <= vanishing).sum() >= COLLAPSED * p and vanishing > tolerance:
-        # Weight decay moves values towards zero and never to it.
+        # Weight decay moves values towards zero, but never to exactly zero.
         tolerance = vanishing
         notes = (*notes, "values below the rounding of single precision count as zeros.")
     y = np.where(np.abs(y) <= tolerance, 0.0, y)
@@ -112,7 +114,7 @@ def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
 
 
 def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Double-precision copy with the axes after the first joined, and a note if any were."""
+    """Copy in double precision; axes after the first are joined, with a note."""
     if weights.ndim < 2:
         raise InvalidData(f"an array of {weights.ndim} axes has no spectrum.")
     if weights.size == 0:
@@ -135,9 +137,9 @@ def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _zero_up_to(moduli: np.ndarray, rounding: float, exact: float) -> float:
-    """Largest value that counts as zero: values below the rounding, only if they form an atom."""
+    """Largest value that counts as zero: values below rounding count, if a gap separates them."""
     # A square matrix of noise has singular values down to zero, some below the rounding of half
-    # precision and as many just above it. Zeros turned to rounding noise have a gap above.
+    # precision and as many just above. Zeros that became rounding noise have a gap above them.
     below = int((moduli <= rounding).sum())
     beside = int(((moduli > rounding) & (moduli <= 2 * rounding)).sum())
     return rounding if below > 3 * (beside + 2) else exact
@@ -151,7 +153,7 @@ def _largest(matrix: np.ndarray) -> float:
         raise InvalidData(f"{count} of {matrix.size} entries are not finite.")
     if largest == 0:
         raise InvalidData("all entries are zero.")
-    smallest, most = 1e-301, 1e301  # beyond, sums of squares overflow or underflow
+    smallest, most = 1e-301, 1e301  # outside this range, sums of squares overflow or underflow
     if not smallest <= largest <= most:
         raise InvalidData(
             f"its largest entry {largest:.3g} is out of range; allowed: {smallest:g} to {most:g}. "

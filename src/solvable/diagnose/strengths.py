@@ -1,4 +1,4 @@
-"""Decay of feature strengths, seen and below the threshold, and predicted errors of a matrix."""
+"""Decay of feature strengths, visible or below the threshold, and predicted errors of a matrix."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from solvable.diagnose.noise import Spikes, SymmetricNoise
 from solvable.errors import InvalidData
 from solvable.fitting.goodness import largest_gap
 
-MINIMUM_STRENGTHS = 8  # with fewer the 95 % interval of a decay spans a factor of five
+MINIMUM_STRENGTHS = 8  # with fewer strengths the 95 % interval of a decay spans a factor of five
 
 
 @dataclass(frozen=True)
 class Decay:
-    """Power law s_i = A i^(-gamma) of strengths; the weakest is its threshold."""
+    """Power law s_i = A i^(-gamma) of strengths, fitted above the weakest visible strength."""
 
-    value: float  # gamma
+    value: float  # exponent gamma
     low: float  # ends of the interval of gamma
     high: float
     p_value: float  # goodness of fit by parametric bootstrap
     n: int  # number of strengths in the fit
-    amplitude: float  # A
+    amplitude: float  # amplitude A
 
     def undetected(self, size: int) -> float:
-        """Sum of squared strengths below those seen, of ``size`` values in all."""
+        """Sum of squares of the strengths that are too weak to be visible, for ``size`` values in all."""
         # sum_{i=n+1}^d A² i^(-2 gamma)
         ranks = np.arange(self.n + 1, size + 1)
         return float(self.amplitude**2 * (ranks ** (-2.0 * self.value)).sum())
@@ -63,7 +63,7 @@ def fit_decay(
     tail = (1 - confidence) / 2
     low, high = 2 * n * mean / chi2.ppf([1 - tail, tail], 2 * n)
     relative = np.sort(np.asarray(errors, dtype=float) / np.abs(strengths))
-    # The error of the weakest enters every logarithm; those of the others average out.
+    # The weakest strength's error enters every logarithm; the other errors average out.
     extra = float(np.hypot(relative.max(), np.sqrt((relative**2).mean() / n)) * ndtri(1 - tail))
     rng = np.random.default_rng(seed)
     seen = _distance(logs, mean)
@@ -87,7 +87,7 @@ def _distance(logs: np.ndarray, mean: float) -> float:
 
 
 def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
-    """Remove the weak strengths from the noise and the shrinkage of a plain fit."""
+    """Correct the noise and shrinkage of a plain fit for signals below the threshold."""
     # Strengths s_i = A i^(-gamma) below the threshold, i > K, stay in the bulk (spectra 13). With
     # mean m and variance v over the d values they lower the apparent shrinkage and widen the
     # semicircle: b = b_plain + m, delta² = delta_plain² - v and s_i = m + (z_i + sqrt(z_i² - 4
@@ -98,7 +98,7 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
     size, count = plain.shape[0], plain.n_outliers
     ranks = np.arange(count + 1, size + 1, dtype=float)
     z, errors = plain.spikes.observed, plain.spikes.standard_errors
-    # Undetected strengths are below the cut, whatever the power law predicts.
+    # Strengths that were not detected are below the cut, even if the power law predicts larger ones.
     most = float(_undo(np.array([plain.cut + plain.shrinkage]), plain.noise)[0])
     mean = variance = 0.0
     # The iteration contracts by a factor of two or more if the weak part is weak.
@@ -113,7 +113,7 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
         if abs(mean - before) < 1e-6 * plain.noise:
             break
     decay = fit_decay(strengths, errors)
-    # The error of the shrinkage includes that of m: half its change over the interval of gamma.
+    # The shrinkage's error includes the error of m: half the change of m over the interval of gamma.
     ends = [_moments(strengths, gamma, ranks, size, most)[0] for gamma in (decay.low, decay.high)]
     unsure = float(np.hypot(plain.shrinkage_error, abs(ends[1] - ends[0]) / 2 / 1.96))
     overlap = 1 - noise**2 / np.maximum(strengths - mean, noise) ** 2
@@ -123,7 +123,7 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
         noise=noise,
         shrinkage=plain.shrinkage + mean,
         spikes=spikes,
-        # Free cumulants above the second are neglected: counted as half the effect of the second.
+        # Higher free cumulants are neglected; the error for this is half the effect of the second one.
         noise_error=float(np.hypot(plain.noise_error, (plain.noise - noise) / 2)),
         shrinkage_error=unsure,
     )
@@ -137,7 +137,7 @@ def _undo(z: np.ndarray, noise: float) -> np.ndarray:
 def _moments(
     strengths: np.ndarray, gamma: float, ranks: np.ndarray, size: int, most: float
 ) -> tuple[float, float]:
-    """Mean and variance over all values of the weak strengths, continued from the last three."""
+    """Mean and variance over all values of the weak strengths, extrapolated from the last three."""
     count = strengths.size
     last = np.arange(count - 2, count + 1)
     weak = np.minimum(float(np.median(strengths[-3:] * last**gamma)) * ranks**-gamma, most)
@@ -147,14 +147,14 @@ def _moments(
 
 @dataclass(frozen=True)
 class Errors:
-    """Parts of the squared Frobenius distance to the signals behind the outliers, by treatment."""
+    """Squared Frobenius distances to the signals behind the outliers, by contribution and treatment."""
 
-    bulk: float  # sum y² over the bulk: noise that the matrix keeps
-    shrinkage: float  # sum_k (y_k - s_k)²
-    rotation: float  # 2 sum_k s_k y_k (1 - c_k)
-    cut: float  # without the bulk, outliers unchanged
-    edge: float  # outliers lowered to x - x_+, as by a threshold at the edge of the bulk
-    denoised: float  # outliers at their best size s_k c_k, without the bulk
+    bulk: float  # noise that the matrix keeps: sum of y² over the bulk
+    shrinkage: float  # error of the sizes: sum_k (y_k - s_k)²
+    rotation: float  # error of the directions: 2 sum_k s_k y_k (1 - c_k)
+    cut: float  # error without the bulk, outliers unchanged
+    edge: float  # error with outliers lowered to x - x_+, as by a threshold at the edge of the bulk
+    denoised: float  # error without the bulk, outliers at their best size s_k c_k
 
 
 def shrinkage_errors(
@@ -165,9 +165,9 @@ def shrinkage_errors(
     *,
     edge: float,
 ) -> Errors:
-    """Predicted error of a matrix, and of the pruned and the denoised matrix."""
+    """Predict the errors of a matrix as stored, of the cut matrix, and of the denoised matrices."""
     # Gavish and Donoho, arXiv:1405.7511 (spectra 14): estimating a signal s u v^T by y u' v'^T,
-    # with c = (u.u') (v.v'), costs s² + y² - 2 s y c = (s - y)² + 2 s y (1 - c), which is least at
+    # c = (u.u') (v.v'), has the error s² + y² - 2 s y c = (s - y)² + 2 s y (1 - c), which is least at
     # y = s c, where it is s² (1 - c²). No error includes signals below the threshold: no treatment
     # of the spectrum recovers them.
     y = np.sort(np.abs(values))

@@ -1,4 +1,4 @@
-"""Table of matrices: numbers as text, and columns for the terminal; the page has the same cells."""
+"""Table of matrices: cells as text, and the choice of columns for the terminal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from solvable.plots.tables import GAP, Table
 
 
 def size_text(row: MatrixDiagnosis) -> str:
-    """Shape, such as "384 x 1536"."""
+    """Shape of the matrix, such as "384 x 1536"."""
     return " x ".join(str(side) for side in row.shape) or "scalar"
 
 
 def lead_text(row: MatrixDiagnosis) -> str:
-    """Log-likelihood over the runner-up in nats, such as "12"; rounded above a thousand."""
+    """Lead in log-likelihood over the runner-up in nats, such as "12"; rounded above a thousand."""
     ratio = row.log_likelihood_ratio
     if ratio is None:
         return MISSING
@@ -27,7 +27,7 @@ def lead_text(row: MatrixDiagnosis) -> str:
 
 
 def estimate_text(value: Estimate | None, *, interval: bool = True) -> str:
-    """Write a number, with its interval if asked."""
+    """Write an estimate, with or without its interval."""
     if value is None:
         return MISSING
     if interval:
@@ -49,12 +49,12 @@ def strongest_text(row: MatrixDiagnosis, *, interval: bool = True) -> str:
 
 
 def tail_text(row: MatrixDiagnosis, *, interval: bool = True) -> str:
-    """Tail exponent of the spectrum with its interval."""
+    """Tail exponent of the spectrum, with its interval."""
     return estimate_text(row.exponent.spectrum if row.exponent else None, interval=interval)
 
 
 def tail_p_text(row: MatrixDiagnosis) -> str:
-    """Goodness of fit of the power law, such as "0.38"."""
+    """p-value of the power law, such as "0.38"."""
     return probability_text(row.exponent.spectrum_p_value if row.exponent else None)
 
 
@@ -66,14 +66,14 @@ def kept_text(row: MatrixDiagnosis) -> str:
 
 
 def cut_text(row: MatrixDiagnosis) -> str:
-    """Suggestion of a cut: "yes", or "no" with the reason, such as "no: norm"."""
+    """Answer whether to try a cut: "yes", or "no" with the reason, such as "no: norm"."""
     if row.suggestion is None:
         return MISSING
     return "yes" if row.suggestion.suggested else f"no: {row.suggestion.reason}"
 
 
 def cut_parts(row: MatrixDiagnosis) -> tuple[str, str]:
-    """Suggestion of a cut, and separately the reason against it."""
+    """Answer whether to try a cut, with the reason as a separate text."""
     text, _, reason = cut_text(row).partition(": ")
     return text, reason
 
@@ -103,7 +103,7 @@ def parts(text: str) -> tuple[str, str]:
 
 
 def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
-    """Names and values below the picture of a matrix; missing values are left out."""
+    """Names and values below the figure of a matrix; missing values are left out."""
     exponent = row.exponent
     lead = lead_text(row)
     pairs = [
@@ -127,11 +127,13 @@ def _positive(value: Estimate | None) -> bool:
 
 
 class Column(NamedTuple):
-    """A column of the table."""
+    """Column of the table."""
 
     head: str  # heading
-    cell: Callable[[MatrixDiagnosis], str]  # text of a cell
-    rank: int = 0  # in a narrow window the highest rank is dropped first; 0 stays
+    cell: Callable[[MatrixDiagnosis], str]  # function that gives the text of a cell
+    rank: int = (
+        0  # in a narrow window the column with the highest rank is dropped first; rank 0 stays
+    )
 
 
 COLUMNS = (
@@ -148,10 +150,10 @@ COLUMNS = (
     Column("cut?", cut_text, 3),
 )
 
-# Columns of ``--details`` only.
+# Columns shown only with ``--details``.
 DETAILS = ("size", "lead", "noise", "shrinkage", "tail exponent", "p")
 
-# Cells without intervals, for narrow windows.
+# Cells of a column without intervals, for narrow windows.
 SHORT = {
     "strongest": lambda row: strongest_text(row, interval=False),
     "tail exponent": lambda row: tail_text(row, interval=False),
@@ -161,7 +163,7 @@ SHORT = {
 def matrix_table(
     found: Diagnosed, width: int | None = None, *, details: bool = True
 ) -> tuple[Table, list[str]]:
-    """Table with a row per weight matrix, and the columns for which a window has no room."""
+    """Table with one row per weight matrix, and the columns that do not fit into the window."""
     names, headings = grouped([row.name for row in found.matrices])
     columns, dropped = _chosen(found, max(map(len, names)), width, details)
     table = Table(
@@ -181,8 +183,8 @@ def matrix_table(
 
 
 def grouped(names: list[str]) -> tuple[list[str], list[str]]:
-    """Shorten names that share the beginning up to their last number, such as those of a block."""
-    # Rows with long names stand under a heading with their common beginning.
+    """Shorten names that share their beginning up to the last number, such as the names of a block."""
+    # Rows with long names get a heading with the common beginning.
     if max(map(len, names), default=0) < 28:
         return names, [""] * len(names)
     heads = []
@@ -216,7 +218,7 @@ def _chosen(
 
 
 def _width(found: Diagnosed, columns: tuple[Column, ...]) -> int:
-    """Width of all columns but the first, with the gaps between them."""
+    """Total width of all columns but the first, including the gaps."""
     widths = (
         max(len(column.head), *(len(column.cell(row)) for row in found.matrices))
         for column in columns
@@ -225,7 +227,7 @@ def _width(found: Diagnosed, columns: tuple[Column, ...]) -> int:
 
 
 def _elided(name: str, room: int | None) -> str:
-    """Leave out the middle of a name, because names differ most at their ends."""
+    """Leave out the middle of a name, because names differ most at the beginning and the end."""
     most = len(name) if room is None else max(room, 12)
     if len(name) <= most:
         return name

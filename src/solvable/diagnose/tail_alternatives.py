@@ -1,4 +1,4 @@
-"""Explanations of a tail on the same values: power law, log-normal, bulk and spikes."""
+"""Explanations of a tail, fitted to the same values: power law, log-normal, bulk and spikes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rivals_of(values: np.ndarray, laws: list[PhaseLaw], fit: BulkFit | None) -> 
     for law in laws:
         if law.smooth is not None and law.smooth.power_tail:
             rivals.append(Rival("power law", law.log_likelihood, None, law.n_parameters))
-            # The log-normal gets the same atom and sign.
+            # The log-normal gets the same zeros and the same signs as the other laws.
             common = law.log_likelihood - law.smooth.log_likelihood
             logs = np.log(positive)
             n = logs.size
@@ -38,7 +38,7 @@ def rivals_of(values: np.ndarray, laws: list[PhaseLaw], fit: BulkFit | None) -> 
 
 
 def _normal(logs: np.ndarray, draws: int = 199) -> float:
-    """Goodness of fit of a log-normal: bootstrap of the same distance with normal draws."""
+    """p-value of a log-normal: bootstrap of the Kolmogorov-Smirnov distance with normal draws."""
     from scipy.special import ndtr
 
     rng = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def _normal(logs: np.ndarray, draws: int = 199) -> float:
 def against_bulk(
     values: np.ndarray, bulk: WholeBulk, n_outliers: int, smooth: SmoothLaw, *, seed: int
 ) -> float:
-    """Probability that bulk and spikes resemble a power law as closely, by parametric bootstrap."""
+    """Probability that bulk and spikes resemble a power law as closely as the data; bootstrap."""
     # Below 0.05, bulk and spikes are ruled out as the cause of the tail.
     rng, draws = np.random.default_rng(seed), 24
     p = values.size
@@ -74,7 +74,7 @@ def against_bulk(
         tops = values[rest:] + bulk.width(values[rest:]) * rng.standard_normal(n_outliers)
         count += gain(np.sort(np.concatenate([noise, np.abs(tops)]))) >= seen
         if count >= 4:
-            # After four such replicates the p-value is above 0.16 whatever follows.
+            # After four such replicates the p-value stays above 0.16 for any further replicates.
             return (1 + count) / (1 + draws)
     return (1 + count) / (1 + draws)
 
@@ -87,7 +87,7 @@ def tail_of(
     notes: list[str],
     seed: int,
 ) -> tuple[TailFit | None, float | None]:
-    """Power-law tail if no bulk explains the spectrum, and its p-value against one."""
+    """Fit a power-law tail if no bulk explains the spectrum; also give the p-value of bulk and spikes."""
     positive = np.abs(values[values != 0])
     # Squared singular values are the eigenvalues whose tail is usually fitted.
     symmetric = (values < 0).any() or (whole is not None and whole.law.key == ())
@@ -107,7 +107,7 @@ def tail_of(
 def goodness_of(
     best: PhaseLaw, values: np.ndarray, tail: TailFit | None, seed: int
 ) -> float | None:
-    """p-value of the likeliest law without a bulk, if there is one."""
+    """p-value of the likeliest law without a bulk; None if there is no such law."""
     if best.phase == "heavy-tailed" and tail is not None:
         return tail.p_value
     if best.smooth is None:

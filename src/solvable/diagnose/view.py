@@ -1,4 +1,4 @@
-"""View of the diagnoses of a file for a notebook and a data frame."""
+"""Display of a file's diagnoses in a notebook, and as a data frame."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from solvable.plots.tables import Table
 
 
 def line(found: Diagnosed) -> str:
-    """File name and the main result."""
+    """File name and main result."""
     return f"{found.name}: {words.answer(found)} Read: {words.subject(found)}."
 
 
 def tables(found: Diagnosed) -> list[Table]:
-    """Table with a row per matrix, and table with a row per attention head or layer."""
+    """Two tables: one row per matrix, and one row per attention head or layer."""
     shown = [matrix_table(found)[0]] if found.matrices else []
     return [*shown, head_table(found)] if found.heads else shown
 
 
 def rows(found: Diagnosed) -> list[dict[str, Any]]:
-    """One row per matrix; estimates with the ends of their intervals."""
+    """Records for a data frame, one per matrix; each estimate with the ends of its interval."""
     return [_row(row) for row in found.matrices]
 
 
@@ -65,7 +65,7 @@ def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 
 def figures(found: Diagnosed) -> Iterator[Figure]:
-    """Yield the spectrum of each fitted matrix and head under its law, named after it."""
+    """Yield a figure for each fitted matrix and head, with its name: the spectrum and its law."""
     for row in found.fitted:
         yield replace(spectrum_figure(row), name=row.name)
     for head in found.heads:

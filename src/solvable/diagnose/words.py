@@ -1,4 +1,4 @@
-"""Sentences about the diagnoses of weights, for the terminal and the page."""
+"""Sentences about diagnosed weights, for the terminal and the HTML page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from solvable.diagnose.naming import NAMED, kinds
 from solvable.diagnose.tables import estimate_text, probability_text
 from solvable.plots.words import counted, listed
 
-CLEAR_LEAD = 2.0  # smallest lead of a clear phase, in nats: odds of 7
+CLEAR_LEAD = 2.0  # lead in nats above which a phase is certain: odds of 7 to 1
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One of the six shapes of a spectrum."""
+    """Phase: one of six shapes of a spectrum."""
 
-    name: str  # as in MatrixDiagnosis
+    name: str  # name as in MatrixDiagnosis.phase
     looks: str  # appearance of the spectrum
     means: str  # meaning for the matrix
     advice: str  # recommended action
 
 
-# The six phases, from pure noise to no noise; rank-collapse last.
+# The six phases, from pure noise to no noise; rank-collapse is last.
 PHASES = (
     Phase(
         "random-like",
@@ -85,7 +85,7 @@ def subject(found: Diagnosed) -> str:
 
 
 def counts(found: Diagnosed) -> list[tuple[Phase, tuple[MatrixDiagnosis, ...]]]:
-    """Phases that occur, with their matrices."""
+    """Phases that occur, each with its matrices."""
     pairs = []
     for phase in PHASES:
         rows = tuple(row for row in found.fitted if row.phase == phase.name)
@@ -95,7 +95,7 @@ def counts(found: Diagnosed) -> list[tuple[Phase, tuple[MatrixDiagnosis, ...]]]:
 
 
 def answer(found: Diagnosed) -> str:
-    """The main result in a sentence or two: matrices and heads with learned features."""
+    """Main result in one or two sentences: matrices and heads with learned features."""
     texts = []
     if found.fitted:
         learned = [row for row in found.fitted if row.features]
@@ -119,7 +119,7 @@ def answer(found: Diagnosed) -> str:
 
 
 def headline(found: Diagnosed) -> str:
-    """Number of matrices in each phase, in a sentence."""
+    """Sentence with the number of matrices in each phase."""
     if not found.fitted:
         return "No matrix could be fitted."
     parts = [f"{len(rows)} {phase.name}" for phase, rows in counts(found)]
@@ -129,7 +129,7 @@ def headline(found: Diagnosed) -> str:
 
 
 def meanings(found: Diagnosed) -> list[str]:
-    """Meaning of each phase that occurs; matrices whose law is refuted are left out."""
+    """Sentences with the meaning of each phase that occurs, without matrices whose law is refuted."""
     lines = []
     for phase, rows in counts(found):
         stands = [row for row in rows if row.phase_p_value is None or row.phase_p_value >= REFUTED]
@@ -145,7 +145,7 @@ def sentence(text: str) -> str:
 
 
 def legend(found: Diagnosed, *, details: bool = True) -> list[str]:
-    """Meaning of the columns of the table; empty columns are left out."""
+    """Meaning of the table's columns; empty columns are left out."""
     lines = []
     if not details:
         if any(row.advice for row in found.fitted):
@@ -251,7 +251,7 @@ def doubts(found: Diagnosed) -> list[str]:
 
 
 def refusals(found: Diagnosed) -> list[str]:
-    """Reasons why matrices were not fitted, with the matrices of each."""
+    """Sentences with the reasons why matrices were not fitted, and the matrices for each reason."""
     reasons: dict[str, list[str]] = {}
     for row in found.refused:
         reasons.setdefault(row.reason, []).append(row.name)
@@ -259,7 +259,7 @@ def refusals(found: Diagnosed) -> list[str]:
 
 
 def remarks(row: MatrixDiagnosis) -> list[str]:
-    """Sentences about a matrix that are folded away on the page."""
+    """Sentences about a matrix that open on a click on the page."""
     lines = [sentence(row.reason.rstrip("."))] if row.reason else []
     if row.phase_p_value is not None:
         lines.append(f"Goodness of fit of its law: p = {probability_text(row.phase_p_value)}.")
@@ -288,14 +288,14 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
 
 
 def error_sentence(row: MatrixDiagnosis) -> str:
-    """Predicted error of the matrix as an estimate of the signals, in parts."""
+    """Sentence with the contributions to the matrix's predicted error as an estimate of the signals."""
     parts = row.errors
     assert parts is not None
     total = parts.noise + parts.shrinkage + parts.rotation + (parts.undetected or 0.0)
     named = [
         ("noise in the bulk", parts.noise),
         ("wrong size of the features", parts.shrinkage),
-        ("their wrong direction", parts.rotation),
+        ("wrong direction of the features", parts.rotation),
         ("features below the threshold", parts.undetected),
     ]
     shares = [f"{name} {100 * value / total:.0f} %" for name, value in named if value and total > 0]
@@ -308,7 +308,7 @@ def error_sentence(row: MatrixDiagnosis) -> str:
 
 
 def feature_sentence(row: MatrixDiagnosis) -> str:
-    """Strengths of the features with the overlaps of their vectors."""
+    """Sentence with the strengths of the features and the overlaps of their vectors."""
     shown = row.features[:12]
     texts = [
         f"{estimate_text(feature.strength, interval=False)} ({feature.squared_overlap:.2f})"

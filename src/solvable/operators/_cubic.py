@@ -22,11 +22,11 @@ from solvable.operators._engines import (
 
 
 class Cubic(Linear):
-    """Orthonormal degree-3 features, triples i <= j <= k in row-major order.
+    """Orthonormal degree-3 features, ordered by triples i <= j <= k in row-major order.
 
     A product of three coordinates is a pair (j <= k) times the coordinate i <= j. Pairs are stored in
     blocks of eight values of j; each block is multiplied only with the coordinates up to its last j. At
-    d = 40 this is 0.22 of the d³ products of pairs and coordinates, where 1/6 are needed.
+    d = 40 this computes a share 0.22 of all d³ products; a share 1/6 is needed.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -34,14 +34,14 @@ class Cubic(Linear):
         self.pairs = Quadratic(dimension)
         borders = [*range(0, dimension, 8), dimension]
         starts = [sum(range(dimension - j + 1, dimension + 1)) for j in borders]
-        # For each block: its pairs, and the number of coordinates that multiply them
+        # for each block, the slice of pairs and the number of coordinates that multiply the pairs
         self.blocks = [
             (slice(start, stop), last)
             for start, stop, last in zip(starts[:-1], starts[1:], borders[1:], strict=True)
         ]
 
     def rows(self, n_vectors: int) -> int:
-        # Fastest in measurements: pairs of at most 2 MB in float32, 1 MB below d = 20
+        # fastest measured block size: pairs of at most 2 MB in float32, or 1 MB below d = 20
         return max(64, min(24_000 // self.dimension, 1_000_000 // self.dimension**2))
 
     def row_bytes(self, n_vectors: int) -> float:
@@ -53,14 +53,14 @@ class Cubic(Linear):
 
     @cached_property
     def normalisation(self) -> np.ndarray:
-        """1 / sqrt(alpha!) for each triple."""
+        """Normalisation 1 / sqrt(alpha!) of each triple."""
         i, j, k = self.triples.T
         distinct = 1 + (i != j) + (j != k)
         return np.array([0.0, 1 / sqrt(6), 1 / sqrt(2), 1.0])[distinct]
 
     @cached_property
     def spread(self) -> np.ndarray:
-        """Factors to a symmetric tensor of the same norm, where a triple has 3! / alpha! entries."""
+        """Factors that convert a vector to a symmetric tensor of the same norm; see ``multiplicity``."""
         return 1 / (sqrt(factorial(3)) * self.normalisation)
 
     @cached_property
@@ -93,25 +93,25 @@ class Cubic(Linear):
 
     @cached_property
     def scatter(self) -> np.ndarray:
-        """Position of each triple among those entries."""
+        """Position of each triple among the entries (pair, coordinate) of all blocks."""
         table = np.empty(len(self.triples) + 1, dtype=np.int64)
         table[self.gather] = np.arange(self.gather.size)
         return table[:-1]
 
     @cached_property
     def doubles(self) -> np.ndarray:
-        """Position of the triple of i, i, m, shape (d, d) flattened."""
+        """Position of the triple (i, i, m), sorted; array of shape (d, d), flattened."""
         d = self.dimension
         i, m = np.divmod(np.arange(d * d), d)
         return np.asarray(self.tensor.reshape(d, d, d)[i, i, m])
 
     @cached_property
     def multiplicity(self) -> np.ndarray:
-        """Multiple of x_m that is subtracted from x_i² x_m: 3 for m = i, else 1; flattened."""
+        """Multiple of x_m that is subtracted from x_i² x_m: 3 for m = i, else 1; flattened (d, d)."""
         return (1.0 + 2.0 * np.eye(self.dimension)).ravel()
 
     def to_tensor(self, U: Array) -> Array:
-        """Convert to symmetric tensors of the same norm, shape (d³, k)."""
+        """Convert vectors to symmetric tensors of the same norm, shape (d³, k)."""
         xp = namespace(U)
         scale = self.constant("spread", U, U.dtype)
         return xp.take(U * scale[:, None], self.constant("tensor", U, xp.int64), axis=0)
@@ -153,7 +153,7 @@ class Cubic(Linear):
         return self._project(columns, products_of_pairs(columns), state).T
 
     def _project(self, columns: Array, pairs: Array, state: Any) -> Array:
-        """Features along the vectors, shape (k, n)."""
+        """Project the features onto the vectors, shape (k, n)."""
         tables, linear = state
         forms = -(linear @ columns)
         for (some, last), table in zip(self.blocks, tables, strict=True):
@@ -171,7 +171,7 @@ class Cubic(Linear):
         return self._accumulate(columns, products_of_pairs(columns), W.T)
 
     def _accumulate(self, columns: Array, pairs: Array, weights: Array) -> tuple[Array, ...]:
-        """Sums of the triples of each block, (pairs, k i), and of the coordinates, (d, k)."""
+        """Sum the weighted triples of each block, (pairs, k i), and the weighted coordinates, (d, k)."""
         xp = namespace(columns)
         weighted = columns[None, :, :] * weights[:, None, :]
         sums = [
@@ -215,7 +215,7 @@ class Cubic(Linear):
         return np.ascontiguousarray(self.triples.T[::-1])
 
     def _contraction(self, linear: Array) -> Array:
-        """delta_ij b_k + delta_ik b_j + delta_jk b_i for each triple; b has shape (d, k)."""
+        """Compute delta_ij b_k + delta_ik b_j + delta_jk b_i for each triple; b has shape (d, k)."""
         xp = namespace(linear)
         masks = self.constant("equal", linear, linear.dtype)
         third = self.constant("third", linear, xp.int64)
@@ -223,7 +223,7 @@ class Cubic(Linear):
         return terms[0] + terms[1] + terms[2]
 
     def transform(self, X: Array) -> Array:
-        # He_ijk of i <= j <= k is x_i He_jk, less x_k for i = j < k and 2 x_i for i = j = k.
+        # He_ijk for i <= j <= k is x_i He_jk minus x_k if i = j < k, or minus 2 x_i if i = j = k.
         columns = columns_of(X)
         xp = namespace(columns)
         d = self.dimension

@@ -17,7 +17,7 @@ from solvable.arrays import Array, namespace
 from solvable.operators._symmetric import quadratic_forms, triangles, weighted_gram
 
 SUMMED_ROWS = 4096
-"""Number of rows that are summed in the type of the samples; their sums are added in float64."""
+"""Number of rows that are summed in the type of the samples; these sums are added in float64."""
 
 SMALL_PRODUCT = 1_000_000
 """Number of multiplications up to which OpenBLAS with AVX-512 does not copy its factors.
@@ -39,14 +39,14 @@ def as_like(array: Array, reference: Array, dtype: Any = None) -> Array:
 
 
 def _rows_of_small_products(size: int, n: int) -> int:
-    """Number of rows of equal parts of n that make small products; n if no division helps."""
+    """Number of rows per part if n rows are cut into equal parts; n if no cut helps."""
     rows = SMALL_PRODUCT // max(1, size)
-    # Products with more multiplications per row are not thin, and do not gain (measured).
+    # Products with more multiplications per row do not become faster in parts (measured).
     return n // -(-n // rows) if 600 <= rows < n else n
 
 
 def sum_of_products(A: Array, B: Array) -> Array:
-    """Product A B^T of shapes (p, n) and (m, n); sums of long rows are added in float64."""
+    """Product A B^T of A (p, n) and B (m, n); sums over long rows are added in float64."""
     xp = namespace(A)
     columns, rows = A.shape[1], SUMMED_ROWS
     if isinstance(A, np.ndarray):
@@ -54,7 +54,7 @@ def sum_of_products(A: Array, B: Array) -> Array:
     parts = columns // max(1, rows)
     if parts < 2:
         return A @ B.T
-    # One product for each part: this also uses all of an accelerator, which one p x m output of
+    # One product for each part: this also uses all units of an accelerator, which one p x m output with
     # a long sum does not.
     whole = parts * rows
     left, right = (
@@ -66,7 +66,7 @@ def sum_of_products(A: Array, B: Array) -> Array:
 
 
 def thin_product(A: Array, B: Array) -> Array:
-    """Product A B of shapes (m, p) and (p, n) with few rows m, on the host in small products."""
+    """Product A B of A (m, p) and B (p, n) with few rows m; on the host in small products."""
     m, n = A.shape[0], B.shape[1]
     rows = n if not isinstance(B, np.ndarray) else _rows_of_small_products(m * A.shape[1], n)
     if rows == n:
@@ -85,7 +85,7 @@ def thin_product(A: Array, B: Array) -> Array:
 
 def products_of_pairs(columns: Array) -> Array:
     """Rows x_i x_j, i <= j, row-major, of shape (d (d + 1) / 2, n) from the columns of X, (d, n)."""
-    # Features as rows: writing long rows is four times faster than the short rows of (n, D).
+    # Each row is one feature: writing these long rows is four times faster than short rows (n, D).
     xp = namespace(columns)
     d, rows = columns.shape
     pairs = xp.empty((d * (d + 1) // 2, rows), dtype=columns.dtype, device=columns.device)
@@ -100,7 +100,7 @@ def products_of_pairs(columns: Array) -> Array:
 
 
 def columns_of(X: Array) -> Array:
-    """Transpose in row order."""
+    """Copy of the transpose in row-major order."""
     return (
         np.ascontiguousarray(X.T)
         if isinstance(X, np.ndarray)
@@ -116,11 +116,11 @@ class Linear:
         self._held: dict[tuple[str, ...], Array] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        # Do not pickle copies on a device; they are sent again when needed.
+        # Copies on a device are not pickled; they are sent again when needed.
         return self.__dict__ | {"_held": {}}
 
     def constant(self, name: str, like: Array, dtype: Any) -> Array:
-        """Return an attribute as an array of a library, device and type; it is sent there once."""
+        """Return an attribute in a library, device and type; the copy is made once."""
         if isinstance(like, np.ndarray):
             return np.asarray(getattr(self, name), dtype=dtype)
         key = name, namespace(like).__name__, str(like.device), str(dtype)
@@ -129,11 +129,11 @@ class Linear:
         return self._held[key]
 
     def rows(self, n_vectors: int) -> int:
-        """Number of rows that keep a block in the cache of a host."""
+        """Number of rows with which a block stays in the host's cache."""
         return 4096
 
     def row_bytes(self, n_vectors: int) -> float:
-        """Largest memory for a row of a block, in float64 numbers."""
+        """Largest memory per row of a block, in float64 numbers."""
         return 8.0 * (self.dimension + 3 * n_vectors)
 
     def prepare(self, U: Array, like: Array) -> Any:
@@ -181,23 +181,23 @@ class Quadratic(Linear):
 
     @cached_property
     def diagonal(self) -> np.ndarray:
-        """Mask of the features on the diagonal."""
+        """Mask of the diagonal features (x_i² - 1) / sqrt(2)."""
         i, j = np.triu_indices(self.dimension)
         return i == j
 
     @cached_property
     def spread(self) -> np.ndarray:
-        """Factors to a matrix of the same norm: 1 on the diagonal, 1 / sqrt(2) off the diagonal."""
+        """Factors from a vector to a matrix of the same norm: 1 on, 1 / sqrt(2) off the diagonal."""
         return np.where(self.diagonal, 1.0, sqrt(0.5))
 
     @cached_property
     def gathered(self) -> np.ndarray:
-        """Inverse factors: 1 on the diagonal, sqrt(2) off the diagonal."""
+        """Factors that convert a matrix back to a vector: 1 on, sqrt(2) off the diagonal."""
         return np.where(self.diagonal, 1.0, sqrt(2.0))
 
     @cached_property
     def normalisation(self) -> np.ndarray:
-        """1 / sqrt(alpha!): 1 / sqrt(2) on the diagonal, 1 off the diagonal."""
+        """Normalisation 1 / sqrt(alpha!): 1 / sqrt(2) on the diagonal, 1 off the diagonal."""
         return np.where(self.diagonal, sqrt(0.5), 1.0)
 
     def to_symmetric(self, U: Array) -> Array:
@@ -223,7 +223,7 @@ class Quadratic(Linear):
         return xp.astype(matrices, like.dtype), xp.astype(traces, like.dtype)
 
     def _forms(self, X: Array, state: Any, some: slice) -> Array:
-        """Features along some of the vectors, shape (n, k)."""
+        """Project the features onto some of the vectors, shape (n, k)."""
         matrices, traces = state[0], state[1][some]
         if isinstance(X, np.ndarray):
             forms = np.stack([quadratic_forms(X, matrix) for matrix in matrices[some]], axis=1)
@@ -237,7 +237,7 @@ class Quadratic(Linear):
         return xp.sum(images, axis=2) - traces
 
     def _grams(self, X: Array, W: Array) -> Array:
-        """X^T diag(w) X for each column of weights, shape (k, d, d); upper triangles only in NumPy."""
+        """Compute X^T diag(w) X for each column w, (k, d, d); in NumPy only upper triangles."""
         if isinstance(X, np.ndarray):
             return np.stack([weighted_gram(X, w) for w in W.T], axis=0)
         xp = namespace(X)
@@ -247,7 +247,7 @@ class Quadratic(Linear):
         return xp.permute_dims(grams, (1, 0, 2))
 
     def _groups(self, X: Array, count: int) -> list[slice]:
-        """Number of vectors in one product: one if a block should stay in cache, else all."""
+        """Number of vectors in one product: one if the block should stay in cache, else all."""
         step = 1 if X.shape[0] <= self.rows(1) else count
         return [slice(start, start + step) for start in range(0, count, step)]
 
@@ -261,7 +261,7 @@ class Quadratic(Linear):
         return xp.concat(grams, axis=0), xp.sum(W, axis=0, dtype=xp.float64)
 
     def weighted(self, X: Array, weights: Array, state: Any) -> tuple[Array, ...]:
-        # The forms of a vector and its rank updates share the cached block.
+        # A vector's quadratic forms and its rank updates use the same cached block.
         xp = namespace(X)
         grams, totals = [], []
         for some in self._groups(X, state[1].shape[0]):
@@ -283,7 +283,7 @@ class Quadratic(Linear):
         return self.transformed(columns_of(X)).T
 
     def transformed(self, columns: Array) -> Array:
-        """Features (D, n) of the columns of X."""
+        """Compute the features (D, n) of the columns of X."""
         pairs = products_of_pairs(columns)
         start = 0
         for size in range(self.dimension, 0, -1):

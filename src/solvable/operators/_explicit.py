@@ -1,4 +1,4 @@
-"""Both ends of a spectrum from an explicit matrix of the operator or of its dual form."""
+"""Eigenpairs at both ends of a spectrum, from the explicit operator or its dual matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.operators.base import SymmetricOperator
 def ends_of_matrix(
     matrix: np.ndarray, n_upper: int, n_lower: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenvalues and eigenvectors of both ends, and the largest modulus, without overwriting."""
+    """Eigenpairs of both ends, and the largest modulus; the matrix is not overwritten."""
     from scipy.linalg import eigh
 
     size = len(matrix)
@@ -37,7 +37,7 @@ def _one_call(
 
 
 def dense_pairs(operator: SymmetricOperator, n_upper: int, n_lower: int) -> RitzPairs:
-    """Eigenpairs of the explicit operator."""
+    """Eigenpairs from the explicit matrix of the operator."""
     matrix = operator.dense()
     values, vectors, scale = ends_of_matrix(matrix, n_upper, n_lower)
     residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
@@ -47,7 +47,7 @@ def dense_pairs(operator: SymmetricOperator, n_upper: int, n_lower: int) -> Ritz
 def gram_pairs(
     operator: SymmetricOperator, n_upper: int, n_lower: int, rng: np.random.Generator
 ) -> RitzPairs:
-    """Eigenpairs of an uncorrected operator with n < D, by its dual form."""
+    """Eigenpairs of an uncorrected operator with n < D, from the dual matrix (n, n)."""
     # With K = F F^T = L L^T (pivoted Cholesky, rank r) the columns of Q = F^T L^-T are orthonormal and
     # span the rows of F, so that C = Q (L^T diag(T) L / n) Q^T - mean(T) I: an r x r problem, and the
     # eigenvalue -mean(T) of multiplicity D - r on the complement of Q.
@@ -64,7 +64,7 @@ def gram_pairs(
     chosen = np.argsort(candidates, kind="stable")[ends]
 
     def through_features(table: np.ndarray) -> np.ndarray:
-        """Product of Q with a table of r rows."""
+        """Product of Q with an array of r rows."""
         from scipy.linalg import solve_triangular
 
         scattered = np.zeros((len(X), table.shape[1]))
@@ -88,7 +88,7 @@ def gram_pairs(
 
 
 def _gather(operator: SymmetricOperator) -> tuple[np.ndarray, np.ndarray]:
-    """All samples on the host in float64, and their weights."""
+    """All samples and weights, on the host in float64."""
     blocks, weights = [], []
     for block, part in operator.blocks(4096):
         blocks.append(np.array(to_numpy(block), dtype=np.float64))
@@ -100,7 +100,7 @@ def _gather(operator: SymmetricOperator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _pivoted_cholesky(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Order of the rows and L of shape (n, rank) with kernel[order][:, order] = L L^T."""
+    """Pivoted Cholesky: the row order and L (n, rank), with kernel[order][:, order] = L L^T."""
     from scipy.linalg.lapack import dpstrf
 
     factor, pivots, rank, _ = dpstrf(kernel, lower=1)
@@ -108,7 +108,7 @@ def _pivoted_cholesky(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reduced_ends(reduced: np.ndarray, n_upper: int, n_lower: int) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends, without counting an eigenpair twice where the ends overlap."""
+    """Select both ends; where the ends overlap, an eigenpair counts once."""
     if n_upper + n_lower >= len(reduced):
         values, coefficients = np.linalg.eigh(reduced)
         return values, coefficients
@@ -122,7 +122,7 @@ def _row_space(
     L: np.ndarray,
     through_features: Callable[[np.ndarray], np.ndarray],
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Orthogonal projection on the rows of F, Q Q^T."""
+    """Orthogonal projection Q Q^T onto the rows of F."""
     from scipy.linalg import solve_triangular
 
     rank = L.shape[1]

@@ -1,6 +1,6 @@
-"""Both ends of a spectrum by thick-restart Lanczos with full orthogonalisation.
+"""Eigenpairs at both ends of a spectrum, by thick-restart Lanczos with full orthogonalisation.
 
-It is faster than SciPy's ``eigsh`` for expensive products and short vectors: one Krylov space serves
+This is faster than SciPy's ``eigsh`` for expensive products and short vectors: one Krylov space serves
 both ends, and convergence is checked after every few products instead of once per restart. The images
 of the basis are stored, so residuals are exact and need no product. Pairs that did not converge are
 returned with their residual.
@@ -16,7 +16,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RitzPairs:
-    """Ritz pairs of both ends, values descending, with exact residual norms."""
+    """Ritz pairs of both ends in descending order, with exact residual norms."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -26,13 +26,13 @@ class RitzPairs:
 
 
 def both_ends(size: int, n_upper: int, n_lower: int) -> np.ndarray:
-    """Positions of both ends in ascending order, listed by descending value."""
+    """Indices of both ends in an ascending list of values, by descending value."""
     upper = np.arange(size - 1, size - 1 - n_upper, -1)
     return np.concatenate([upper, np.arange(n_lower - 1, -1, -1)])
 
 
 class _Basis:
-    """Orthonormal vectors, their images, and the operator projected on them."""
+    """Krylov basis: orthonormal vectors, their images, and the operator projected onto the vectors."""
 
     def __init__(self, size: int, capacity: int) -> None:
         self.vectors = np.empty((size, capacity), order="F")
@@ -41,7 +41,7 @@ class _Basis:
         self.count = 0
 
     def orthogonalise(self, vector: np.ndarray) -> np.ndarray:
-        """Project out the basis twice, which is enough for full orthogonality."""
+        """Project the basis out of a vector twice, which is enough for full orthogonality."""
         held = self.vectors[:, : self.count]
         for _ in range(2):
             vector = vector - held @ (held.T @ vector)
@@ -85,7 +85,7 @@ class _Basis:
 def _next_direction(
     basis: _Basis, image: np.ndarray, scale: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Unit vector that extends the Krylov space, or a random one if the space is invariant."""
+    """Unit vector that extends the Krylov space; a random vector if the space is invariant."""
     candidate = basis.orthogonalise(image)
     norm = float(np.linalg.norm(candidate))
     while norm <= 1e-12 * scale or norm == 0:
@@ -106,8 +106,8 @@ def lanczos(
     capacity: int,
     rng: np.random.Generator,
 ) -> RitzPairs:
-    """Ritz pairs of both ends, when they suffice or the limit of products is reached."""
-    # Number of vectors before a restart; if it is the dimension, the result is exact.
+    """Iterate until the Ritz pairs of both ends suffice or the limit of products is reached."""
+    # number of vectors before a restart; if it equals the dimension, the result is exact
     wanted = n_upper + n_lower
     capacity = min(size, max(capacity, wanted + 8))
     basis = _Basis(size, capacity)
@@ -119,7 +119,9 @@ def lanczos(
         products += 1
         basis.append(direction, image)
         finished = basis.count == size or products >= max_products
-        due = products % 2 == 0 or basis.count == capacity  # checks of convergence take time
+        due = (
+            products % 2 == 0 or basis.count == capacity
+        )  # convergence is not checked at every product, because a check takes time
         if basis.count >= wanted and (finished or due):
             pairs = basis.pairs(n_upper, n_lower, products)
             if finished or enough(pairs):

@@ -8,7 +8,7 @@ from solvable.arrays import Array, namespace
 
 
 def triangles(symmetric: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
-    """Upper triangles with the same quadratic forms, in the column order of BLAS."""
+    """Upper triangular matrices with the same quadratic forms, in BLAS's column-major order."""
     upper = np.triu(symmetric)
     upper += np.triu(symmetric, 1)
     return [np.asfortranarray(matrix, dtype=dtype) for matrix in upper]
@@ -19,7 +19,7 @@ def quadratic_forms(X: np.ndarray, triangle: np.ndarray) -> np.ndarray:
     from scipy.linalg.blas import get_blas_funcs
 
     (trmm,) = get_blas_funcs(("trmm",), (X,))
-    # X.T in row order is X in the column order of BLAS; trmm overwrites the copy.
+    # X.T in row-major order is X in column-major order for BLAS; trmm overwrites the copy.
     product = trmm(1.0, triangle, X.T.copy(order="F"), overwrite_b=1)
     forms: np.ndarray = np.einsum("ij,ij->i", product.T, X)
     return forms
@@ -29,7 +29,7 @@ def weighted_gram(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Upper triangle of sum_mu w_mu x_mu x_mu^T, by one rank update for each sign of the weights."""
     width = X.shape[1]
     if width <= 64:
-        # For few rows, splitting by sign takes longer than half of the arithmetic.
+        # For few rows, splitting by sign takes longer than the saved half of the arithmetic.
         return np.asarray((X * weights[:, None]).T @ X)
     from scipy.linalg.blas import get_blas_funcs
 
@@ -45,7 +45,7 @@ def weighted_gram(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def mirror(upper: np.ndarray) -> np.ndarray:
-    """Fill the lower triangle from the upper one, in place."""
+    """Copy the upper triangle to the lower triangle, in place."""
     for start in range(0, len(upper), 512):
         stop = min(start + 512, len(upper))
         block = upper[start:stop, start:stop]
@@ -61,19 +61,19 @@ def rank_update(upper: Array, Z: Array, sign: float) -> None:
         return
     from scipy.linalg.blas import dsyrk, ssyrk
 
-    # Columns of BLAS are rows of NumPy: neither order is copied.
+    # BLAS's columns are NumPy's rows, so an array of either order is not copied.
     turned = not Z.flags.f_contiguous
     if Z.dtype == np.float32:
         upper += ssyrk(sign, np.ascontiguousarray(Z).T if turned else Z, trans=not turned)
         return
     Z = np.asarray(Z, dtype=np.float64)
     Z = np.ascontiguousarray(Z).T if turned else Z
-    # syrk overwrites its argument only in column order and float64, which upper always is.
+    # syrk overwrites only a float64 array in column-major order; ``upper`` always is one.
     dsyrk(sign, Z, beta=1.0, c=upper, overwrite_c=1, trans=not turned)
 
 
 def symmetric_product(upper: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """Product with a symmetric matrix whose upper triangle is filled."""
+    """Product with a symmetric matrix of which only the upper triangle is filled."""
     from scipy.linalg.blas import dsymm
 
     return np.asarray(dsymm(1.0, upper, np.asfortranarray(Q), lower=0))

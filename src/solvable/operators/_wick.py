@@ -1,4 +1,4 @@
-r"""The lower chaoses of a product of two features, to be subtracted from the moment operator.
+r"""Wick correction: the lower chaoses of a product of two features, which the operator subtracts.
 
 With U, V read as symmetric tensors of q indices and f_U = <U, F>, the product formula of Wiener
 chaos is
@@ -23,11 +23,11 @@ from solvable.operators._cubic import Cubic
 from solvable.operators._engines import Quadratic, as_like
 
 Contraction: TypeAlias = Callable[[Array], Array]
-"""Correction that is subtracted: a linear map on vectors (D, k)."""
+"""Correction that the moment operator subtracts: a linear map on vectors (D, k)."""
 
 
 def _there(matrix: np.ndarray) -> Callable[[Array], Array]:
-    """The matrix on the device of an array; it is sent there once."""
+    """Matrix B_1 on an array's device; the copy is made once."""
     held: dict[tuple[str, str], Array] = {}
 
     def like(U: Array) -> Array:

@@ -29,17 +29,17 @@ ACTIVATIONS = (
     "sin",
     "fourier",
 )
-"""Names of the activations."""
+"""Names of the allowed activations."""
 
 
 def evaluate(name: str, t: Array) -> Array:
-    """Activation sigma(t), entry by entry, in the type and on the device of t."""
+    """Apply the activation sigma(t) entry by entry, in the type and on the device of t."""
     check_activation(name)
     return _functions(namespace(t))[name](t)
 
 
 def derivative(name: str, t: np.ndarray) -> np.ndarray:
-    """Derivative sigma'(t), entry by entry; 0 for relu at 0, and for step everywhere."""
+    """Compute the derivative sigma'(t) entry by entry; it is 0 for relu at 0 and for step everywhere."""
     check_activation(name)
     return _derivatives()[name](t)
 
@@ -51,7 +51,7 @@ def check_activation(name: str) -> None:
 
 
 def dual_kernel(name: str, inner: Array, left: Array, right: Array) -> Array:
-    r"""Kernel of infinitely many random features (an infinitely wide lift).
+    r"""Compute the dual kernel, the kernel of infinitely many random features.
 
     .. math:: \kappa(a, b) = E[\sigma(u)\,\sigma(v)], \qquad
         (u, v) \sim \mathcal N\Big(0, \begin{pmatrix} q_{aa} & q_{ab} \\ q_{ab} & q_{bb}
@@ -84,7 +84,7 @@ def dual_kernel(name: str, inner: Array, left: Array, right: Array) -> Array:
     Notes
     -----
     Closed forms exist for all activations except sigmoid, tanh and gelu; for ReLU it is the arc-cosine
-    kernel :math:`\sqrt{q_{aa} q_{bb}}\,(\sin\theta + (\pi - \theta)\cos\theta) / 2\pi`. The other three
+    kernel :math:`\sqrt{q_{aa} q_{bb}}\,(\sin\theta + (\pi - \theta)\cos\theta) / 2\pi`. The exceptions
     use Mehler's series :math:`\sum_j c_j(q_{aa})\,c_j(q_{bb})\,\rho^j` with the Hermite coefficients
     :math:`c_j(q) = E[\sigma(\sqrt q\,\xi)\,h_j(\xi)]`, which separates the small signal of the sigmoid
     from its large constant. Cost :math:`O(nm)` for the closed forms and
@@ -109,7 +109,7 @@ def dual_kernel(name: str, inner: Array, left: Array, right: Array) -> Array:
 
 
 def kernel_diagonal(name: str, variances: Array) -> Array:
-    r"""Diagonal of the dual kernel.
+    r"""Compute the diagonal of the dual kernel.
 
     .. math:: \kappa(a, a) = E[\sigma(\sqrt{q_{aa}}\,\xi)^2] .
     """
@@ -117,7 +117,7 @@ def kernel_diagonal(name: str, variances: Array) -> Array:
     xp = namespace(variances)
     variances = xp.astype(variances, xp.float64, copy=False)
     if name in _KERNELS:
-        # Treat each point with itself as a separate row, to avoid an array (n, n).
+        # The kernel of each point with itself is a separate row, which avoids an array (n, n).
         column = variances[:, None]
         return _KERNELS[name](column, column, column)[:, 0]
     nodes, weights = (as_on(part, variances) for part in _nodes())
@@ -148,7 +148,7 @@ def _functions(xp: Any) -> dict[str, Elementwise]:
         "cube": lambda t: t * t * t,
         "cos": xp.cos,
         "sin": xp.sin,
-        # Its dual kernel is exp(-|x - y|²).
+        # The dual kernel of this activation is exp(-|x - y|²).
         "fourier": lambda t: sqrt(2) * xp.sin(sqrt(2) * t + pi / 4),
     }
 
@@ -162,7 +162,7 @@ def _derivatives() -> dict[str, Elementwise]:
     return {
         "relu": lambda t: (t > 0).astype(t.dtype),
         "sigmoid": lambda t: expit(t) * expit(-t),
-        # Beyond 40 the square would overflow float32; there the slope is below 1e-34.
+        # Above 40 the square would overflow float32, and the slope is below 1e-34.
         "tanh": lambda t: 1 / np.cosh(np.clip(t, -40, 40)) ** 2,
         "erf": lambda t: 2 / sqrt(pi) * np.exp(-t * t),
         "gelu": lambda t: ndtr(t) + t * density(t),
@@ -177,7 +177,7 @@ def _derivatives() -> dict[str, Elementwise]:
 
 
 def _cosine(inner: Array, left: Array, right: Array) -> Array:
-    """Correlation; 0 if a variance is 0."""
+    """Correlation of the two Gaussian variables; 0 if a variance is 0."""
     xp = namespace(inner)
     scale = xp.sqrt(left * right)
     if float(xp.min(left * right)) > 0:
@@ -190,14 +190,14 @@ def _relu(inner: Array, left: Array, right: Array) -> Array:
     xp = namespace(inner)
     cosine = _cosine(inner, left, right)
     sine = xp.sqrt((1 - cosine) * (1 + cosine))
-    # sqrt(q_aa q_bb) (sin(theta) + (pi - theta) cos(theta)) / 2 pi: the arc-cosine kernel of degree 1.
+    # arc-cosine kernel of degree 1: sqrt(q_aa q_bb) (sin(theta) + (pi - theta) cos(theta)) / 2 pi
     kernel = sine + (pi - xp.acos(cosine)) * cosine
     return kernel * (xp.sqrt(left * right) / (2 * pi))
 
 
 def _step(inner: Array, left: Array, right: Array) -> Array:
     xp = namespace(inner)
-    # (pi - theta) / 2 pi: the arc-cosine kernel of degree 0.
+    # arc-cosine kernel of degree 0: (pi - theta) / 2 pi
     kernel = (pi - xp.acos(_cosine(inner, left, right))) / (2 * pi)
     # The step feature of the zero vector is 0.
     return xp.where(left * right > 0, kernel, 0.0)
@@ -205,14 +205,14 @@ def _step(inner: Array, left: Array, right: Array) -> Array:
 
 def _erf(inner: Array, left: Array, right: Array) -> Array:
     xp = namespace(inner)
-    # (2 / pi) arcsin(2 q_ab / sqrt((1 + 2 q_aa)(1 + 2 q_bb))): Williams, 1997.
+    # kernel (2 / pi) arcsin(2 q_ab / sqrt((1 + 2 q_aa)(1 + 2 q_bb))) of Williams, 1997
     ratio = 2 * inner / xp.sqrt((1 + 2 * left) * (1 + 2 * right))
     return 2 / pi * xp.asin(clipped(ratio, -1.0, 1.0))
 
 
 def _wave(inner: Array, left: Array, right: Array, *, even: bool) -> Array:
     xp = namespace(inner)
-    # cos u cos v and sin u sin v from E cos(u -+ v) = exp(-(q_aa + q_bb -+ 2 q_ab) / 2).
+    # E cos(u -+ v) = exp(-(q_aa + q_bb -+ 2 q_ab) / 2) gives E cos u cos v and E sin u sin v.
     difference = xp.exp(inner - (left + right) / 2)
     total = xp.exp(-inner - (left + right) / 2)
     return (difference + total) / 2 if even else (difference - total) / 2
@@ -236,21 +236,21 @@ _KERNELS: dict[str, Callable[[Array, Array, Array], Array]] = {
 
 
 def _nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Trapezoidal rule for the Gaussian, exponentially accurate for analytic functions."""
+    """Trapezoidal rule for Gaussian means; its error is exponentially small for analytic functions."""
     nodes = np.linspace(-12.0, 12.0, 961)
     weights = np.exp(-(nodes**2) / 2)
     return nodes, weights / weights.sum()
 
 
 def _coefficients(name: str, variances: Array, degree: int) -> Array:
-    """Hermite coefficients of the activation at each variance, shape (n, degree + 1)."""
+    """Hermite coefficients c_j(q) of the activation at each variance q, shape (n, degree + 1)."""
     nodes, weights = _nodes()
     values = evaluate(name, namespace(variances).sqrt(variances)[:, None] * as_on(nodes, variances))
     return values @ as_on((hermite_polynomials(nodes, degree) * weights).T, variances)
 
 
 def _missed(coefficients: Array, diagonal: Array) -> float:
-    """Largest share of a diagonal entry that the series misses; 0 for a zero entry."""
+    """Largest share of a diagonal entry that the truncated series misses; 0 for a zero entry."""
     xp = namespace(coefficients)
     if not len(diagonal):
         return 0.0

@@ -1,4 +1,4 @@
-"""Base of moment operators: products, their count, and the statistics of the noise."""
+"""Base class of moment operators: products, count of products, and statistics of the noise."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ Correction: TypeAlias = Literal["none", "wick"]
 
 @dataclass(frozen=True)
 class MomentStatistics:
-    """Sample averages that set the noise of a moment operator."""
+    """Sample averages that determine the noise of a moment operator."""
 
-    n_samples: int  # n
-    n_features: int  # D
-    mean_weight: float  # E_n[T], zero for centred weights
-    weight_second_moment: float  # E_n[T²]
-    weighted_norm_mean: float  # E_n[T |F|²] / D; minus the mean weight it is the shift of the bulk
-    weighted_norm_second: float  # E_n[T² |F|²] / D
+    n_samples: int  # number of samples n
+    n_features: int  # number of features D
+    mean_weight: float  # mean weight E_n[T], zero for centred weights
+    weight_second_moment: float  # mean squared weight E_n[T²]
+    weighted_norm_mean: float  # E_n[T |F|²] / D; minus the mean weight: shift of the bulk
+    weighted_norm_second: float  # mean E_n[T² |F|²] / D
     weighted_norm_fourth: float  # tau_2 = E_n[T² |F|⁴] / D², the noise variance per sample
-    largest_weighted_norm: float  # max |T| |F|² / D
+    largest_weighted_norm: float  # largest |T| |F|² / D of a sample
 
     @property
     def noise_scale(self) -> float:
-        r""":math:`s = \sqrt{D \tau_2 / n}`; the bulk spans about :math:`\pm 2 s`."""
+        r"""Noise scale :math:`s = \sqrt{D \tau_2 / n}`; the bulk spans about :math:`\pm 2 s`."""
         return float(np.sqrt(self.n_features * self.weighted_norm_fourth / self.n_samples))
 
     @property
     def shift(self) -> float:
-        r""":math:`E_n[T (\|F\|^2 / D - 1)]`, the mean eigenvalue of the uncorrected operator."""
+        r"""Mean eigenvalue :math:`E_n[T (\|F\|^2 / D - 1)]` of the uncorrected operator."""
         return self.weighted_norm_mean - self.mean_weight
 
 
 def statistics_of(
     weights: np.ndarray, squared_norms: np.ndarray, n_features: int
 ) -> MomentStatistics:
-    """Averages that set the noise, from weights and squared norms of the features."""
-    norms = squared_norms / n_features  # |F|² / D
+    """Compute the averages that determine the noise, from weights and squared feature norms."""
+    norms = squared_norms / n_features  # relative squared norms |F|² / D
     weighted = weights * norms
     return MomentStatistics(
         n_samples=weights.size,
@@ -54,14 +54,14 @@ def statistics_of(
         weight_second_moment=float(np.mean(weights**2)),
         weighted_norm_mean=float(weighted.mean()),
         weighted_norm_second=float(np.mean(weights * weighted)),
-        # tau_2 = E_n[T² |F|⁴] / D².
+        # noise variance per sample, tau_2 = E_n[T² |F|⁴] / D²
         weighted_norm_fourth=float(np.mean(weighted**2)),
         largest_weighted_norm=float(np.max(np.abs(weighted))),
     )
 
 
 class SymmetricOperator(ABC):
-    """A symmetric operator on feature space that counts its products."""
+    """Symmetric operator on feature space that counts its products."""
 
     n_samples: int
     features: FeatureMap
@@ -71,13 +71,13 @@ class SymmetricOperator(ABC):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape (D, D)."""
+        """Shape (D, D) of the operator."""
         return self.features.n_features, self.features.n_features
 
     @property
     @abstractmethod
     def itemsize(self) -> int:
-        """Bytes per entry of the samples as they are multiplied: 4 or 8."""
+        """Bytes per entry of the samples in products: 4 or 8."""
 
     @abstractmethod
     def blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
@@ -86,23 +86,23 @@ class SymmetricOperator(ABC):
     @property
     @abstractmethod
     def weighted_norms(self) -> np.ndarray:
-        r""":math:`T_\mu \|F_\mu\|^2 / D` of every sample, shape (n,)."""
+        r"""Weighted squared norms :math:`T_\mu \|F_\mu\|^2 / D` of all samples, shape (n,)."""
 
     @property
     @abstractmethod
     def statistics(self) -> MomentStatistics:
-        """Averages that set the noise, from one pass over the samples at first use."""
+        """Averages that determine the noise, computed in one pass over the samples at first use."""
 
     @abstractmethod
     def _apply(self, U: Array) -> Array:
-        """Product with a block of vectors."""
+        """Apply the operator to a block of vectors."""
 
     @abstractmethod
     def dense(self) -> np.ndarray:
         """Operator as a matrix, shape (D, D)."""
 
     def matmat(self, U: Array) -> Array:
-        """Product with a block of vectors (D, k), in float64; NumPy if ``U`` is."""
+        """Apply the operator to a block (D, k), in float64; a NumPy ``U`` gives a NumPy array."""
         if U.ndim != 2 or U.shape[0] != self.shape[0]:
             raise InvalidData(f"U has shape {tuple(U.shape)}; allowed: ({self.shape[0]}, k).")
         if U.shape[1] == 0:
@@ -112,13 +112,13 @@ class SymmetricOperator(ABC):
         xp = namespace(result)
         if not bool(xp.all(xp.isfinite(result))):
             raise InvalidData(
-                "the product is NaN or infinite, as the samples or the vectors are; allowed: "
+                "the product is NaN or infinite, because the samples or the vectors are; allowed: "
                 "finite numbers. Drop or impute such rows."
             )
         return result
 
     def matvec(self, u: Array) -> Array:
-        """Product with one vector of shape (D,) or (D, 1)."""
+        """Apply the operator to one vector of shape (D,) or (D, 1)."""
         xp = namespace(u)
         return xp.reshape(self.matmat(xp.reshape(u, (-1, 1))), tuple(u.shape))
 

@@ -1,4 +1,4 @@
-"""Number of rows of samples in one product, by the device of the samples."""
+"""Number of sample rows in one product, which depends on the device of the samples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def array_behind(samples: Any) -> Any:
-    """Array from which an array, a source or a view of a source reads; None for other sources."""
+    """Return the array behind an array, a source or a view of a source; None for other sources."""
     while samples is not None and not hasattr(samples, "ndim"):
         samples = getattr(samples, "array", getattr(samples, "source", None))
     return samples
@@ -19,14 +19,14 @@ def on_accelerator(samples: Any) -> bool:
 
 
 def rows_per_block(samples: Any, on_host: int, bytes_per_row: float) -> int:
-    """Number of rows: ``on_host`` on the host; on an accelerator as many as fit a share of memory.
+    """Number of rows per block: ``on_host`` on the host; on an accelerator limited by its memory.
 
-    ``bytes_per_row`` counts a row of the block and all arrays made from it at one time.
+    ``bytes_per_row`` counts a row of the block and all arrays that exist for this row at one time.
     """
     if not on_accelerator(samples):
         return on_host
-    # On an accelerator a launch costs more than a cache miss. The share is of the total memory, so
-    # every run on a device uses the same blocks.
+    # On an accelerator a launch costs more than a cache miss. The limit is a share of the total
+    # memory, so that every run on a device uses the same blocks.
     return max(1, int(_device_bytes(array_behind(samples).device) / 32 / bytes_per_row))
 
 

@@ -20,13 +20,13 @@ from solvable.operators.routes import RouteName, basis_capacity, choose_route
 class Eigenpairs:
     """Eigenpairs of both ends of a spectrum, with their accuracy."""
 
-    values: np.ndarray  # descending: the upper end first, then the lower end, (k,)
-    vectors: np.ndarray  # orthonormal columns, (D, k)
-    # |C v - lambda v|: bounds the distance to the nearest eigenvalue; over the gap it bounds the sine of
-    # the angle to the eigenvector
+    values: np.ndarray  # eigenvalues, descending: first the upper end, then the lower end, (k,)
+    vectors: np.ndarray  # eigenvectors as orthonormal columns, (D, k)
+    # residuals |C v - lambda v|, which bound the distance to the nearest eigenvalue; divided by the gap
+    # to other eigenvalues, they bound the sine of the angle to the eigenvector
     residuals: np.ndarray
     products: int  # number of products with the operator
-    route: RouteName | Literal["power-iteration"]  # power iteration is set by a learner only
+    route: RouteName | Literal["power-iteration"]  # "power" is set only by a learner
     converged: np.ndarray  # True if the residual is below the tolerance times the scale, (k,)
     scale: float  # largest modulus of a computed eigenvalue, about the norm of the operator
     n_upper: int  # number of pairs at the upper end
@@ -45,13 +45,13 @@ def leading_eigenpairs(
     unconverged: Literal["mark", "raise"] = "mark",
     available_memory: float | None = None,
 ) -> Eigenpairs:
-    r"""Eigenpairs at both ends: the algebraically largest and the algebraically smallest.
+    r"""Compute the eigenpairs with the algebraically largest and smallest eigenvalues.
 
     .. math:: \hat C v_j = \lambda_j v_j, \qquad
         \|\hat C v_j - \lambda_j v_j\| \le \text{tolerance} \times \max_i |\lambda_i| .
 
     Both ends come from one Krylov space, so that spikes of both signs cost no more than spikes of
-    one. Pairs are not ranked by modulus, as the bulk is shifted and skewed.
+    one. Pairs are not ranked by modulus, because the bulk is shifted and skewed.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def leading_eigenpairs(
     start = operator.products
 
     def found(pairs: RitzPairs) -> Eigenpairs:
-        # The explicit routes are exact to rounding: mark them converged also at a tolerance of 1e-16.
+        # Results of the explicit routes are exact to rounding and count as converged even at 1e-16.
         allowed = max(tolerance, 1e-10 if chosen.name != "lanczos" else 0.0) * pairs.scale
         return Eigenpairs(
             values=pairs.values,
@@ -187,8 +187,8 @@ def _most_products(wanted: int, max_products: int | None) -> int:
     limit = 200 + 40 * wanted if max_products is None else max_products
     if limit < wanted:
         raise NotConverged(
-            f"max_products is {limit} for {wanted} eigenpairs: a Krylov space of that size "
-            "does not hold them. Allow at least a few products per pair.",
+            f"max_products is {limit} for {wanted} eigenpairs: a Krylov space of this size "
+            "is too small. Allow at least a few products per pair.",
             {"products": 0, "max_products": limit},
         )
     return limit
@@ -199,7 +199,7 @@ def _message(pairs: Eigenpairs, tolerance: float) -> str:
         f"{np.count_nonzero(~pairs.converged)} of {pairs.converged.size} eigenpairs did not converge "
         f"by {pairs.route} in {pairs.products} products: the largest residual is "
         f"{pairs.residuals.max():.2e}, allowed {tolerance * pairs.scale:.2e}. Raise max_products or "
-        "the tolerance, or ask for fewer pairs: those at the bulk edge converge last."
+        "the tolerance, or ask for fewer pairs: pairs at the bulk edge converge last."
     )
 
 

@@ -1,4 +1,4 @@
-r"""Protocol of feature maps: products with :math:`F(X)` without forming it."""
+r"""Protocol of feature maps: products with the matrix :math:`F(X)`, which is never formed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from solvable.operators._engines import as_like
 
 
 class FeatureMap(Protocol):
-    """Map F from R^d to R^D, defined by its products with arrays of the array API."""
+    """Feature map F from R^d to R^D, defined by its products with arrays of the array API."""
 
-    dimension: int  # columns d of X
+    dimension: int  # number d of columns of X
 
     @property
     def n_features(self) -> int:
@@ -28,23 +28,23 @@ class FeatureMap(Protocol):
 
     @abstractmethod
     def project(self, X: Array, U: Array) -> Array:
-        """:math:`F(X) U`, shape (n, k)."""
+        """Product :math:`F(X) U`, shape (n, k)."""
 
     @abstractmethod
     def adjoint(self, X: Array, W: Array) -> Array:
-        """:math:`F(X)^T W`, shape (D, k)."""
+        """Product :math:`F(X)^T W`, shape (D, k)."""
 
     @abstractmethod
     def squared_norm(self, X: Array) -> Array:
-        r""":math:`\|F(x)\|^2` row by row, shape (n,)."""
+        r"""Squared norm :math:`\|F(x)\|^2` of each row, shape (n,)."""
 
     def kernel(self, X: Array, Y: Array | None = None) -> Array:
-        r""":math:`\langle F(x), F(y) \rangle`, shape (n, m)."""
+        r"""Kernel :math:`\langle F(x), F(y) \rangle`, shape (n, m)."""
         features = self.transform(X)
         return features @ (features if Y is None else self.transform(Y)).T
 
     def weighted_product(self, X: Array, weights: Array, U: Array) -> Array:
-        r""":math:`F^T \mathrm{diag}(w) F U`, shape (D, k)."""
+        r"""Product :math:`F^T \mathrm{diag}(w) F U`, shape (D, k)."""
         return self.adjoint(X, as_like(weights, X, X.dtype)[:, None] * self.project(X, U))
 
     def weighted_sum(self, blocks: Iterable[tuple[Array, np.ndarray]], U: Array) -> Array:
@@ -52,11 +52,11 @@ class FeatureMap(Protocol):
         return sum(self.weighted_product(X, weights, U) for X, weights in blocks)
 
     def block_rows(self, n_vectors: int = 1) -> int:
-        """Number of rows per block that keeps the intermediates in cache."""
+        """Number of rows per block with which intermediate arrays stay in cache."""
         return 2048
 
     def row_bytes(self, n_vectors: int = 1) -> float:
-        """Largest memory of a row of a block with this number of vectors, in float64."""
+        """Largest memory per row of a block with this number of vectors, in float64 numbers."""
         return 8.0 * (self.dimension + 2 * self.n_features + 2 * n_vectors)
 
 

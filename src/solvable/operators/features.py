@@ -1,4 +1,4 @@
-r"""Orthonormal Hermite features as a linear operator, never formed."""
+r"""Orthonormal Hermite features as a linear operator; the feature matrix is never formed."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class HermiteFeatures(FeatureMap):
         return _ENGINES[self.degree](self.dimension)
 
     def block_rows(self, n_vectors: int = 1) -> int:
-        """Number of rows per block that keeps the intermediates of this number of vectors in cache."""
+        """Number of rows per block with which intermediate arrays for the vectors stay in cache."""
         return self._engine.rows(n_vectors)
 
     def row_bytes(self, n_vectors: int = 1) -> float:
-        """Largest memory of a row of a block with this number of vectors, in float64."""
+        """Largest memory per row of a block with this number of vectors, in float64 numbers."""
         return self._engine.row_bytes(n_vectors)
 
     def _check(self, X: Array, **vectors: tuple[Array, int]) -> None:
@@ -102,12 +102,12 @@ class HermiteFeatures(FeatureMap):
             yield part, floating(X[part, :])
 
     def transform(self, X: Array) -> Array:
-        """Explicit features (n, D) in the type of X, for small problems and tests."""
+        """Compute the features (n, D) explicitly, in the type of X; for small problems and tests."""
         self._check(X)
         return self._engine.transform(floating(X))
 
     def project(self, X: Array, U: Array) -> Array:
-        """Features along directions (D, k), :math:`F(X) U` of shape (n, k), in the type of X."""
+        """Project the features onto directions (D, k): :math:`F(X) U`, (n, k), in the type of X."""
         self._check(X, U=(U, self.n_features))
         xp = namespace(X)
         state = None
@@ -118,7 +118,7 @@ class HermiteFeatures(FeatureMap):
         return xp.concat(parts, axis=0) if parts else floating(X)[:, :0] @ U[:0, :]
 
     def adjoint(self, X: Array, W: Array) -> Array:
-        """Features summed with weights (n, k), :math:`F(X)^T W` of shape (D, k), in float64."""
+        """Sum the features with weights W (n, k): :math:`F(X)^T W`, shape (D, k), in float64."""
         self._check(X, W=(W, X.shape[0]))
         sums = _add_up(
             self._engine.accumulate(block, as_like(W[rows, :], block, block.dtype))
@@ -127,7 +127,7 @@ class HermiteFeatures(FeatureMap):
         return self._engine.finish(sums)
 
     def weighted_product(self, X: Array, weights: Array, U: Array) -> Array:
-        r"""Product :math:`\sum_\mu w_\mu F(x_\mu) F(x_\mu)^T U`, (D, k), in float64.
+        r"""Compute :math:`\sum_\mu w_\mu F(x_\mu) F(x_\mu)^T U`, shape (D, k), in float64.
 
         Matrix products use the type of X; blocks are summed in float64 on the device of X.
         """
@@ -140,7 +140,7 @@ class HermiteFeatures(FeatureMap):
         return self.weighted_sum(blocks, U)
 
     def weighted_sum(self, blocks: Iterable[tuple[Array, np.ndarray]], U: Array) -> Array:
-        """Sum of :meth:`weighted_product` over blocks, with one preparation of the vectors."""
+        """Sum :meth:`weighted_product` over blocks; the vectors are prepared only once."""
         engine = self._engine
 
         def parts() -> Iterator[tuple[Array, ...]]:
@@ -155,14 +155,14 @@ class HermiteFeatures(FeatureMap):
         return engine.finish(_add_up(parts()))
 
     def squared_norm(self, X: Array) -> Array:
-        """Squared norm of the features (n,), by the dual kernel, in float64."""
+        """Squared norm of each sample's features, shape (n,), computed by the dual kernel in float64."""
         self._check(X)
         xp = namespace(X)
         squares = xp.sum(floating(X) ** 2, axis=1, dtype=xp.float64)
         return hermite_kernel(squares, squares, squares, self.dimension, self.degree)
 
     def kernel(self, X: Array, Y: Array | None = None) -> Array:
-        """Dual kernel (n, m) of two sets of samples, or of X with itself if Y is None."""
+        """Dual kernel (n, m) between two sets of samples; between X and itself if Y is None."""
         Y = X if Y is None else Y
         self._check(X)
         self._check(Y)
@@ -191,13 +191,13 @@ class HermiteFeatures(FeatureMap):
     def _quadratic(self) -> Quadratic:
         if not isinstance(self._engine, Quadratic):
             raise InvalidParameter(
-                f"degree is {self.degree}; symmetric matrices stand for features of degree 2 only."
+                f"degree is {self.degree}; only features of degree 2 correspond to symmetric matrices."
             )
         return self._engine
 
 
 def _add_up(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
-    """Sum in float64."""
+    """Add blocks in float64."""
     total: list[Array] | None = None
     for part in parts:
         if total is None:

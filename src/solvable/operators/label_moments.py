@@ -15,9 +15,9 @@ from solvable.operators._symmetric import mirror, rank_update
 class LabelMoments:
     r"""Sums of :math:`w_g`, :math:`w_g z` and :math:`w_g z z^T` over samples, group by group.
 
-    For classes :math:`w_g` is 1 in class g and 0 elsewhere; for a real label there are two groups,
-    :math:`w = (1, y)`. Sums are additive: parts of the samples can be summed separately, in any
-    chunks, and merged, with the same result to rounding.
+    For classes :math:`w_g` is 1 in class g and 0 elsewhere; a real label y has two groups,
+    with weights :math:`w = (1, y)`. Sums are additive: parts of the samples can be summed
+    separately, in any chunks, and merged; the result is the same to rounding.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class LabelMoments:
     Notes
     -----
     Cost :math:`n P^2` flops for any number of classes, and twice as many for a real label. Products of
-    float32 features use float32; sums use float64. Groups of (lofi 1) and (lofi 4).
+    float32 features use float32; sums use float64. The groups are those of (lofi 1) and (lofi 4).
 
     Examples
     --------
@@ -85,7 +85,7 @@ class LabelMoments:
             self._add(1, Z, np.asarray(labels, dtype=np.float64))
         if not bool(namespace(self.first).all(namespace(self.first).isfinite(self.first))):
             raise InvalidData(
-                "the features are NaN or infinite, as the samples are; allowed: finite numbers."
+                "the features are NaN or infinite, because the samples are; allowed: finite numbers."
             )
         self.rows += len(Z)
         return self
@@ -143,7 +143,7 @@ class LabelMoments:
         return self
 
     def centred(self) -> LabelMoments:
-        """Sums of the same samples with centred features."""
+        """Moments of the same samples after centring the features."""
         from scipy.linalg.blas import dsyr2
 
         self.fetch()
@@ -161,11 +161,11 @@ class LabelMoments:
         return moments
 
     def second(self, group: int) -> np.ndarray:
-        """Sum of :math:`w_g z z^T`, shape (P, P); a copy."""
+        """Copy of group g's sum of :math:`w_g z z^T`, shape (P, P)."""
         return mirror(self.upper_triangle(group).copy(order="F"))
 
     def upper_triangle(self, group: int) -> np.ndarray:
-        """Sum of :math:`w_g z z^T` in column order, upper triangle only."""
+        """Upper triangle of group g's sum of :math:`w_g z z^T`, in column-major order."""
         return self.fetch()._second[group]
 
     def to_arrays(self) -> dict[str, np.ndarray]:

@@ -11,19 +11,19 @@ from solvable.arrays import Array, to_numpy
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 
 LabelMap: TypeAlias = Literal["identity", "tanh", "clip", "square"] | Callable[[np.ndarray], Any]
-"""A named label map, or a function of the standardised labels, entry by entry."""
+"""Name of a label map, or a function that acts on the standardised labels entry by entry."""
 
 _MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": lambda y: y,
     "tanh": np.tanh,
     "clip": lambda y: np.clip(y, -2.0, 2.0),
-    # Cut at 3 standard deviations: needs 1 % more samples than without a cut for Gaussian labels.
+    # The cut at 3 standard deviations raises the needed samples by 1 % for Gaussian labels.
     "square": lambda y: np.minimum(y * y, 9.0),
 }
 
 
 def label_function(label_map: LabelMap | str) -> Callable[[np.ndarray], Any]:
-    """Function of standardised labels for the name of a label map."""
+    """Return the function of standardised labels that belongs to a label map's name."""
     if not isinstance(label_map, str):
         return label_map
     if label_map not in _MAPS:
@@ -32,7 +32,7 @@ def label_function(label_map: LabelMap | str) -> Callable[[np.ndarray], Any]:
 
 
 def map_of_law(y: np.ndarray, chance: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
-    """Centred label map of labels that are standardised under given probabilities."""
+    """Apply a label map to labels with given probabilities: standardise, map and centre the labels."""
     mean = float(chance @ y)
     deviation = float(np.sqrt(chance @ (y - mean) ** 2))
     if deviation <= 1e-12 * max(1.0, abs(mean)):
@@ -105,8 +105,8 @@ def standardise(y: Array) -> tuple[np.ndarray, float, float]:
 def apply_label_map(y: Array, label_map: LabelMap) -> np.ndarray:
     r"""Compute centred weights :math:`T_\mu = t(\tilde y_\mu) - \overline{t(\tilde y)}` from labels.
 
-    A bounded map lowers :math:`E[T^2 \|F\|^4]`, and with it the number of samples at which a feature
-    emerges. A nonzero mean of T would add its square times :math:`D/n` to the noise.
+    A bounded map lowers :math:`E[T^2 \|F\|^4]`, so that a feature emerges at fewer samples. A
+    nonzero mean of T would add its square times :math:`D/n` to the noise.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Random lifts: fixed random features of a given width, of vectors and of image patches."""
+r"""Random lifts: fixed random features of vectors and image patches."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ class RandomLift:
         return inputs @ as_on(self.weights, inputs)
 
     def transform(self, inputs: Array) -> Array:
-        """Random features, shape (n, width), in the type and on the device of the inputs."""
+        """Compute the random features, shape (n, width), in the type and on the device of the inputs."""
         features = self.preactivation(inputs)
         if self.activation == "relu" and isinstance(features, np.ndarray):
-            # In place: for wide lifts memory access takes as long as the arithmetic.
+            # The scaling is done in place: for wide lifts memory access takes as long as the arithmetic.
             np.maximum(features, 0, out=features)
         else:
             features = evaluate(self.activation, features)
@@ -93,7 +93,7 @@ class RandomLift:
 
 
 def patches(images: Array, size: int) -> Array:
-    """Square patches around every pixel, with zero padding.
+    """Extract the square patch around every pixel, with zero padding.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def patches(images: Array, size: int) -> Array:
 
 
 def average_pool(images: Array, size: int) -> Array:
-    """Average over disjoint squares, without the margin that does not fill a square."""
+    """Average over disjoint squares; a margin that does not fill a square is left out."""
     n, height, width, channels = images.shape
     if not 1 <= size <= min(height, width):
         raise InvalidParameter(

@@ -17,12 +17,12 @@ Product = Callable[[np.ndarray], np.ndarray]
 class ModulusPairs:
     """Eigenpairs in descending order of modulus."""
 
-    values: np.ndarray  # (k,)
+    values: np.ndarray  # eigenvalues (k,)
     vectors: (
         np.ndarray
-    )  # orthonormal columns, the entry of largest modulus of each positive, (P, k)
-    residuals: np.ndarray  # |C v - lambda v|, (k,)
-    passes: int  # products with a block; 0 for a dense solve
+    )  # eigenvectors (P, k): orthonormal columns, each with a positive largest entry
+    residuals: np.ndarray  # residuals |C v - lambda v|, (k,)
+    passes: int  # number of block products; 0 for a dense solve
 
 
 def block_krylov(
@@ -36,13 +36,12 @@ def block_krylov(
     tolerance: float = 1e-6,
     rng: np.random.Generator | int = 0,
 ) -> ModulusPairs:
-    r"""Eigenpairs of largest modulus by block Krylov iteration with full orthogonalisation.
+    r"""Compute the eigenpairs of largest modulus by block Krylov iteration, fully orthogonalised.
 
     .. math:: \mathcal K = \mathrm{span}(Q_0, C Q_0, \dots, C^{q-1} Q_0), \qquad
         Q_0 \in \mathbb R^{P \times (k + s)} \text{ Gaussian},
 
-    with Rayleigh-Ritz in this space. Also valid for indefinite operators, unlike methods for positive
-    operators.
+    The pairs are Rayleigh-Ritz pairs in this space. The method also works for indefinite operators.
 
     Parameters
     ----------
@@ -106,7 +105,7 @@ def block_krylov(
                 raise NotConverged(
                     f"{n_vectors} eigenpairs did not converge in {done} passes: the largest "
                     f"residual is {pairs.residuals.max() / (largest or 1):.1e} of the largest "
-                    f"eigenvalue, allowed {tolerance:.0e}. Ask for fewer, or for solver='dense'.",
+                    f"eigenvalue, allowed {tolerance:.0e}. Ask for fewer pairs or pass solver='dense'.",
                     {"values": pairs.values, "residuals": pairs.residuals, "passes": done},
                 )
         block = _new_directions(image, basis, size - basis.shape[1])
@@ -117,7 +116,7 @@ def block_krylov(
 
 
 def _new_directions(image: np.ndarray, basis: np.ndarray, room: int) -> np.ndarray:
-    """Orthonormal directions of the image outside the basis, without those of rounding."""
+    """Orthonormal directions of the image outside the basis, without directions of rounding errors."""
     scale = np.linalg.norm(image, axis=0).max(initial=0.0)
     for _ in range(2):
         image = image - basis @ (basis.T @ image)
@@ -146,12 +145,12 @@ def _ritz(basis: np.ndarray, images: np.ndarray, n_vectors: int, passes: int) ->
 
 
 def _by_modulus(values: np.ndarray) -> np.ndarray:
-    """Order by descending modulus; for equal moduli the positive value first."""
+    """Order by descending modulus; at equal moduli the positive value is first."""
     return np.lexsort((-values, -np.abs(values)))
 
 
 def dense_by_modulus(matrix: np.ndarray, n_vectors: int) -> ModulusPairs:
-    """Eigenpairs of largest modulus of an explicit symmetric matrix.
+    """Compute the eigenpairs of largest modulus of an explicit symmetric matrix.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""The label-weighted moment operator, matrix-free, over any source of samples."""
+r"""Label-weighted moment operator, matrix-free, for any source of samples."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from solvable.operators.features import HermiteFeatures
 
 
 class _Survey(NamedTuple):
-    """Statistics of one pass over the samples; input moments only for Hermite degree above 1."""
+    """Statistics from one pass over the samples; the input moments need Hermite degree 2 or 3."""
 
-    squared_norms: np.ndarray  # |F|², (n,)
-    input_norms: np.ndarray | None  # |x|², (n,)
-    second_moment: np.ndarray | None  # (1/n) sum T (x x^T - I), (d, d)
+    squared_norms: np.ndarray  # squared feature norms |F|², (n,)
+    input_norms: np.ndarray | None  # squared input norms |x|², (n,)
+    second_moment: np.ndarray | None  # input moment B_1 = (1/n) sum T (x x^T - I), (d, d)
 
 
 class MomentOperator(SymmetricOperator):
-    r"""Label-weighted second Hermite moment of the features, never formed.
+    r"""Label-weighted second moment of the features, as an operator that is never formed.
 
     .. math:: \hat C[U] = \frac1n \sum_\mu T_\mu (F_\mu F_\mu^T - I_D)\, U .
 
@@ -47,7 +47,7 @@ class MomentOperator(SymmetricOperator):
     Parameters
     ----------
     source : array of shape (n, d), path to a ``.npy`` file, or Source
-        Samples. They are not copied; products run on their device.
+        Samples. They are not copied; products run on the samples' device.
     weights : array of shape (n,)
         Weights :math:`T`, finite and centred (as :func:`apply_label_map` returns them).
     features : FeatureMap
@@ -55,7 +55,7 @@ class MomentOperator(SymmetricOperator):
     correction : {"none", "wick"}
         Correction that is subtracted.
     chunk_rows : int, optional
-        Rows per block; by default a block fits in the cache. The result depends on it only by rounding.
+        Rows per block; by default a block fits in the cache. The results differ by rounding only.
 
     Raises
     ------
@@ -126,7 +126,7 @@ class MomentOperator(SymmetricOperator):
 
     @property
     def itemsize(self) -> int:
-        """Bytes per entry of the samples as they are multiplied: 4 or 8."""
+        """Bytes per entry of the samples in products: 4 or 8."""
         return 4 if "float32" in str(self.source.dtype) else 8
 
     def blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
@@ -136,7 +136,7 @@ class MomentOperator(SymmetricOperator):
 
     @cached_property
     def _weights_there(self) -> Array:
-        """Weights in the library, type and device of the samples; they are sent there once."""
+        """Weights in the library, type and device of the samples; the copy is made once."""
         array = array_behind(self.source)
         if array is None or isinstance(array, np.ndarray):
             return self.weights
@@ -148,7 +148,7 @@ class MomentOperator(SymmetricOperator):
 
     @cached_property
     def lower_chaoses(self) -> Contraction | None:
-        """Correction of these features, also if it is not subtracted; None if zero or unknown."""
+        """Wick correction of these features, even if it is not used; None if zero or unknown."""
         features = self.features
         engine = features._engine if isinstance(features, HermiteFeatures) else None
         if not isinstance(engine, (Quadratic, Cubic)):
@@ -157,7 +157,7 @@ class MomentOperator(SymmetricOperator):
         assert second_moment is not None
         if isinstance(engine, Quadratic):
             return quadratic_contraction(engine, second_moment)
-        # For degree 2, <U, C_W V> is half the mean of <U (x) V, He_4>: the matrix determines He_4.
+        # For degree 2, <U, C_W V> is half the mean of <U (x) V, He_4>, so the matrix gives the He_4 mean.
         pairs = HermiteFeatures(2, features.dimension)
         fourth = MomentOperator(
             self.source, self.weights, pairs, correction="wick", chunk_rows=self.chunk_rows
@@ -178,7 +178,7 @@ class MomentOperator(SymmetricOperator):
 
     @cached_property
     def _survey(self) -> _Survey:
-        """Norms and moments of the samples from one pass; results are copied to the host at its end."""
+        """Compute norms and moments in one pass over the samples, and copy them to the host."""
         features, weights = self.features, self._weights_there
         norms: list[Array] = []
         squares: list[Array] = []
@@ -195,7 +195,7 @@ class MomentOperator(SymmetricOperator):
         bad = np.flatnonzero(~np.isfinite(squared_norms))
         if bad.size:
             raise InvalidData(
-                f"{bad.size} of {self.n_samples} samples hold NaN or infinite entries (first: row "
+                f"{bad.size} of {self.n_samples} samples contain NaN or infinite entries (first: row "
                 f"{bad[0]}); allowed: finite numbers. Drop or impute such rows."
             )
         if second_moment is not None:
@@ -205,21 +205,21 @@ class MomentOperator(SymmetricOperator):
 
     @property
     def weighted_norms(self) -> np.ndarray:
-        r""":math:`T_\mu \|F_\mu\|^2 / D` of every sample, shape (n,)."""
+        r"""Weighted squared norms :math:`T_\mu \|F_\mu\|^2 / D` of all samples, shape (n,)."""
         return self.weights * self._survey.squared_norms / self.features.n_features
 
     @property
     def input_norms(self) -> np.ndarray | None:
-        r""":math:`\|x_\mu\|^2`, shape (n,), of Hermite features above degree 1."""
+        r"""Squared input norms :math:`\|x_\mu\|^2`, shape (n,); only for Hermite degree 2 or 3."""
         return self._survey.input_norms
 
     @cached_property
     def statistics(self) -> MomentStatistics:
-        """Averages that set the noise, from one pass over the samples at first use."""
+        """Averages that determine the noise, computed in one pass over the samples at first use."""
         return statistics_of(self.weights, self._survey.squared_norms, self.features.n_features)
 
     def dense(self) -> np.ndarray:
-        """Operator as a matrix (D, D), from explicit features of one block at a time; n D² flops."""
+        """Operator as a matrix (D, D), summed over blocks of explicit features; n D² flops."""
         size = self.features.n_features
         rows = self.chunk_rows or int(max(64, min(4096, max(8_000_000, size**2 / 4) / size)))
         if isinstance(array_behind(self.source), (np.ndarray, NoneType)):
@@ -238,7 +238,7 @@ class MomentOperator(SymmetricOperator):
         return total
 
     def _dense_on_host(self, size: int, rows: int) -> np.ndarray:
-        """Sum of T F F^T, by one rank update for each sign of the weights of a block."""
+        """Sum of T F F^T; in each block, one rank update for positive and one for negative weights."""
         total = np.zeros((size, size), order="F")
         for block, weights in self.blocks(rows):
             X = floating(to_numpy(block))
@@ -261,12 +261,12 @@ class MomentOperator(SymmetricOperator):
 
 
 def _joined(parts: list[Array]) -> np.ndarray:
-    """Concatenate the numbers of all blocks on the host, in float64."""
+    """Concatenate the results of all blocks on the host, in float64."""
     return np.asarray(to_numpy(namespace(*parts).concat(parts)), dtype=np.float64)
 
 
 def _second_moment(X: Array, weights: Array) -> Array:
-    """Sum of T x x^T over a block, in float64, on its device."""
+    """Sum of T x x^T over a block, in float64, on the block's device."""
     if isinstance(X, np.ndarray):
         upper = weighted_gram(np.ascontiguousarray(X), to_numpy(weights).astype(X.dtype))
         return mirror(upper).astype(np.float64)

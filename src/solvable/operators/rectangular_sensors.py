@@ -1,4 +1,4 @@
-r"""Sensors of rectangular matrices: Gaussian token matrices, and sensors of rank one as a control.
+r"""Sensors of rectangular matrices: Gaussian token matrices, and rank-one sensors as a control.
 
 A sample is :math:`h=\sum_{ij}X_{ij}S_{ij}/(dL)^{1/4}`, of variance :math:`\|S\|_F^2/\sqrt{dL}`.
 """
@@ -15,7 +15,7 @@ from solvable.arrays import ArraySource, Source, random_stream, to_numpy
 from solvable.errors import InvalidData
 
 CHUNK_NUMBERS = 2**24
-"""Number of entries of sensors in one product."""
+"""Number of sensor entries in one product."""
 
 
 class RectangularSensors:
@@ -27,20 +27,20 @@ class RectangularSensors:
 
     @property
     def size(self) -> float:
-        """Root of dL, by which squared norms are divided."""
+        """Square root of d L, by which squared norms are divided."""
         return float(np.sqrt(self.shape[0] * self.shape[1]))
 
     def cavity(self, variance: np.ndarray) -> np.ndarray:
-        """Variance of an index, equal to that of the signal: V = E."""
+        """Variance V of an index, equal to the signal's variance E."""
         return variance
 
     def precision(self, slope: np.ndarray) -> np.ndarray:
-        """Precision of an entry given all samples, from the summed slopes of their messages."""
-        # q^ = -(1 / dL) sum_mu dg / domega  (alpha = n / dL)
+        """Precision of an entry given all samples, from the summed slopes of the messages."""
+        # precision q^ = -(1 / dL) sum_mu dg / domega  (alpha = n / dL)
         return -slope / self.size**2
 
     def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
-        """Signal times its precision."""
+        """Signal estimate multiplied by its precision."""
         return np.asarray(precision[0, 0] * signal)
 
 
@@ -48,8 +48,8 @@ class RectangularSensors:
 class MatrixSensors(RectangularSensors):
     """Sensors that are token matrices X of d x L independent standard Gaussian entries."""
 
-    source: Source | np.ndarray  # X of one sample after another, each row by row: (n, d L)
-    shape: tuple[int, int]  # d and L
+    source: Source | np.ndarray  # token matrices X, one row (d L) per sample: (n, d L)
+    shape: tuple[int, int]  # shape (d, L) of a token matrix
 
     def __post_init__(self) -> None:
         if self._source.n_columns != self.shape[0] * self.shape[1]:
@@ -68,14 +68,14 @@ class MatrixSensors(RectangularSensors):
         return int(self._source.n_samples)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Measurements (n, 1) of a matrix (d, L)."""
+        """Measure a matrix (d, L) with all sensors, shape (n, 1)."""
         found = np.empty((self.n_samples, 1))
         for rows, block in self._blocks():
             found[rows, 0] = block @ signal.ravel().astype(block.dtype)
         return found / np.sqrt(self.size)
 
     def adjoint(self, messages: np.ndarray) -> np.ndarray:
-        """Sum of messages times their sensors, over the root of dL."""
+        """Sum of message times sensor over all samples, divided by sqrt(d L)."""
         total = np.zeros(self.shape[0] * self.shape[1])
         for rows, block in self._blocks():
             total += messages[rows, 0].astype(block.dtype) @ block
@@ -119,8 +119,8 @@ class BilinearSensors(RectangularSensors):
     """Sensors of rank one, X = u v^T with standard Gaussian u and v."""
 
     # Products cost as many operations as for dense sensors; memory is n (d + L) instead of n d L.
-    left: np.ndarray  # u of each sample, (n, d)
-    right: np.ndarray  # v of each sample, (n, L)
+    left: np.ndarray  # left vector u of each sample, (n, d)
+    right: np.ndarray  # right vector v of each sample, (n, L)
 
     def __post_init__(self) -> None:
         if len(self.left) != len(self.right):
@@ -140,7 +140,7 @@ class BilinearSensors(RectangularSensors):
         return len(self.left)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Measurements (n, 1) of a matrix (d, L)."""
+        """Measure a matrix (d, L) with all sensors, shape (n, 1)."""
         found = np.empty((self.n_samples, 1))
         matrix = signal.astype(self.left.dtype)
         for rows in self._chunks():
@@ -148,7 +148,7 @@ class BilinearSensors(RectangularSensors):
         return found / np.sqrt(self.size)
 
     def adjoint(self, messages: np.ndarray) -> np.ndarray:
-        """Sum of messages times their sensors, over the root of dL."""
+        """Sum of message times sensor over all samples, divided by sqrt(d L)."""
         total = np.zeros(self.shape)
         for rows in self._chunks():
             total += (messages[rows].astype(self.left.dtype) * self.left[rows]).T @ self.right[rows]

@@ -1,4 +1,4 @@
-r"""Choose the cheapest method (route) for the leading eigenpairs that fits into memory."""
+r"""Choice of the cheapest method (route) to the leading eigenpairs that fits into memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RouteName: TypeAlias = Literal["lanczos", "dense", "gram"]
 """Names of the routes to the leading eigenpairs."""
 
 CALL_FLOPS = 2e7
-"""Smallest cost of one product (calls from Python), in flops of a matrix product."""
+"""Smallest cost of one product, due to calls from Python; in flops of a matrix product."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Route:
     flops : float
         Estimated cost in float64 flops at the rate of a large GEMM.
     bytes : float
-        Estimated memory beyond the samples.
+        Estimated memory in addition to the samples.
     alternatives : tuple of Route
-        The other routes that exist for this problem, cheapest first.
+        All other routes that exist for this problem, cheapest first.
     """
 
     name: RouteName
@@ -40,7 +40,7 @@ class Route:
     alternatives: tuple[Route, ...] = ()
 
     def __str__(self) -> str:
-        """Name, work and memory in one line."""
+        """One line with name, work and memory."""
         return f"{self.name} ({self.flops:.2g} flops, {gigabytes(self.bytes)})"
 
 
@@ -51,14 +51,12 @@ def basis_capacity(n_features: int, n_vectors: int) -> int:
 
 
 def expected_products(n_features: int, n_vectors: int) -> int:
-    """Expected number of Lanczos products if some of the pairs are at the bulk edge."""
-    return min(
-        n_features, 40 + 8 * n_vectors
-    )  # measured; outliers only need a fifth of this number
+    """Expected number of Lanczos products if some eigenpairs are at the bulk edge."""
+    return min(n_features, 40 + 8 * n_vectors)  # measured number; outliers alone need a fifth of it
 
 
 def _product_flops(n: int, features: FeatureMap) -> float:
-    """Flops of one product; the factors are measured relative to a matrix product of size 1500."""
+    """Flops of one product, with factors measured relative to a matrix product of size 1500."""
     d, degree = features.dimension, getattr(features, "degree", 1)
     if degree == 2:
         return CALL_FLOPS + 4.0 * n * d**2 * (0.8 + 2000 / d**2)
@@ -131,7 +129,7 @@ def choose_route(
     itemsize: int = 8,
     route: Literal["auto"] | RouteName = "auto",
 ) -> Route:
-    r"""Cheapest route to the leading eigenpairs that fits into memory.
+    r"""Choose the cheapest route to the leading eigenpairs that fits into memory.
 
     Costs in flops at the rate of a large float64 matrix product, with measured factors for slower
     operations: Lanczos :math:`m \cdot 4 n d^2` (q = 2; :math:`4nD` and :math:`2nd^3` for q = 1, 3) for
@@ -202,7 +200,7 @@ def choose_route(
     smallest = min(routes, key=lambda way: way.bytes)
     raise MemoryLimitExceeded(
         f"{', '.join(map(str, candidates))} for n = {n_samples}, D = {features.n_features} "
-        f"exceeds the {gigabytes(limit)} available. The smallest route is {smallest}; else lower "
+        f"exceeds the {gigabytes(limit)} available. The smallest route is {smallest}; or lower "
         "the dimension or the degree, or ask for fewer eigenpairs."
     )
 
@@ -220,7 +218,7 @@ def _check_forced(
         return
     if correction == "wick" and getattr(features, "degree", 1) > 1:
         raise InvalidParameter(
-            "route 'gram' needs correction 'none', as the operator with Wick correction has no dual "
+            "route 'gram' needs correction 'none': the operator with Wick correction has no dual "
             "form of size n. Allowed here: lanczos, dense."
         )
     raise InvalidParameter(

@@ -1,4 +1,4 @@
-r"""Matrix-free sensors of symmetric matrices: token pairs (rank one for one token), and GOE.
+r"""Matrix-free sensors of symmetric matrices: token pairs (rank one for one token), and GOE matrices.
 
 An index of a sample is :math:`h_{ab}=(x_a^\top Sx_b-\delta_{ab}\,\mathrm{Tr}\,S)/\sqrt d`, of variance
 :math:`v_{ab}\,\mathrm{Tr}\,S^2/d` with :math:`v_{aa}=2` and :math:`v_{ab}=1`.
@@ -16,7 +16,7 @@ from solvable.arrays import ArraySource, Source, to_numpy
 from solvable.errors import InvalidData
 
 CHUNK_ROWS = 1_024
-"""Number of rows of tokens in one product: a block and its product stay in cache."""
+"""Number of token rows in one product; with this number, a block and its product stay in cache."""
 
 
 class SymmetricSensors:
@@ -29,17 +29,17 @@ class SymmetricSensors:
     """Variance factors v of the K indices of a sample."""
 
     def cavity(self, variance: np.ndarray) -> np.ndarray:
-        """Covariance of the indices of a signal of this variance."""
-        # V = diag(v) E: an index of a token with itself has twice the variance
+        """Covariance of the indices for a signal with this variance."""
+        # V = diag(v) E: the index of a token with itself has twice the variance
         return np.asarray(np.diag(self.variances) * variance[0, 0])
 
     def precision(self, slope: np.ndarray) -> np.ndarray:
-        """Precision of an entry given all samples, from the summed slopes of their messages."""
-        # q^ = -(2 / d²) sum_mu sum_k v_k dg_k / domega_k  (alpha = n / d²)
+        """Precision of an entry given all samples, from the summed slopes of the messages."""
+        # precision q^ = -(2 / d²) sum_mu sum_k v_k dg_k / domega_k  (alpha = n / d²)
         return np.array([[-2 * float(self.variances @ np.diag(slope)) / self.size**2]])
 
     def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
-        """Signal times its precision."""
+        """Signal estimate multiplied by its precision."""
         return np.asarray(precision[0, 0] * signal)
 
 
@@ -57,11 +57,11 @@ def index_variances(tokens: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TokenSensors(SymmetricSensors):
-    """Sensors of all pairs of the T tokens of a sample; for T = 1 measurements of rank one."""
+    """Sensors from all pairs of a sample's T tokens; with T = 1 a sensor has rank one."""
 
     # Phi^ab = (x_a x_b^T + x_b x_a^T) / (2 sqrt(d)) - delta_ab I / sqrt(d); 2 n T d² operations
     source: Source | np.ndarray  # standard Gaussian tokens of one sample after another, (n T, d)
-    tokens: int = 1  # T
+    tokens: int = 1  # number T of tokens per sample
 
     def __post_init__(self) -> None:
         if self.tokens < 1 or self._source.n_samples % self.tokens:
@@ -90,7 +90,7 @@ class TokenSensors(SymmetricSensors):
         return index_variances(self.tokens)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Indices (n, T (T + 1) / 2) of a symmetric matrix (d, d)."""
+        """Measure a symmetric matrix (d, d): indices of shape (n, T (T + 1) / 2)."""
         first, second = index_pairs(self.tokens)
         found = np.empty((self.n_samples, first.size))
         matrix = signal.astype(self._dtype, copy=False)
@@ -102,11 +102,11 @@ class TokenSensors(SymmetricSensors):
         return found / np.sqrt(self.size)
 
     def adjoint(self, messages: np.ndarray) -> np.ndarray:
-        """Symmetric matrix 2/d of the sum of messages times their sensors."""
+        """Symmetric matrix 2/d times the sum of message times sensor over all samples."""
         first, second = index_pairs(self.tokens)
         total = np.zeros((self.size, self.size))
         for rows, block in self._blocks():
-            # sum_ab g_ab (x_a x_b^T + x_b x_a^T) / 2 = X^T (G X), G the messages as a matrix
+            # sum_ab g_ab (x_a x_b^T + x_b x_a^T) / 2 = X^T (G X); G is the matrix of messages
             shares = messages[rows].astype(self._dtype, copy=False)
             if self.tokens == 1:
                 total += block[:, 0].T @ (shares * block[:, 0])
@@ -124,7 +124,7 @@ class TokenSensors(SymmetricSensors):
         return np.dtype(np.float32 if str(self._source.dtype).endswith("float32") else np.float64)
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield slices of samples and their tokens (rows, T, d), a chunk at a time."""
+        """Yield chunks: a slice of samples and the samples' tokens (rows, T, d)."""
         T = self.tokens
         for rows, block in self._source.chunks(max(1, CHUNK_ROWS // T) * T):
             tokens = np.asarray(to_numpy(block), dtype=self._dtype)
@@ -133,11 +133,11 @@ class TokenSensors(SymmetricSensors):
 
 @dataclass(frozen=True)
 class GoeSensors(SymmetricSensors):
-    """Control: each sample has an independent matrix of the GOE as its sensor."""
+    """Control: the sensor of each sample is an independent GOE matrix."""
 
-    # The theory is accurate at smaller dimensions here, as the noise is exactly of the GOE.
+    # With these sensors the theory is accurate at smaller dimensions: the noise is exactly GOE.
     upper: np.ndarray  # upper triangles of the matrices of `goe_sensors`, (n, d (d + 1) / 2)
-    size: int  # d
+    size: int  # dimension d
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
@@ -150,14 +150,14 @@ class GoeSensors(SymmetricSensors):
         return np.array([2.0])
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Measurements Tr(Phi S) of a symmetric matrix, shape (n, 1)."""
+        """Measure a symmetric matrix S: Tr(Phi S) of each sensor Phi, shape (n, 1)."""
         first, second = index_pairs(self.size)
-        # an off-diagonal entry counts twice, with its mirror image
+        # an off-diagonal entry counts twice, because its mirror image is not stored
         packed = signal[first, second] * np.where(first == second, 1.0, 2.0)
         return np.asarray(self.upper @ packed.astype(self.upper.dtype), dtype=np.float64)[:, None]
 
     def adjoint(self, messages: np.ndarray) -> np.ndarray:
-        """Symmetric matrix 2/d of the sum of messages times their sensors."""
+        """Symmetric matrix 2/d times the sum of message times sensor over all samples."""
         first, second = index_pairs(self.size)
         packed = messages[:, 0].astype(self.upper.dtype) @ self.upper
         total = np.empty((self.size, self.size))

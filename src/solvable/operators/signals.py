@@ -1,4 +1,4 @@
-r"""Label-weighted operators (signals) of summed moments, or of features in memory."""
+r"""Label-weighted operators (signals), from summed moments or from features in memory."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from solvable.operators.blocks import rows_per_block
 from solvable.operators.label_moments import LabelMoments
 
 FORMED_SIZE = 4000
-"""Largest number of features for which an operator is formed if many products are needed."""
+"""An operator is formed up to this number of features if many products are needed."""
 
 
 class SignalOperators(Protocol):
-    """Protocol of one operator per signal, C_s = sum_g K_sg sum_mu w_mu,g z_mu z_mu^T / n."""
+    """Protocol of signal operators C_s = sum_g K_sg sum_mu w_mu,g z_mu z_mu^T / n, one per signal s."""
 
-    n_features: int  # columns P of the features
-    n_signals: int  # 1 for a real or a two-valued label, the number of classes otherwise
+    n_features: int  # number P of features
+    n_signals: int  # number of signals: 1 for a real or two-valued label, else one per class
 
     def products(self, Q: np.ndarray) -> np.ndarray:
-        """C_s Q_s of all signals, (n_signals, P, k); Q is one block for all, or one per signal."""
+        """Products C_s Q_s of all signals, (n_signals, P, k); Q is one block, or one per signal."""
         ...
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator of the centred label; ``single`` uses float32, at half the time."""
+        """Product with one operator of the centred label; ``single`` uses float32, in half the time."""
         ...
 
     def first_moments(self) -> np.ndarray:
@@ -36,7 +36,7 @@ class SignalOperators(Protocol):
         ...
 
     def variances(self, V: np.ndarray) -> np.ndarray:
-        r""":math:`v^T \Sigma v` of each column, :math:`\Sigma` the mean of :math:`z z^T`, (k,)."""
+        r"""Variance :math:`v^T \Sigma v` of each column v, (k,); :math:`\Sigma` is the mean of z z^T."""
         ...
 
     def mean(self) -> np.ndarray:
@@ -44,12 +44,12 @@ class SignalOperators(Protocol):
         ...
 
     def total_variance(self) -> float:
-        r""":math:`\mathrm{tr}\,\Sigma`."""
+        r"""Trace of :math:`\Sigma`."""
         ...
 
 
 class MomentSignals:
-    r"""Signal operators of summed moments.
+    r"""Signal operators from summed moments.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class MomentSignals:
         return mirror(self._combined(self.coefficients[signal]))
 
     def products(self, Q: np.ndarray) -> np.ndarray:
-        """:math:`C_s Q_s` of all signals, shape (n_signals, P, k)."""
+        """Products :math:`C_s Q_s` of all signals, shape (n_signals, P, k)."""
         if self._single is not None:
             return symmetric_product(self._single, Q[0] if Q.ndim == 3 else Q)[None]
         shared = Q.ndim == 2
@@ -116,11 +116,11 @@ class MomentSignals:
         parts = np.stack(
             [symmetric_product(self.moments.upper_triangle(g), mixed[g]) for g in range(groups)]
         )
-        # For different blocks callers use only the sum over signals of C_s Q_s.
+        # If the signals have different blocks, callers use only the sum of C_s Q_s over signals.
         return parts.sum(axis=0)[None]
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator of the centred label; stores the matrix, 8 P² bytes."""
+        """Product with one operator of the centred label; the matrix is stored (8 P² bytes)."""
         row = self.coefficients[signal]
         mean = float(row @ self.moments.totals)
         matrix = mirror(self._combined(row - mean * self._whole / self.moments.rows))
@@ -138,7 +138,7 @@ class MomentSignals:
         return total / self.moments.rows
 
     def variances(self, V: np.ndarray) -> np.ndarray:
-        r""":math:`v^T \Sigma v` of each column, (k,)."""
+        r"""Variance :math:`v^T \Sigma v` of each column v, shape (k,)."""
         return np.asarray(np.einsum("pk,pk->k", V, self._whole_product(V)))
 
     def mean(self) -> np.ndarray:
@@ -146,13 +146,13 @@ class MomentSignals:
         return np.asarray(self._whole @ self.moments.first / self.moments.rows)
 
     def total_variance(self) -> float:
-        r""":math:`\mathrm{tr}\,\Sigma`."""
+        r"""Trace of :math:`\Sigma`."""
         traces = [np.trace(self.moments.upper_triangle(g)) for g in range(self.moments.n_groups)]
         return float(self._whole @ np.array(traces) / self.moments.rows)
 
 
 class SampleSignals:
-    """Signal operators of features in memory, matrix-free: one pass per product."""
+    """Signal operators from features in memory, matrix-free: each product is one pass."""
 
     # Z: features, or a factor R of their kernel G = R R^T, (n, P); weights of each sample in each
     # signal, (n, S); `formed`: form a matrix if many products with it are needed.
@@ -164,7 +164,7 @@ class SampleSignals:
         self.n_signals = weights.shape[1]
 
     def products(self, Q: np.ndarray) -> np.ndarray:
-        """:math:`C_s Q_s` of all signals; their sum, shape (1, P, k), if the blocks differ."""
+        """Products :math:`C_s Q_s` of all signals; if the blocks differ, their sum, shape (1, P, k)."""
         n = len(self.Z)
         if Q.ndim == 2:
             projected = self.Z @ Q
@@ -188,7 +188,7 @@ class SampleSignals:
         return np.asarray(self.Z.T @ self.weights / len(self.Z))
 
     def variances(self, V: np.ndarray) -> np.ndarray:
-        r""":math:`v^T \Sigma v` of each column, (k,)."""
+        r"""Variance :math:`v^T \Sigma v` of each column v, shape (k,)."""
         return np.asarray(np.mean((self.Z @ V) ** 2, axis=0))
 
     def mean(self) -> np.ndarray:
@@ -196,19 +196,19 @@ class SampleSignals:
         return np.asarray(self.Z.mean(axis=0))
 
     def total_variance(self) -> float:
-        r""":math:`\mathrm{tr}\,\Sigma`."""
+        r"""Trace of :math:`\Sigma`."""
         return float(np.einsum("ij,ij->", self.Z, self.Z) / len(self.Z))
 
 
 class ClassSignals(SampleSignals):
-    """Signal operators of many classes, at the cost of two signals for any number of classes."""
+    """Signal operators of any number of classes, at the cost of two signals."""
 
     # C_c = sum (1{y = c} - pi_c) z z^T / n   (lofi 4) of features Z, (n, P), and classes from 0, (n,);
-    # `whole` is the covariance of the same samples in any order, if known.
+    # `whole` is the covariance Sigma of these samples, if known.
     def __init__(
         self, Z: np.ndarray, codes: np.ndarray, n_classes: int, *, whole: np.ndarray | None = None
     ) -> None:
-        # Sort rows by class, so that the rows of a class are a view and not a copy.
+        # Rows are sorted by class, so that the rows of a class are a view and not a copy.
         order = np.argsort(codes, kind="stable")
         counts = np.bincount(codes, minlength=n_classes)
         self.shares = counts / len(codes)
@@ -222,7 +222,7 @@ class ClassSignals(SampleSignals):
 
     @cached_property
     def covariance(self) -> np.ndarray:
-        r""":math:`\Sigma`, the mean of :math:`z z^T`, shape (P, P)."""
+        r"""Covariance :math:`\Sigma`, the mean of :math:`z z^T`, shape (P, P)."""
         return np.asarray(self.Z.T @ self.Z / len(self.Z))
 
     @cached_property
@@ -230,12 +230,12 @@ class ClassSignals(SampleSignals):
         return np.asarray(self.covariance, dtype=np.float32)
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator, whose label has mean zero."""
+        """Product with one operator; its label has mean zero."""
         if not self.formed:
             return super().centred(signal, single=single)
         kind: Any = np.float32 if single else np.float64
         rows: Any = self.Z[self._parts[signal]].astype(kind, copy=False)
-        # NumPy detects the transpose and uses a rank update, with half the arithmetic.
+        # NumPy recognises Z^T Z and uses a rank update, which needs half the arithmetic.
         whole = self._single_covariance if single else self.covariance
         matrix = rows.T @ rows  # C_c = Z_c^T Z_c / n - pi_c Sigma
         matrix /= len(self.Z)
@@ -243,12 +243,12 @@ class ClassSignals(SampleSignals):
         return _product_with(matrix, single)
 
     def products(self, Q: np.ndarray) -> np.ndarray:
-        """:math:`C_c Q_c` of all classes; their sum, shape (1, P, k), if the blocks differ."""
+        """Products :math:`C_c Q_c` of all classes; if the blocks differ, their sum, shape (1, P, k)."""
         n = len(self.Z)
         if Q.ndim == 2:
             parts = np.stack([self.Z[rows].T @ (self.Z[rows] @ Q) for rows in self._parts]) / n
             return np.asarray(parts - self.shares[:, None, None] * parts.sum(axis=0))
-        # sum_c C_c Q_c = Z^T (Z_c Q_c, class by class, less Z sum_c pi_c Q_c) / n.
+        # sum_c C_c Q_c = Z^T (Z_c Q_c, class by class, minus Z sum_c pi_c Q_c) / n.
         projected = np.empty((n, Q.shape[2]))
         for rows, part in zip(self._parts, Q, strict=True):
             np.matmul(self.Z[rows], part, out=projected[rows])
@@ -257,8 +257,8 @@ class ClassSignals(SampleSignals):
 
 
 def side_by_side(Z: Array, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Product with the operators of k labels, on blocks with equally many columns per label."""
-    # Samples stay on their device, which receives a block and returns its image.
+    """Product with the operators of k labels; each label has equally many columns of the block."""
+    # Samples stay on their device; only blocks and their images are copied.
     # q_j -> sum_mu (w_mu,j - mean) z_mu (z_mu . q_j) / n in float32, without forming a matrix, as the
     # largest eigenvalue needs few products per column.
     xp = namespace(Z)
@@ -295,15 +295,15 @@ def centred_products(
 
 
 def _product_with(matrix: np.ndarray, single: bool) -> Callable[[np.ndarray], np.ndarray]:
-    if not single or len(matrix) <= 64:  # no gain for few features
+    if not single or len(matrix) <= 64:  # with few features nothing is gained
         return lambda Q: np.asarray(matrix @ Q)
     from scipy.linalg.blas import ssymm, ssymv
 
-    # The transpose of a symmetric matrix is the same matrix in the order of BLAS.
+    # The transpose of a symmetric matrix is the same matrix in BLAS's column-major order.
     rounded = matrix.astype(np.float32, copy=False).T
 
     def product(Q: np.ndarray) -> np.ndarray:
-        # A product with one column reads one triangle only, in less than half of the time.
+        # A product with one column reads only one triangle and takes less than half the time.
         narrow = Q.astype(np.float32)
         image = (
             ssymv(1.0, rounded, narrow[:, 0]) if Q.shape[1] == 1 else ssymm(1.0, rounded, narrow)

@@ -1,4 +1,4 @@
-"""Laws of random matrices: bulk edges, densities, outliers, overlaps, and finite-size thresholds."""
+"""Random-matrix theory: bulk edges, densities, outliers, overlaps, and finite-size thresholds."""
 
 from solvable.lazy import attach
 

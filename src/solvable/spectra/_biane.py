@@ -10,14 +10,14 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.spectra.measures import Measure
 
-# Largest number of pairs of a place and an atom in one array; larger arrays are slower to fill.
+# largest number of (point, atom) pairs in one array; larger arrays are slower to fill
 CHUNK_ENTRIES = 25_000
 
-NEWTON_STEPS = 100  # only a guard: the steps are monotone and need fewer
+NEWTON_STEPS = 100  # safety limit: the steps are monotone and need far fewer
 
 
 class Points(NamedTuple):
-    """The curve over real parts ``u``: heights, places, slopes and parts of the law."""
+    """Biane's curve over real parts ``u``: heights, points x, slopes and components."""
 
     u: np.ndarray
     height: np.ndarray
@@ -33,7 +33,7 @@ def _chunks(size: int, columns: int) -> Iterator[slice]:
 
 def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndarray:
     """Squared heights y = v² of the curve over the u with positive height."""
-    # Roots of int mu(ds) / ((u - s)² + y) = 1/t   (spectra 17). Newton's method on the concave
+    # The heights solve int mu(ds) / ((u - s)² + y) = 1/t   (spectra 17). Newton's method on the concave
     # increasing function 1/S_1(y) - t, from the left: monotone and quadratic.
     y = measure.start(u, variance)
     sums = measure.inverse_squares(u)
@@ -41,9 +41,9 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
     for _ in range(NEWTON_STEPS):
         first, second = sums(y[active])
         step = first * (first * variance - 1) / second
-        # At the root rounding decides the sign of the step.
+        # At the root, rounding errors decide the sign of the step.
         y[active] = np.minimum(y[active] + np.maximum(step, 0.0), variance)
-        # Steps converge quadratically: the error left is about the square of the last step.
+        # Steps converge quadratically: the remaining error is about the square of the last step.
         moving = step > 1e-9 * y[active]
         if not moving.any():
             return y
@@ -57,7 +57,7 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
 
 
 def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) -> Points:
-    """Places psi(u) with height and slope; ``inside`` marks positive heights."""
+    """Points x = psi(u) with height and slope; ``inside`` marks positive heights."""
     height, x, slope = np.zeros(u.size), np.empty(u.size), np.empty(u.size)
     for some in _chunks(u.size, measure.terms):
         part, within = u[some], inside[some]
@@ -84,7 +84,7 @@ def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) 
 def _march(
     measure: Measure, starts: np.ndarray, ends: np.ndarray, variance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First edge between each start and its end, and True if there is one."""
+    """Find the first edge between each start and its end; also return True if an edge exists."""
     # (int mu(ds) / (u - s)²)^(-1/2) is concave between neighbouring pieces of the support (a power
     # mean of linear functions). Newton's method on its crossing of sqrt(t) from below is monotone,
     # and passes the maximum if there is no crossing.
@@ -115,15 +115,15 @@ def _march(
 
 
 def _own_reach(measure: Measure, variance: float) -> np.ndarray:
-    """Distance from its end that a piece alone covers, so that a march starts inside the law."""
+    """Distance from its end that a piece alone covers; a march from there starts inside the support."""
     pieces, masses = measure.pieces, measure.masses
     atom = pieces[:, 0] == pieces[:, 1]
-    # A continuous piece has an infinite sum at its edge; the march starts just off it.
+    # At the edge of a continuous piece the sum is infinite, so the march starts just outside.
     return np.where(atom, np.sqrt(variance * masses), 1e-13 * (pieces[:, 1] - pieces[:, 0]))
 
 
 def components(measure: Measure, variance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Intervals of ``u`` with positive height, with the mass and the pieces of each."""
+    """Intervals of ``u`` with positive height, each with its mass and its pieces."""
     pieces, masses = measure.pieces, measure.masses
     reach = _own_reach(measure, variance)
     far = 2 * np.sqrt(variance) + 1.0
@@ -134,7 +134,7 @@ def components(measure: Measure, variance: float) -> tuple[np.ndarray, np.ndarra
         variance,
     )
     left, right = pieces[:-1, 1] + reach[:-1], pieces[1:, 0] - reach[1:]
-    # Two pieces alone, at the largest possible distance, already close the gap.
+    # Even at the largest possible distance, the two pieces alone close the gap.
     span = pieces[1:, 1] - pieces[:-1, 0]
     pair = (np.cbrt(masses[:-1]) + np.cbrt(masses[1:])) ** 3
     open_ = np.flatnonzero((left < right) & (pair * variance < span**2))
@@ -160,7 +160,7 @@ def invert(
     bracket: tuple[np.ndarray, np.ndarray, np.ndarray],
     inside: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Places u with psi(u) = x and their heights, by Newton steps from a guess in a bracket."""
+    """Solve psi(u) = x for u and the height, by Newton steps from a guess in a bracket."""
     low, u, high = bracket
     height = np.zeros(x.size)
     active = np.arange(x.size)

@@ -11,35 +11,35 @@ from solvable.arrays import random_stream
 from solvable.spectra._spectrum_end import EdgeArrow
 
 DRAWS = 128
-"""Number of random spectra in the average: accurate to 0.02 where overlaps fluctuate most."""
+"""number of random spectra in the average; the error is 0.02 where overlaps fluctuate most"""
 
 
 MOST = 16
-"""Spikes at an end that are treated jointly; the others are rounded one by one."""
+"""number of spikes at an end that are treated jointly; other spikes are treated one by one"""
 
 
 @dataclass(frozen=True)
 class EdgeSpikes:
-    """Spikes at one end of the spectrum."""
+    """Spikes near the edge at one end of the spectrum."""
 
     arrow: EdgeArrow
     excess: np.ndarray
-    near: np.ndarray  # spikes that meet single eigenvalues of the noise
-    scatter: np.ndarray  # variance of each entry of their block
-    scale: float  # l: spacing of eigenvalues of the noise at the edge
+    near: np.ndarray  # spikes that couple to single eigenvalues of the noise
+    scatter: np.ndarray  # variance of each entry of the spikes' block
+    scale: float  # spacing l of the noise eigenvalues at the edge
     edge: float  # distance of the edge from the centre of the spectrum
-    margin: float  # error of the learner's edge: nearer eigenvalues count as noise
+    margin: float  # error of the learner's edge; eigenvalues within this distance count as noise
 
     def rank(self, beyond: np.ndarray, outmost: float) -> np.ndarray:
-        """Rank key of eigenvalues: distance beyond an edge with its margin, else from the centre."""
-        # Beyond the shorter end of a skewed bulk a spike ranks after all values of the longer end.
+        """Key that ranks eigenvalues: distance beyond an edge with margin, else from the centre."""
+        # In a skewed bulk, a spike beyond the shorter end ranks after all values of the longer end.
         clear = beyond - self.margin
         return np.where(clear > 0, outmost + clear, self.edge + beyond)
 
 
 def nearest(excess: np.ndarray) -> np.ndarray:
     """The sixteen spikes closest to their threshold, in their original order."""
-    # Spikes are sorted so that each gets the same draws at all sample sizes: curves are smooth.
+    # Spikes are sorted so that each spike gets the same draws at all sample sizes: curves are smooth.
     return np.sort(np.argsort(np.abs(excess), kind="stable")[:MOST])
 
 
@@ -48,7 +48,7 @@ def span_overlaps(
 ) -> list[np.ndarray]:
     """Mean squared overlap of spikes near their threshold with the span of the first eigenvectors."""
     sides = (upper, lower)
-    # The other spikes beyond the threshold take one direction each.
+    # Each other spike beyond the threshold takes one direction.
     taken = [np.delete(side.excess, side.near) > 0 for side in sides]
     slots = max(n_directions - int(np.concatenate(taken).sum()), 1)
     single = int(np.clip(min(slots, MOST) + 8, 1, max(n_features // 3, 1)))
@@ -56,7 +56,7 @@ def span_overlaps(
     outmost = max(side.edge + side.margin for side in sides)
     ranks = [side.rank(at, outmost) for side, (at, _) in zip(sides, found, strict=True)]
     places = np.concatenate(ranks, axis=1)
-    # Many directions reach beyond the eigenvalues computed here; the others contribute by chance.
+    # If there are more directions than computed eigenvalues, the remaining directions overlap by chance.
     shown = min(slots, places.shape[1] if slots <= MOST else single)
     rank = places.shape[1] - shown
     cut = np.partition(places, rank, axis=1)[:, rank, None, None]
@@ -79,7 +79,7 @@ def _eigenpairs(side: EdgeSpikes, single: int, end: int) -> tuple[np.ndarray, np
     )
     block, rows = normal[end, :, :p, :p], normal[end, :, :p, MOST:]
     H = np.zeros((DRAWS, p + single, p + single))
-    # A symmetric block with these variances around the heights.
+    # random symmetric block with these variances around the heights
     H[:, :p, :p] = (block + block.transpose(0, 2, 1)) / np.sqrt(2)
     H[:, :p, :p] *= np.sqrt(side.scatter)
     spikes, inner = np.arange(p), np.arange(p, p + single)
@@ -94,13 +94,13 @@ def _eigenpairs(side: EdgeSpikes, single: int, end: int) -> tuple[np.ndarray, np
 
 
 def airy_depth(count: int) -> float:
-    """Depth below the edge of so many points: N(t) = (2 / 3 pi) t^(3/2)."""
+    """Depth t below the edge that contains N(t) = (2 / 3 pi) t^(3/2) points, for a given N."""
     return float((1.5 * np.pi * count) ** (2 / 3))
 
 
 @lru_cache(maxsize=4)
 def _edge_points(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of random spectra, unfolded to the Airy process, and couplings."""
+    """Draw both ends of random spectra, unfolded to the Airy process, and the couplings."""
     size = 4 * count + 60
     rng = random_stream("edge ensemble", count)
     root = rng.standard_normal((DRAWS, size, size))
@@ -108,7 +108,7 @@ def _edge_points(count: int) -> tuple[np.ndarray, np.ndarray]:
     root /= np.sqrt(2 * size)
     values = np.linalg.eigvalsh(root)
     ends = np.stack([values[:, ::-1][:, :count], -values[:, :count]])
-    # N F(lambda) = (2 / 3 pi) t^(3/2) for the semicircle law F; beyond the edge the same scale
+    # N F(lambda) = (2 / 3 pi) t^(3/2) for the semicircle distribution F; beyond the edge the same scale
     inside = np.clip(ends, -2, 2)
     above = size * (np.arccos(inside / 2) - inside / 4 * np.sqrt(4 - inside**2)) / np.pi
     t = (1.5 * np.pi * above) ** (2 / 3)

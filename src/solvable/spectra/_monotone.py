@@ -1,4 +1,4 @@
-"""Monotone cubic interpolation of small tables; SciPy's takes 0.2 s to import."""
+"""Monotone cubic interpolation of small tables; importing SciPy's version takes 0.2 s."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 def monotone_cubic(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Columns of a table at places within it, by the piecewise cubics of Fritsch and Butland."""
+    """Interpolate a table's columns by the piecewise cubics of Fritsch and Butland."""
     columns = (-1,) + (1,) * (y.ndim - 1)
     h = np.diff(x).reshape(columns)
     chord = np.diff(y, axis=0) / h
-    # Slopes: weighted harmonic means of the chords on either side, 0 where these differ in sign
+    # slopes: weighted harmonic means of the chords on either side; 0 where the chords differ in sign
     before, after = h[:-1] + 2 * h[1:], 2 * h[:-1] + h[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = (before + after) / (before / chord[:-1] + after / chord[1:])
@@ -25,7 +25,7 @@ def monotone_cubic(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _end(h: np.ndarray, chord: np.ndarray) -> np.ndarray:
-    """Slope at an end from three points, kept monotone."""
+    """Slope at an end of the table from three points, limited so that the cubic is monotone."""
     slope = ((2 * h[0] + h[1]) * chord[0] - h[0] * chord[1]) / (h[0] + h[1])
     turns = chord[0] * chord[1] <= 0
     steep = np.where(turns & (np.abs(slope) > 3 * np.abs(chord[0])), 3 * chord[0], slope)

@@ -1,4 +1,4 @@
-"""Quadrature of a spectral law: Gauss-Legendre panels in the angle of each component."""
+"""Quadrature of a spectral distribution: Gauss-Legendre panels in the angle of each component."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ from solvable.errors import NotConverged
 from solvable.spectra._biane import Points, curve
 from solvable.spectra.measures import Measure
 
-PANEL_NODES = 16  # nodes of a panel: an isolated atom needs one panel, a smooth bulk two to six
+PANEL_NODES = (
+    16  # number of nodes per panel; an isolated atom needs one panel, a smooth bulk two to six
+)
 
 _NODES, _RULE = np.polynomial.legendre.leggauss(PANEL_NODES)
 
-MASS_TOLERANCE = 1e-11  # relative error of the mass of a component below which it is not refined
+MASS_TOLERANCE = (
+    1e-11  # relative error of a component's mass below which the component is not refined
+)
 
-MAX_LEVELS = 12  # halvings of a panel; they resolve a cusp of the density to 1e-8 of the mass
+MAX_LEVELS = (
+    12  # largest number of halvings of a panel; resolves a cusp of the density to 1e-8 of the mass
+)
 
 
 class Panels(NamedTuple):
-    """Panels in ascending order: component and ends of each, curve and weights at the nodes."""
+    """Panels in ascending order, each with component and ends, and the curve and weights at the nodes."""
 
     component: np.ndarray
     ends: np.ndarray
@@ -29,9 +35,9 @@ class Panels(NamedTuple):
 
 
 def arc(intervals: np.ndarray, component: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """Real parts u at angles of components."""
+    """Real parts u at given angles of the components."""
     low, high = intervals[component].T
-    # Measured from the nearer end, so that the distance to the edge keeps its digits.
+    # Computed from the nearer end, so that the distance to the edge keeps its digits.
     span = high - low
     rise = span * np.sin(angle / 2) ** 2
     fall = span * np.cos(angle / 2) ** 2
@@ -66,7 +72,7 @@ def adaptive_panels(
     masses: np.ndarray,
     pieces: np.ndarray,
 ) -> Panels:
-    """Panels that give each component its mass, which is known exactly."""
+    """Refine panels until each component has its mass, which is known exactly."""
     # ``pieces`` counts the pieces of the target in each component; a single atom starts with one
     # panel.
     wide = measure.pieces[:, 0] < measure.pieces[:, 1]
@@ -85,7 +91,7 @@ def adaptive_panels(
         rest = np.flatnonzero(~settled)
         if rest.size == 0:
             break
-        # A continuous piece is equally smooth at any noise: its height gives no scale.
+        # A continuous piece is equally smooth at any noise, so its height sets no scale.
         parts, rough = np.full(rest.size, 2), ~smooth[component[rest]]
         if rough.any():
             parts[rough] = _parts(points, rest[rough])
@@ -102,13 +108,13 @@ def adaptive_panels(
 
 
 def _numbered(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Owner of each of so many parts, and its number among the parts of that owner."""
+    """Owner of each part, and the part's number among the parts of the same owner."""
     owner = np.repeat(np.arange(counts.size), counts)
     return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _parts(points: Points, panels: np.ndarray) -> np.ndarray:
-    """Number of parts into which to cut panels: the curve is smooth over about twice its height."""
+    """Number of parts into which each panel is cut; the curve is smooth over about twice its height."""
     u, height = (values.reshape(-1, PANEL_NODES)[panels] for values in (points.u, points.height))
     height = np.maximum(np.median(height, axis=1), np.finfo(float).tiny)
     with np.errstate(over="ignore"):
@@ -122,8 +128,8 @@ def _checked(panels: Panels, masses: np.ndarray) -> Panels:
     worst = float(np.max(np.abs(found / masses - 1)))
     if worst > 1e-7:
         raise NotConverged(
-            f"the quadrature of the spectral law misses {worst:.1e} of a component's mass; "
-            "the spectrum holds scales too far apart. Merge eigenvalues that differ by less "
+            f"the quadrature of the spectral density misses {worst:.1e} of a component's mass; "
+            "the scales in the spectrum are too far apart. Merge eigenvalues that differ by less "
             "than the noise resolves, or use a larger noise.",
             {"mass_error": worst, "nodes": panels.weights.size, "components": masses.size},
         )

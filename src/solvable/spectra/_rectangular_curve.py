@@ -1,12 +1,12 @@
-"""The algebraic curve of the singular values of a product of Gaussian matrices in noise."""
+"""Algebraic curve for the singular values of a product of Gaussian matrices in noise."""
 
 # Y = (A B / sqrt(r) + sqrt(Delta) Z) / (d L)^(1/4) with A (d, r), B (r, L), Z (d, L) standard Gaussian,
 # d <= L, beta = L / d, rho = r / d. Given A the columns of Y are Gaussian, so that Y Y^T is a sample
-# covariance matrix of population A A^T / r + Delta: with T = tau + Delta, tau of the law of
-# Marchenko-Pastur of ratio 1 / rho and c = 1 / rho, and in p = -1 / (sqrt(beta) m), m the Stieltjes
-# transform of its companion (Silverstein and Bai 1995),
+# covariance matrix with population A A^T / r + Delta. Let T = tau + Delta, where tau follows the
+# Marchenko-Pastur law of ratio c = 1 / rho, and p = -1 / (sqrt(beta) m) with m the Stieltjes
+# transform of the companion Y^T Y. Then (Silverstein and Bai 1995)
 #     sqrt(beta) z = p (beta + int T nu(dT) / (p - T)).
-# By h = 1 / int nu(dT) / (p - T) both sides are rational, p = h + h / (h - c) + Delta and
+# With h = 1 / int nu(dT) / (p - T) both sides are rational: p = h + h / (h - c) + Delta and
 #     zeta = sqrt(beta) z = p (beta - 1 + p / h)
 #          = (h² + k1 h - e) (beta h² + k2 h - e) / (h (h - c)²),
 # k1 = 1 - c + Delta, k2 = 1 - beta c + Delta, e = c Delta   (spectra 34), the quartic of
@@ -23,7 +23,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Quartic:
-    """The curve of a law: its coefficients, for several noises at once."""
+    """Coefficients of the curve, for several noise levels at once."""
 
     aspect: float
     rank_ratio: float
@@ -36,11 +36,11 @@ class Quartic:
 
     @property
     def linear(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """k1, k2 and e."""
+        """Coefficients k1, k2 and e."""
         return 1 - self.c + self.noise, 1 - self.aspect * self.c + self.noise, self.c * self.noise
 
     def at(self, index: Any) -> Quartic:
-        """The laws of a subset of the noises."""
+        """Curve for a subset of the noise levels."""
         return Quartic(self.aspect, self.rank_ratio, self.noise[index])
 
     def product(self) -> np.ndarray:
@@ -50,17 +50,17 @@ class Quartic:
         return np.stack(np.broadcast_arrays(*parts), axis=-1)
 
     def polynomial(self, zeta: np.ndarray) -> np.ndarray:
-        """Coefficients of the quartic in h over the leading one, which is left out."""
+        """Coefficients of the quartic in h divided by the leading coefficient, which is left out."""
         product, c = self.product(), self.c
         shift = np.stack(np.broadcast_arrays(zeta, -2 * c * zeta, c * c * zeta, 0.0), axis=-1)
         return np.asarray((product[..., 1:] - shift) / self.aspect)
 
     def physical(self, h: np.ndarray) -> np.ndarray:
-        """True if a root is the physical one."""
+        """Return True if a root is the physical root."""
         return (h.imag > 0) & (np.abs(h - self.c) ** 2 > self.c)
 
     def polished(self, h: np.ndarray, zeta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Two steps of Newton's method, and the relative size of the last."""
+        """Make two Newton steps; also return the relative size of the second step."""
         beta, c, (k1, k2, e) = self.aspect, self.c, self.linear
         step = h
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -73,7 +73,7 @@ class Quartic:
             return h, np.abs(step / h)
 
     def solve(self, zeta: np.ndarray) -> np.ndarray:
-        """The physical root where the density is positive, 0 elsewhere."""
+        """Physical root where the density is positive; 0 elsewhere."""
         poly = self.polynomial(zeta)
         first, second = quartic_pairs(*np.moveaxis(poly, -1, 0))
         h = np.where(self.physical(first), first, second)
@@ -92,7 +92,7 @@ class Quartic:
 def quartic_pairs(
     b: np.ndarray, c: np.ndarray, d: np.ndarray, e: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Upper root of each of two real quadratics with product x⁴ + b x³ + c x² + d x + e."""
+    """Upper roots of the two real quadratics whose product is x⁴ + b x³ + c x² + d x + e."""
     # Ferrari: with x = y - b / 4, y⁴ + p y² + q y + r and m > 0 of m³ + p m² + (p²/4 - r) m = q²/8,
     # the factors are y² -+ sqrt(2 m) y + p/2 + m +- q / (2 sqrt(2 m)).
     p, q = c - 3 * b * b / 8, d - b * c / 2 + b**3 / 8
@@ -111,7 +111,7 @@ def largest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     Q, R = (a * a - 3 * b) / 9, (2 * a**3 - 9 * a * b + 27 * c) / 54
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         cosine = np.where(R * R < Q**3, R / np.abs(Q) ** 1.5, 0.0)
-        # Three real roots: -2 sqrt(Q) cos((angle + 2 pi k) / 3), the largest at k = 1
+        # The three real roots are -2 sqrt(Q) cos((angle + 2 pi k) / 3); k = 1 gives the largest.
         three = (
             -2 * np.sqrt(np.abs(Q)) * np.cos((np.arccos(np.clip(cosine, -1, 1)) + 2 * np.pi) / 3)
         )
@@ -121,7 +121,7 @@ def largest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def companion_roots(coefficients: np.ndarray) -> np.ndarray:
-    """Roots of monic polynomials, given the coefficients after the first along the last axis."""
+    """Roots of monic polynomials; the last axis contains all coefficients but the leading 1."""
     degree = coefficients.shape[-1]
     matrix = np.zeros((*coefficients.shape, degree), dtype=coefficients.dtype)
     matrix[..., 0, :] = -coefficients
@@ -131,7 +131,7 @@ def companion_roots(coefficients: np.ndarray) -> np.ndarray:
 
 def critical_places(curve: Quartic) -> np.ndarray:
     """Real parts of the five critical values of zeta, ascending, clipped at 0: (noises, 5)."""
-    # Every edge is a critical value, and the density bends at a complex one near the axis. dzeta/dh
+    # Every edge is a critical value; the density bends near complex critical values. dzeta/dh
     # = 0 reads (PS)' h (h - c) = PS (3 h - c).
     product, c = curve.product(), curve.c
     derivative = product[:, :4] * np.array([4, 3, 2, 1])

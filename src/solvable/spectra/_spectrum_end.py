@@ -1,4 +1,4 @@
-"""One end of the spectrum of a spiked random matrix: its edge and its outliers."""
+"""Upper or lower end of a spiked random matrix's spectrum: the edge and the outliers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class Spikes:
-    """Spikes at one end, without noise: a column of couplings, and a row per spike of the rest."""
+    """Spikes at one end before the noise is added, with one column of couplings per spike."""
 
     heights: np.ndarray
     couplings: np.ndarray
@@ -23,7 +23,7 @@ class Spikes:
     links: np.ndarray | None = None
 
     def some(self, rows: slice | np.ndarray) -> Spikes:
-        """A subset of the spikes."""
+        """Select a subset of the spikes."""
         return Spikes(
             self.heights[rows],
             self.couplings[:, rows],
@@ -37,9 +37,9 @@ class Spikes:
 class SideSpikes:
     """Spikes at one end of a spectrum, one entry each."""
 
-    excess: np.ndarray  # R_i - L at the edge
-    beyond: np.ndarray  # zeta_i minus zeta at the edge; continued linearly below the threshold
-    sharp: np.ndarray  # c_i², 0 below the threshold
+    excess: np.ndarray  # height R_i - L at the edge
+    beyond: np.ndarray  # zeta_i minus the edge's zeta; continued linearly below the threshold
+    sharp: np.ndarray  # squared overlap c_i²; 0 below the threshold
     near: EdgeArrow
 
 
@@ -48,23 +48,23 @@ class EdgeArrow:
     """Spikes and their couplings to single eigenvalues of the noise near the edge."""
 
     # Spike i has an eigenvalue at a distance t from the edge if g_i t - y_i - sum_k b_ik² / (t -
-    # x_k) = 0, with the sum over the eigenvalues x_k of the noise near the edge; y and g hold the
+    # x_k) = 0, with the sum over the noise eigenvalues x_k near the edge; y and g describe the
     # rest of the spectrum.
 
-    couplings: np.ndarray  # E[b_ik²]
-    value: np.ndarray  # g t - y, the rest of the spectrum as a continuum, at t = place
-    slope: np.ndarray  # its derivative there
+    couplings: np.ndarray  # variance E[b_ik²] of the couplings
+    value: np.ndarray  # g t - y at t = place, with the rest of the spectrum as a continuum
+    slope: np.ndarray  # derivative of g t - y at t = place
     place: np.ndarray
 
     def without(self, depth: float, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Heights y, metric g and couplings, without the eigenvalues down to a depth (in scales)."""
+        """Heights y, metric g and couplings; eigenvalues down to a depth (in units of l) are left out."""
         # int_0^m rho / (t + s) ds = kappa (2/pi) [sqrt(m) - sqrt(t) arctan(sqrt(m / t))] for the edge
         # density rho = sqrt(s) / (pi l^(3/2)) and couplings b², kappa = b² l^(-3/2)
         m, t = depth * scale, self.place
         angle = np.arctan(np.sqrt(m / t))
         change = (angle / np.sqrt(t) - np.sqrt(m) / (m + t)) / np.pi
-        # Their sum is at most that of the whole spectrum, g >= 1: if the edge is a single
-        # eigenvalue of the background, the density ends sooner than as a square root.
+        # Their sum is at most the sum over the whole spectrum, so g >= 1. If the edge is a single
+        # eigenvalue of the background, the density ends sooner than a square root does.
         kappa = np.minimum(self.couplings * scale**-1.5, (self.slope - 1) / change)
         inner = kappa * 2 / np.pi * (np.sqrt(m) - np.sqrt(t) * angle)
         metric = self.slope - kappa * change
@@ -72,7 +72,7 @@ class EdgeArrow:
 
 
 class Side:
-    """The upper end of the spectrum; the lower end is that of the negated matrix."""
+    """Upper end of a spectrum; for the lower end, negate the matrix."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Side:
         self.mean = float(probabilities @ weights)
         self.start = float(atoms.max())
         self.lowest = self._lowest()
-        self.critical = root(self.slope, self.lowest)  # L' = 0 at the edge   (spectra 20)
+        self.critical = root(self.slope, self.lowest)  # the edge solves L' = 0   (spectra 20)
         self.edge = self.place(self.critical)
         self.curvature = self._curvature(self.critical)
         self.steepness = -self.resolvent(self.critical)[1]
@@ -100,7 +100,7 @@ class Side:
         self.unit = float(np.sqrt(self.scale / (2 * self.curvature)))
 
     def _lowest(self) -> float:
-        """Offset below which the largest weight alone would be an eigenvalue."""
+        """Offset below which the largest weight alone would cause an eigenvalue."""
         largest = float(self.weights.max())
         if largest <= 0:
             return 0.0
@@ -111,12 +111,12 @@ class Side:
         return root(beyond, 0.0)
 
     def resolvent(self, offset: float) -> tuple[float, float]:
-        """G and its derivative at the largest atom plus an offset."""
+        """G and its derivative, at an offset above the largest atom."""
         inverse = 1 / (self.start + offset - self.atoms)
         return float(np.mean(inverse)), -float(np.mean(inverse**2))
 
     def place(self, offset: float) -> float:
-        """L: the place in the spectrum."""
+        """Position L in the spectrum."""
         # L = zeta + E[w / (1 - w a)] - E[w] + b² G, a = G / delta   (spectra 20).
         G = self.resolvent(offset)[0]
         share = self.weights / (1 - self.weights * G / self.delta)
@@ -124,13 +124,13 @@ class Side:
         return self.start + offset + moved + self.variance * G
 
     def slope(self, offset: float) -> float:
-        """L', increasing."""
+        """Derivative L', which increases with the offset."""
         G, change = self.resolvent(offset)
         share = (self.weights / (1 - self.weights * G / self.delta)) ** 2
         return 1 + change * (float(self.probabilities @ share) / self.delta + self.variance)
 
     def _curvature(self, offset: float) -> float:
-        """L'' at the edge."""
+        """Second derivative L'' at the edge."""
         G, change = self.resolvent(offset)
         second = 2 * float(np.mean(1 / (self.start + offset - self.atoms) ** 3))
         share = self.weights / (1 - self.weights * G / self.delta)
@@ -145,7 +145,7 @@ class Side:
         *,
         own: bool = False,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """L, L', R and R' at offsets; every spike at all of them, or each at its own."""
+        """L, L', R and R' at offsets: all spikes at common offsets, or each spike at its own offset."""
         inverse = 1 / (self.start + offsets[:, None] - self.atoms)
         G, change = inverse.mean(axis=1), -np.mean(inverse**2, axis=1)
         share = 1 / (1 - G[:, None] * (self.weights / self.delta))
@@ -176,8 +176,8 @@ class Side:
         return place, slope, value, rate
 
     def spikes(self, spikes: Spikes) -> SideSpikes:
-        """All spikes of this end."""
-        # All functions are smooth in the offset: cubic interpolation between places whose distance
+        """Compute all spikes of this end."""
+        # All functions are smooth in the offset: cubic interpolation between points whose distance
         # from the edge grows by 40 % a step, then one Newton step.
         steps = self.unit * np.concatenate([[0.0], np.geomspace(1e-1, 1e2, 20)])
         parts = [self.curves(self.critical + steps, spikes)]
@@ -191,8 +191,8 @@ class Side:
         out = np.flatnonzero(excess > 0)
         beyond[out] = crossing(steps, L[:, None] - R[:, out], slope[:, None] - rate[:, out])
         sharp = np.zeros(excess.size)
-        # The linear equation is exact in value and slope at the outlier, else four spacings
-        # outside.
+        # The linear equation has the exact value and slope at the outlier, or else four spacings
+        # outside the edge.
         near = np.maximum(beyond, np.interp(4 * self.scale, L - L[0], steps))
         place, value, turned = np.empty((3, excess.size))
         for start in range(0, excess.size, 64):  # 64 spikes times the weights: a few megabytes
@@ -210,7 +210,7 @@ class Side:
         return SideSpikes(excess, beyond, sharp, EdgeArrow(strength, value, turned, place))
 
     def scatter(self, couplings: np.ndarray, n_samples: float) -> np.ndarray:
-        """Variance of the entries of the spike block from n samples, minus that of the edge."""
+        """Variance of the spike block's entries from n samples, minus the variance of the edge."""
         # n Var = E[w² h_i² h_j²] for features that are independent given the weight, with couplings
         # u = w² h²; on the diagonal the variance of w (h_i² - 1), because the edge moves with the
         # rest.
@@ -225,7 +225,7 @@ class Side:
         return np.asarray(variance / n_samples)
 
     def rounded(self, spikes: SideSpikes) -> np.ndarray:
-        """Mean overlap of each spike alone with the extreme eigenvector."""
+        """Mean squared overlap of each spike alone with the extreme eigenvector."""
         steepness = spikes.near.couplings * self.n_features * self.steepness
         unit = self.unit * self.curvature / steepness
         above = spikes.sharp / (1 - spikes.sharp) / unit
@@ -234,13 +234,13 @@ class Side:
         return np.asarray(ratio / (1 + ratio))
 
     def places(self, spikes: SideSpikes) -> np.ndarray:
-        """Mean places of the eigenvalues, smoothed in the same way as the overlaps."""
+        """Mean positions of the eigenvalues, smoothed in the same way as the overlaps."""
         moved = (spikes.beyond + np.hypot(spikes.beyond, 2 * 0.85 * self.unit)) / 2
         return np.array([self.place(self.critical + offset) for offset in moved])
 
 
 def crossing(steps: np.ndarray, gap: np.ndarray, growth: np.ndarray) -> np.ndarray:
-    """Place where each column first turns positive, by cubic interpolation of values and slopes."""
+    """Point where each column first becomes positive, by cubic interpolation of values and slopes."""
     cell, column = np.maximum(np.argmax(gap > 0, axis=0), 1) - 1, np.arange(gap.shape[1])
     width = np.diff(steps)[cell]
     first, change = gap[cell, column], gap[cell + 1, column] - gap[cell, column]
@@ -254,7 +254,7 @@ def crossing(steps: np.ndarray, gap: np.ndarray, growth: np.ndarray) -> np.ndarr
 
 
 def root(function: Callable[[float], float], above: float) -> float:
-    """Root above a point of a function that turns from negative to positive."""
+    """Root, above a given point, of a function that turns from negative to positive."""
     step = max(abs(above), 1.0) * 1e-9
     low = above + step
     at_low = function(low)

@@ -1,4 +1,4 @@
-"""Label-weighted second moments of anisotropic inputs: bulks, gaps, outliers, learned directions."""
+"""Spectra of label-weighted second moments of anisotropic inputs: bulks, gaps, outliers, overlaps."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.spectra.label_law import LabelLaw
 
-FINEST = 1e-7  # distance from the real axis that resolves gaps, over the spectrum's size
+FINEST = 1e-7  # distance from the real axis that resolves gaps, in units of the spectrum's size
 
-GROUPS = 60  # weights in a profile; 600 change overlaps by 0.001, at ten times the cost
+GROUPS = 60  # number of weights in a profile; 600 weights change overlaps by 0.001, at ten times the cost
 
-DRAWS = 32  # random couplings in the average of the best eigenvector of a direction within a bulk
+DRAWS = (
+    32  # number of random draws in the average over a direction's best eigenvector within a bulk
+)
 
 
 @dataclass(frozen=True)
 class Outlier:
-    """An eigenvalue of the direction outside every bulk."""
+    """Outlier: an eigenvalue outside every bulk, caused by the direction."""
 
     eigenvalue: float
-    squared_overlap: float  # squared overlap of its eigenvector with the direction
-    rank: float  # number of other eigenvalues of larger modulus
+    squared_overlap: float  # squared overlap of the outlier's eigenvector with the direction
+    rank: float  # number of other eigenvalues with a larger modulus
 
 
 @dataclass(frozen=True)
@@ -31,16 +33,16 @@ class DirectionProfile:
     """Distribution of the weight of a direction over the spectrum."""
 
     places: np.ndarray  # grid of eigenvalues, shape (m,)
-    density: np.ndarray  # density of eigenvalues, of all directions; without outliers
-    squared_overlap: np.ndarray  # mean over eigenvectors at this place; 0 in gaps
-    outliers: tuple[Outlier, ...]  # sorted by descending overlap
-    best_squared_overlap: float  # of an outlier, or the largest within a bulk, on average
-    best_rank: float  # number of eigenvalues of larger modulus than its own
+    density: np.ndarray  # eigenvalue density of the bulk over all directions, outliers excluded
+    squared_overlap: np.ndarray  # mean over the eigenvectors at each grid point; 0 in gaps
+    outliers: tuple[Outlier, ...]  # outliers, sorted by descending overlap
+    best_squared_overlap: float  # largest: of an outlier, or within a bulk on average
+    best_rank: float  # number of eigenvalues with a larger modulus than the best eigenvector's
 
 
 @dataclass(frozen=True)
 class _Noise:
-    """Weights and variances of the noise, with counts of repeated variances."""
+    """Weights and variances that determine the noise, with counts of repeated variances."""
 
     weights: np.ndarray
     chances: np.ndarray
@@ -54,7 +56,7 @@ class _Noise:
         return inverse @ self.chances, inverse**2 @ self.chances
 
     def image(self, z: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(1/n) sum_j sigma_j / (z - b sigma_j) and its derivatives in m and in z."""
+        """Evaluate (1/n) sum_j sigma_j / (z - b sigma_j) and its derivatives in m and in z."""
         b, change = self.push(m)
         inverse = 1 / (z[:, None] - b[:, None] * self.variances)
         share = self.counts * self.variances / self.n_samples
@@ -71,9 +73,9 @@ class _Noise:
         return np.maximum(-trace.imag / np.pi, 0.0)
 
     def solve(self, places: np.ndarray, scale: float) -> np.ndarray:
-        """The transform m just above the real axis, by continuation from far above it."""
+        """Transform m just above the real axis, by continuation from far above the axis."""
         size = max(self.weights.size, self.variances.size)
-        # Two million entries of places times weights or variances at a time.
+        # Arrays (points, weights or variances) have at most two million entries.
         rows = max(1, 2_000_000 // size)
         parts = [
             self._solve(places[start : start + rows], scale)
@@ -93,14 +95,14 @@ class _Noise:
                 if missed.max() < 1e-11:
                     break
                 step = (value - m) / (1 - slope)
-                # The transform lies in the lower half-plane; steps out of it are rejected.
+                # The transform is in the lower half-plane; steps out of the half-plane are rejected.
                 wild = (m + step).imag > 0
                 m = np.where(wild, (m + value) / 2, m + step)
         if not missed.max() < 1e-6:
             worst = float(places[np.argmax(missed)])
             raise NotConverged(
                 f"the spectrum at {worst:.4g} did not converge: relative error {missed.max():.1e}. "
-                "Check the variances and the label law for extreme values.",
+                "Check the variances and the label distribution for extreme values.",
                 {"place": worst, "missed": float(missed.max())},
             )
         return m
@@ -121,7 +123,7 @@ def direction_profile(
     # sigma_j / (z - b sigma_j), b = E[T / (1 - T m)], e^T (z - C)^-1 e = 1 / (z - s_e E[T s² / (1 -
     # T m)]). Poles of the last function outside the bulks, in gaps too, are outliers; the residue
     # is the squared overlap. Within a bulk its imaginary part over the density is the mean squared
-    # overlap of the eigenvectors there; the best overlap is that of a level at mu = s_e E[T s²]
+    # overlap of the eigenvectors there. The best overlap is the overlap of a level at mu = s_e E[T s²]
     # with random couplings to the bulk (accurate to about 0.06).
     check_positive(direction_variance=direction_variance, n_samples=n_samples)
     spread = np.asarray(variances, dtype=np.float64)
@@ -140,15 +142,15 @@ def direction_profile(
     grid = _grid(scale, 0.05 * np.sqrt(power)) if places is None else np.asarray(places, float)
     m = noise.solve(grid, scale)
     z = grid + 1j * FINEST * scale
-    # Fewer samples than directions leave a kernel: eigenvalues 0 with arbitrary eigenvectors.
+    # With fewer samples than directions the matrix has a kernel: eigenvalues 0, arbitrary eigenvectors.
     rank = min(float(spread.size), n_samples * float(law.probabilities[law.weights != 0].sum()))
     density = noise_density = noise.density(z, m)
     moments = law.probabilities * law.weights * law.second_moments[:, direction]
     pole = z - direction_variance * ((1 / (1 - law.weights * m[:, None])) @ moments)
     inside = -m.imag > 1e-4 * np.abs(m)
     weight = np.maximum(-(1 / pole).imag / np.pi, 0.0)
-    # The direction has an eigenvalue of its own if its resonance is narrower than the spacing of
-    # the others.
+    # The direction has a separate eigenvalue if its resonance is narrower than the spacing of
+    # the other eigenvalues.
     resonance = -np.gradient(np.unwrap(np.angle(pole)), grid) / np.pi
     density = np.where(inside, np.maximum(density + resonance, 0.1 * density), density)
     overlap = np.where(inside, weight / np.where(inside, density, 1.0), 0.0)
@@ -176,19 +178,19 @@ def direction_profile(
 def _extent(
     law: LabelLaw, unique: np.ndarray, counts: np.ndarray, variance: float, n_samples: float
 ) -> float:
-    """Bound on the modulus of all eigenvalues, not far above the largest."""
+    """Upper bound on the modulus of all eigenvalues, close to the largest modulus."""
     largest = float(np.abs(law.weights).max())
     top = max(float(unique[-1]), variance)
     effective = float(counts @ unique) / unique[-1]
-    # Norm of the sample covariance of the strongest directions, with weights at their largest.
+    # Norm of the strongest directions' sample covariance, times the largest weight.
     return 1.05 * largest * top * (1 + np.sqrt((effective + 1) / n_samples)) ** 2
 
 
 def _grid(scale: float, smallest: float) -> np.ndarray:
-    """Places with steps that grow with the modulus: weak directions have much narrower bulks."""
+    """Grid whose steps grow with the modulus, because weak directions have much narrower bulks."""
     step = min(max(smallest, 1e-4 * scale), scale)
     reach = np.arcsinh(scale / step)
-    # An even number, so that no place is 0.
+    # An even number of points, so that no point is 0.
     return np.asarray(step * np.sinh(np.linspace(-reach, reach, 1600)))
 
 
@@ -201,7 +203,7 @@ def _outliers(
     moments: np.ndarray,
     variance: float,
 ) -> list[tuple[float, float]]:
-    """Zeros of the pole function in gaps, where it is real, with their residues."""
+    """Zeros of the pole function in gaps, where the function is real, with the residues."""
     found = []
     crossing = np.flatnonzero(
         ~inside[:-1] & ~inside[1:] & (pole.real[:-1] < 0) & (pole.real[1:] >= 0)
@@ -210,7 +212,7 @@ def _outliers(
         share = -pole.real[k] / (pole.real[k + 1] - pole.real[k])
         place = float(grid[k] + share * (grid[k + 1] - grid[k]))
         at = np.array([m.real[k] + share * (m.real[k + 1] - m.real[k])])
-        # Newton's method on the pair (z, m) from the interpolated place.
+        # Newton's method on the pair (z, m) from the interpolated zero.
         z = np.array([place])
         for _ in range(30):
             value, by_m, by_z = noise.image(z, at)
@@ -230,17 +232,17 @@ def _outliers(
 
 
 def _rank(grid: np.ndarray, density: np.ndarray, place: float) -> float:
-    """Expected number of eigenvalues of larger modulus."""
+    """Expected number of eigenvalues with a larger modulus."""
     beyond = np.where(np.abs(grid) > abs(place), density, 0.0)
     return float(np.trapezoid(beyond, grid))
 
 
 def _best(levels: np.ndarray, couplings: np.ndarray, height: float) -> tuple[float, float]:
-    """Mean largest overlap, and its mean rank, of a level with random couplings to a bulk."""
+    """Mean largest overlap of a level coupled at random to a bulk, and the mean rank of this overlap."""
     rng = random_stream("direction profile", levels.size)
     found = []
     for _ in range(DRAWS):
-        # Levels repel: they stay near their quantiles, at a random phase.
+        # Bulk levels repel, so they are placed at quantiles with a random phase.
         index = np.arange(levels.size) + rng.random() - 0.5
         places = np.interp(index, np.arange(levels.size), levels)
         matrix = np.diag(np.append(places, height))
@@ -254,7 +256,7 @@ def _best(levels: np.ndarray, couplings: np.ndarray, height: float) -> tuple[flo
 
 
 def _best_of_many(levels: np.ndarray, overlaps: np.ndarray) -> tuple[float, float]:
-    """Mean largest overlap of a direction with the kernel of the matrix: Gaussian amplitudes."""
+    """Mean largest overlap of a direction with the matrix's kernel, for Gaussian amplitudes."""
     rng = random_stream("direction profile", levels.size)
     drawn = overlaps * rng.chisquare(1, (8 * DRAWS, levels.size))
     best = np.argmax(drawn, axis=1)
@@ -263,7 +265,7 @@ def _best_of_many(levels: np.ndarray, overlaps: np.ndarray) -> tuple[float, floa
 
 
 def _quantiles(grid: np.ndarray, density: np.ndarray, count: int) -> np.ndarray:
-    """Places with equal shares of a density between them."""
+    """Quantiles: points with equal shares of a density between them."""
     steps = np.diff(grid) * (density[1:] + density[:-1]) / 2
     mass = np.concatenate([[0.0], np.cumsum(steps)])
     # Gaps without mass would make the inverse ambiguous.

@@ -1,4 +1,4 @@
-"""Optimal rotationally invariant estimate of a spectrum from a noisy matrix, and overlaps."""
+"""Optimal rotationally invariant estimate of a matrix from a noisy matrix, and overlaps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from solvable.spectra._biane import Points
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_ends
 
-CHUNK_ENTRIES = 500_000  # largest number of pairs of a node and a strength in one array
+CHUNK_ENTRIES = 500_000  # largest number of (node, strength) pairs in one array
 
 
 def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | float) -> np.ndarray:
-    r"""Overlaps :math:`O(x,s)` between eigenvectors of :math:`S^\star+\delta Z` and of :math:`S^\star`.
+    r"""Compute overlaps :math:`O(x,s)` of eigenvectors of :math:`S^\star+\delta Z` and :math:`S^\star`.
 
     .. math::
 
@@ -24,16 +24,16 @@ def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | flo
     Parameters
     ----------
     law : SpectralLaw
-        The law of the sum.
+        Spectral law of :math:`S^\star+\delta Z`.
     x : array of any shape
-        Eigenvalues of the sum, inside the support.
+        Eigenvalues of :math:`S^\star+\delta Z`, inside the support.
     strength : array of any shape
-        Eigenvalues of the target.
+        Eigenvalues of :math:`S^\star`.
 
     Returns
     -------
     ndarray
-        Of the shape of x followed by that of ``strength``.
+        Overlaps; the shape of ``x`` is followed by the shape of ``strength``.
 
     Notes
     -----
@@ -58,9 +58,9 @@ def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
     Parameters
     ----------
     law : SpectralLaw
-        The law of the sum.
+        Spectral law of :math:`S^\star+\delta Z`.
     x : array of any shape
-        Eigenvalues of the sum.
+        Eigenvalues of :math:`S^\star+\delta Z`.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
 
     Notes
     -----
-    For an outlier at :math:`s+\delta^2/s` it gives :math:`s-\delta^2/s`, the strength times the
+    An outlier at :math:`s+\delta^2/s` is mapped to :math:`s-\delta^2/s`, the strength times the
     squared overlap. Source: derivations/spectra (19), from arXiv:2408.03733.
 
     Examples
@@ -83,16 +83,16 @@ def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
 
 
 def empirical_denoised(eigenvalues: np.ndarray, noise: float) -> np.ndarray:
-    """The same denoiser from observed eigenvalues alone, without a law of the target."""
+    """Optimal denoiser estimated from observed eigenvalues alone; the target's spectrum is not needed."""
     # f(x) = x - (2 delta² / d) sum_j (x - l_j) / ((x - l_j)² + eta²), eta = delta d^(-1/2); at d =
-    # 300 its error is within 4 % of that with the known law   (spectra 19).
+    # 300 its error is within 4 % of the error with the known spectrum   (spectra 19).
     values = np.asarray(eigenvalues, dtype=np.float64)
     hilbert = smoothed_hilbert(values, values, noise**2 / values.size)
     return np.asarray(values - 2 * noise**2 * hilbert)
 
 
 def smoothed_hilbert(places: np.ndarray, eigenvalues: np.ndarray, square: float) -> np.ndarray:
-    """Hilbert transform of eigenvalues smoothed over a width of this square, in blocks."""
+    """Hilbert transform of smoothed eigenvalues, in blocks; the argument is the squared width."""
     found = np.empty(places.size)
     for start in range(0, places.size, 1_000):
         gaps = places[start : start + 1_000, None] - eigenvalues
@@ -106,12 +106,12 @@ def denoising_error(law: SpectralLaw) -> float:
     Parameters
     ----------
     law : SpectralLaw
-        The law of the sum.
+        Spectral law of :math:`S^\star+\delta Z`.
 
     Returns
     -------
     float
-        Least mean squared error of any estimate from :math:`S^\star+\delta Z` when the eigenvectors
+        Smallest mean squared error of any estimate from :math:`S^\star+\delta Z` when the eigenvectors
         of :math:`S^\star` are uniform.
 
     Notes
@@ -132,7 +132,7 @@ def denoising_error(law: SpectralLaw) -> float:
 def feature_errors(
     law: SpectralLaw, threshold: float, strength: np.ndarray | float | None = None
 ) -> np.ndarray:
-    r"""Error of each feature after soft thresholding, :math:`\hat S=(S^\star+\delta Z-b)_+`.
+    r"""Compute each feature's error after soft thresholding, :math:`\hat S=(S^\star+\delta Z-b)_+`.
 
     .. math::
 
@@ -144,11 +144,11 @@ def feature_errors(
     Parameters
     ----------
     law : SpectralLaw
-        The law of the sum.
+        Spectral law of :math:`S^\star+\delta Z`.
     threshold : float
         :math:`b`.
     strength : array of any shape, optional
-        Eigenvalues s, among those of the target; all its nodes by default.
+        Eigenvalues s of the target; by default all of the target's nodes.
 
     Returns
     -------
@@ -157,8 +157,8 @@ def feature_errors(
 
     Notes
     -----
-    O(x, s) has a peak at the place :math:`x_s` over :math:`u=s`, whose width is the height of the
-    curve. Its moments in x are 1, s and :math:`s^2+\delta^2`, so that for :math:`x_s>b`
+    O(x, s) has a peak at the point :math:`x_s` with :math:`u=s`. The width of the peak is the
+    height of the curve. Its moments in x are 1, s and :math:`s^2+\delta^2`, so that for :math:`x_s>b`
 
     .. math::
 
@@ -166,8 +166,8 @@ def feature_errors(
 
     the integral is taken on the side of b without the peak, on panels that are halved towards b.
     O(N k) time for k strengths. For an isolated spike the energy that its estimate puts on other
-    directions counts in their :math:`e`, not in its own. Source: derivations/spectra (22); backed by
-    ``tests/spectra/test_denoiser.py``.
+    directions counts in the error of these directions, not in the error of the spike.
+    Source: derivations/spectra (22); backed by ``tests/spectra/test_denoiser.py``.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def feature_errors(
     values = law.target.nodes if strength is None else np.asarray(strength, dtype=np.float64)
     flat, b = values.ravel(), float(threshold)
     place = float(law.preimage(b)[0])
-    # The integrals of e(s)   (spectra 22). Off the curve O has no peak, and its moments differ.
+    # The integrals of e(s)   (spectra 22). For s off the curve O has no peak and other moments.
     peaked = np.searchsorted(law.intervals.ravel(), flat) % 2 == 1
     beyond = peaked & (flat > place)
     found = flat**2
@@ -192,10 +192,10 @@ def feature_errors(
 def _one_sided(
     law: SpectralLaw, threshold: float, strengths: np.ndarray, *, above: bool
 ) -> np.ndarray:
-    """Integral of (x - b) (x - b - 2s) O(x, s) above the threshold, or minus the one below it."""
+    """Integral of (x - b) (x - b - 2s) O(x, s) above the threshold, or minus the integral below."""
     points, weights = _graded_rule(law, threshold, above=above)
     rise = points.x - threshold
-    # Column by column: to first and second order in the rise.
+    # Columns: terms of first and second order in the rise x - b.
     factors = (weights if above else -weights) * np.stack([rise, rise**2])
     found = np.empty(strengths.size)
     step = max(1, CHUNK_ENTRIES // max(1, rise.size))
@@ -208,7 +208,7 @@ def _one_sided(
 
 
 def _graded_rule(law: SpectralLaw, threshold: float, *, above: bool) -> tuple[Points, np.ndarray]:
-    """Nodes on one side of the threshold, on panels halved towards it down to the curve's height."""
+    """Nodes on one side of the threshold; panels are halved towards it down to the curve's height."""
     ends, component = law.panel_ends, law.panel_components
     cut = tail_ends(law, threshold)[component]
     clipped = np.maximum(ends, cut[:, None]) if above else np.minimum(ends, cut[:, None])

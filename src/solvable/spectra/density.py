@@ -9,18 +9,18 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 
-BISECTIONS = 60  # halvings of the bracket of the imaginary part, to full double precision
+BISECTIONS = 60  # number of halvings of the imaginary part's bracket, for full double precision
 
-CHUNK_ENTRIES = 200_000  # largest number of pairs of a place and a weight in one array
+CHUNK_ENTRIES = 200_000  # largest number of (point, weight) pairs in one array
 
 
 @dataclass(frozen=True)
 class SpectralDensity:
-    """A spectral density on a grid."""
+    """Spectral density on a grid."""
 
-    x: np.ndarray  # places, ascending, not evenly spaced
+    x: np.ndarray  # grid of eigenvalues, ascending, not evenly spaced
     density: np.ndarray  # density; its integral is 1 minus the atom
-    atom: float  # mass of the null space
+    atom: float  # mass of the atom that the null space causes
 
 
 def weighted_density(
@@ -31,7 +31,7 @@ def weighted_density(
     background_variance: float = 0.0,
     points: int = 200,
 ) -> SpectralDensity:
-    """Density of (1/n) sum w g g^T - mean(w) I for given weights w, g ~ N(0, I)."""
+    """Density of (1/n) sum w g g^T - mean(w) I for given weights w and Gaussian g ~ N(0, I)."""
     # With delta = n/D and the Stieltjes transform G = delta / b: z(b) = b / delta + E[w] + E[w² /
     # (b - w)] + sigma² delta / b   (spectra 23), where the last term is a free semicircle of
     # variance sigma². On the spectrum b = u + iv, and z is real if E[w² / ((u - w)² + v²)] + sigma²
@@ -42,7 +42,7 @@ def weighted_density(
     if values.ndim != 1 or values.size == 0:
         raise InvalidData(f"weights must have shape (m,) with m >= 1; got shape {values.shape}.")
     if not np.isfinite(values).all():
-        raise InvalidData("weights hold NaN or infinity; remove those samples first.")
+        raise InvalidData("some weights are NaN or infinite; remove these samples first.")
     if not values.any():
         raise InvalidData("all weights are zero: the matrix has no spectrum.")
     if points < 2:
@@ -52,9 +52,9 @@ def weighted_density(
             f"background_variance is {background_variance}; allowed: a finite number of at least 0."
         )
     extra = background_variance * aspect_ratio
-    # The mass of w² within reach of u bounds v: v <= sqrt(delta (E[w²] + extra)).
+    # upper bound on v: v <= sqrt(delta (E[w²] + extra)), with w² averaged over weights within reach of u
     radius = float(np.sqrt(aspect_ratio * (np.mean(values**2) + extra)))
-    # The grid is even in the angle, in which the density is smooth up to both edges.
+    # The grid is even in the angle, because the density is smooth in the angle up to both edges.
     angles = (np.arange(points) + 0.5) * np.pi / points
     middle, half = _reach(values, aspect_ratio, radius, extra)
     places = middle - half * np.cos(angles)
@@ -91,7 +91,7 @@ def _excess(
 def _imaginary_parts(
     values: np.ndarray, u: np.ndarray, aspect_ratio: float, radius: float, extra: float
 ) -> np.ndarray:
-    """The v > 0 of each place u, or 0 outside the support."""
+    """Imaginary part v > 0 for each real part u; 0 outside the support."""
     low, high = np.zeros(u.size), np.full(u.size, radius)
     inside = _excess(values, u, low, aspect_ratio, extra) > 0
     for _ in range(BISECTIONS):

@@ -1,4 +1,4 @@
-"""Mean places of the two largest eigenvalues at the edge of a bulk, with a spike near threshold."""
+"""Mean positions of the two largest eigenvalues at a bulk's edge, with a spike near threshold."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ FIRST, SECOND = -1.2065, -3.2624
 
 def edge_levels(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means of the two largest eigenvalues of noise with a spike, in units of the edge."""
-    # In units kappa D^(-2/3) beyond the edge. The spike at w has its outlier at w² in the limit; w
-    # < 0 is below the threshold.
+    # Positions are distances beyond the edge in units kappa D^(-2/3). In the limit a spike at w has
+    # its outlier at w²; w < 0 is below the threshold.
     w = np.asarray(place, dtype=np.float64)
     within = np.clip(w, LEVELS[0, 0], LEVELS[-1, 0])
     inner = monotone_cubic(LEVELS[:, 0], LEVELS[:, 1:], within)
     far = np.abs(w) > LEVELS[-1, 0]
     with np.errstate(divide="ignore"):
-        # A spike far below the threshold raises both levels by 1 / |w|. One far above lowers the
-        # noise by as much, and is itself raised by 1 / (2 w).
+        # A spike far below the threshold raises both levels by 1 / |w|. A spike far above lowers the
+        # noise level by as much, and its own level is raised by 1 / (2 w).
         first = np.where(w < 0, FIRST - 1 / w, 1 / (2 * w))
         second = np.where(w < 0, SECOND - 1 / w, FIRST - 1 / w)
     levels = [np.where(far, first, inner[..., 0]), np.where(far, second, inner[..., 1])]

@@ -14,9 +14,9 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class BulkEdges:
-    """Both edges of a bulk and the scale of their fluctuations."""
+    """Both edges of a bulk, and the scales of the edges' fluctuations."""
 
-    # The scale is kappa in lambda_max = z + kappa D^(-2/3) TW_1   (spectra 24); 0 at an edge
+    # A scale is kappa in lambda_max = z + kappa D^(-2/3) TW_1   (spectra 24); 0 at an edge
     # without fluctuations.
 
     lower: float
@@ -25,9 +25,9 @@ class BulkEdges:
     upper_scale: float
 
     def with_margin(self, *, dimension: int, probability: float = 0.99) -> tuple[float, float]:
-        """Edges moved outwards so that noise alone stays inside each with the given probability."""
+        """Move each edge outwards so that noise alone stays inside with the given probability."""
         check_positive(dimension=dimension)
-        # z +- kappa D^(-2/3) q with q the Tracy-Widom quantile.
+        # z +- kappa D^(-2/3) q, where q is the Tracy-Widom quantile
         step = tracy_widom_quantile(probability) * dimension ** (-2 / 3)
         return self.lower - self.lower_scale * step, self.upper + self.upper_scale * step
 
@@ -40,18 +40,18 @@ def tracy_widom_quantile(probability: float) -> float:
         )
     from scipy.special import gammaincinv
 
-    # Shifted gamma law with the same three moments (Chiani, arXiv:1209.3394): accurate to 0.01 up
-    # to 0.99, and to 0.03 at 0.999.
+    # Shifted gamma distribution with the same three moments (Chiani, arXiv:1209.3394): accurate to
+    # 0.01 up to 0.99, and to 0.03 at 0.999.
     return float(0.186054 * gammaincinv(46.446, probability) - 9.84801)
 
 
 def semicircle(*, scale: float) -> BulkEdges:
-    r"""Edges :math:`\pm2s` of a semicircle of standard deviation :math:`s`.
+    r"""Return the edges :math:`\pm2s` of a semicircle with standard deviation :math:`s`.
 
     Parameters
     ----------
     scale : float
-        :math:`s`, above 0: for the moment matrix :math:`s^2=D\,\tau_2/n`.
+        Standard deviation :math:`s`, above 0; the moment matrix has :math:`s^2=D\,\tau_2/n`.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def semicircle(*, scale: float) -> BulkEdges:
 def weighted_bulk_edges(
     weights: np.ndarray, aspect_ratio: float, *, centre: bool = True
 ) -> tuple[float, float]:
-    """Bulk edges of (1/n) sum w g g^T - mean(w) I for given weights w, g ~ N(0, I)."""
+    """Bulk edges of (1/n) sum w g g^T - mean(w) I for given weights w and Gaussian g ~ N(0, I)."""
     edges = weighted_bulk(weights=weights, aspect_ratio=aspect_ratio, centre=centre)
     return edges.lower, edges.upper
 
@@ -86,7 +86,7 @@ def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = Tr
     if values.ndim != 1 or values.size == 0:
         raise InvalidData(f"weights must have shape (n,) with n >= 1; got shape {values.shape}.")
     if not np.isfinite(values).all():
-        raise InvalidData("weights hold NaN or infinity; remove those samples first.")
+        raise InvalidData("some weights are NaN or infinite; remove these samples first.")
     if not values.any():
         raise InvalidData("all weights are zero: the matrix has no spectrum to bound.")
     shift = float(values.mean()) if centre else 0.0
@@ -100,7 +100,7 @@ def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = Tr
 def upper_edge(
     weights: np.ndarray, aspect_ratio: float, probabilities: np.ndarray | None = None
 ) -> tuple[float, float, float]:
-    """Upper edge, fluctuation scale and critical point; equal probabilities by default."""
+    """Upper edge, fluctuation scale and critical point; by default all weights are equally likely."""
     # The critical point is infinite if the bulk ends at 0 because fewer than D weights differ from
     # zero and none is positive.
     chance = np.full(weights.size, 1 / weights.size) if probabilities is None else probabilities
@@ -115,7 +115,7 @@ def upper_edge(
         return 0.0, 0.0, float("inf")
 
     def fraction(t: float) -> np.ndarray:
-        """Share w a / (1 - w a), without cancellation if w is the largest weight."""
+        """Ratio w a / (1 - w a), computed without cancellation if w is the largest weight."""
         if not positive:
             return ratio * np.exp(t) / (1 - ratio * np.exp(t))
         part, rest = 1 / (1 + np.exp(-t)), 1 / (1 + np.exp(t))
@@ -135,7 +135,7 @@ def upper_edge(
 
 
 def _increasing_root(function: Callable[[float], float]) -> float:
-    """Root of an increasing function of one variable: bracketed by doubling."""
+    """Root of an increasing function of one variable; a bracket is found by doubling."""
     low, high = -1.0, 1.0
     for _ in range(12):
         at_low, at_high = function(low), function(high)

@@ -1,4 +1,4 @@
-"""Correction of order 1/d to the mass of the spectrum of target plus noise."""
+"""Correction of order 1/d to the spectral mass of target plus noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 
 def excess_mass(law: SpectralLaw, z: np.ndarray) -> np.ndarray:
-    """Mass above a place, times d, that the limit lacks."""
+    """Mass above x at dimension d minus the limiting mass, times d."""
     # T(x) = arg(dz/du) / 2 pi along z = u + delta² g(u)   (spectra 38)
     target = law.target
     mass = np.angle(1 + law.variance * _resolvent_slope(target, z)) / (2 * np.pi)
@@ -31,9 +31,9 @@ def _resolvent_slope(target: Measure, z: np.ndarray) -> np.ndarray:
 
 
 def _random_mass(target: MarchenkoPasturMeasure, z: np.ndarray) -> np.ndarray:
-    """The same for the random matrix of a Marchenko-Pastur target with noise."""
-    # The finite spectrum has a quarter of an eigenvalue more at each edge, and half of one less
-    # spread between them by the arcsine law.
+    """Excess mass T(x) for a random Marchenko-Pastur target with noise."""
+    # The finite spectrum has a quarter of an eigenvalue more at each edge, and half an eigenvalue less
+    # between the edges, spread by the arcsine law.
     low, high = target.bulk
     root = np.sqrt(z - low) * np.sqrt(z - high)
     ends = np.log(z - low) + np.log(z - high)
@@ -41,9 +41,9 @@ def _random_mass(target: MarchenkoPasturMeasure, z: np.ndarray) -> np.ndarray:
 
 
 def excess_moment(law: SpectralLaw, threshold: float, cut: float | None = None) -> float:
-    """First order in 1/d, times d, of the truncated second moment J(delta, b)."""
+    """Coefficient of 1/d in the truncated second moment J(delta, b)."""
     _, points, weights = tail_rule(law, np.array([threshold if cut is None else cut]))
-    # J_1 = 2 int_b (x - b) T(x) dx   (spectra 38). Weights over the density integrate over x alone.
+    # J_1 = 2 int_b (x - b) T(x) dx   (spectra 38). Weights / density integrate over x.
     lengths = weights * np.pi * law.variance / points.height
     mass = excess_mass(law, points.u + 1j * points.height)
     return float(2 * lengths @ (mass * (points.x - threshold)))

@@ -1,4 +1,4 @@
-r"""Law of :math:`S^\star+\delta Z`: free convolution of a spectrum with a semicircle."""
+r"""Spectrum of :math:`S^\star+\delta Z`: the free convolution of a spectrum with a semicircle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.spectra.measures import Measure, discrete
 
 
 class SpectralLaw:
-    r"""Law :math:`\mu_\delta` of :math:`S^\star+\delta Z`, Z from the GOE with edges at :math:`\pm2`.
+    r"""Spectral law :math:`\mu_\delta` of :math:`S^\star+\delta Z`; Z is GOE with edges :math:`\pm2`.
 
     For real :math:`u` let :math:`v(u)\ge0` solve
 
@@ -34,10 +34,10 @@ class SpectralLaw:
     Parameters
     ----------
     target : Measure or array of shape (m,)
-        :math:`\mu^\star`: :func:`~solvable.spectra.marchenko_pastur`,
+        Spectrum :math:`\mu^\star`: :func:`~solvable.spectra.marchenko_pastur`,
         :func:`~solvable.spectra.discrete`, or an array of eigenvalues of equal weight.
     noise : float
-        :math:`\delta`, the standard deviation of the semicircle, above 0.
+        Standard deviation :math:`\delta` of the semicircle, above 0.
 
     Attributes
     ----------
@@ -50,10 +50,10 @@ class SpectralLaw:
     edges : ndarray of shape (k, 2)
         Components of the support in :math:`x`.
     masses : ndarray of shape (k,)
-        Mass of each component: exactly the mass of the target inside it.
+        Mass of each component, which is exactly the mass of the target inside the component.
     u, height, x, weights : ndarray of shape (N,)
-        Quadrature, ascending: :math:`\int\varphi\,d\mu_\delta\approx\sum_i\text{weights}_i
-        \varphi(x_i)`.
+        Ascending quadrature nodes with weights: :math:`\int\varphi\,d\mu_\delta\approx
+        \sum_i\text{weights}_i\varphi(x_i)`.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class SpectralLaw:
             raise InvalidParameter(
                 f"noise is {noise}; its square must neither vanish nor overflow. Rescale the spectrum."
             )
-        # Half-width in u of the narrowest bump, against the spacing of floating-point numbers
+        # half-width in u of the narrowest bump, compared with the spacing of floating-point numbers
         # there.
         narrowest = self.noise * float(np.sqrt(self.target.masses.min()))
         largest = float(np.abs(self.target.pieces).max())
@@ -108,7 +108,7 @@ class SpectralLaw:
         return curve(self.target, u, self.variance, outside).x
 
     def angles(self, component: np.ndarray | int, u: np.ndarray) -> np.ndarray:
-        r"""Angles of places u on their components, from 0 at the lower edge to :math:`\pi`."""
+        r"""Angles of points u on their components, from 0 at the lower edge to :math:`\pi`."""
         low, high = self.intervals[component].T
         below = np.sqrt(np.clip((u - low) / (high - low), 0, 1))
         above = np.sqrt(np.clip((high - u) / (high - low), 0, 1))
@@ -116,7 +116,7 @@ class SpectralLaw:
         return np.asarray(2 * np.arctan2(below, above))
 
     def place_at(self, component: int, angle: float) -> tuple[float, float]:
-        r"""Place x at an angle of a component, inside :math:`(0,\pi)`, and :math:`dx/d\theta`."""
+        r"""Point x at an angle of a component, inside :math:`(0,\pi)`, and :math:`dx/d\theta`."""
         u = arc(self.intervals, np.array([component]), np.array([angle]))
         point = curve(self.target, u, self.variance, np.ones(1, dtype=bool))
         low, high = self.intervals[component]
@@ -125,7 +125,7 @@ class SpectralLaw:
     def panels(
         self, component: np.ndarray, start: np.ndarray, stop: np.ndarray
     ) -> tuple[Points, np.ndarray]:
-        """Nodes and weights of the law on arcs of its components, 16 an arc, between two angles each."""
+        """Nodes and weights on arcs of the components: 16 nodes per arc, between two angles."""
         ends = np.column_stack([start, stop])
         return integrate_arcs(self.target, self.variance, self.intervals, component, ends)
 
@@ -137,37 +137,37 @@ class SpectralLaw:
 
     @property
     def panel_components(self) -> np.ndarray:
-        """Component of each panel of the quadrature."""
+        """Number of the component to which each quadrature panel belongs."""
         return self._quadrature.component
 
     @property
     def panel_ends(self) -> np.ndarray:
-        """Angles at which each panel starts and stops, of shape (p, 2)."""
+        """Angles at which each panel starts and ends, shape (p, 2)."""
         return self._quadrature.ends
 
     @property
     def points(self) -> Points:
-        """The curve at the nodes: real part, height, place and slope."""
+        """Curve at the nodes: real part u, height, x and slope."""
         return self._quadrature.points
 
     @property
     def u(self) -> np.ndarray:
-        """Real parts of the curve at the nodes."""
+        """Real parts u of the curve at the nodes."""
         return self._quadrature.points.u
 
     @property
     def height(self) -> np.ndarray:
-        """Imaginary parts of the curve at the nodes."""
+        """Imaginary parts (heights) of the curve at the nodes."""
         return self._quadrature.points.height
 
     @property
     def x(self) -> np.ndarray:
-        """Places of the nodes."""
+        """Eigenvalues x of the nodes."""
         return self._quadrature.points.x
 
     @property
     def weights(self) -> np.ndarray:
-        """Weights of the nodes for integrals against the law."""
+        """Quadrature weights of the nodes for integrals against the spectral law."""
         return self._quadrature.weights
 
     def integrate(self, values: np.ndarray) -> float:
@@ -175,7 +175,7 @@ class SpectralLaw:
         return float(np.asarray(values) @ self.weights)
 
     def typical_places(self, count: int) -> np.ndarray:
-        """Typical places of ``count`` eigenvalues, descending: quantiles at (k - 1/2) / count."""
+        """Typical positions of ``count`` eigenvalues, descending: quantiles at (k - 1/2) / count."""
         # From the masses between the nodes of the quadrature: accurate to a few hundredths of the
         # spacing of eigenvalues, and many times faster than exact quantiles.
         mass = np.cumsum(self.weights) - self.weights / 2
@@ -183,13 +183,13 @@ class SpectralLaw:
         return np.interp(levels, mass, self.x)
 
     def preimage(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        """Point :math:`u+iv` of the curve over each finite place x; v is 0 outside the support."""
+        """Point :math:`u+iv` of the curve for each finite x; v is 0 outside the support."""
         places = np.asarray(x, dtype=np.float64)
         flat = places.ravel()
         if flat.size != 1:
             u, height = self._preimage(flat)
         else:
-            # Several functionals need the place of the same threshold, so the last one is cached.
+            # The last point is cached, because several functionals need the same threshold.
             place = float(flat[0])
             if place not in self._known:
                 self._known[place] = self._preimage(flat)
@@ -198,7 +198,7 @@ class SpectralLaw:
 
     def _preimage(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not np.isfinite(flat).all():
-            raise InvalidData("the places hold NaN or infinity; remove them.")
+            raise InvalidData("some values `x` are NaN or infinite; remove them.")
         left = np.searchsorted(self.edges[:, 0], flat, side="right")
         right = np.searchsorted(self.edges[:, 1], flat, side="left")
         inside = left > right
@@ -215,16 +215,16 @@ class SpectralLaw:
 
     def density(self, x: np.ndarray | float) -> np.ndarray:
         r"""Density :math:`\mu_\delta(x)`, 0 outside the support."""
-        # v / (pi delta²)
+        # density v / (pi delta²)
         return np.asarray(self.preimage(x)[1] / (np.pi * self.variance))
 
     def hilbert(self, x: np.ndarray | float) -> np.ndarray:
-        r"""Hilbert transform :math:`h(x)=\mathrm{PV}\!\int\frac{\mu_\delta(dy)}{x-y}`, inside or out."""
-        # h = (x - u) / delta²; outside the support the resolvent itself.
+        r"""Hilbert transform :math:`h(x)=\mathrm{PV}\!\int\frac{\mu_\delta(dy)}{x-y}` at any x."""
+        # h = (x - u) / delta²; outside the support h is the resolvent
         return np.asarray((np.asarray(x) - self.preimage(x)[0]) / self.variance)
 
     def outlier(self, strength: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        """Place of one more eigenvalue of the target, NaN inside the bulk, and its squared overlap."""
+        """Position and squared overlap of an added target eigenvalue's outlier; NaN inside the bulk."""
         strengths = np.asarray(strength, dtype=np.float64)
         flat = strengths.ravel()
         slot = np.searchsorted(self.intervals.ravel(), flat)
@@ -235,13 +235,13 @@ class SpectralLaw:
                 self.target, flat[free], self.variance, np.zeros(np.count_nonzero(free), dtype=bool)
             )
             # x = s + delta² G*(s) and overlap 1 - delta² int mu*(ds') / (s - s')²   (spectra 18):
-            # the curve and its slope off the support; for mu* = delta_0 s + delta²/s and 1 -
+            # the curve and its slope off the support. For mu* = delta_0 these are s + delta²/s and 1 -
             # delta²/s².
             position[free], overlap[free] = points.x, points.slope
         return position.reshape(strengths.shape), overlap.reshape(strengths.shape)
 
     def outlier_strength(self, x: np.ndarray | float) -> np.ndarray:
-        """Eigenvalue of the target behind an outlier seen at x; NaN inside the support."""
+        """Eigenvalue of the target behind an outlier at x; NaN inside the support."""
         # s = x - delta² h(x)
         u, height = self.preimage(x)
         return np.where(height > 0, np.nan, u)

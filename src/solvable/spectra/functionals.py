@@ -1,4 +1,4 @@
-"""Functionals of a spectral law above a threshold: moments, their derivatives, mass."""
+"""Functionals of a spectrum above a threshold: mass, moments and derivatives of moments."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from solvable.spectra.free_convolution import SpectralLaw
 
 @dataclass(frozen=True)
 class TruncatedMoments:
-    """Integrals of the law above each threshold b."""
+    """Integrals of the spectral law mu above each threshold b."""
 
-    threshold: np.ndarray  # b, shape (k,)
-    mass: np.ndarray  # 1 - F(b)
-    first: np.ndarray  # int_b (x - b) mu(dx)
-    second: np.ndarray  # J(delta, b) = int_b (x - b)² mu(dx)
-    slope: np.ndarray  # A = int_b h(x) (x - b) mu(dx), h the Hilbert transform
-    noise: float  # delta
+    threshold: np.ndarray  # thresholds b, shape (k,)
+    mass: np.ndarray  # mass above b, 1 - F(b)
+    first: np.ndarray  # first moment int_b (x - b) mu(dx)
+    second: np.ndarray  # second moment J(delta, b) = int_b (x - b)² mu(dx)
+    slope: np.ndarray  # A = int_b h(x) (x - b) mu(dx) with the Hilbert transform h
+    noise: float  # noise delta
 
     @property
     def noise_derivative(self) -> np.ndarray:
-        r""":math:`\partial_1J=4\delta A`."""
+        r"""Derivative :math:`\partial_1J=4\delta A` in the noise."""
         return 4 * self.noise * self.slope
 
     @property
     def threshold_derivative(self) -> np.ndarray:
-        r""":math:`\partial_2J=-2\int_b^\infty(x-b)\,\mu_\delta(dx)`."""
+        r"""Derivative :math:`\partial_2J=-2\int_b^\infty(x-b)\,\mu_\delta(dx)` in the threshold."""
         return -2 * self.first
 
 
 def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> TruncatedMoments:
-    r"""Compute moments of the law above thresholds, with the derivatives of :math:`J(\delta,b)`.
+    r"""Compute moments of a spectrum above thresholds, with the derivatives of :math:`J(\delta,b)`.
 
     From :math:`\partial_t\mu_t=-\partial_x(h\mu_t)` in :math:`t=\delta^2`,
     :math:`\partial_\delta J=4\delta\int_b^\infty\mu_\delta(dx)\,h(x)(x-b)`.
@@ -44,14 +44,14 @@ def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> Trunca
     Parameters
     ----------
     law : SpectralLaw
-        :math:`\mu_\delta`.
+        Spectral law :math:`\mu_\delta`.
     threshold : float or array of shape (k,)
         Thresholds b, of any sign.
 
     Returns
     -------
     TruncatedMoments
-        One entry for each threshold.
+        Moments, one entry for each threshold.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> Trunca
 
     Notes
     -----
-    A panel that a threshold cuts is integrated again above the cut, all such panels at once. Source:
+    All panels that thresholds cut are integrated again above the cut, in one call. Source:
     derivations/spectra (25); backed by ``tests/spectra/test_functionals.py`` (closed forms, finite
     differences, simulated matrices).
 
@@ -79,10 +79,10 @@ def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> Trunca
 def truncated_moments_near(
     law: SpectralLaw, threshold: float, anchor: tuple[float, float, float] | None = None
 ) -> tuple[TruncatedMoments, tuple[float, float, float] | None]:
-    """Moments above a threshold close to the requested one, at a fraction of the cost."""
+    """Compute moments above a threshold close to the requested threshold, at a fraction of the cost."""
     # The angle of the cut is extrapolated from the anchor (threshold, angle, ratio of their
     # changes) of an earlier call, and the threshold of that angle is returned. Its distance from
-    # the requested threshold is of second order in that to the anchor, enough for a Newton
+    # the requested threshold is of second order in the distance to the anchor. This suffices for a Newton
     # iteration on the threshold, which ends at an exact pair. Outside the support the result is
     # exact without an anchor.
     slot = int(np.searchsorted(law.edges.ravel(), threshold))
@@ -126,12 +126,12 @@ def _moments(
 
 
 def tail_rule(law: SpectralLaw, thresholds: np.ndarray) -> tuple[np.ndarray, Points, np.ndarray]:
-    """Number of the threshold, point of the curve and weight of each node above several thresholds."""
+    """For each node above several thresholds: index of the threshold, curve point and weight."""
     return _rule_above(law, *_cuts(law, thresholds))
 
 
 def _cuts(law: SpectralLaw, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First component that reaches above each threshold, and the angle at which it does."""
+    """First component that reaches above each threshold, and the angle of the threshold on it."""
     slot = np.searchsorted(law.edges.ravel(), thresholds)
     component, cut = slot // 2, slot % 2 == 1
     angle = np.zeros(thresholds.size)
@@ -143,7 +143,7 @@ def _cuts(law: SpectralLaw, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _rule_above(
     law: SpectralLaw, cut_component: np.ndarray, angle: np.ndarray
 ) -> tuple[np.ndarray, Points, np.ndarray]:
-    """Quadrature above each cut, given as an angle of a component."""
+    """Quadrature above each cut; a cut is given as an angle of a component."""
     component, stop = law.panel_components, law.panel_ends[:, 1]
     nodes = np.stack([*law.points, law.weights]).reshape(5, -1, PANEL_NODES)
     whole = component > cut_component[:, None]
@@ -163,7 +163,7 @@ def _rule_above(
 
 
 def tail_ends(law: SpectralLaw, threshold: float) -> np.ndarray:
-    """Angle in each component above which the law exceeds the threshold: 0 for all, pi for none."""
+    """Angle in each component above which x exceeds the threshold: 0 if all x do, pi if none."""
     angles = np.where(law.edges[:, 0] >= threshold, 0.0, np.pi)
     cut = (law.edges[:, 0] < threshold) & (law.edges[:, 1] > threshold)
     if cut.any():
@@ -176,7 +176,7 @@ def _cut_angles(law: SpectralLaw, thresholds: np.ndarray, component: np.ndarray)
 
 
 def energy_above(moments: TruncatedMoments) -> float:
-    """Energy of the noisy target above the threshold, minus that of the threshold itself."""
+    """Energy of the noisy target above the threshold, minus the threshold's energy."""
     # int_b (x² - b²) mu_delta = J - b d_2 J, with d_2 J = -2 int_b (x - b) mu_delta
     return float(moments.second[0] + 2 * moments.threshold[0] * moments.first[0])
 
@@ -188,9 +188,9 @@ def thresholded_error(energy: float, moments: TruncatedMoments) -> float:
 
 
 def degrees_of_freedom(strengths: Array, shrunk: Array) -> float:
-    """Divergence of the soft threshold of descending eigenvalues, over symmetric matrices."""
+    """Divergence of soft thresholding on symmetric matrices with the given descending eigenvalues."""
     # df = #{f_i > 0} + sum_{i<j} (f_i - f_j) / (nu_i - nu_j), f = nu - b if positive, else 0
-    # (spectra 26). Two kept eigenvalues contribute exactly one, so that equal ones need no guard.
+    # (spectra 26). A pair of kept eigenvalues contributes exactly 1, also if the eigenvalues are equal.
     kept = shrunk.shape[0]
     gaps = strengths[:kept, None] - strengths[None, kept:]
     return kept * (kept + 1) / 2 + float(namespace(gaps).sum(shrunk[:, None] / gaps))

@@ -19,7 +19,7 @@ def balanced_emergence_ratio(strength: float) -> float:
     # alpha_c Delta² = 1 + 1 / lambda² with Delta lambda³ - lambda² - Delta lambda - 1 = 0
     # (spectra 28): alpha_c(lambda) is eliminated from the condition at the edge.
     delta = abs(strength)
-    # In 1 / lambda the leading coefficient does not vanish with the strength.
+    # The cubic is solved in 1 / lambda, whose leading coefficient does not vanish with the strength.
     roots = np.roots([1.0, delta, 1.0, -delta])
     inverse = float(roots[np.argmin(np.abs(roots.imag))].real)
     return float((1 + inverse**2) / delta**2)
@@ -46,7 +46,7 @@ def emergence_windows(
         parameter = critical_parameter(used, ratio)[1]
         return float(excess(used, ratio, parameter)[direction]) if parameter else -1.0
 
-    # A window narrower than a step of the grid is not detected.
+    # A range narrower than a grid step is not detected.
     lowest, highest, count = 1e-2, 1e6, 97
     grid = np.linspace(np.log(lowest), np.log(highest), count)
     values = [beyond(float(log_ratio)) for log_ratio in grid]
@@ -76,8 +76,8 @@ def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarra
 
 
 def _last_crossings(law: LabelLaw) -> np.ndarray:
-    """Ratios above which each direction is an outlier at the upper end, for all at once, shape (k,)."""
-    # The parameter of the edge gives the ratio: 1 / alpha = E[T² / (lambda - T)²]   (spectra 27).
+    """Ratio above which each direction is an outlier at the upper end, shape (k,), computed together."""
+    # The edge's parameter lambda gives the ratio: 1 / alpha = E[T² / (lambda - T)²]   (spectra 27).
     largest = max(float(law.weights[-1]), 1e-300)
     reach = np.sqrt(law.weight_power) * 1e5
     above = np.geomspace(1e-9 * largest, max(reach, 10 * largest), 360)

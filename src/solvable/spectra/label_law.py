@@ -1,4 +1,4 @@
-"""The joint law of a label map and of the directions that the label depends on."""
+"""Joint distribution of a mapped label and the directions on which the label depends."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from solvable.spectra.structured_spikes import WeightedSample, compress_sample
 
 @dataclass(frozen=True)
 class LabelLaw:
-    """Law of a weight T(y) with the conditional second moments of the latent coordinates s."""
+    """Distribution of a weight T(y), with conditional second moments of the latent coordinates s."""
 
     # Several directions must diagonalise E[s s^T | T] for every T at once, which holds for any
-    # label of two values. A continuous label is a quadrature; an unbounded one has no edge in the
+    # two-valued label. A continuous label is given by a quadrature; an unbounded label has no edge in the
     # limit, and quantities then depend on the dimension.
 
-    weights: np.ndarray  # values of T, ascending, shape (m,)
-    probabilities: np.ndarray  # above 0, normalised to sum 1 here
-    second_moments: np.ndarray  # E[s_i² | T], shape (m, k)
+    weights: np.ndarray  # values of the weight T, ascending, shape (m,)
+    probabilities: np.ndarray  # probabilities above 0, normalised here to sum 1
+    second_moments: np.ndarray  # conditional second moments E[s_i² | T], shape (m, k)
 
     def __post_init__(self) -> None:
         T, chance, moments = (
@@ -47,7 +47,7 @@ class LabelLaw:
 
     @classmethod
     def balanced(cls, *strengths: float) -> LabelLaw:
-        r"""Balanced labels :math:`\pm1` with :math:`E[y\,s_i^2]=\Delta_i`, in [-1, 1]."""
+        r"""Make balanced labels :math:`\pm1` with :math:`E[y\,s_i^2]=\Delta_i`, in [-1, 1]."""
         delta = np.asarray(strengths, dtype=np.float64)
         if not delta.size or not (np.abs(delta) <= 1).all():
             raise InvalidParameter(f"strengths are {strengths}; allowed: numbers in [-1, 1].")
@@ -56,14 +56,14 @@ class LabelLaw:
 
     @classmethod
     def from_draws(cls, weights: np.ndarray, squares: np.ndarray) -> LabelLaw:
-        """Law from draws of :math:`T` (m,) and of the :math:`s_i^2` (m, k)."""
+        """Make a label law from draws of :math:`T`, shape (m,), and of :math:`s_i^2`, shape (m, k)."""
         T, squared = np.asarray(weights, float), np.asarray(squares, float)
         if T.ndim != 1 or squared.ndim != 2 or len(squared) != len(T) or not T.size:
             raise InvalidData(
                 f"weights have shape {T.shape} and squares {squared.shape}; allowed: (m,), (m, k)."
             )
         values, group = np.unique(T, return_inverse=True)
-        # Each distinct value is kept, up to the number of groups of a compressed sample.
+        # Distinct values are kept, unless they are more than the groups of a compressed sample.
         if values.size > 4_000:
             sample = compress_sample(T, squared)
             return cls(sample.weights, sample.probabilities, sample.couplings)
@@ -78,22 +78,22 @@ class LabelLaw:
 
     @property
     def mean_weight(self) -> float:
-        """:math:`E[T]`."""
+        """Mean weight :math:`E[T]`."""
         return float(self.probabilities @ self.weights)
 
     @property
     def weight_power(self) -> float:
-        r""":math:`\tau_2=E[T^2]`."""
+        r"""Mean squared weight :math:`\tau_2=E[T^2]`."""
         return float(self.probabilities @ self.weights**2)
 
     @property
     def strengths(self) -> np.ndarray:
-        r""":math:`\theta_i=E[T(s_i^2-1)]`, shape (k,)."""
+        r"""Spike heights :math:`\theta_i=E[T(s_i^2-1)]`, shape (k,)."""
         return np.asarray((self.probabilities * self.weights) @ (self.second_moments - 1))
 
     @property
     def weak_recovery_ratio(self) -> np.ndarray:
-        """Samples per dimension below which no map of T finds a direction, shape (k,)."""
+        """Samples per dimension below which no function of T finds each direction, shape (k,)."""
         # alpha_opt = 1 / E[(E[s_i² | T] - 1)²], 1/Delta² for balanced labels   (spectra 28;
         # arXiv:1708.05932, Equation 17).
         power = self.probabilities @ (self.second_moments - 1) ** 2
@@ -102,19 +102,19 @@ class LabelLaw:
             return np.asarray(1 / np.where(power > 1e-24, power, 0.0))
 
     def optimal(self, direction: int = 0) -> LabelLaw:
-        """The law of the map of the label that finds a direction from the fewest samples."""
+        """Label law of the label map that finds a direction from the fewest samples."""
         # Luo, Alghamdi and Lu, arXiv:1811.04420: T* = 1 - 1 / E[s_i² | T]   (spectra 28).
         given = self.second_moments[:, direction]
         if not given.all():
             raise InvalidData(
-                "a label of positive probability leaves the coordinate no variance, and the best "
-                "map is infinite there; bound the map, or merge that label with others."
+                "a label of positive probability leaves the coordinate no variance, so the best "
+                "map is infinite there; bound the map, or merge this label with others."
             )
         return LabelLaw(1 - 1 / given, self.probabilities, self.second_moments)
 
     def check_bounded(self) -> None:
         """Raise :class:`InvalidParameter` if the weights have an unbounded tail."""
-        # Clipping the weights that one sample in 1e9 exceeds then lowers the largest by a third.
+        # A tail is unbounded if clipping (at the value that one in 1e9 exceeds) costs a third.
         largest = float(np.abs(self.weights).max())
         resolved = float(np.abs(self.clipped(1e9).weights).max())
         if resolved < largest / 1.5:
@@ -125,11 +125,11 @@ class LabelLaw:
             )
 
     def mirrored(self) -> LabelLaw:
-        """The law of -T: its upper end is the lower end of this law."""
+        """Label law of -T; its spectrum's upper end is the lower end of this law's spectrum."""
         return LabelLaw(-self.weights, self.probabilities, self.second_moments)
 
     def merged(self, groups: int) -> LabelLaw:
-        """Law with at most so many weights: neighbours are merged, in the tails last."""
+        """Label law with at most this many weights; neighbours are merged, in the tails last."""
         if self.weights.size <= groups:
             return self
         place = np.arcsinh(self.weights / np.sqrt(self.weight_power))
@@ -141,6 +141,6 @@ class LabelLaw:
         return LabelLaw(weights, total, np.stack(moments, axis=1))
 
     def clipped(self, n_samples: float) -> LabelLaw:
-        """Law with weights clipped at the value that fewer than one of ``n_samples`` exceeds."""
+        """Label law with weights clipped at the value that fewer than one of ``n_samples`` exceeds."""
         sample = WeightedSample(self.weights, self.probabilities, self.second_moments)
         return LabelLaw(sample.clipped(n_samples).weights, self.probabilities, self.second_moments)

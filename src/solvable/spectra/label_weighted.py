@@ -1,4 +1,4 @@
-"""Spectrum of the label-weighted second moment of Gaussian inputs, at both ends."""
+"""Edges and outliers of the label-weighted second moment of Gaussian inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.spectra.roots import bracketed_root
 
 
 def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) -> np.ndarray:
-    """Place psi in the spectrum for a parameter of the bulk (arXiv:1702.06435)."""
+    """Position psi in the spectrum for a parameter lambda (arXiv:1702.06435)."""
     check_positive(ratio=ratio)
     at = _checked(law, parameter)
     # psi(lambda) = lambda (1 / alpha + E[T / (lambda - T)])   (spectra 27)
@@ -25,7 +25,7 @@ def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) ->
 
 
 def spike_function(law: LabelLaw, parameter: float | np.ndarray) -> np.ndarray:
-    """Place phi_i of a direction; it is an outlier where phi_i meets psi."""
+    """Position phi_i of a direction i; the outlier is where phi_i equals psi."""
     at = _checked(law, parameter)
     # phi_i(lambda) = lambda E[T s_i² / (lambda - T)]   (spectra 27)
     share = law.probabilities * law.weights / (at[..., None] - law.weights)
@@ -42,21 +42,21 @@ def _checked(law: LabelLaw, parameter: float | np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SpectrumEnd:
-    """One end of the spectrum; at the lower end parameters are those of -T."""
+    """One end of the spectrum; at the lower end, parameters belong to the weights -T."""
 
-    edge: float  # end of the bulk
-    critical_parameter: float  # parameter of the edge; 0 if the bulk ends at 0 for lack of rank
-    parameters: np.ndarray  # parameter of each outlier; NaN without one, shape (k,)
-    # of the outlier, or the edge; at finite dimension the mean of the largest, for one direction
+    edge: float  # edge of the bulk
+    critical_parameter: float  # parameter lambda of the edge; 0 if lack of rank ends the bulk at 0
+    parameters: np.ndarray  # parameter lambda of each outlier; NaN without an outlier, shape (k,)
+    # position of the outlier, or the edge; for one direction at finite dimension, mean largest eigenvalue
     eigenvalues: np.ndarray
-    following: np.ndarray  # the edge; at finite dimension the mean of the next eigenvalue
+    following: np.ndarray  # edge; at finite dimension the mean of the next eigenvalue
     # squared overlap of the eigenvector with the direction, rounded at finite dimension
     squared_overlap: np.ndarray
-    sharp_squared_overlap: np.ndarray  # the same in the limit: 0 without an outlier
+    sharp_squared_overlap: np.ndarray  # limit of many dimensions; 0 without an outlier
 
     @property
     def outlying(self) -> np.ndarray:
-        """Directions with an outlier at this end, in the limit of many dimensions."""
+        """Mask of the directions with an outlier at this end, in the limit of many dimensions."""
         return self.sharp_squared_overlap > 0
 
 
@@ -74,14 +74,14 @@ class LabelWeightedSpectrum:
 
     @property
     def at_upper_end(self) -> np.ndarray:
-        """The end at which each direction is an outlier or would first be one, shape (k,)."""
+        """End at which each direction is an outlier or would first become one, shape (k,)."""
         sharp = self.upper.sharp_squared_overlap - self.lower.sharp_squared_overlap
         rounded = self.upper.squared_overlap - self.lower.squared_overlap
         return np.asarray(np.where(sharp != 0, sharp > 0, rounded >= 0))
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """Place of each direction at its end, shape (k,)."""
+        """Eigenvalue of each direction at its end, shape (k,)."""
         return np.where(self.at_upper_end, self.upper.eigenvalues, self.lower.eigenvalues)
 
     @property
@@ -91,14 +91,14 @@ class LabelWeightedSpectrum:
 
     @property
     def recovered(self) -> np.ndarray:
-        """Directions with an outlier at either end, shape (k,)."""
+        """Mask of the directions with an outlier at either end, shape (k,)."""
         return self.upper.outlying | self.lower.outlying
 
 
 def label_weighted_spectrum(
     law: LabelLaw, *, ratio: float, dimension: int | None = None
 ) -> LabelWeightedSpectrum:
-    """Edges, outliers and overlaps of (1/n) sum T(y) x x^T, x ~ N(0, I_d), at n/d = ratio."""
+    """Compute edges, outliers and overlaps of (1/n) sum T(y) x x^T, x ~ N(0, I_d), at n/d = ratio."""
     # The upper edge is the minimum of psi (bulk_function). Direction i is an outlier if phi_i > psi
     # there (spike_function), at psi(lambda) where both are equal, with squared overlap psi' / (psi'
     # - phi_i')   (spectra 27; arXiv:1702.06435). The lower end is the upper end of -T. Rounding at
@@ -129,32 +129,32 @@ def label_weighted_spectrum(
 
 
 def signed_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
-    """Parameter of each direction at its end; that of the edge without an outlier, shape (k,)."""
+    """Parameter of each direction's outlier at its end, shape (k,); without an outlier, of the edge."""
     up, low = spectrum.upper, spectrum.lower
     upper = np.where(np.isfinite(up.parameters), up.parameters, up.critical_parameter)
     lower = np.where(np.isfinite(low.parameters), low.parameters, low.critical_parameter)
-    # At the lower end parameters are those of -T.
+    # At the lower end, parameters belong to the weights -T.
     return np.asarray(np.where(spectrum.at_upper_end, upper, -lower))
 
 
 def critical_parameter(law: LabelLaw, ratio: float) -> tuple[float, float]:
-    """Upper edge and its parameter, which is 0 if the bulk ends at 0."""
-    # The root of 1/alpha = E[T² / (lambda - T)²].
+    """Upper edge and its parameter lambda, which is 0 if the bulk ends at 0."""
+    # lambda solves 1/alpha = E[T² / (lambda - T)²]
     edge, _, point = upper_edge(law.weights, ratio, law.probabilities)
     return edge, 0.0 if np.isinf(point) else 1 / point
 
 
 def excess(law: LabelLaw, ratio: float, parameter: float) -> np.ndarray:
-    """Distance of each direction beyond the bulk, shape (k,)."""
+    """Relative distance of each direction beyond the bulk, shape (k,); above 0 for outliers."""
     # (phi_i - psi) alpha / lambda = alpha E[T (s_i² - 1) / (lambda - T)] - 1
     share = law.probabilities * law.weights / (parameter - law.weights)
     return np.asarray(ratio * (share @ (law.second_moments - 1)) - 1)
 
 
 def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> SpectrumEnd:
-    """The upper end alone."""
+    """Compute the upper end alone."""
     if dimension is not None:
-        # The noise of a direction is that of the other coordinates.
+        # The other coordinates cause the noise along a direction.
         ratio *= dimension / (dimension - law.n_directions)
         dimension -= law.n_directions
     edge, scale, point = upper_edge(law.weights, ratio, law.probabilities)
@@ -189,7 +189,7 @@ def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> Spectrum
 
 
 def _meeting(law: LabelLaw, ratio: float, critical: float, direction: int) -> float:
-    """Parameter at which psi equals phi of a direction; phi - psi is monotone beyond the edge."""
+    """Parameter at which psi equals a direction's phi; phi - psi is monotone beyond the edge."""
 
     def below(log_ratio: float) -> float:
         return float(excess(law, ratio, critical * np.exp(log_ratio))[direction])
@@ -209,7 +209,7 @@ def _meeting(law: LabelLaw, ratio: float, critical: float, direction: int) -> fl
 
 
 def _rounded(law: LabelLaw, ratio: float, dimension: int) -> np.ndarray:
-    """Mean overlaps, with the transition rounded at a finite dimension."""
+    """Mean overlaps; the transition is rounded at a finite dimension."""
     side = Side(law.weights, law.probabilities, np.zeros(1), 0.0, ratio * dimension, dimension)
     couplings = law.weights[:, None] ** 2 * law.second_moments
     found = side.spikes(Spikes(law.strengths, couplings, np.zeros(law.n_directions)))

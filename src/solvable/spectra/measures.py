@@ -1,4 +1,4 @@
-"""Target spectra of atoms, and the sums over a spectrum that free convolution needs."""
+"""Discrete target spectra, and the sums over a spectrum that free convolution needs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ RealSums = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 class Measure(Protocol):
-    r"""A probability measure :math:`\mu^\star` whose resolvent sums are known.
+    r"""Probability measure :math:`\mu^\star` whose resolvent sums are known.
 
     Attributes
     ----------
     pieces : ndarray of shape (k, 2)
-        Intervals that hold the support, ascending and disjoint; an atom has both ends equal.
+        Disjoint ascending intervals that contain the support; both ends of an atom are equal.
     masses : ndarray of shape (k,)
         Mass of each piece.
     nodes, node_weights : ndarray of shape (m,)
-        A quadrature rule for integrals of smooth functions; exact for atoms.
+        Quadrature rule for integrals of smooth functions; exact for atoms.
     terms : int
-        Number of terms of a sum, which limits the places taken at a time.
+        Number of terms of a resolvent sum, which limits the number of points per call.
     """
 
     @property
     def pieces(self) -> np.ndarray:
-        """Intervals that hold the support."""
+        """Intervals that contain the support."""
 
     @property
     def masses(self) -> np.ndarray:
@@ -39,7 +39,7 @@ class Measure(Protocol):
 
     @property
     def nodes(self) -> np.ndarray:
-        """Places of a quadrature rule."""
+        """Nodes of the quadrature rule."""
 
     @property
     def node_weights(self) -> np.ndarray:
@@ -47,13 +47,13 @@ class Measure(Protocol):
 
     @property
     def terms(self) -> int:
-        """Number of terms of a sum at one place."""
+        """Number of terms of a resolvent sum at one point."""
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
         r"""Map :math:`y` to :math:`\int d\mu/D` and :math:`\int d\mu/D^2`, where :math:`D=(u-s)^2+y`."""
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
-        r"""A lower bound of the root :math:`y` of :math:`\int d\mu/D=1/t`."""
+        r"""Lower bound of the root :math:`y` of :math:`\int d\mu/D=1/t`."""
 
     def odd_sums(self, u: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""Return :math:`\int\frac{u-s}{D}d\mu` and :math:`\int\frac{u-s}{D^2}d\mu`."""
@@ -64,14 +64,14 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DiscreteMeasure:
-    """Atoms at distinct ascending places; built by `discrete`."""
+    """Measure of atoms at distinct ascending positions; made by `discrete`."""
 
     nodes: np.ndarray
-    node_weights: np.ndarray  # positive, with sum 1
+    node_weights: np.ndarray  # positive weights with sum 1
 
     @property
     def pieces(self) -> np.ndarray:
-        """Each atom as an interval of no width."""
+        """Intervals of zero width, one per atom."""
         return np.column_stack([self.nodes, self.nodes])
 
     @property
@@ -81,11 +81,11 @@ class DiscreteMeasure:
 
     @property
     def terms(self) -> int:
-        """One for each atom."""
+        """Number of atoms."""
         return self.nodes.size
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
-        """Sums of inverse squared distances, as a function of y."""
+        """Return the sums of inverse squared distances as a function of y."""
         squares = u[:, None] - self.nodes
         np.square(squares, out=squares)
         # Reusing arrays of this size is faster than allocating new ones.
@@ -100,7 +100,7 @@ class DiscreteMeasure:
         return sums
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
-        """Height that the strongest atom alone would give."""
+        """Squared height that the strongest atom alone would cause."""
         alone = u[:, None] - self.nodes
         np.square(alone, out=alone)
         np.subtract(variance * self.node_weights, alone, out=alone)
@@ -125,19 +125,19 @@ class DiscreteMeasure:
 
 
 def discrete(values: np.ndarray, weights: np.ndarray | None = None) -> DiscreteMeasure:
-    r"""Measure :math:`\sum_jw_j\delta_{s_j}` of given eigenvalues.
+    r"""Make the measure :math:`\sum_jw_j\delta_{s_j}` of given eigenvalues.
 
     Parameters
     ----------
     values : array of shape (m,)
-        Eigenvalues :math:`s_j`, finite, in any order; equal ones are merged.
+        Eigenvalues :math:`s_j`, finite, in any order; equal eigenvalues are merged.
     weights : array of shape (m,), optional
-        Weights, at least 0, of any positive sum; equal ones by default.
+        Weights of at least 0, with any positive sum; equal weights by default.
 
     Returns
     -------
     DiscreteMeasure
-        Weights of sum 1.
+        Measure with weights of sum 1.
 
     Raises
     ------
@@ -172,17 +172,17 @@ def discrete(values: np.ndarray, weights: np.ndarray | None = None) -> DiscreteM
 def power_law(
     *, dimension: int, exponent: float, heads: int | None = None, ratio: float = 1.06
 ) -> DiscreteMeasure:
-    r"""Spectrum :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}`, so that :math:`Q^\star=1`.
+    r"""Make :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}`, normalised to :math:`Q^\star=1`.
 
     Parameters
     ----------
     dimension : int
-        :math:`d`, the number of eigenvalues, at least 1.
+        Number :math:`d` of eigenvalues, at least 1.
     exponent : float
-        :math:`\gamma`, above 0; above 1/2 the sum :math:`\sum_jj^{-2\gamma}` converges for large d.
+        :math:`\gamma` above 0; above 1/2 the sum :math:`\sum_jj^{-2\gamma}` converges for large d.
     heads : int, optional
-        Leading eigenvalues that stay atoms of their own; the rest is binned geometrically in rank,
-        each bin at its root mean square. By default all below d = 2000, and 40 above.
+        Number of leading eigenvalues that stay separate atoms; the rest is binned geometrically in rank,
+        each bin at its root mean square. Default: all eigenvalues below d = 2000, and 40 above.
     ratio : float
         Ratio of successive bin ends, above 1.
 
@@ -224,7 +224,7 @@ def power_law(
 
 
 def bin_tail(strengths: np.ndarray, *, heads: int, ratio: float = 1.06) -> DiscreteMeasure:
-    r"""Measure of a long spectrum with its small eigenvalues gathered in geometric bins of rank."""
+    r"""Make the measure of a long spectrum whose small eigenvalues are binned geometrically in rank."""
     values = np.sort(np.asarray(strengths, dtype=np.float64))[::-1]
     if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any():
         raise InvalidData("the eigenvalues must be a vector of finite numbers of at least 0.")
@@ -245,18 +245,18 @@ def bin_tail(strengths: np.ndarray, *, heads: int, ratio: float = 1.06) -> Discr
 
 
 def as_measure(target: Measure | np.ndarray) -> Measure:
-    """Target spectrum as a measure; an array of eigenvalues gets equal weights."""
+    """Convert a target spectrum to a measure; an array of eigenvalues gets equal weights."""
     given = isinstance(target, np.ndarray | Sequence)
     measure = discrete(np.asarray(target)) if given else cast("Measure", target)
     ends = measure.pieces
     if ends[0, 0] < -1e-10 * np.abs(ends).max():
         raise InvalidData(
-            f"the target has an eigenvalue {ends[0, 0]:.4g}; allowed: at least 0, as the network is "
+            f"the target has an eigenvalue {ends[0, 0]:.4g}; allowed: at least 0, since the network is "
             "a sum of squares. Shift the spectrum or drop its negative part."
         )
     return measure
 
 
 def second_moment(target: Measure) -> float:
-    """Energy Q* of the target."""
+    """Energy Q* of the target, the mean squared eigenvalue."""
     return float(target.node_weights @ np.square(target.nodes))

@@ -2,7 +2,7 @@ r"""Closed forms for spikes in noise that is close to a semicircle, smooth throu
 
 In the label-weighted moment matrix at :math:`n\gg D` spike i has height :math:`\theta_i`. The noise
 is a semicircle of half-width :math:`2s`, :math:`s^2=D\tau_2/n`, and its rows along the spike have
-:math:`\tau_{2h,i}` in place of :math:`\tau_2`.
+:math:`\tau_{2h,i}` instead of :math:`\tau_2`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra._monotone import monotone_cubic
 
-# The critical profile: places w and values f(w), accurate to about half a percent.
+# critical profile: arguments w and values f(w), accurate to about half a percent
 PROFILE = np.array(
     [
         [-6.0928, 0.0901], [-5.0641, 0.1209], [-4.0408, 0.1678], [-3.5312, 0.2005],
@@ -28,7 +28,7 @@ PROFILE = np.array(
 def _check_spikes(
     heights: np.ndarray, noise: float, couplings: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Heights and couplings as vectors of one length, checked."""
+    """Check heights and couplings, and return them as vectors of equal length."""
     check_positive(noise=noise)
     theta = np.atleast_1d(np.asarray(heights, dtype=np.float64))
     rows = np.full(theta.shape, noise) if couplings is None else np.asarray(couplings, np.float64)
@@ -50,21 +50,21 @@ def _column(aspect_ratio: float | np.ndarray) -> np.ndarray:
 
 
 def threshold_ratio(*, heights: np.ndarray, noise: float) -> np.ndarray:
-    r"""Samples per feature at which each spike leaves the bulk.
+    r"""Compute the samples per feature at which each spike leaves the bulk.
 
     .. math:: n_i/D=\tau_2/\theta_i^2
 
     Parameters
     ----------
     heights : array of shape (p,)
-        :math:`\theta_i`, either sign; 0 gives infinity.
+        Heights :math:`\theta_i` of either sign; 0 gives infinity.
     noise : float
-        :math:`\tau_2`, above 0.
+        Noise :math:`\tau_2`, above 0.
 
     Returns
     -------
     ndarray of shape (p,)
-        :math:`n_i/D`; for :math:`T=y=h^{(2)}`, where :math:`\theta_i=\sqrt2\lambda_i` and
+        Ratios :math:`n_i/D`. For :math:`T=y=h^{(2)}`, where :math:`\theta_i=\sqrt2\lambda_i` and
         :math:`\tau_2=1`, this is :math:`1/(2\lambda_i^2)`.
 
     Raises
@@ -95,10 +95,10 @@ def spiked_overlap(
     couplings: np.ndarray | None = None,
     n_features: int | None = None,
 ) -> np.ndarray:
-    """Squared overlap of the eigenvector of each spike with its direction."""
+    """Squared overlap of each spike's eigenvector with the spike's direction."""
     # c_i² = (nu_i - tau_2)_+ / ((nu_i - tau_2)_+ + tau_2h,i), nu_i = (n/D) theta_i²   (spectra 30).
     # At finite D the corner is rounded: (nu - tau_2)_+ -> tau_2 D^(-1/3) f(D^(1/3) (nu / tau_2 -
-    # 1)). Within 0.02 of simulation for c² above 0.5 and n/D above 30.
+    # 1)). The result is within 0.02 of simulations for c² above 0.5 and n/D above 30.
     theta, rows = _check_spikes(heights, noise, couplings)
     beyond = _column(aspect_ratio) * theta**2 / noise - 1
     if n_features is None:
@@ -106,7 +106,7 @@ def spiked_overlap(
     else:
         check_positive(n_features=n_features)
         unit = float(n_features) ** (-1 / 3)
-        # Below the threshold the profile depends on theta / s, above it on its square: equal at 1.
+        # Below the threshold the profile depends on theta / s, above it on (theta / s)².
         place = np.where(beyond < 0, 2 * np.sqrt(beyond + 1) - 2, beyond)
         kept = unit * critical_profile(place / unit)
     with np.errstate(invalid="ignore"):
@@ -124,8 +124,8 @@ def spiked_positions(
     """Eigenvalue of each spike."""
     theta, rows = _check_spikes(heights, noise, couplings)
     delta = _column(aspect_ratio)
-    # theta_i + D tau_2h,i / (n theta_i) above the threshold (spectra 30): the coupling sets the
-    # shift, not the noise of the bulk. Below it +-2 s, s² = D tau_2 / n.
+    # Above the threshold theta_i + D tau_2h,i / (n theta_i) (spectra 30): the coupling sets the
+    # shift, not the bulk's noise. Below the threshold +-2 s with s² = D tau_2 / n.
     edge = 2 * np.sqrt(noise / delta)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.abs(theta) + rows / (delta * np.abs(theta))
@@ -135,7 +135,7 @@ def spiked_positions(
 
 
 def critical_profile(place: float | np.ndarray) -> np.ndarray:
-    """Universal rounding of the transition of a rank-one spike in real symmetric noise."""
+    """Universal profile f of the rounded transition of a rank-one spike in real symmetric noise."""
     # E[c²] / (1 - E[c²]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1)   (spectra 29); below the
     # threshold w = 2 D^(1/3) (sqrt(n/n_i) - 1) is the better variable. f = w - 2/w² far above and
     # (4/w²) (1 - 6/w²) far below; between, ln f interpolates values from 18,000 spiked tridiagonal

@@ -1,4 +1,4 @@
-"""Number of samples above which the matrix of least nuclear norm is the true one."""
+"""Number of samples above which minimising the nuclear norm recovers the true matrix."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from solvable.spectra.rectangular import check_shape
 from solvable.spectra.roots import bracketed_root
 
 NODES = 400
-"""Gauss nodes of integrals whose ends are square roots or inverse square roots in an angle."""
+"""number of Gauss nodes in an angle; square-root ends are smooth in the angle"""
 
 
 def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
-    r"""Samples :math:`n/(dL)` from which minimising the nuclear norm recovers a matrix without noise.
+    r"""Compute the samples :math:`n/(dL)` from which the least nuclear norm recovers a noiseless matrix.
 
     With :math:`b=1/\beta`, :math:`\gamma=\frac{b(1-\rho)}{1-\rho b}`,
     :math:`\gamma_\pm=(1\pm\sqrt\gamma)^2` and
@@ -27,14 +27,14 @@ def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
     Parameters
     ----------
     aspect : float
-        :math:`\beta=L/d\ge1`.
+        Ratio :math:`\beta=L/d\ge1`.
     rank_ratio : float
-        :math:`\rho=r/d`, above 0; at 1 and above all dL samples are needed.
+        Rank ratio :math:`\rho=r/d`, above 0; from 1 on all dL samples are needed.
 
     Returns
     -------
     float
-        The threshold, between the degrees of freedom :math:`\rho+b\rho-b\rho^2` and 1.
+        Threshold, between the degrees of freedom :math:`\rho+b\rho-b\rho^2` and 1.
 
     Raises
     ------
@@ -60,8 +60,8 @@ def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
     angle, w = panel_nodes([0.0, np.pi], NODES)
 
     def moments(level: float) -> np.ndarray:
-        """P at k = 0, 1/2 and 1."""
-        # P_k   (spectra 31): t = high - (high - start) sin²(angle / 2) has analytic ends.
+        """Integrals P_k at k = 0, 1/2 and 1."""
+        # P_k   (spectra 31): t = high - (high - start) sin²(angle / 2) makes the integrand analytic.
         start = max(level**2, low)
         below = (high - start) * np.sin(angle / 2) ** 2
         t = high - below

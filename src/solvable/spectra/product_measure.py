@@ -1,4 +1,4 @@
-"""The Marchenko-Pastur law as a target spectrum, by its resolvent."""
+"""Marchenko-Pastur law as a target spectrum, computed from the resolvent."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from solvable.spectra.measures import DiscreteMeasure, RealSums
 class MarchenkoPasturMeasure:
     """Spectrum of scale / sqrt(p d) W W^T, the Marchenko-Pastur law."""
 
-    # Mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa). At scale 1 its
+    # There is mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))² / sqrt(kappa). At scale 1 the
     # resolvent solves z g² / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0
     # (spectra 33).
 
-    width_ratio: float  # kappa = p / d, above 0
-    scale: float = 1.0  # factor on every eigenvalue; kappa^(-1/2) gives W W^T / p
+    width_ratio: float  # ratio kappa = p / d, above 0
+    scale: float = 1.0  # factor of every eigenvalue; kappa^(-1/2) gives W W^T / p
 
     def __post_init__(self) -> None:
         check_positive(width_ratio=self.width_ratio, scale=self.scale)
@@ -56,7 +56,7 @@ class MarchenkoPasturMeasure:
 
     @property
     def nodes(self) -> np.ndarray:
-        """Places of a graded Gauss rule, and the atom."""
+        """Nodes of a graded Gauss rule, and the position of the atom."""
         return self.rule.nodes
 
     @property
@@ -66,7 +66,7 @@ class MarchenkoPasturMeasure:
 
     @property
     def pieces(self) -> np.ndarray:
-        """The atom at 0 if there is one, and the bulk."""
+        """Intervals of the support: the atom at 0, if there is one, and the bulk."""
         return np.array([(0.0, 0.0), self.bulk] if self.width_ratio < 1 else [self.bulk])
 
     @property
@@ -77,7 +77,7 @@ class MarchenkoPasturMeasure:
 
     @property
     def terms(self) -> int:
-        """A few dozen numbers: closed forms hold at nearly all places."""
+        """A few dozen terms: closed forms are used at nearly all points."""
         return 50
 
     def resolvent(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,7 +93,7 @@ class MarchenkoPasturMeasure:
         return g / self.scale, slope / self.scale**2, bend / self.scale**3
 
     def _roots(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """At scale 1: G, G - G² / sqrt(kappa*), and the square root in G."""
+        """Return G, G - G² / sqrt(kappa*), and the square root in G, all at scale 1."""
         root = self._root
         # Two square roots of single factors select the branch that decays at infinity.
         branch = np.sqrt(z - self.bulk[0] / self.scale)
@@ -101,7 +101,7 @@ class MarchenkoPasturMeasure:
         linear = z + (1 / root - root)
         g = linear + branch
         rest = linear - branch
-        # Each form of the root cancels somewhere; the larger sum never does.
+        # Each form of the root cancels for some z; the larger sum never cancels.
         cancels = np.abs(g) < np.abs(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
             np.divide(2, g, out=g)
@@ -111,7 +111,7 @@ class MarchenkoPasturMeasure:
         return g, rest, branch
 
     def _far(self, u: np.ndarray) -> np.ndarray:
-        """The y below which the closed forms cancel and the Gauss rule has converged."""
+        """Largest y at which the closed forms cancel but the Gauss rule has converged."""
         low, high = self.bulk
         distance = np.maximum(np.maximum(low - u, u - high), 0.0)
         limit = np.where(distance > 0.002 * (high - low), 1e-3 * distance**2, 0.0)
@@ -133,17 +133,17 @@ class MarchenkoPasturMeasure:
         odd = slope.imag / (2 * height)
         plain = (slope.real + first) / (2 * y)
         second = plain.copy()
-        # Near the axis the plain form is a difference of nearly equal numbers.
+        # Near the axis the plain formula is a difference of nearly equal numbers.
         low = np.flatnonzero(~(y * plain > 1e-3 * first))
         if low.size:
             off_axis, usable = self._divided(u[low], height[low])
             second[low] = np.where(usable, off_axis, plain[low])
-        # By Cauchy-Schwarz rounding must not lower the second sum below this bound.
+        # Lower bound of the second sum by Cauchy-Schwarz, which rounding must not violate.
         second = np.maximum(second, np.maximum(odd**2 / first, first**2))
         return first, second, g.real, odd
 
     def _divided(self, u: np.ndarray, height: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Second sum off the bulk, as a divided difference of G that does not cancel."""
+        """Second sum outside the bulk, as a divided difference of G without cancellation."""
         # With G = 2/q, q = L + s and s² quadratic, the divided differences of s over z, z, conj(z)
         # are rational in the parts of s.
         root, (low, high) = self._root, self.bulk
@@ -161,7 +161,7 @@ class MarchenkoPasturMeasure:
         return second / self.scale**4, usable & np.isfinite(second)
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
-        """Sums of inverse squared distances, as a function of y."""
+        """Return the sums of inverse squared distances as a function of y."""
         limit = self._far(u)
 
         def sums(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -178,15 +178,15 @@ class MarchenkoPasturMeasure:
         return sums
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
-        r"""Height from the cubic of :math:`p=\delta^2|G|^2`; from a scan if the cubic is inaccurate."""
+        r"""Height from the cubic for :math:`p=\delta^2|G|^2`; if the cubic is inaccurate, from a scan."""
         # With c = sqrt(kappa*) and z = 1/g + c² / (c - g), the imaginary part Im z = -delta² Im g
         # makes |c - g|² = c² |g|² / (1 - p), and the real part (at scale 1)
         # p³ - (delta² c² + 1 - c² + 2cu) p² + (3 delta² c² + 2cu) p - 2 delta² c² = 0.
-        least = 1e-12  # smallest squared imaginary part of g over its scale
+        least = 1e-12  # smallest squared imaginary part of g, relative to its scale
         share = self._squared_imaginary(u / self.scale, variance / self.scale**2)
         y = variance * np.maximum(share, least)
         first, second = self.inverse_squares(u)(y)
-        # A Newton step ends below the root from either side; this step starts close to it.
+        # A Newton step ends below the root from either side; this step starts close to the root.
         step = first * (first * variance - 1) / second
         close = (share > least) & (np.abs(step) < 0.1 * y)
         y += step
@@ -195,7 +195,7 @@ class MarchenkoPasturMeasure:
         return np.asarray(y)
 
     def _squared_imaginary(self, u: np.ndarray, t: float) -> np.ndarray:
-        """Variance times (Im G)² over u at scale 1; inaccurate near 0."""
+        """Return variance times (Im G)² at real parts u, at scale 1; inaccurate near 0."""
         c = self._root
         quadratic = -(t * c**2 + 1 - c**2 + 2 * c * u)
         linear = 3 * t * c**2 + 2 * c * u
@@ -215,7 +215,7 @@ class MarchenkoPasturMeasure:
         return np.asarray(found.max(axis=0))
 
     def _scanned_start(self, u: np.ndarray, variance: float) -> np.ndarray:
-        """Height that the atom alone would give, and at least a positive one."""
+        """Positive lower bound of the squared height; at least the value for the atom alone."""
         scales = [2.0 ** -np.arange(0, 24, 2.0), 10.0 ** -np.arange(8.0, 26.0, 2.0)]
         y = variance * np.concatenate(scales)
         g, _, _ = self.resolvent(u + 1j * np.sqrt(y)[:, None])

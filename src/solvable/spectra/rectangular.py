@@ -13,12 +13,12 @@ from solvable.hermite import panel_nodes
 from solvable.spectra._rectangular_curve import Quartic, companion_roots, critical_places
 
 NODES = 48
-"""Nodes per component of the support: relative error 1e-8, or 5e-5 for rank ratios of 0.001."""
+"""number of nodes per component: relative error 1e-8, or 5e-5 for rank ratios of 0.001"""
 
 
 @dataclass(frozen=True)
 class Components:
-    """Intervals in sqrt(zeta) on which the densities of the laws of several noises are positive."""
+    """Intervals in sqrt(zeta) on which the density is positive, for several noise levels."""
 
     index: np.ndarray
     low: np.ndarray
@@ -26,14 +26,14 @@ class Components:
 
 
 def components(curve: Quartic) -> Components:
-    """Intervals between critical places with a positive density in their middle."""
+    """Select intervals between critical values whose midpoint has a positive density."""
     places = np.sqrt(critical_places(curve))
     low = np.concatenate([np.zeros((len(places), 1)), places[:, :-1]], axis=1)
     middle = (low + places) / 2
     whole = Quartic(
         curve.aspect, curve.rank_ratio, np.broadcast_to(curve.noise[:, None], low.shape)
     )
-    # Next to a multiple edge an interval of rounding width may show a density.
+    # Next to a multiple edge, an interval as narrow as rounding may have a positive density.
     found = (whole.solve(middle**2).imag > 0) & (places - low > 1e-9 * places)
     index, _ = np.nonzero(found)
     return Components(index, low[found], places[found])
@@ -41,7 +41,7 @@ def components(curve: Quartic) -> Components:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Quadrature over the singular values of the laws of several noises, one row per interval."""
+    """Quadrature over the singular values at several noise levels, one row per interval."""
 
     index: np.ndarray
     noise: np.ndarray
@@ -52,12 +52,12 @@ class Nodes:
     denoised: np.ndarray
 
     def integrate(self, values: np.ndarray, count: int) -> np.ndarray:
-        """Integrals over the singular values, one for each noise."""
+        """Integrals over the singular values, one for each noise level."""
         return np.bincount(self.index, np.sum(values * self.weights, axis=1), minlength=count)
 
 
 def quadrature(curve: Quartic) -> Nodes:
-    """Gauss-Legendre nodes in the angle of each interval, in which its edges are analytic."""
+    """Gauss-Legendre nodes in the angle of each interval; the edges are analytic in the angle."""
     parts = components(curve)
     angle, w = panel_nodes([0.0, np.pi], NODES)
     low, high = parts.low[:, None], parts.high[:, None]
@@ -71,7 +71,7 @@ def quadrature(curve: Quartic) -> Nodes:
 
 
 def shrunk(curve: Quartic, s: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Density of the singular values at s over the root h, and their optimal shrinkage."""
+    """Density and optimal shrinkage of the singular values s, from the roots h."""
     beta, noise = curve.aspect, curve.noise
     with np.errstate(divide="ignore", invalid="ignore"):
         p = h + h / (h - curve.c) + noise
@@ -86,12 +86,12 @@ def shrunk(curve: Quartic, s: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np
 
 
 def check_shape(aspect: float, rank_ratio: float) -> None:
-    """Raise if the law does not exist for this shape."""
+    """Raise if the shape is not allowed."""
     check_positive(aspect=aspect, rank_ratio=rank_ratio)
     if aspect < 1:
         raise InvalidParameter(
-            f"aspect is {aspect}; allowed: at least 1. It is the longer side of the matrix over the "
-            "shorter one: transpose the matrix."
+            f"aspect is {aspect}; allowed: at least 1. The aspect is the longer side over the shorter "
+            "side: transpose the matrix."
         )
 
 
@@ -103,22 +103,22 @@ def rectangular_mmse(noise: np.ndarray | float, *, aspect: float, rank_ratio: fl
         \mathrm{mmse}(\Delta)=\Delta-\frac{\Delta^2}{\sqrt\beta}\Big[\frac{(\beta-1)^2}\beta
         \int\frac{\tilde\mu(ds)}{s^2}+\frac{4\pi^2}{3\beta}\int\tilde\mu(s)^3ds\Big]
 
-    for :math:`S=AB/\sqrt r/(dL)^{1/4}` seen as :math:`S+\sqrt\Delta Z/(dL)^{1/4}`, with
-    :math:`\tilde\mu` the symmetrised law of the singular values of the sum.
+    for :math:`S=AB/\sqrt r/(dL)^{1/4}` observed as :math:`S+\sqrt\Delta Z/(dL)^{1/4}`, with
+    :math:`\tilde\mu` the symmetrised density of the observation's singular values.
 
     Parameters
     ----------
     noise : array of any shape
-        Variances :math:`\Delta`, at least 0; all at once.
+        Noise variances :math:`\Delta`, at least 0; computed together.
     aspect : float
-        :math:`\beta=L/d\ge1`.
+        Ratio :math:`\beta=L/d\ge1`.
     rank_ratio : float
-        :math:`\rho=r/d`, above 0; it may exceed 1.
+        Rank ratio :math:`\rho=r/d`, above 0; it may exceed 1.
 
     Returns
     -------
     ndarray
-        Of the shape of ``noise``: from 0 at no noise to 1, the second moment of S.
+        Errors in the shape of ``noise``, from 0 without noise to 1, the second moment of S.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def rectangular_mmse(noise: np.ndarray | float, *, aspect: float, rank_ratio: fl
             "a noise is negative or not a number; allowed: variances of at least 0."
         )
     flat = given.ravel()
-    # Below this noise the error is proportional to the noise; above, there is no visible signal.
+    # Below this range the error is proportional to the noise; above it no signal is visible.
     inside = np.clip(flat, 1e-11, 1e9)
     found = _errors(Quartic(float(aspect), float(rank_ratio), inside))
     found = np.where(flat < inside, found * flat / inside, found)
@@ -154,37 +154,37 @@ def _errors(curve: Quartic) -> np.ndarray:
     nodes, count = quadrature(curve), curve.noise.size
     beta, noise = curve.aspect, curve.noise
     inverse = nodes.integrate(nodes.density / nodes.s**2, count)
-    # Both integrals run over the whole axis: the symmetrised density is half that of singular
+    # Both integrals run over the whole axis; the symmetrised density is half the density of singular
     # values.
     cube = nodes.integrate(nodes.density**3 / 4, count)
     seen = (beta - 1) ** 2 / beta * inverse + 4 * np.pi**2 / (3 * beta) * cube
     small = noise - noise**2 / np.sqrt(beta) * seen
-    # E|S|² minus that of the estimate: the same value, accurate near 1.
+    # E|S|² minus the estimate's second moment: the same error, computed accurately near 1.
     large = 1 - nodes.integrate(nodes.density * nodes.denoised**2, count) / np.sqrt(beta)
     return np.where(noise < 1, small, large)
 
 
 class RectangularLaw:
-    r"""Singular values of :math:`Y=(AB/\sqrt r+\sqrt\Delta Z)/(dL)^{1/4}`, and their shrinkage.
+    r"""Singular-value law of :math:`Y=(AB/\sqrt r+\sqrt\Delta Z)/(dL)^{1/4}`, with the optimal shrinkage.
 
-    A is d x r, B is r x L and Z is d x L, all of independent standard Gaussian entries, and
+    A is d x r, B is r x L and Z is d x L, all with independent standard Gaussian entries, and
     :math:`d\le L`.
 
     Parameters
     ----------
     aspect : float
-        :math:`\beta=L/d\ge1`.
+        Ratio :math:`\beta=L/d\ge1`.
     rank_ratio : float
-        :math:`\rho=r/d`, above 0; it may exceed 1.
+        Rank ratio :math:`\rho=r/d`, above 0; it may exceed 1.
     noise : float
-        :math:`\Delta`, the variance of the noise, from 1e-11 to 1e9.
+        Noise variance :math:`\Delta`, from 1e-11 to 1e9.
 
     Attributes
     ----------
     edges : ndarray of shape (k, 2)
         Components of the support, ascending.
     nodes, weights : ndarray of shape (N,)
-        Quadrature: :math:`\int\varphi\,d\mu\approx\sum_i\text{weights}_i\varphi(\text{nodes}_i)`.
+        Quadrature rule: :math:`\int\varphi\,d\mu\approx\sum_i\text{weights}_i\varphi(\text{nodes}_i)`.
 
     Raises
     ------
@@ -220,7 +220,7 @@ class RectangularLaw:
         return Quartic(self.aspect, self.rank_ratio, np.full(s.shape, self.noise))
 
     def density(self, s: np.ndarray | float) -> np.ndarray:
-        """Density of the singular values at places s of at least 0."""
+        """Density of the singular values at s, at least 0."""
         places = np.asarray(s, dtype=np.float64)
         curve = self._curve(places)
         return shrunk(curve, places, curve.solve(np.sqrt(self.aspect) * places**2))[0]
@@ -228,12 +228,12 @@ class RectangularLaw:
     def denoised(self, s: np.ndarray | float) -> np.ndarray:
         r"""Best shrinkage :math:`s-\frac{2\Delta}{\sqrt\beta}\big[\frac{\beta-1}{2s}+v(s)\big]`.
 
-        v is the Hilbert transform of the symmetrised law. Singular vectors are kept. Singular values off
-        the support, which finite matrices have, are shrunk too.
+        v is the Hilbert transform of the symmetrised density. Singular vectors are kept. Singular
+        values outside the support, which finite matrices have, are shrunk too.
         """
         places = np.maximum(np.asarray(s, dtype=np.float64), 1e-12)
         curve = self._curve(places)
-        # Just above the axis one root has Im p > 0, on the support and off it.
+        # Just above the axis exactly one root has Im p > 0, inside and outside the support.
         roots = companion_roots(curve.polynomial(np.sqrt(self.aspect) * places**2 * (1 + 1e-11j)))
         good = curve.at((..., None)).physical(roots)
         best = np.argmax(np.where(good, roots.imag, 0), axis=-1)[..., None]
@@ -242,14 +242,14 @@ class RectangularLaw:
 
 
 def rectangular_denoise(matrix: np.ndarray, law: RectangularLaw) -> np.ndarray:
-    r"""Posterior mean of :math:`AB/\sqrt r/(dL)^{1/4}` from its sum with noise.
+    r"""Compute the posterior mean of :math:`AB/\sqrt r/(dL)^{1/4}`, given its sum with noise.
 
     Parameters
     ----------
     matrix : ndarray of shape (d, L)
-        Y of :class:`RectangularLaw`.
+        Observed matrix Y of :class:`RectangularLaw`.
     law : RectangularLaw
-        Law of its singular values.
+        Law of the singular values of Y.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def rectangular_denoise(matrix: np.ndarray, law: RectangularLaw) -> np.ndarray:
 
     Notes
     -----
-    The eigenvectors of :math:`YY^\top` are taken, and d quartics solved. Backed by
+    The estimate uses the eigenvectors of :math:`YY^\top` and solves d quartics. Backed by
     ``tests/spectra/test_rectangular.py``.
 
     Examples
@@ -279,14 +279,14 @@ def rectangular_denoise(matrix: np.ndarray, law: RectangularLaw) -> np.ndarray:
 
 
 def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
-    r"""Denoise a matrix by its singular values alone, for any rotationally invariant law of the signal.
+    r"""Denoise a matrix by its singular values alone, for any rotationally invariant signal.
 
     Parameters
     ----------
     matrix : ndarray of shape (d, L)
-        :math:`Y=S+\sqrt\Delta Z/(dL)^{1/4}`, of at most as many rows as columns.
+        :math:`Y=S+\sqrt\Delta Z/(dL)^{1/4}`, with at most as many rows as columns.
     noise : float
-        :math:`\Delta`.
+        Noise variance :math:`\Delta`.
 
     Returns
     -------
@@ -295,7 +295,7 @@ def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
 
     Notes
     -----
-    The Hilbert transform is that of the observed singular values, smoothed over their spread by
+    The Hilbert transform is taken of the observed singular values, smoothed over their spread by
     noise divided by :math:`\sqrt d`. Backed by ``tests/spectra/test_rectangular.py``.
 
     Examples
@@ -310,7 +310,7 @@ def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
     check_positive(noise=noise)
     d, longer = matrix.shape
     beta = longer / d
-    # Half the width that noise alone gives the singular values, over sqrt(d): within 2 % of the
+    # smoothing width: half the width of pure noise's singular values, over sqrt(d); within 2 % of the
     # optimal error at d = 300.
     width = np.sqrt(noise / np.sqrt(beta) / d)
 
@@ -328,11 +328,11 @@ def prior_free_denoise(matrix: np.ndarray, noise: float) -> np.ndarray:
 
 
 def shrink(matrix: np.ndarray, shrinkage: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """The matrix with its singular values replaced."""
+    """Return the matrix with its singular values replaced."""
     if matrix.ndim != 2 or matrix.shape[0] > matrix.shape[1]:
         raise InvalidData(
             f"the matrix has shape {matrix.shape}; allowed: two axes, at most as many rows as columns. "
-            "Transpose it."
+            "Transpose the matrix."
         )
     # Y = U s V^T: U f(s) / s U^T Y from the eigenvectors of Y Y^T, faster than a full decomposition
     values, vectors = np.linalg.eigh(matrix @ matrix.T)

@@ -18,7 +18,7 @@ def bracketed_root(
     relative: float = 4e-16,
     ends: tuple[float, float] | None = None,
 ) -> float:
-    """Find a root by inverse quadratic interpolation where that is safe, else by bisection."""
+    """Find a root by inverse quadratic interpolation where this is safe, else by bisection."""
     # Chandrupatla's method, Adv. Eng. Softw. 28 (1997). It is implemented here because importing
     # SciPy's optimisers takes longer than a prediction. The function must be continuous, with
     # different signs at the ends of the bracket; known values at the ends save one evaluation each.
@@ -37,13 +37,13 @@ def bracketed_root(
             {"low": low, "high": high, "at_low": at_older, "at_high": at_newer},
         )
     share = 0.5
-    # Enough steps to bisect all exponents and digits of double precision.
+    # number of steps that bisects all exponents and digits of double precision
     for _ in range(1_200):
         place = newer + share * (older - newer)
         value = function(place)
         if np.isnan(value):
             break
-        # The root lies between place and older; dropped is the third point of the interpolation.
+        # The root is between ``place`` and ``older``; ``dropped`` is the interpolation's third point.
         if _opposite(value, at_newer):
             dropped, at_dropped = older, at_older
             older, at_older = newer, at_newer
@@ -69,13 +69,13 @@ def _opposite(one: float, other: float) -> bool:
 
 
 def _share(places: tuple[float, float, float], values: tuple[float, float, float]) -> float:
-    """Share of the way from the first place to the second: 1/2 unless the parabola is safe."""
+    """Next point as a share of the way from first to second point: 1/2 unless the parabola is safe."""
     (a, b, c), (fa, fb, fc) = places, values
     if fc in (fa, fb):
         return 0.5
     place = (a - b) / (c - b)
     value = (fa - fb) / (fc - fb)
-    # Only there is the inverse parabola through the three points monotone between the ends.
+    # Under this condition the inverse parabola through the three points is monotone between the ends.
     if not 1 - np.sqrt(1 - place) < value < np.sqrt(place):
         return 0.5
     first = fa / (fb - fa) * fc / (fb - fc)

@@ -1,4 +1,4 @@
-"""Spikes in sampled matrices, for few samples, few directions or many spikes."""
+"""Simulated spiked matrices, for few samples, few directions or many spikes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from solvable.spectra.structured_spikes import Background, WeightedSample, both_
 
 @dataclass(frozen=True)
 class DrawnSpikes:
-    """Leading eigenvectors of sampled matrices, expressed in the spikes."""
+    """Leading eigenpairs of sampled matrices, and the eigenvectors' components along the spikes."""
 
-    eigenvalues: np.ndarray  # (draws, p), in the order of their rank
-    components: np.ndarray  # (draws, p, p): <spike i, eigenvector k>
+    eigenvalues: np.ndarray  # eigenvalues (draws, p), in the order of rank
+    components: np.ndarray  # overlaps (draws, p, p): <spike i, eigenvector k>
 
     @property
     def squared_overlap(self) -> np.ndarray:
-        """Mean overlap of each spike with the span of the eigenvectors."""
+        """Mean squared overlap of each spike with the eigenvectors' span."""
         return np.asarray(np.mean(np.sum(self.components**2, axis=2), axis=0))
 
     def places(self) -> np.ndarray:
-        """Mean eigenvalue of the direction that is matched with each spike."""
+        """Mean eigenvalue of the eigenvector that is matched with each spike."""
         from scipy.optimize import linear_sum_assignment
 
         matched = [linear_sum_assignment(U**2, maximize=True)[1] for U in self.components]
@@ -35,11 +35,11 @@ class DrawnSpikes:
 class _Rest:
     """Samples of small weight, replaced by Gaussian noise of these variances and means."""
 
-    block: np.ndarray  # (p, p), between spikes
-    rows: np.ndarray  # (p,), between a spike and each direction of the complement
+    block: np.ndarray  # variances between spikes, (p, p)
+    rows: np.ndarray  # variances between a spike and a direction of the complement, (p,)
     complement: float
-    spike_mean: np.ndarray  # E[w h_i²] of these samples, which the heights already include
-    mean: float  # E[w] of these samples
+    spike_mean: np.ndarray  # means E[w h_i²] of these samples, which the heights already include
+    mean: float  # mean weight E[w] of these samples
 
 
 def draw_spikes(
@@ -54,13 +54,13 @@ def draw_spikes(
     between_edges: bool = False,
 ) -> DrawnSpikes:
     """Draw the matrix of `predict_spikes`, and return the directions that a learner ranks first."""
-    # ``n_features`` is that of the complement of the spikes. Time O(draws D³).
+    # ``n_features`` counts the complement of the spikes. Time O(draws D³).
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
     # If most directions are spikes, a learner counts them as noise too.
     size = p + C if p > C > 0 or between_edges else C
     edges, added = _edges(sample, heights, n_samples, size, background)
-    # The largest weights, twice as many as directions, are drawn; the sum of the others is
+    # The largest weights, twice as many as directions, are drawn; the sum over all other samples is
     # Gaussian.
     kept = max(2 * (p + C), 64)
     largest = _largest(sample, n, kept)
@@ -76,9 +76,11 @@ def draw_spikes(
         atoms = rng.choice(largest, count, p=chance / chance.sum())
         weights = sample.weights[atoms]
         if n <= kept:
-            # Labels are centred on the given samples, and the edges are those of the learner.
+            # Labels are centred on the given samples, and the edges are the learner's edges.
             weights = weights - weights.mean() + sample.probabilities @ sample.weights
-            norms = weights * (C + sample.powers[atoms].sum(axis=1)) / (p + C)  # T |F|² / D
+            norms = (
+                weights * (C + sample.powers[atoms].sum(axis=1)) / (p + C)
+            )  # effective weights T |F|² / D
             if C:
                 bulk = weighted_bulk(weights=norms, aspect_ratio=n / (p + C))
                 edges = np.add(bulk.with_margin(dimension=p + C), added)
@@ -106,7 +108,7 @@ def draw_spikes(
 
 
 def few_spikes(directions: int, spikes: int) -> bool:
-    """True if only the ends of the spectrum are computed, at a tenth of the cost."""
+    """Return True if only the ends of the spectrum are computed, at a tenth of the cost."""
     return directions > 16 * spikes
 
 
@@ -116,7 +118,7 @@ def _eigenpairs(matrix: np.ndarray, spikes: int, seed: int) -> tuple[np.ndarray,
         return *np.linalg.eigh(matrix), 0.0
     from scipy.sparse.linalg import ArpackError, eigsh
 
-    # Ranks grow outwards: at each end as many as there are spikes. A tenth of the time of all.
+    # Ranks grow outwards, so as many eigenpairs as spikes suffice at each end, in a tenth of the time.
     start = random_stream("drawn spikes", "start", seed).standard_normal(len(matrix))
     try:
         values, vectors = eigsh(matrix, k=2 * spikes, which="BE", tol=1e-4, v0=start)
@@ -126,7 +128,7 @@ def _eigenpairs(matrix: np.ndarray, spikes: int, seed: int) -> tuple[np.ndarray,
 
 
 def _centre(values: np.ndarray, edges: np.ndarray) -> float:
-    """Centre of the bulk for a learner that does not know the spikes."""
+    """Centre of the bulk as a learner that does not know the spikes would estimate it."""
     bulk = np.ones(values.size, dtype=bool)
     while True:
         centre = float(values[bulk].mean())
@@ -145,7 +147,7 @@ def _edges(
     n_features: int,
     background: Background | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Edges with the learner's margin, lower and upper, and the share of the background in each."""
+    """Lower and upper edge with the learner's margin, and the background's share in each edge."""
     if not n_features:  # every direction is returned, whatever its eigenvalue
         return np.zeros(2), np.zeros(2)
     law = (sample, n_samples, n_features)
@@ -158,7 +160,7 @@ def _edges(
 
 
 def _deviation(rest: _Rest, background: Background, size: int) -> np.ndarray:
-    """Standard deviations of the Gaussian part of the matrix, off the diagonal."""
+    """Standard deviations of the off-diagonal entries in the Gaussian part of the matrix."""
     p, n_features = len(rest.block), max(size, 1)
     variance = np.zeros((p + size, p + size), dtype=np.float32)
     variance[:p, :p] = rest.block
@@ -175,7 +177,7 @@ def _moment(
     n_complement: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """(1/n) sum_mu w_mu f_mu f_mu^T of drawn samples, f = (h, g) with |g|² = D - p."""
+    """Compute (1/n) sum_mu w_mu f_mu f_mu^T for drawn samples f = (h, g) with |g|² = D - p."""
     p = powers.shape[1]
     rows = rng.standard_normal((weights.size, p + n_complement), dtype=np.float32)
     rows[:, :p] = np.sign(rows[:, :p]) * np.sqrt(powers)
@@ -185,7 +187,7 @@ def _moment(
 
 
 def _largest(sample: WeightedSample, n_samples: int, kept: int) -> np.ndarray:
-    """Atoms of the largest weights, which so many of n samples have."""
+    """Atoms with the largest weights, to which a given number of n samples belongs."""
     order = np.argsort(-np.abs(sample.weights))
     if n_samples <= kept:
         return np.asarray(order)
@@ -194,12 +196,12 @@ def _largest(sample: WeightedSample, n_samples: int, kept: int) -> np.ndarray:
 
 
 def _rest(sample: WeightedSample, largest: np.ndarray, n_samples: int) -> _Rest:
-    """Moments of the samples that are not drawn, and means of all samples."""
+    """Moments of the samples that are not drawn, and the means of all samples."""
     chance = sample.probabilities.copy()
     chance[largest] = 0.0
     w, h2 = sample.weights, sample.powers
     block = (h2.T * (chance * w**2)) @ h2
-    # Diagonal entries of the noise have twice the variance of the others, Var(w h²) here.
+    # Diagonal noise entries have twice the variance of the other entries, here Var(w h²).
     np.fill_diagonal(block, np.diag(block) - ((chance * w) @ h2) ** 2)
     block[np.diag_indices(len(block))] /= 2
     drawn = sample.probabilities - chance
@@ -213,7 +215,7 @@ def _rest(sample: WeightedSample, largest: np.ndarray, n_samples: int) -> _Rest:
 
 
 def _levels(background: Background, size: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Levels of the background, one per direction of the complement, and their links."""
+    """Levels of the background, one per direction of the complement, and the levels' links."""
     order = np.argsort(background.atoms)
     copies = (((np.arange(size) + 0.5) / max(size, 1)) * order.size).astype(int)
     if background.links is None:

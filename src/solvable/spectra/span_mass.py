@@ -1,4 +1,4 @@
-r"""Overlap of a vector with the span of the eigenvectors farthest out, at finite size.
+r"""Finite-size overlap of a vector with the span of the outermost eigenvectors.
 
 The deterministic equivalent of P + N, P with eigenvalues x of shares s and N free with weights w, has
 G(z) = sum s / (zeta - x) and z = zeta + E[w² a / (1 - w a)], a = G / delta. The share of a vector
@@ -26,7 +26,7 @@ def masses_beyond(
     couplings: np.ndarray,
     aspect_ratio: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Share of all eigenvalues, (m,), and of each vector, (m, p), above some cuts."""
+    """Share of all eigenvalues above each cut, (m,), and share of each vector's squared norm, (m, p)."""
     power, coupled = probabilities * weights**2, probabilities[:, None] * couplings
     scale = float(np.sqrt(power.sum() / aspect_ratio + shares @ (atoms - shares @ atoms) ** 2))
     # M(cut) = 1/2 - (1/pi) int_0^inf Re G(cut + i y) dy, by the trapezoid rule in log y
@@ -37,7 +37,9 @@ def masses_beyond(
     zeta = cuts + 1j * heights[0]
     for height in heights:
         z = cuts + 1j * height
-        for _ in range(40):  # Newton's method from the solution one step higher up
+        for _ in range(
+            40
+        ):  # Newton's method, started from the solution one step higher up the vertical line
             inverse = 1 / (zeta[:, None] - atoms)
             G, change = inverse @ shares, -(inverse**2) @ shares
             a = G / aspect_ratio
@@ -48,10 +50,10 @@ def masses_beyond(
                 break
             slope = 1 + (denominator**2 @ power) / aspect_ratio * change
             newton = zeta - gap / slope
-            # Solutions lie above z; a step out of that region is replaced by a fixed-point step.
+            # Solutions are above z; a step below z is replaced by a fixed-point step.
             inside = newton.imag >= height * (1 - 1e-9)
             zeta = np.where(inside, newton, (zeta + z - energy) / 2)
-        # A vector with coupling u has the energy E[u a / (1 - w a)] in place of that of all.
+        # A vector with coupling u has its own self-energy E[u a / (1 - w a)].
         own = _product(denominator, coupled) * a[:, None]
         resolvent = 1 / (1 / _product(inverse, profiles.T) + energy[:, None] - own)
         above -= rate * height / np.pi * G.real
@@ -66,14 +68,14 @@ def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranking of eigenvalues by their distance beyond the edges; inside, from a centre."""
+    """Ranking of eigenvalues by distance beyond the edges or, inside the edges, from a centre."""
 
     lower: float
     upper: float
     centre: float
 
     def cuts(self, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Upper and lower cuts of the ranking, from inside to given distances outside."""
+        """Upper and lower cuts of the ranking, from inside the bulk to given distances outside."""
         far = max(self.upper - self.centre, self.centre - self.lower)
         radii = np.linspace(0.1, 1, 40) * far
         high = [np.minimum(self.centre + radii, self.upper), self.upper + distances]
@@ -81,7 +83,7 @@ class Ranking:
         return np.concatenate(high), np.concatenate(low)
 
     def masses(self, distances: np.ndarray, places: np.ndarray, above: np.ndarray) -> np.ndarray:
-        """Columns above some places turned into columns beyond the cuts on both sides."""
+        """Convert columns for the mass above grid points to columns for the mass beyond both cuts."""
         high, low = self.cuts(distances)
         columns = [
             1 + np.interp(high, places, column) - np.interp(low, places, column)
@@ -93,7 +95,7 @@ class Ranking:
 def _gathered(
     weights: np.ndarray, probabilities: np.ndarray, couplings: np.ndarray, **rest: Any
 ) -> dict[str, Any]:
-    """Four hundred weights represent any number, a hundred of them for each end one by one."""
+    """Any number of weights is represented by 400: a hundred single weights at each end, and groups."""
     # Off the real axis all functions are smooth in the weights: overlaps change by up to 3e-4.
     order, ends = np.argsort(weights), 100
     if order.size > 4 * ends:
@@ -112,7 +114,7 @@ def span_overlaps(
     n_features: int,
     **spectrum: np.ndarray | float,
 ) -> np.ndarray:
-    """Overlap of each vector with the directions that a ranking puts first, mean over rankings."""
+    """Mean over rankings of each vector's overlap with the directions ranked first."""
     atoms = np.asarray(spectrum["atoms"])
     centre = float(np.mean([ranking.centre for ranking in rankings]))
     bulk = [abs(edge - centre) for at in rankings for edge in (at.lower, at.upper)]
@@ -124,22 +126,24 @@ def span_overlaps(
     gathered = _gathered(**spectrum)  # type: ignore[arg-type]
 
     def evaluated(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places, and the share above them: of all eigenvalues, then of each vector."""
+        """Grid of eigenvalues; above each grid point, the share of all eigenvalues and of each vector."""
         places = np.unique(np.concatenate(whole.cuts(distances)))
         above, above_of = masses_beyond(places, **gathered)
         return places, np.column_stack([above, above_of])
 
-    # The grid is finest at the edge, where eigenvalues are densest
+    # the grid is finest at the edge, which contains the cut
     distances = reach * np.linspace(0, 1, 40) ** 3
     places, above = evaluated(distances)
-    # The cut beyond which there are as many eigenvalues as requested directions
+    # cut beyond which there are as many eigenvalues as requested directions
     share = n_directions / n_features
     inner = whole.cuts(distances)[0].size - distances.size
     last = [
         int(np.argmax(at.masses(distances, places, above)[:, 0] <= share)) - inner
         for at in rankings
     ]
-    if min(last) > 0:  # A lone eigenvalue far out is a step between two cuts: find its place
+    if (
+        min(last) > 0
+    ):  # a lone eigenvalue far out is a step between two cuts, whose position is found here
         between = np.linspace(distances[min(last) - 1], distances[max(last)], 40)
         more, above_more = evaluated(between)
         distances = np.union1d(distances, between)

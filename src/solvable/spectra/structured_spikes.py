@@ -14,23 +14,23 @@ from solvable.spectra._spectrum_end import Side, Spikes
 
 @dataclass(frozen=True)
 class WeightedSample:
-    """Law of the weight of a sample, and its couplings to the spikes."""
+    """Distribution of a sample's weight, and the sample's couplings to the spikes."""
 
-    weights: np.ndarray  # w, ascending, shape (m,)
+    weights: np.ndarray  # weights w, ascending, shape (m,)
     probabilities: np.ndarray  # probability of each weight
-    couplings: np.ndarray  # u_i = E[T² |P K A_i|² / D | w], shape (m, p)
-    # u_i / w² of one sample of each weight; the mean by default
+    couplings: np.ndarray  # couplings u_i = E[T² |P K A_i|² / D | w], shape (m, p)
+    # u_i / w² of one sample per weight; by default the mean
     single: np.ndarray | None = None
 
     @property
     def powers(self) -> np.ndarray:
-        r"""Squared components of a sample along the spikes, :math:`h_i^2=u_i/w^2`."""
+        r"""Squared components :math:`h_i^2=u_i/w^2` of a sample along the spikes."""
         return (
             squared_components(self.weights, self.couplings) if self.single is None else self.single
         )
 
     def clipped(self, n_samples: float) -> WeightedSample:
-        """Law with the weights of each sign clipped where n samples expect fewer than one larger."""
+        """Distribution clipped at the weight that fewer than one of n samples exceeds, for each sign."""
         weights = self.weights.copy()
         for sign in (1, -1):
             size = sign * self.weights
@@ -42,7 +42,7 @@ class WeightedSample:
         moved = np.flatnonzero(weights != self.weights)
         if not moved.size:
             return self
-        # A weight that no sample has couples no spike either: u is scaled with its square.
+        # u scales with the square of the weight, so u is lowered together with a clipped weight.
         couplings = self.couplings.copy()
         couplings[moved] *= ((weights[moved] / self.weights[moved]) ** 2)[:, None]
         return WeightedSample(weights, self.probabilities, couplings)
@@ -89,38 +89,38 @@ def squared_components(weights: np.ndarray, couplings: np.ndarray) -> np.ndarray
 
 @dataclass(frozen=True)
 class Background:
-    """The population matrix without its spikes."""
+    """Background: the population matrix without the spikes."""
 
     atoms: np.ndarray  # eigenvalues on the complement of the spikes, equally likely, shape (k,)
-    variance: float  # variance of an additional semicircle, free of the atoms
+    variance: float  # variance of an additional semicircle, free from the atoms
     # squared norm that the semicircle moves from each spike to the complement
     couplings: np.ndarray
-    # weight of each spike on each atom, rows of sum 1; without it spikes are eigenvectors of the
-    # part with the atoms
+    # squared weight of each spike on each atom (rows sum to 1); if None, each spike is an eigenvector
+    # of the background
     profiles: np.ndarray | None = None
-    # squared entries between each spike and the eigenvectors of the atoms, which then belong to the
+    # squared entries between each spike and the atoms' eigenvectors, which then belong to the
     # complement
     links: np.ndarray | None = None
 
     @classmethod
     def empty(cls, features: int) -> Background:
-        """No background: the spikes are exact eigenvectors of the population matrix."""
+        """Return an empty background: the spikes are exact eigenvectors of the population matrix."""
         return cls(np.zeros(1), 0.0, np.zeros(features))
 
 
 @dataclass(frozen=True)
 class SpikePrediction:
-    """Places of the spikes of a random matrix, and overlaps of their eigenvectors."""
+    """Eigenvalues of the spikes of a random matrix, and overlaps of the eigenvectors."""
 
-    bulk_edges: tuple[float, float]  # lower and upper
-    eigenvalues: np.ndarray  # near the edge for a spike below the threshold, shape (p,)
-    squared_overlap: np.ndarray  # rounded at this number of features
-    sharp_squared_overlap: np.ndarray  # in the limit of many features: 0 below threshold
+    bulk_edges: tuple[float, float]  # lower and upper edge
+    eigenvalues: np.ndarray  # of each spike, shape (p,); near the edge below the threshold
+    squared_overlap: np.ndarray  # squared overlap, rounded at this number of features
+    sharp_squared_overlap: np.ndarray  # limit of many features; 0 below the threshold
     excess: np.ndarray  # |R_i| - |L| at the edge: distance of the spike beyond its threshold
 
     @property
     def recovered(self) -> np.ndarray:
-        """Spikes that are outliers in the limit of many features."""
+        """Mask of the spikes that are outliers in the limit of many features."""
         return self.sharp_squared_overlap > 0
 
 
@@ -135,7 +135,7 @@ def predict_spikes(
     room: float = 0.0,
     between_edges: bool = False,
 ) -> SpikePrediction:
-    r"""Outliers of :math:`B+\sum_i\theta_iA_iA_i^\top+\frac1n\sum_\mu(T_\mu K_\mu-E[TK])`.
+    r"""Predict the outliers of :math:`B+\sum_i\theta_iA_iA_i^\top+\frac1n\sum_\mu(T_\mu K_\mu-E[TK])`.
 
     On the complement of the spikes :math:`T_\mu K_\mu` acts as
     :math:`w_\mu g_\mu g_\mu^\top` with Gaussian g. With :math:`\delta=n/D`,
@@ -148,17 +148,17 @@ def predict_spikes(
         +\zeta-\langle x\rangle_i-\frac1{\langle1/(\zeta-x)\rangle_i},
 
     where :math:`\langle\cdot\rangle_i` is the mean over the profile of spike i on the atoms of B
-    (the last three terms vanish for an eigenvector). The edge is the minimum of L, spike i is out
-    where :math:`L=R_i` has a root beyond it, and there :math:`c_i^2=L'/(L'-R_i')`. The transition
-    is rounded on the scale :math:`D^{-1/3}` of the edge: :math:`L'/(-R_i')`, or below threshold the
-    linear continuation of :math:`\zeta_i-\zeta_\star`, goes through the universal profile
+    (the last three terms vanish for an eigenvector). The edge is the minimum of L. Spike i is an
+    outlier where :math:`L=R_i` has a root beyond the edge; there :math:`c_i^2=L'/(L'-R_i')`. The
+    transition is rounded on the scale :math:`D^{-1/3}` of the edge: :math:`L'/(-R_i')`, or below the
+    threshold the linear continuation of :math:`\zeta_i-\zeta_\star`, goes through the universal profile
     :func:`~solvable.spectra.critical_profile`, so that ``squared_overlap`` is the mean over samples.
 
     Parameters
     ----------
     sample : WeightedSample
-        Law of the weights and couplings. Weights that no sample of this size is expected to exceed
-        are clipped: one such sample makes an eigenvalue of its own, not a bulk.
+        Distribution of the weights and couplings. Weights that fewer than one of n samples exceeds
+        are clipped, because one such sample causes a separate eigenvalue, not a bulk.
     heights : ndarray of shape (p,)
         :math:`\theta_i=\langle A_i,E[C]A_i\rangle` of either sign, not zero.
     n_samples : float
@@ -166,22 +166,22 @@ def predict_spikes(
     n_features : int
         :math:`D`, above the number of spikes.
     background : Background, optional
-        B; by default nothing.
+        Background B; by default none.
     n_directions : int, optional
-        Overlaps are with the span of so many eigenvectors: those farthest beyond the edges, then
-        those farthest from the centre. By default each is with the extreme eigenvector, for a
-        spike that is alone.
+        Number of eigenvectors whose span defines the overlaps: first the eigenvectors farthest beyond
+        the edges, then those farthest from the centre. By default the overlap of each spike is with
+        the extreme eigenvector, as for a single spike.
     room : float
         Error of the edges known to the learner, as a share of the width of the bulk: an eigenvalue
         within this distance beyond an edge is ranked by its distance from the centre.
     between_edges : bool
-        Whether that centre is half way between the edges, for a ranking by the distance from the
-        nearer edge; by default it is the mean of the background.
+        If True, the centre is half way between the edges, which ranks by the distance from the nearer
+        edge; by default the centre is the mean of the background.
 
     Returns
     -------
     SpikePrediction
-        Edges, places and overlaps.
+        Edges, eigenvalues and overlaps.
 
     Raises
     ------
@@ -274,7 +274,7 @@ def both_sides(
     background: Background | None,
     heights: np.ndarray,
 ) -> list[tuple[int, Side, Spikes]]:
-    """Upper end of the spectrum and, mirrored, the lower end, each with all spikes."""
+    """Upper end of the spectrum, and the mirrored lower end; each end has all spikes."""
     held = Background.empty(heights.size) if background is None else background
     clipped, law = sample.clipped(n_samples), (held.variance, n_samples, n_features)
     spikes = Spikes(np.abs(heights), clipped.couplings, held.couplings, held.profiles, held.links)

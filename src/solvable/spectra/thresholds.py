@@ -1,4 +1,4 @@
-r"""Thresholds of least trace: interpolation of noisy labels, perfect recovery without noise."""
+r"""Thresholds of least-trace solutions: interpolation of noisy labels, noiseless recovery."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class InterpolationThreshold:
-    """Point above which the unregularised network no longer fits its noisy labels exactly."""
+    """Interpolation threshold: above it the unregularised network no longer fits noisy labels exactly."""
 
-    sample_ratio: float  # n / d²
-    matrix_error: float  # height of the ridgeless peak
-    effective_noise: float  # delta there; the threshold b is 0
+    sample_ratio: float  # sample ratio n / d² of the threshold
+    matrix_error: float  # height of the error's peak without regularisation
+    effective_noise: float  # noise delta at the threshold; b is 0 there
 
 
 def interpolation_threshold(
     target: Measure | np.ndarray, *, label_noise: float
 ) -> InterpolationThreshold:
-    """Interpolation threshold at vanishing regularisation: the solution at b = 0   (spectra 36)."""
+    """Compute the interpolation threshold at vanishing regularisation, where b = 0   (spectra 36)."""
     # Q + Delta / 2 = J(delta, 0) - (delta / 2) d_1 J(delta, 0), alpha = d_1 J(delta, 0) / (4 delta)
     # (spectra 36; arXiv:2505.17958). With the denoiser f the right side is int_0 x f(x)
     # mu_delta(dx): above 0, close to Q at small noise, and (4 / 3 pi) delta int s mu*(ds) + Q / 2
@@ -37,12 +37,12 @@ def interpolation_threshold(
     energy = second_moment(measure)
     if label_noise == 0:
         raise InvalidParameter(
-            "label_noise is 0; allowed: above 0. Without noise the target is recovered at "
-            "perfect_recovery_threshold and there is no peak."
+            "label_noise is 0; allowed: above 0. Without noise there is no peak: the target is "
+            "recovered at perfect_recovery_threshold."
         )
     if energy == 0:
         raise InvalidParameter(
-            "the target vanishes; its interpolation threshold is 1/4 and the peak is infinite. "
+            "the target is zero, so the interpolation threshold is 1/4 and the peak is infinite. "
             "Use a target with eigenvalues above 0, or a regularisation above 0."
         )
 
@@ -59,7 +59,7 @@ def interpolation_threshold(
     mean = float(measure.node_weights @ measure.nodes)
     here = float(np.log(3 * np.pi * (energy + label_noise) / (8 * mean)))
     gap = excess(here)
-    # A tenth beyond the root of the same asymptote, then twice as far each time.
+    # The bracket's end is a tenth beyond the asymptote's root; the distance then doubles.
     step = 1.1 * gap / (1 - energy / (2 * total)) + 1e-6 * np.sign(gap)
     for _ in range(60):
         there = here + step
@@ -83,7 +83,7 @@ def interpolation_threshold(
 
 
 def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1) -> float:
-    """Sample ratio above which the least trace, or nuclear norm, finds a positive matrix exactly."""
+    """Sample ratio above which the least trace recovers a positive semidefinite matrix exactly."""
     kappa = _checked_fraction(rank_fraction)
     if kappa == 1:
         return 0.5
@@ -93,7 +93,7 @@ def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1
         return kappa * cut - sides * (1 - kappa) * mean
 
     # kappa a = s (1 - kappa) int_a² (x - a) mu_sc(dx), alpha = kappa - kappa² / 2 + (s / 2) (1 -
-    # kappa)² int_a² x (x - a) mu_sc(dx): it depends on the rank alone.
+    # kappa)² int_a² x (x - a) mu_sc(dx). The threshold depends on the rank alone.
     cut = bracketed_root(balance, 0.0, 2.0, absolute=1e-15)
     rest = _semicircle_above(cut, 2) - cut * _semicircle_above(cut, 1)
     return kappa - kappa**2 / 2 + sides * (1 - kappa) ** 2 / 2 * rest
@@ -135,7 +135,7 @@ def _semicircle_quantile(tail: float) -> float:
 
 
 def _semicircle_above(cut: float, power: int) -> float:
-    r""":math:`\int_a^2x^k\mu_{sc}(dx)` for k = 0, 1, 2, at x = 2 cos(angle)."""
+    r"""Integrals :math:`\int_a^2x^k\mu_{sc}(dx)` for k = 0, 1, 2, with a = 2 cos(angle)."""
     angle = float(np.arccos(np.clip(cut / 2, -1, 1)))
     sine = np.sin(angle)
     if power == 0:

@@ -1,4 +1,4 @@
-"""Denoising errors of Wishart matrices at many noises at once, by the cubic of their resolvent."""
+"""Denoising errors of Wishart matrices at many noise levels, by the cubic for the resolvent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from solvable.arrays import check_positive
 from solvable.hermite import panel_nodes
 
 NODES = 64
-"""Gauss nodes on each part of the support."""
+"""number of Gauss nodes on each component of the support"""
 
 
 def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.ndarray:
-    """Errors of `denoising_error` for the law of `marchenko_pastur`, vectorised   (spectra 19)."""
+    """Compute `denoising_error` for targets `marchenko_pastur`, vectorised over noise   (spectra 19)."""
     check_positive(width_ratio=width_ratio)
     t = np.asarray(variances, dtype=np.float64).ravel()
     a = width_ratio**-0.5
@@ -28,8 +28,8 @@ def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.nd
 
 
 def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of two parts of the support for each variance; they touch if the support is connected."""
-    # Edges are the real critical points of z(g): -(1 - a g)² + g² + t g² (1 - a g)² = 0.
+    """Ends of the support's two parts for each variance; the parts touch if the support is connected."""
+    # Edges are the real critical points of z(g), the roots of -(1 - a g)² + g² + t g² (1 - a g)² = 0.
     one = np.ones_like(t)
     quartic = [a * a * t, -2 * a * t, 1 - a * a + t, 2 * a * one, -one]
     companion = np.zeros((t.size, 4, 4))
@@ -41,7 +41,7 @@ def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     real = np.abs(g.imag) < 1e-9 * np.abs(g)
     low = np.where(real, x.real, np.inf).min(axis=1)
     high = np.where(real, x.real, -np.inf).max(axis=1)
-    # Two inner edges bound a gap, or are a complex pair whose real part is where a gap would open.
+    # Two inner roots bound a gap, or are a complex pair; a gap would open at the pair's real part.
     inner = np.sort(x.real, axis=1)[:, 1:3]
     whole = ~real.all(axis=1)
     joint = np.where(real, 0.0, x.real).sum(axis=1) / np.maximum((~real).sum(axis=1), 1)
@@ -52,13 +52,13 @@ def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def wishart_denoised(
     width_ratio: float, variance: float, x: np.ndarray, dimension: int
 ) -> np.ndarray | None:
-    """Denoised eigenvalues x - 2 t Re g(x) of a matrix of d rows; None if the law has a gap."""
+    """Denoised eigenvalues x - 2 t Re g(x) of a matrix with d rows; None if the support has a gap."""
     a, t = width_ratio**-0.5, float(variance)
     low, high = _supports(a, np.array([t]))
     if low[0, 1] > high[0, 0]:
         return None
-    # Beyond the edge there is no signal, except a larger one by chance. A few rank-one measurements
-    # put eigenvalues there, which the law would nearly keep and message passing would follow (at d
+    # Beyond the edge there is no signal, except by chance. A few rank-one measurements
+    # cause eigenvalues there, which the formula would nearly keep and message passing would follow (at d
     # = 60, 9 samples a coordinate, 1 run of 6 settles; with a cut at the edge 6 of 6).
     room = 1 + largest_by_chance(width_ratio, dimension)
     top = room * _supports(a, np.array([t / room**2]))[1][0, 1]
@@ -71,7 +71,7 @@ def wishart_denoised(
 
 
 def largest_by_chance(width_ratio: float, dimension: int) -> float:
-    """Relative excess of the largest eigenvalue of d rows above its edge: two deviations."""
+    """Relative distance of the cut above the edge: two standard deviations of the largest eigenvalue."""
     # lambda_max = (sqrt d + sqrt r)² with deviation 1.27 (sqrt d + sqrt r) (1/sqrt d + 1/sqrt r)^(1/3)
     # (Tracy and Widom, mean 1.2 of 1.27 below the edge)
     d, r = float(dimension), max(1.0, width_ratio * dimension)
@@ -79,34 +79,34 @@ def largest_by_chance(width_ratio: float, dimension: int) -> float:
 
 
 def _resolvent_beyond(a: float, t: float, x: np.ndarray) -> np.ndarray:
-    """Real g above the upper edge, where z(g) = 1/g + 1/(a (1 - a g)) + t g falls from infinity."""
+    """Real g above the upper edge, where z(g) = 1/g + 1/(a (1 - a g)) + t g decreases from infinity."""
     low, high = np.zeros(x.size), np.full(x.size, 1 / a)
     for _ in range(60):
         g = (low + high) / 2
         with np.errstate(divide="ignore"):
             slope = -1 / g**2 + 1 / (1 - a * g) ** 2 + t
             z = 1 / g + 1 / (a * (1 - a * g)) + t * g
-        # left of the minimum of z, and not yet down to x
+        # g is left of the minimum of z, and z(g) is still above x
         left = (slope < 0) & (z > x)
         low, high = np.where(left, g, low), np.where(left, high, g)
     return np.asarray((low + high) / 2)
 
 
 def _imaginary_part(a: float, t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Im g inside the support."""
+    """Imaginary part of g inside the support."""
     return _resolvent(a, t, x)[1]
 
 
 def _resolvent(a: float, t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Real and imaginary part of g inside the support, where the cubic has a pair of roots."""
-    # g³ - s g² + p g - q = 0
+    # the cubic is g³ - s g² + p g - q = 0
     s, p, q = (t + a * x) / (a * t), (x + a - 1 / a) / (a * t), 1 / (a * t)
     shift = s / 3
     linear, constant = p - s * shift, -2 * shift**3 + p * shift - q
-    # y³ + linear y + constant = 0 at g = y + shift, by Cardano
+    # Cardano: y³ + linear y + constant = 0 with g = y + shift
     spread = np.sqrt(np.maximum(constant**2 / 4 + linear**3 / 27, 0.0))
     cube = np.cbrt(-constant / 2 - np.copysign(spread, constant))
     with np.errstate(divide="ignore", invalid="ignore"):
         other = np.where(cube == 0, 0.0, -linear / (3 * cube))
-    # of the pair: Re g = shift - (u + v) / 2, Im g = sqrt(3)/2 |u - v|
+    # complex pair: Re g = shift - (u + v) / 2, Im g = sqrt(3)/2 |u - v|
     return shift - (cube + other) / 2, np.asarray(np.sqrt(3) / 2 * np.abs(cube - other))

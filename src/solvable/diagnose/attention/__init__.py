@@ -1,1 +1,1 @@
-"""Diagnosis of the product of query and key of each attention head."""
+"""Diagnosis of the query-key product of each attention head."""

@@ -1,4 +1,4 @@
-"""Product of the two factors of a head: its singular values, and those under random signs."""
+"""Query-key product of a head: its singular values, with the stored and with random signs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from solvable.diagnose.chance_outliers import CONTROLS, cosines, flipped, top_qu
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Query and key of one head; the product is query^T key, of rank at most h."""
+    """Query and key matrices of one head; the rank of the product query^T key is at most h."""
 
-    query: np.ndarray  # (h, d): a row per dimension of the head
-    key: np.ndarray  # (h, D), or the query itself if tied
+    query: np.ndarray  # query, shape (h, d): one row per dimension of the head
+    key: np.ndarray  # key, shape (h, D); the query itself if ``tied``
     tied: bool = False  # True if the product is symmetric with no eigenvalue below zero
 
     @property
@@ -25,7 +25,7 @@ class Factors:
 
     @property
     def sides(self) -> tuple[int, int]:
-        """Sides of the product, d and D."""
+        """Number of rows and columns of the product, d and D."""
         return self.query.shape[1], self.key.shape[1]
 
 
@@ -34,8 +34,8 @@ class Product:
     """Singular value decomposition of query^T key, computed without forming the product."""
 
     values: np.ndarray  # (h,): singular values, descending; zeros exact
-    left: np.ndarray  # (d, h): singular vectors on the side of the query, as columns
-    right: np.ndarray  # (D, h): on the side of the key
+    left: np.ndarray  # (d, h): singular vectors on the query's side, as columns
+    right: np.ndarray  # (D, h): singular vectors on the key's side, as columns
 
     @property
     def rank(self) -> int:
@@ -44,13 +44,13 @@ class Product:
 
 
 def product_of(query: np.ndarray, key: np.ndarray, precision: float) -> tuple[Factors, Product]:
-    """Decompose query^T key; tied if the product is symmetric with no eigenvalue below zero."""
+    """Decompose query^T key; the factors are tied if the product is symmetric and semidefinite."""
     left, first = np.linalg.qr(query.T)
     right, second = np.linalg.qr(key.T)
     small_left, values, small_right = np.linalg.svd(first @ second.T)
     left, right = left @ small_left, right @ small_right.T
-    # Values up to here count as zero: those below single precision, because weight decay only moves
-    # values towards zero, and zeros that rounding of both factors has changed.
+    # Values up to this limit count as zero: either they are below single precision (weight decay moves
+    # values towards zero but not to zero), or they are zeros changed by rounding of both factors.
     vanishing = max(2.0**-23 * max(query.shape[1], key.shape[1]), precision**2)
     values = np.where(values <= vanishing * values[0], 0.0, values)
     # Tr M = sum_i s_i u_i.v_i equals sum_i s_i only if u_i = v_i for all i.
@@ -59,7 +59,7 @@ def product_of(query: np.ndarray, key: np.ndarray, precision: float) -> tuple[Fa
         trace = float(np.einsum("ij,ij->", query, key))
     tied = trace >= (1 - rounding) * float(values.sum()) > 0
     if tied and not np.array_equal(query, key):
-        # Equal factors of the same product.
+        # Find tied factors (query = key) of the same product.
         query = key = np.sqrt(values)[:, None] * left.T
     # Rotations of the head do not change the product. After a random rotation all rows have similar
     # size, even if a direction was learned in one dimension of the head.
@@ -69,7 +69,7 @@ def product_of(query: np.ndarray, key: np.ndarray, precision: float) -> tuple[Fa
 
 
 def _no_axes(width: int) -> np.ndarray:
-    """A fixed random rotation."""
+    """Draw a fixed random rotation."""
     mixed = random_stream(0, "head axes").standard_normal((width, width))
     return np.asarray(np.linalg.qr(mixed)[0])
 
@@ -82,7 +82,7 @@ def product_values(query: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 
 def symmetry_of(query: np.ndarray, key: np.ndarray) -> float:
-    """Tr(M M) / Tr(M^T M): 1 for symmetric products, -1 for antisymmetric ones."""
+    """Symmetry Tr(M M) / Tr(M^T M): 1 for symmetric products, -1 for antisymmetric products."""
     if query.shape[1] != key.shape[1]:
         return 0.0
     mixed = key @ query.T
@@ -90,7 +90,7 @@ def symmetry_of(query: np.ndarray, key: np.ndarray) -> float:
 
 
 def used(factors: Factors, rank: int) -> Factors:
-    """Factors of the same product without the unused dimensions of the head."""
+    """Factors of the same product, without the head's unused dimensions."""
     for factor in (factors.query, factors.key):
         axes, sizes, _ = np.linalg.svd(factor, full_matrices=False)
         if rank < factors.width and (sizes > 1e-5 * sizes[0]).sum() == rank:
@@ -102,15 +102,15 @@ def used(factors: Factors, rank: int) -> Factors:
 
 
 def without(factors: Factors, product: Product, count: int) -> Factors:
-    """Factors of the product without its largest values; the width shrinks by their number."""
+    """Factors of the product without its largest singular values; the width shrinks by their number."""
     if not count:
         return factors
     left, right = product.left[:, :count], product.right[:, :count]
     # (1 - u u^T) M (1 - v v^T) = M - s u v^T, and u lies in the rows of the query.
     query = factors.query - (factors.query @ left) @ left.T
     key = factors.key - (factors.key @ right) @ right.T
-    # Dimensions that the query has lost are removed from both factors. The others are rotated at
-    # random: along singular vectors the rows would have unequal sizes.
+    # Dimensions in which the query became zero are removed from both factors. The rest is rotated at
+    # random, because rows along singular vectors would have unequal sizes.
     left_over = factors.width - count
     kept = np.linalg.svd(query, full_matrices=False)[0][:, :left_over]
     axes = kept @ _no_axes(left_over)
@@ -123,11 +123,11 @@ class Signed:
     """Products under random signs of both factors."""
 
     values: np.ndarray  # (draws, h): singular values, descending
-    symmetry: np.ndarray  # (draws,): symmetry of each product
+    symmetry: np.ndarray  # (draws,): symmetry Tr(M M) / Tr(M^T M) of each product
 
 
 def signed(factors: Factors, axes: tuple[int, ...], draws: int, seed: int) -> Signed:
-    """Draw products under random signs of the factors, or of their cosines along some axes."""
+    """Draw products after random sign flips of the factors' entries, or of their cosine transforms."""
     rng = random_stream(seed, "head signs", str(axes))
     query = cosines(np.asarray(factors.query, dtype=np.float32), axes)
     key = query if factors.tied else cosines(np.asarray(factors.key, dtype=np.float32), axes)
@@ -144,10 +144,10 @@ def signed(factors: Factors, axes: tuple[int, ...], draws: int, seed: int) -> Si
 def beyond_signs(
     factors: Factors, product: Product, *, level: float = 0.01, seed: int = 0
 ) -> tuple[int, str]:
-    """Number of largest values above all controls, and the control that stopped the count."""
-    # Random signs of both factors   (spectra 9). Independent symmetric entries keep their law,
-    # whatever the sizes of rows and columns; signs of cosines keep correlations (chance_outliers.py
-    # does the same for one matrix).
+    """Count the largest values that exceed all controls, and name the control that ends the count."""
+    # Random signs of both factors   (spectra 9). Independent symmetric entries keep their distribution
+    # for any sizes of rows and columns. Random signs of cosines keep correlations.
+    # (chance_outliers.py does the same for one matrix.)
     count, stopped = product.rank, ""
     for axes, name in CONTROLS:
         passed = _beyond(factors, product, count, axes, level / 5 if axes else level, seed)
@@ -166,12 +166,12 @@ def _beyond(
     level: float,
     seed: int,
 ) -> int:
-    """Number of values above one control; values counted are removed before the next step."""
+    """Number of values above one control; counted values are removed before the next step."""
     passed, draws = 0, 40
     while passed < most:
         rest = without(factors, product, passed)
         tops = signed(rest, axes, draws, seed).values[:, 0]
-        # The largest value fluctuates by a thousandth at least.
+        # The largest value fluctuates by at least a thousandth.
         beyond = int((product.values[passed:most] > top_quantile(tops, level, 1e-3)).sum())
         if not beyond:
             break

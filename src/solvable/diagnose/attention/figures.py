@@ -1,4 +1,4 @@
-"""Figures of attention heads: ordered singular values, with the values of noise alone."""
+"""Figures of attention heads: measured singular values, and singular values expected from noise."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from solvable.plots.figure import Figure, Series
 
 
 def head_figure(row: HeadDiagnosis) -> Figure:
-    """Draw the ordered singular values of query^T key, and those expected from noise alone."""
+    """Draw the ordered singular values of query^T key and the singular values expected from noise."""
     values = np.zeros(0) if row.values is None else np.asarray(row.values)
     learned = row.learned or 0
     order = np.arange(1, values.size + 1, dtype=float)
     series = []
     if row.expected is not None and row.expected.size:
-        # The expected values of the rest start after the learned directions.
+        # The values expected from noise start after the learned directions.
         expected = np.asarray(row.expected)[: max(values.size - learned, 1)]
         places = learned + 1.0 + np.arange(expected.size)
         series.append(Series("rest, by the fitted law", places, expected, colour=1))
@@ -39,7 +39,7 @@ def head_figure(row: HeadDiagnosis) -> Figure:
 
 
 def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
-    """Draw the number of learned directions of every head by layer."""
+    """Draw the number of learned directions of every head against the layer."""
     layers = list(dict.fromkeys(row.pair for row in heads))
     numbers = {name: number for number, name in enumerate(layers)}
     sizes = {name: sum(row.pair == name for row in heads) for name in layers}

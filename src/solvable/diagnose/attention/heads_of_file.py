@@ -25,11 +25,11 @@ from solvable.errors import InvalidData, MemoryLimitExceeded
 
 @dataclass(frozen=True)
 class AttentionRequest:
-    """Request of a user for the attention arrays of a file."""
+    """User's options for the attention arrays of a file."""
 
-    heads: int | None = None  # number of heads; None takes it from the file
-    pairs: tuple[tuple[str, str], ...] = ()  # names of query and key; empty searches by name
-    inputs_first: bool = False  # True if a row of the arrays of ``pairs`` belongs to an input
+    heads: int | None = None  # number of heads; None reads the number from the file
+    pairs: tuple[tuple[str, str], ...] = ()  # names of query and key; empty: found by name
+    inputs_first: bool = False  # True if each row of the arrays in ``pairs`` belongs to one input
 
     def __str__(self) -> str:
         return f"{self.heads} {self.pairs} {self.inputs_first}"
@@ -37,7 +37,7 @@ class AttentionRequest:
 
 @dataclass(frozen=True)
 class Attention:
-    """Pairs of query and key in a file, and their number of heads."""
+    """Query-key pairs in a file, and their number of heads."""
 
     pairs: tuple[AttentionPair, ...]
     heads: Heads
@@ -45,7 +45,7 @@ class Attention:
 
 
 def attention_in(path: Path, arrays: Sequence[StoredArray], request: AttentionRequest) -> Attention:
-    """Find the pairs and their heads; raise if requested arrays are missing."""
+    """Find the query-key pairs and their number of heads; raise if requested arrays are missing."""
     check_heads(request.heads)
     heads = heads_of(path, request.heads)
     if request.pairs:
@@ -94,7 +94,7 @@ def diagnose_heads(
     r"""Diagnose the product of query and key of each attention head of a file.
 
     For each head the singular values of :math:`M = W_Q^\top W_K`, whose rank is at most the width of
-    the head, are compared with two laws: a product of independent factors, as before training, and
+    the head, are compared with two models: a product of independent factors, as before training, and
     :math:`(S_0 + \delta Z - b)_+`, learned directions plus noise after a penalty on both factors.
 
     Parameters
@@ -102,16 +102,16 @@ def diagnose_heads(
     path : str or Path
         ``.safetensors``, ``.npz`` or ``.npy``.
     heads : int, optional
-        Number of heads; by default that in the metadata of the file or in ``config.json`` next to it.
+        Number of heads; by default read from the file's metadata or from ``config.json`` next to it.
     pairs : sequence of (str, str)
-        Names of queries and their keys; by default found by the names in the file.
+        Names of query arrays and their key arrays; by default recognised from the names in the file.
     inputs_first : bool
         Whether the arrays of ``pairs`` are (inputs, outputs), as in GPT-2 and flax, and not (outputs,
         inputs), as in PyTorch. Arrays found by name are transposed according to their names.
     workers : int
         Number of processes; the result does not depend on it.
     seed : int
-        Random seed of the random signs and the simulated noise.
+        Random seed for the random signs and the simulated noise.
 
     Yields
     ------
@@ -128,7 +128,7 @@ def diagnose_heads(
     Notes
     -----
     Biases and rotary positions are not part of the product; with rotary positions it is the product
-    of tokens at the same place. Time: 0.2 s for a head of width 32 and 384 inputs, 8 s for one of
+    of tokens at the same position. Time: 0.2 s for a head of width 32 and 384 inputs, 8 s for one of
     128 and 4096. Source: derivations/spectra (9), (15), (16); backed by
     ``tests/diagnose/test_attention_law.py``.
 
@@ -151,7 +151,7 @@ def diagnose_heads(
 
 
 def each_head(attention: Attention, *, workers: int = 1, seed: int = 0) -> Iterator[HeadDiagnosis]:
-    """Diagnose all heads, one task per pair."""
+    """Diagnose all heads, one task per query-key pair."""
     tasks = ((pair, attention.heads, seed) for pair in attention.pairs)
     if workers == 1:
         found: Any = (_of_pair(*task) for task in tasks)
@@ -174,7 +174,7 @@ def _of_pair(pair: AttentionPair, heads: Heads, seed: int) -> list[HeadDiagnosis
         return [replace(blank, reason=str(error))]
     precision = max(pair.query.precision, pair.key.precision)
     rows = []
-    # Threads that wait for each other cost more than they gain at these sizes.
+    # At these sizes several BLAS threads are slower than one, because they wait for each other.
     with blas().limit(limits=1):
         for number, (query, key) in enumerate(factors):
             shape = (query.shape[1], key.shape[1])

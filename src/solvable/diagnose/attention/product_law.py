@@ -1,4 +1,4 @@
-"""Law of the singular values of query^T key: learned rank, noise, strengths."""
+"""Fit of the singular values of query^T key: learned rank, noise, strengths."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from solvable.diagnose.law_summary import features_of
 from solvable.diagnose.noise import NoiseLaw, RectangularNoise, SymmetricNoise
 from solvable.errors import InvalidData
 
-MINIMUM_WIDTH = 8  # minimum number of dimensions of a head for a fit
-LEAST = 6  # minimum number of values of thresholded noise; zeros are data too
+MINIMUM_WIDTH = 8  # smallest number of head dimensions for a fit
+LEAST = 6  # smallest number of positive values for a fit of thresholded noise; zeros are data too
 
 
 def diagnose_head(
     head: HeadDiagnosis, query: np.ndarray, key: np.ndarray, *, precision: float, seed: int = 0
 ) -> HeadDiagnosis:
-    """Complete a row from the factors of its head, (h, d) and (h, D)."""
+    """Complete a head's row from the query (h, d) and the key (h, D)."""
     fault = _fault(query, key)
     if fault:
         return replace(head, reason=fault)
@@ -103,7 +103,7 @@ def _fault(query: np.ndarray, key: np.ndarray) -> str:
 
 
 def thresholded(product: Product, factors: Factors, seed: int) -> BulkFit:
-    """Fit S_0 + delta Z with all values lowered by b and cut at zero   (spectra 15)."""
+    """Fit (S_0 + delta Z - b)_+: signal plus noise, lowered by b and cut at zero   (spectra 15)."""
     # arXiv:2509.24914: W W^T / sqrt(pd) = eta ReLU(S_0 + delta Z - eps), Z of the GOE, if the width
     # is above the learned rank. Here eta is part of the unit. For untied factors the penalty is the
     # nuclear norm of their product: it lowers singular values, and Z is not symmetric
@@ -134,7 +134,7 @@ def thresholded(product: Product, factors: Factors, seed: int) -> BulkFit:
 
 
 def _stands(fit: BulkFit, rank: int) -> bool:
-    """True if the law of a threshold is not refuted."""
+    """Return True if noise cut by a threshold is not refuted."""
     # A test with few values of noise has little power, so its p-value must be larger.
     return fit.p_value >= (REFUTED if rank - fit.n_outliers >= 2 * LEAST else 0.1)
 
@@ -164,7 +164,7 @@ def _of_threshold(row: HeadDiagnosis, fit: BulkFit, factors: Factors, unit: floa
 def _of_product(
     row: HeadDiagnosis, factors: Factors, product: Product, unit: float, note: str, seed: int
 ) -> HeadDiagnosis:
-    """Row by the other law: independent factors, with directions beyond them."""
+    """Complete the row by the other model: independent factors plus learned directions."""
     factors = used(factors, product.rank)
     count, stopped = beyond_signs(factors, product, seed=seed)
     if row.rank - count < LEAST:
@@ -198,23 +198,23 @@ def _of_product(
 
 @dataclass(frozen=True, eq=False)
 class ProductFit:
-    """Values that are not learned, compared with the same factors under random signs."""
+    """Comparison of the values that are not learned with the same factors under random signs."""
 
-    expected: np.ndarray  # means of the ordered values, with the same sum as in the file
-    p_value: float  # p-value of their shape
-    symmetry: float  # in standard deviations of the symmetry under random signs
-    norm: float  # Frobenius norm of the part that is not learned
-    norm_error: float  # relative standard deviation of this norm under random signs
+    expected: np.ndarray  # means of the ordered values under random signs, scaled to the file's sum
+    p_value: float  # p-value of the spectrum's shape
+    symmetry: float  # deviation of the symmetry, in standard deviations under random signs
+    norm: float  # Frobenius norm of the rest, the product without learned directions
+    norm_error: float  # relative standard deviation of the rest's norm under random signs
 
     @staticmethod
     def of(rest: Factors, bulk: np.ndarray, seed: int) -> ProductFit:
-        """Compare with 199 draws; only the sum of the values is fitted."""
+        """Compare the rest with 199 draws of random signs; only the sum of the values is fitted."""
         draws = signed(rest, (), 199, seed)
         drawn = draws.values[:, : bulk.size]
         norms = (drawn**2).sum(axis=1) ** 0.5
         sums = drawn.sum(axis=1, keepdims=True)
         # Mean difference of ordered values in units of their fluctuation. The values of the file
-        # count as one of the draws, so that under the law every rank among them is equally likely.
+        # count as one of the draws, so that for noise every rank among the draws is equally likely.
         everything = np.vstack([drawn / sums, bulk / bulk.sum()])
         centre, spread = everything.mean(axis=0), everything.std(axis=0)
         gaps = (np.abs(everything - centre) / spread).mean(axis=1)
@@ -233,12 +233,12 @@ class ProductFit:
     @property
     def stands(self) -> bool:
         """True if independent factors explain the values that are not learned."""
-        # Shape at the 1 % level; symmetry at four standard deviations.
+        # The shape is tested at the 1 % level, the symmetry at four standard deviations.
         return self.p_value > 0.01 and abs(self.symmetry) < 4
 
     @property
     def words(self) -> str:
-        """The result as the end of a sentence."""
+        """Return the result of the comparison as the end of a sentence."""
         if self.p_value <= 0.01:
             return f"no product of independent factors explains the rest (p = {self.p_value:.3f})"
         if not self.stands:
@@ -252,7 +252,7 @@ class ProductFit:
 def strengths(
     factors: Factors, product: Product, count: int, unit: float, seed: int
 ) -> tuple[Feature, ...]:
-    """Strengths behind the largest values, with a rest of noise with free directions."""
+    """Estimate the strengths behind the largest values; the rest is noise with random directions."""
     # Low-rank signals added to noise with singular values nu   (spectra 16; arXiv:1103.2221):
     # phi(x) = mean x / (x² - nu²) on each side, s^(-2) = phi_d phi_D.
     rest = product.values[count : product.rank]
@@ -265,7 +265,7 @@ def strengths(
 
 
 def _behind(x: float, rest: np.ndarray, factors: Factors) -> tuple[float, float, float]:
-    """Strength behind a value, and squared overlaps on the shorter and the longer side."""
+    """Strength behind a value, and its squared overlaps on the shorter and the longer side."""
     low, high = sorted(factors.sides)
     if factors.tied:
         # Symmetric noise: 1/s = G(x) = mean 1 / (x - nu), overlap -1 / (s² G')   (spectra 16).

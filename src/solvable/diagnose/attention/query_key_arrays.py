@@ -1,4 +1,4 @@
-"""Query and key arrays of a file, and the position of the heads in them."""
+"""Query and key arrays of a file, and the position of each head in these arrays."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from solvable.data.weights import StoredArray, stored_metadata
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.plots.words import listed
 
-# Names of a query and of its key, as whole words of the name of an array.
+# Whole words in array names that mark a query and the matching key.
 NAMES = {
     "query": "key", "q_proj": "k_proj", "q_lin": "k_lin", "to_q": "to_k", "wq": "wk", "w_q": "w_k",
     "q": "k", "query_proj": "key_proj", "linear_q": "linear_k", "q_proj_weight": "k_proj_weight",
 }  # fmt: skip
 
-# Names of arrays that hold query, key and value one after the other, and of arrays that hold them
-# head by head.
+# Names of arrays that store query, key and value one after the other, and of arrays that store
+# query, key and value head by head.
 FUSED = ("c_attn", "in_proj_weight", "qkv", "wqkv", "qkv_proj")
 BY_HEAD = ("query_key_value",)
 
@@ -35,21 +35,23 @@ KEY_HEADS = ("num_key_value_heads", "n_kv_heads")
 
 @dataclass(frozen=True)
 class AttentionPair:
-    """A query and a key of one layer."""
+    """Query and key arrays of one layer."""
 
     name: str  # common part of their names
     query: StoredArray
-    key: StoredArray  # the same array if query, key and value are stored as one
-    layout: str = ""  # layout of an array with all three: "in a row" or "by head"; else ""
-    inputs_first: bool = False  # True if a row belongs to an input
+    key: StoredArray  # key array; the query's array if query, key and value are stored as one
+    layout: str = (
+        ""  # layout of an array with query, key and value: "in a row" or "by head"; else ""
+    )
+    inputs_first: bool = False  # True if each row belongs to one input
 
     def factors(self, heads: Heads) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Query and key of each head, (h, d) and (h, D)."""
+        """Yield each head's query (h, d) and key (h, D)."""
         query = self.query.read()
         return self._of_heads(query, query if self.key is self.query else self.key.read(), heads)
 
     def check(self, heads: Heads) -> None:
-        """Raise if the shapes alone exclude a product."""
+        """Raise if the shapes of query and key exclude a product."""
         query, key = (
             np.broadcast_to(np.float32(0), stored.shape) for stored in (self.query, self.key)
         )
@@ -75,7 +77,7 @@ class AttentionPair:
 
 @dataclass(frozen=True)
 class Heads:
-    """Number of heads, and the source of this number."""
+    """Number of heads, and the source of the number."""
 
     number: int | None = None  # number of heads of the queries
     keys: int | None = None  # number of heads of the keys, if smaller and given in the file
@@ -133,13 +135,13 @@ def _taken_apart(
 
 
 def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], list[str]]:
-    """Pairs found by name, and queries without a key or keys without a query."""
+    """Query-key pairs found by name; also queries without a key and keys without a query."""
     by_name = {stored.name: stored for stored in arrays if len(stored.shape) > 1}
     pairs, alone = [], []
     for name, stored in by_name.items():
         layout = _layout(name)
         if layout:
-            # An array with three times as many rows as columns has its outputs in the rows.
+            # If an array has three times as many rows as columns, its rows are the outputs.
             first = _inputs_first(name) and stored.shape[0] != 3 * stored.shape[-1]
             pairs.append(AttentionPair(_shared(name), stored, stored, layout, first))
             continue
@@ -157,12 +159,12 @@ def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], lis
 
 
 def _words(name: str) -> list[str]:
-    """Words of a name and the separators: "a.q.weight" is a . q . weight."""
+    """Split a name into words and separators: "a.q.weight" becomes a, ., q, ., weight."""
     return re.split(r"([./:])", name)
 
 
 def _counterpart(name: str, names: dict[str, str]) -> str | None:
-    """Name of the key of a query, by the last matching word."""
+    """Name of a query's key: the last word that marks a query is replaced."""
     words = _words(name)
     for place in reversed(range(0, len(words), 2)):
         other = names.get(words[place].lower())
@@ -175,7 +177,7 @@ def _counterpart(name: str, names: dict[str, str]) -> str | None:
 
 
 def _layer(name: str) -> int:
-    """Number of words before the last: a lone array named "k" is not attention."""
+    """Number of words before the last; an array named only "k" is not an attention array."""
     return (len(_words(name)) - 1) // 2
 
 
@@ -191,7 +193,7 @@ def _inputs_first(name: str) -> bool:
 
 
 def _shared(name: str) -> str:
-    """Common part of the names of a query and its key: the words before the first difference."""
+    """Common part of a query's and its key's names: the words before the first difference."""
     words = _words(name)
     known = {*NAMES, *FUSED, *BY_HEAD}
     for place in reversed(range(0, len(words), 2)):
@@ -203,7 +205,7 @@ def _shared(name: str) -> str:
 def asked_pairs(
     arrays: Sequence[StoredArray], asked: Sequence[tuple[str, str]], inputs_first: bool
 ) -> list[AttentionPair]:
-    """Pairs of the arrays that a user names."""
+    """Query-key pairs of the arrays that the user named."""
     by_name = {stored.name: stored for stored in arrays}
     pairs = []
     for names in asked:
@@ -225,7 +227,7 @@ def _common(query: str, key: str) -> str:
 
 
 def heads_of(path: Path, number: int | None) -> Heads:
-    """Number of heads: from the user, the file, or config.json next to it."""
+    """Number of heads: given by the user, by the file, or by config.json next to the file."""
     if number is not None:
         return Heads(number, None, "--heads")
     for source, table in _tables(path):
@@ -245,7 +247,7 @@ def _tables(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
             if isinstance(table, dict):
                 yield beside.name, table
     except (OSError, ValueError, RecursionError):
-        # config.json may belong to another program and hold anything.
+        # config.json may belong to another program and contain anything.
         return
 
 

@@ -1,4 +1,4 @@
-"""Sentences and table of the attention heads."""
+"""Sentences and a table about the attention heads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SINGLE = 24  # largest number of heads that a terminal shows one by one; above i
 
 @dataclass(frozen=True)
 class HeadPhase:
-    """A kind of product of query and key."""
+    """Phase of a query-key product."""
 
     name: str
     means: str  # meaning for the head
@@ -38,13 +38,12 @@ class HeadPhase:
 PHASES = (
     HeadPhase(
         RANDOM,
-        "query and key are a product of independent factors, as before training: no learned "
-        "direction is visible",
+        "query and key are independent, as before training: no learned direction is visible",
     ),
     HeadPhase(
         SPIKES,
-        "learned directions lie beyond a product of independent factors, the noise of the initial "
-        "weights; their strengths include a part of that noise",
+        "learned directions exceed a product of independent factors, which is the noise of the initial "
+        "weights; the strengths include some of this noise",
     ),
     HeadPhase(
         THRESHOLDED,
@@ -63,20 +62,20 @@ PHASES = (
     ),
     HeadPhase(
         NO_LAW,
-        "some directions are above independent factors; the others follow neither law, so that the "
-        "number is a lower bound, and neither noise nor strengths are given",
+        "some directions exceed the controls, but the other values follow no fitted law: the number of "
+        "directions is a lower bound, and neither noise nor strengths are given",
     ),
 )
 
 
 def counts(heads: Sequence[HeadDiagnosis]) -> list[tuple[HeadPhase, tuple[HeadDiagnosis, ...]]]:
-    """Phases that occur, with their heads."""
+    """Phases that occur, each with its heads."""
     pairs = [(phase, tuple(row for row in heads if row.phase == phase.name)) for phase in PHASES]
     return [(phase, rows) for phase, rows in pairs if rows]
 
 
 def sentences(found: Diagnosed) -> list[str]:
-    """Sentences about the learned directions of the heads."""
+    """Sentences about the heads' learned directions."""
     heads = found.heads
     if not heads:
         return list(found.attention)
@@ -90,7 +89,7 @@ def sentences(found: Diagnosed) -> list[str]:
     if full and all(row.phase in (SPREAD, NO_LAW) for row in full):
         lines.append(
             f"{'All' if len(full) == len(heads) else len(full)} of them use every dimension of the "
-            "head. A threshold would leave some unused, so the law of a penalty does not apply."
+            "head. A penalty would leave some dimensions unused, so no threshold is fitted."
         )
     lines += _largest(fitted)
     reasons: dict[str, list[str]] = {}
@@ -118,20 +117,20 @@ def _largest(heads: Sequence[HeadDiagnosis]) -> list[str]:
 
 
 def outstanding(heads: Sequence[HeadDiagnosis]) -> list[HeadDiagnosis]:
-    """Heads with learned directions, largest excess over noise first."""
+    """Heads with learned directions; the head with the largest excess over noise is first."""
     rows = [row for row in heads if row.learned and _beyond(row)]
     return sorted(rows, key=_beyond, reverse=True)
 
 
 def _beyond(row: HeadDiagnosis) -> float:
-    """Largest value over the largest value expected without learned directions."""
+    """Largest singular value divided by the largest value expected without learned directions."""
     if row.values is None or row.expected is None or not len(row.expected):
         return 0.0
     return float(row.values[0] / row.expected[0])
 
 
 def learned_text(row: HeadDiagnosis) -> str:
-    """Number of learned directions; a lower bound if no law fits the rest."""
+    """Number of learned directions as text; a lower bound ("≥") if no law fits the other values."""
     if row.learned is None:
         return MISSING
     return f"≥{row.learned}" if row.phase in (SPREAD, NO_LAW) else str(row.learned)
@@ -148,7 +147,7 @@ def largest_text(row: HeadDiagnosis) -> str:
 
 
 def head_table(found: Diagnosed) -> Table:
-    """Table with a row per head, or per layer if there are many heads."""
+    """Table with one row per head, or one row per layer if there are many heads."""
     return _by_head(found.heads) if len(found.heads) <= SINGLE else _by_layer(found.heads)
 
 
@@ -165,7 +164,7 @@ def _by_head(heads: Sequence[HeadDiagnosis]) -> Table:
 
 
 def cells(row: HeadDiagnosis) -> list[str]:
-    """Numbers of a head as text."""
+    """Table cells of a head."""
     return [
         f"{row.rank} of {row.width}" if row.fitted else MISSING,
         learned_text(row),
@@ -204,10 +203,10 @@ def _by_layer(heads: Sequence[HeadDiagnosis]) -> Table:
 
 
 def legend() -> str:
-    """Meaning of the columns of both tables."""
+    """Meaning of the columns in the tables of heads and of layers."""
     return (
         "rank: singular values of query^T key that are not zero; learned: directions above the noise, "
-        "≥ if no law fits the other values; largest: in the file; strongest: without noise and "
-        "threshold; symmetry: 1 for symmetric products, -1 for antisymmetric ones; p: goodness of "
-        "fit of the values that are not learned. The report has every head."
+        "≥ if no law fits the other values; largest: largest value in the file; strongest: largest "
+        "strength without noise and threshold; symmetry: 1 for symmetric products, -1 for antisymmetric "
+        "products; p: goodness of fit of the values that are not learned. The report has every head."
     )
