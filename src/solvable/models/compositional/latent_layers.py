@@ -48,7 +48,7 @@ def inner_layer(
     alignment: np.ndarray,
     correction: str = "wick",
 ) -> InnerLayer:
-    """Second spectral step on draws of the learned representation; `weights` are for the first m draws."""
+    """Second spectral step on draws of a learned representation; the first m draws have `weights`."""
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)

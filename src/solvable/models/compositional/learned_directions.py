@@ -145,7 +145,7 @@ class FirstStep:
 
     @cached_property
     def _weights(self) -> np.ndarray:
-        """Size of each row's term in the operator, T times the squared norm of F in modulus, (sets, m)."""
+        """Modulus of the mapped label times the squared feature norm, for every row, (sets, m)."""
         X, T = self._rows()
         norms = np.asarray(self.target.feature_map.squared_norm(X))
         return np.asarray((np.abs(T) * norms).reshape(self.T.shape))
