@@ -1,6 +1,6 @@
 r"""Edges of the bulk of a moment operator: noise and population operator.
 
-Eigenvalues that are no features are those of :math:`P + N`. The noise is
+Apart from the features, the spectrum is the spectrum of :math:`P + N`. The noise is
 :math:`N = \frac1n\sum_\mu w_\mu g_\mu g_\mu^\top - \bar w I` with :math:`w = T\|K\|_F/D` and K the
 highest chaos of :math:`FF^\top`. The population operator :math:`P`, which does not shrink with n, is the
 sum of the measured lower chaoses (with their noise) and of the background of the selected features.
@@ -25,13 +25,13 @@ Edges: TypeAlias = tuple[float, float]
 """Lower and upper edge of a bulk."""
 
 VectorMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
-"""A linear map on columns, shape (D, k)."""
+"""Linear map that acts on columns of shape (D, k)."""
 
 
 def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Reduce many weights to atoms with probabilities, shape (at most 1536,) each."""
-    # The extremes, which set the edges, are atoms. All others are replaced by the means of narrow bins,
-    # which is accurate to second order in the width of a bin.
+    """Reduce many weights to at most 1536 atoms with probabilities."""
+    # The extreme weights, which determine the edges, are kept. Other weights are replaced by the means
+    # of narrow bins, which is accurate to second order in the width of a bin.
     n, kept, bins = weights.size, 256, 1024
     if n <= 2 * kept + bins:
         return weights, np.full(n, 1 / n)
@@ -47,13 +47,14 @@ def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def noise_law(operator: MomentOperator) -> tuple[np.ndarray, np.ndarray]:
-    """Weights w of the free terms w g g^T of the noise and their probabilities per sample."""
+    """Weights w of the free terms w g g^T in the noise, and expected number of each per sample."""
     features, weights = operator.features, operator.weights
     if operator.input_norms is None:
         return weight_law(operator.weighted_norms)
     assert isinstance(features, HermiteFeatures)
-    # A sample adds T K / n, K the part of degree 2q of F F^T - I. Each eigenvalue kappa of K, of either
-    # sign, gives a weight w = T kappa / D with the multiplicity of kappa.
+    # A sample adds T K / n to the operator, where K is the component of degree 2q of F F^T - I. Each
+    # eigenvalue kappa of K, positive or negative, gives a weight w = T kappa / D with the multiplicity
+    # of kappa.
     laws = [
         (weight_law(weights * values / features.n_features), count)
         for values, count in chaos_eigenvalues(
@@ -66,7 +67,7 @@ def noise_law(operator: MomentOperator) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class SpectralMeasure:
-    """Gauss quadrature, as atoms and probabilities, of the spectrum of a large operator."""
+    """Atoms and probabilities that approximate the spectrum of a large operator (Gauss quadrature)."""
 
     atoms: np.ndarray
     probabilities: np.ndarray
@@ -87,8 +88,8 @@ def quadrature_of(
     rng: np.random.Generator,
     steps: int = 40,
 ) -> SpectralMeasure:
-    """Spectral measure of an operator on the complement of orthonormal columns, by Lanczos."""
-    # The spectral measure of one random vector approximates the mean over vectors.
+    """Spectral measure of an operator on the complement of orthonormal columns, by Lanczos steps."""
+    # The spectral measure of one random vector approximates the mean over all vectors.
     size = len(vectors)
     basis = np.empty((size, min(steps, size - vectors.shape[1])))
     held = np.concatenate([vectors, basis], axis=1)
@@ -147,11 +148,11 @@ def free_upper_edge(
 class NullEdges:
     """Edges, with margins, against which eigenvalues are tested."""
 
-    noise: Edges  # of the noise alone
-    bulk: Edges  # of noise plus population operator; contains `noise`
+    noise: Edges  # edges of the noise alone
+    bulk: Edges  # edges of noise plus population operator; contains `noise`
     centre: float  # mean of the noise spectrum
-    corrected: Edges  # of the operator without its lower chaoses; `bulk` if it is corrected
-    room: float = 0.0  # uncertainty of `bulk`, of relative order 1/d
+    corrected: Edges  # edges without lower Hermite degrees; equal to `bulk` if corrected
+    room: float = 0.0  # uncertainty of the edges `bulk`, of relative order 1/d
 
 
 class PredictedBulk:
@@ -163,30 +164,30 @@ class PredictedBulk:
         self.n_features = operator.shape[0]
         self.aspect_ratio = operator.n_samples / self.n_features
         self._contraction = None if operator.correction == "wick" else operator.lower_chaoses
-        # The operator raises an error for infinite samples; NumPy warnings are not needed.
+        # NumPy warnings are switched off, because the operator raises an error for infinite samples.
         with np.errstate(invalid="ignore", over="ignore"):
             self.atoms, self.chance = noise_law(operator)
-        # Mean of the spectrum, before mean(T) I is subtracted for features of degree 1.
+        # Mean of the spectrum. For features of degree 1, mean(T) I is subtracted from the operator later.
         self.mean = float(np.dot(self.chance, self.atoms))
-        # E[w²] / delta = s²
+        # squared noise scale s² = E[w²] / delta
         self.noise_scale = float(np.sqrt(np.dot(self.chance, self.atoms**2) / self.aspect_ratio))
-        # One seed for all rounds, so that edges depend on the selected features only.
+        # All rounds use one seed, so that the edges depend on the selected features only.
         self._seed = int(rng.integers(2**31))
 
     @cached_property
     def _noise(self) -> BulkEdges:
-        """Edges of the noise without the lower chaoses, around zero mean."""
+        """Edges of the noise without lower Hermite degrees, relative to the mean."""
         return _centred_edges(self.atoms, self.chance, self.aspect_ratio)
 
     @cached_property
     def _whole_noise(self) -> BulkEdges:
-        """Edges of the noise of the whole operator, around zero mean."""
+        """Edges of the noise of the whole operator, relative to the mean."""
         if self._contraction is None:
             return self._noise
         return _centred_edges(*weight_law(self.operator.weighted_norms), self.aspect_ratio)
 
     def centre(self, values: np.ndarray) -> float:
-        """Mean of the eigenvalues that are no features, from the trace and the selected eigenvalues."""
+        """Mean of all eigenvalues except the selected ones, computed from the trace."""
         wick = self.operator.correction == "wick"
         return self._mean_of_rest(self.mean if wick else self.operator.statistics.shift, values)
 
@@ -195,7 +196,7 @@ class PredictedBulk:
         return float((self.n_features * mean - values.sum()) / rest) if rest else 0.0
 
     def edges(self, values: np.ndarray, vectors: np.ndarray) -> NullEdges:
-        """Edges of the noise plus the population operator of the selected features."""
+        """Edges of the sum of the noise and the population operator of the selected features."""
         centre = self.centre(values)
         noise = self._moved(self._whole_noise, centre)
         background = self._background(values, vectors)
@@ -208,11 +209,11 @@ class PredictedBulk:
         return NullEdges(noise, bulk, centre, corrected, self._room(bulk))
 
     def _room(self, bulk: Edges) -> float:
-        # 4/d of the half-width
+        # margin of 4/d of the half-width
         return 2 * (bulk[1] - bulk[0]) / self.features.dimension
 
     def _moved(self, edges: BulkEdges, centre: float) -> Edges:
-        # On each side noise alone stays inside in 99 of 100 fits.
+        # On each side, noise alone stays inside this margin in 99 of 100 fits.
         lower, upper = edges.with_margin(dimension=self.n_features, probability=0.99)
         return lower + centre, upper + centre
 
@@ -241,13 +242,13 @@ class PredictedBulk:
         return BulkEdges(lower, upper, self._noise.lower_scale, self._noise.upper_scale)
 
     def corrected_values(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Values <u, W u> of eigenvectors u, W the operator without its lower chaoses."""
+        """Values <u, W u> of eigenvectors u, where W is the operator without lower Hermite degrees."""
         if self._contraction is None:
             return values
         return np.asarray(values - np.sum(vectors * self._contraction(vectors), axis=0))
 
     def _background(self, values: np.ndarray, vectors: np.ndarray) -> VectorMap | None:
-        """Population operator of the selected features in the highest chaos, without their spikes."""
+        """Highest-degree population operator of the selected features, without their spikes."""
         features = self.features
         if not isinstance(features, HermiteFeatures) or features.degree == 1 or not values.size:
             return None
@@ -258,15 +259,16 @@ class PredictedBulk:
             images = vectors * values - self._contraction(vectors)
             norms = np.linalg.norm(images, axis=0)
             seen, directions = np.sign(np.sum(vectors * images, axis=0)) * norms, images / norms
-        # An eigenvalue theta + s² / theta belongs to a direction of squared overlap c². It counts with
-        # theta c² = sqrt(seen² - 4 s²)   (sequential 15).
+        # A direction with eigenvalue seen = theta + s² / theta has a squared overlap c². Its weight in
+        # the population operator is theta c² = sqrt(seen² - 4 s²)   (sequential 15).
         counted = np.sign(seen) * np.sqrt(np.maximum(seen**2 - 4 * self.noise_scale**2, 0.0))
         if features.degree == 3:
             return cubic_operator(tensors_of(directions), counted)
         M = np.asarray(features.to_symmetric(directions))
 
         def apply(vectors: np.ndarray) -> np.ndarray:
-            # 2 sum_i theta_i M_i U M_i   (sequential 19), with theta_i = sqrt(2) lambda_i
+            # The operator is U -> 2 sum_i theta_i M_i U M_i   (sequential 19), with theta_i = sqrt(2)
+            # lambda_i.
             U = np.asarray(features.to_symmetric(vectors))[:, None]
             return np.asarray(features.from_symmetric(2 * np.tensordot(counted, M @ U @ M, (0, 1))))
 
@@ -274,7 +276,7 @@ class PredictedBulk:
 
 
 def _centred_edges(atoms: np.ndarray, chance: np.ndarray, aspect_ratio: float) -> BulkEdges:
-    """Edges of weighted noise, shifted to mean zero."""
+    """Edges of the weighted noise after a shift to mean zero."""
     mean = float(np.dot(chance, atoms))
     upper, upper_scale, _ = upper_edge(atoms, aspect_ratio, chance)
     lower, lower_scale, _ = upper_edge(-atoms, aspect_ratio, chance)

@@ -1,4 +1,4 @@
-"""Columns of a quadratic second layer: squares of latent features, and products if wanted."""
+"""Columns of a quadratic second layer: squares of latent features and, on request, products."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 
 def count_columns(n_latent: int, *, cross_terms: bool, linear_terms: bool) -> int:
-    """Number of coefficients without the intercept."""
+    """Number of coefficients of the second layer without the intercept."""
     quadratic = n_latent * (n_latent + 1) // 2 if cross_terms else n_latent
     return quadratic + (n_latent if linear_terms else 0)
 

@@ -1,8 +1,8 @@
-r"""Law of a cubic first layer after the Wick correction: population operator and noise.
+r"""Spectrum of a first layer of degree 3 after the Wick correction: population operator and noise.
 
-At degree 3 the population operator of the sixth chaos is as large as the spikes in every dimension that
-can be measured. It is computed from the tensors of the features and from the heights that they have
-under the mapped label.
+At degree 3 the population operator of Hermite degree 6 is as large as the spikes, in every dimension
+that can be measured. The operator is computed from the tensors of the features and from the spike
+heights of the features under the mapped label.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from solvable.spectra.structured_spikes import Background, WeightedSample
 
 @dataclass(frozen=True)
 class CubicLaw(SpikeLaw):
-    """Spike law with several weights per sample, for which no matrices are drawn."""
+    """Spike theory with several weights per sample, for which no matrices are drawn."""
 
     def drawn(self, n_samples: float, n_total: int) -> None:
-        """None: overlaps are those of the law."""
+        """Return None, because no matrices are drawn at degree 3."""
 
     def shared(self, n_samples: float, n_total: int) -> None:
-        """None: overlaps are those of the law."""
+        """Return None, because no matrices are drawn at degree 3."""
 
 
 @dataclass(frozen=True)
 class _SameAtAllSizes:
-    """Background that does not depend on the number of samples."""
+    """Population background that does not depend on the number of samples."""
 
     background: Background
 
@@ -48,10 +48,10 @@ class _SameAtAllSizes:
 
 
 def check_cubic(dimension: int, features: int, correction: str) -> None:
-    """Raise an error where the cubic operator is not predicted or too large to compute."""
+    """Raise an error if the cubic operator has no prediction or is too large to compute."""
     if correction == "none":
         raise InvalidParameter(
-            "correction is 'none' at degree 3, where the lower chaoses are as large as the features; "
+            "correction is 'none' at degree 3, where lower Hermite degrees are as large as the features; "
             "allowed for predictions: correction=wick."
         )
     if not 12 <= dimension <= 40 or features > 64:
@@ -63,12 +63,13 @@ def check_cubic(dimension: int, features: int, correction: str) -> None:
 
 
 def only_known(metrics: Metrics, samples: float) -> Metrics:
-    """Metrics of a cubic layer; the error and unreliable overlaps are removed."""
-    # Single heavy samples decide which directions are returned. In simulations at dimensions 12 to 20
-    # overlaps are within 0.03 for features below half their threshold, and above three thresholds if no
-    # other feature is between. Other overlaps are off by up to 0.2, and errors by a sixth.
+    """Metrics of a cubic layer without the error and without unreliable overlaps."""
+    # Single samples of large norm decide which directions are returned. In simulations at dimensions 12
+    # to 20, predicted overlaps are within 0.03 for features below half their threshold, and for features
+    # above three times their threshold if no other feature is in between. Other overlaps are off by up
+    # to 0.2, and errors by a sixth.
     overlaps = np.array(metrics["squared_overlap"], dtype=float)
-    sizes = np.array(metrics["threshold_samples"], dtype=float)  # None becomes NaN
+    sizes = np.array(metrics["threshold_samples"], dtype=float)  # converts None to NaN
     lost = (overlaps < 0.05) & ~(samples > sizes / 2)
     clear = (overlaps > 0.8) & (samples > 3 * sizes)
     known = lost | (clear & bool((lost | clear).all()))
@@ -88,7 +89,8 @@ def only_known(metrics: Metrics, samples: float) -> Metrics:
             kept[name] = None
     others = f", nor anything for {(~known).sum()} of {known.size} features"
     kept[NO_PREDICTION] = (
-        "at degree 3 single heavy samples decide which directions are returned: no error is predicted"
+        "at degree 3 single samples of large norm decide which directions are returned, so no error is "
+        "predicted"
         f"{'' if known.all() else others}. Allowed: samples below half a threshold or above three "
         "thresholds of all features."
     )
@@ -96,10 +98,10 @@ def only_known(metrics: Metrics, samples: float) -> Metrics:
 
 
 def cubic_law(samples: Sequence[CubicSample], mapped: Sequence[np.ndarray]) -> CubicLaw:
-    """Spike law of a cubic step from draws of several first layers; `mapped` are the labels T."""
+    """Spike theory of a cubic step from draws of several first layers, with `mapped` labels T."""
     T, first = np.concatenate(mapped), samples[0].directions
     D, p = first.shape
-    # theta_i = E[T <A_i, K A_i>] = sum_j R_ij c_j
+    # The spike heights are theta_i = E[T <A_i, K A_i>] = sum_j R_ij c_j.
     heights = T @ np.concatenate([sample.sixth for sample in samples]) / T.size
     R = np.mean([crossed_contractions(tensors_of(s.directions)) for s in samples], axis=0)
     rates = np.linalg.solve(R, heights)
@@ -113,7 +115,7 @@ def cubic_law(samples: Sequence[CubicSample], mapped: Sequence[np.ndarray]) -> C
 
 
 def _background(directions: np.ndarray, rates: np.ndarray) -> Background:
-    """Spectrum of the population without spikes, on a block Krylov space of the features."""
+    """Population spectrum without spikes, from a block Krylov space that starts at the features."""
     D, p = directions.shape
     operator, A = cubic_operator(tensors_of(directions), rates), directions
     probes = random_stream("cubic population").standard_normal((D, 2))
@@ -128,12 +130,12 @@ def _background(directions: np.ndarray, rates: np.ndarray) -> Background:
         basis = np.concatenate([basis, block], axis=1)
         images = np.concatenate([images, operator(block)], axis=1)
     matrix = basis.T @ images
-    # The law adds the spikes, so the heights are set to zero here.
+    # The spikes are added elsewhere, so the heights are set to zero here.
     matrix[np.diag_indices(p)] = 0
     atoms, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     profiles = vectors[:p] ** 2
     rest = np.mean(vectors[p : p + 2] ** 2, axis=0)
-    # About a thousand equally likely atoms, at least one for each eigenvalue
+    # The result has about a thousand equally likely atoms, at least one for each eigenvalue.
     copies = np.maximum(np.round(1_000 * (profiles.sum(axis=0) + (D - p) * rest) / D), 1)
     times = copies.astype(int)
     spread = np.repeat(profiles / copies, times, axis=1)
@@ -141,11 +143,12 @@ def _background(directions: np.ndarray, rates: np.ndarray) -> Background:
 
 
 def _noise(samples: Sequence[CubicSample], T: np.ndarray) -> WeightedSample:
-    """Law of the weights and couplings on the complement of the features."""
+    """Distribution of the weights and couplings on the complement of the features."""
     kernel = SampleKernel.joined([sample.kernel for sample in samples])
     values = np.concatenate([sample.spectrum[0] for sample in samples])
     counts = samples[0].spectrum[1]
-    # w = T kappa / (D - p) for each eigenvalue kappa of K, scaled to the norm on the complement
+    # Each eigenvalue kappa of K gives a weight w = T kappa / (D - p), scaled to the norm on the
+    # complement.
     whole = values**2 @ counts
     scale = T * kernel.rest / np.sqrt(whole)
     laws = [
@@ -155,7 +158,9 @@ def _noise(samples: Sequence[CubicSample], T: np.ndarray) -> WeightedSample:
             counts[k],
             160 if k < 2 else 60,
         )
-        for k in range(5)  # the sixth eigenvalue, -1, has nearly all directions and is negligible
+        for k in range(
+            5
+        )  # The sixth eigenvalue of K, -1, has nearly all directions as eigenvectors and is negligible.
     ]
     return WeightedSample(*(np.concatenate(column) for column in zip(*laws, strict=True)))
 
@@ -166,8 +171,8 @@ def _grouped(
     """Group weights that occur `count` times per sample into few atoms; the extremes stay single."""
     order = np.argsort(weights)
     ordered = weights[order]
-    # All groups have the same sum of |w|, so groups of large weights are narrow. The atom of a group is
-    # its root mean square.
+    # All groups have the same sum of |w|, so groups of large weights are narrow. A group becomes one atom
+    # at the root mean square of its weights.
     reached = np.cumsum(np.abs(ordered))
     places = np.searchsorted(reached, np.linspace(0, reached[-1], groups - 2)[:-1])
     starts = np.unique(np.concatenate([[0, 1], places, [weights.size - 1]]))

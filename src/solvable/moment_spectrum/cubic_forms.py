@@ -1,4 +1,4 @@
-r"""Per-sample numbers of features of degree 3 and of the highest chaos of their products.
+r"""Values per sample of features of degree 3 and of the highest-degree component of their products.
 
 With directions read as symmetric tensors of three indices and (x)_r contracting r of them,
 
@@ -24,25 +24,25 @@ from solvable.operators._engines import columns_of, products_of_pairs
 
 @dataclass(frozen=True)
 class CubicSample:
-    """Draws for the law of a cubic first layer: m samples of p features."""
+    """Draws for the spectrum of a cubic first layer: m samples of p features."""
 
-    directions: np.ndarray  # A, orthonormal columns (D, p)
-    squared_input_norm: np.ndarray  # |x|², (m,)
-    squared_norm: np.ndarray  # |F|², (m,)
-    latent: np.ndarray  # f_i, (m, p)
-    sixth: np.ndarray  # <A_i, K A_i>, (m, p)
-    images: np.ndarray  # |K A_i|², (m, p)
+    directions: np.ndarray  # directions A as orthonormal columns (D, p)
+    squared_input_norm: np.ndarray  # squared norm of the input x, (m,)
+    squared_norm: np.ndarray  # squared norm of the Hermite features F, (m,)
+    latent: np.ndarray  # features f_i, (m, p)
+    sixth: np.ndarray  # diagonal entries <A_i, K A_i> of the kernel, (m, p)
+    images: np.ndarray  # squared norms of K A_i, (m, p)
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of K, shape (m, 6), and their multiplicities."""
+        """Eigenvalues of the kernel K, shape (m, 6), and their multiplicities."""
         d = _dimension(len(self.directions))
         columns, counts = zip(*chaos_eigenvalues(self.squared_input_norm, d, 3), strict=True)
         return np.stack(columns, axis=1), np.array(counts, dtype=float)
 
     @property
     def kernel(self) -> SampleKernel:
-        """Numbers of the corrected kernel of each sample."""
+        """Norms and entries of each sample's corrected kernel."""
         values, counts = self.spectrum
         return corrected_numbers(
             self.latent, values**2 @ counts, self.sixth, self.images, len(self.directions)
@@ -50,7 +50,7 @@ class CubicSample:
 
 
 def _dimension(n_features: int) -> int:
-    """Dimension d of the inputs of D = d (d + 1) (d + 2) / 6 features."""
+    """Dimension d of the inputs that have D = d (d + 1) (d + 2) / 6 features."""
     d = round((6 * n_features) ** (1 / 3)) - 1
     while comb(d + 2, 3) < n_features:
         d += 1
@@ -64,8 +64,9 @@ def tensors_of(directions: np.ndarray) -> np.ndarray:
 
 
 def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
-    """R_ij = <A_i, P_j A_i> of the sixth chaos of f_j² / 2, shape (p, p)."""
-    # P_j = |A_j><A_j| + 9 C_j, C_j(U)_efg = sym U_abc A_abe A_cfg: <A_i, C_j A_i> = tr (A_i (x)_2 A_j)²
+    """Matrix R_ij = <A_i, P_j A_i>, (p, p), where P_j is the operator of f_j² / 2 in Hermite degree 6."""
+    # P_j = |A_j><A_j| + 9 C_j with C_j(U)_efg = sym U_abc A_abe A_cfg, so <A_i, C_j A_i> = tr (A_i
+    # (x)_2 A_j)².
     count, d = tensors.shape[:2]
     flat = tensors.reshape(count * d, d * d)
     crossed = np.empty((count, count))
@@ -76,7 +77,7 @@ def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
 
 
 def cubic_operator(tensors: np.ndarray, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Operator of the sixth chaos of sum_i c_i f_i² / 2 without spikes, on columns (D, k)."""
+    """Apply the degree-6 operator of sum_i c_i f_i² / 2, without spikes, to columns (D, k)."""
     # tau_6 = sum_i c_i / 2 sym(A_i (x) A_i) 6! / 6. Two of its twenty pairings give the spike
     # c_i A_i A_i^T, the other eighteen the operator 9 c_i C_i.
     d = tensors.shape[1]
@@ -87,7 +88,7 @@ def cubic_operator(tensors: np.ndarray, weights: np.ndarray) -> Callable[[np.nda
         U = np.asarray(engine.to_tensor(columns)).T.reshape(count * d, d * d)
         image = np.zeros((count, d, d * d))
         for c, A in zip(weights, tensors.reshape(-1, d, d * d), strict=True):
-            # 9 c sym U_abc A_abe A_cfg
+            # one term 9 c sym U_abc A_abe A_cfg
             image += 9 * c * ((U @ A.T).reshape(count, d, d).transpose(0, 2, 1) @ A)
         return np.asarray(engine.from_tensor(image.reshape(count, -1).T))
 
@@ -108,14 +109,14 @@ def cubic_sample(directions: np.ndarray, blocks: Sequence[np.ndarray]) -> CubicS
 
 
 def joined(samples: Sequence[CubicSample]) -> CubicSample:
-    """Concatenate blocks of draws of the same directions."""
+    """Concatenate blocks of draws that have the same directions."""
     names = [field.name for field in fields(CubicSample)][1:]
     arrays = {name: np.concatenate([getattr(s, name) for s in samples]) for name in names}
     return CubicSample(samples[0].directions, **arrays)
 
 
 class _Forms:
-    """Computes the arrays of a `CubicSample` from a block of inputs."""
+    """Computation of the arrays of a `CubicSample` from a block of inputs."""
 
     def __init__(self, directions: np.ndarray) -> None:
         self.directions = directions
@@ -123,7 +124,7 @@ class _Forms:
         tensors = tensors_of(directions)
         rows, columns = np.triu_indices(d)
         scale = np.where(rows == columns, 1.0, 2.0)[:, None]
-        # x_a x_b U_abc of all vectors is one product with the pairs x_a x_b, a <= b.
+        # For all vectors together, x_a x_b U_abc is one product with the pairs x_a x_b, a <= b.
         table = tensors[:, rows, columns, :].transpose(1, 0, 2).reshape(rows.size, -1)
         self.table = (scale * table).astype(np.float32)
         self.traces = np.einsum("iaac->ic", tensors)

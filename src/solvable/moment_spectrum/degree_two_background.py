@@ -1,4 +1,4 @@
-r"""Background of the moment operator of degree-2 features: all but spikes and corrected noise.
+r"""Background of the degree-2 moment operator: the operator without spikes and corrected noise.
 
 For :math:`T=y` the background is :math:`\frac4{\sqrt2}[SU+US+\sum_i\lambda_iM_iUM_i]`,
 :math:`S=\sum_i\lambda_iM_i^2` (sequential 19). The first part is :math:`\hat B_1U+U\hat B_1` with
@@ -23,23 +23,23 @@ LARGEST = 22
 
 @dataclass(frozen=True)
 class QuadraticBackground:
-    """Population operator of degree-2 features without its spikes."""
+    """Population operator of degree-2 features, without its spikes."""
 
-    matrices: np.ndarray  # M_i of the strongest features, random and of size m <= d, (k, m, m)
-    rates: np.ndarray  # coefficients of M_i U M_i, (k,)
-    order: np.ndarray  # indices of these features, (k,)
+    matrices: np.ndarray  # random matrices M_i of the strongest features, of size m <= d, (k, m, m)
+    rates: np.ndarray  # coefficients of the terms M_i U M_i, (k,)
+    order: np.ndarray  # indices of the strongest features, (k,)
     features: int  # number p of all features
-    variance: float  # of a semicircle that replaces the operator of the other features
-    contraction: np.ndarray | None  # beta S, (m, m); None where the operator is corrected
+    variance: float  # variance of a semicircle that replaces the operator of all other features
+    contraction: np.ndarray | None  # matrix beta S, (m, m); None for a corrected operator
     contraction_noise: float  # n times the variance of the spectrum of the noise in B_1
 
     @property
     def plain(self) -> bool:
-        """Return True if the operator contains the contraction."""
+        """Return True if the operator contains the contraction (no Wick correction)."""
         return self.contraction is not None
 
     def at(self, n_samples: float) -> Background:
-        """Background at a number of samples; O(m⁶)."""
+        """Background at a number of samples; the cost is O(m⁶)."""
         if self.contraction is None:
             return self._corrected
         size = len(self.contraction)
@@ -52,7 +52,8 @@ class QuadraticBackground:
         return self._diagonalised(np.zeros(self.matrices.shape[1:]))
 
     def _diagonalised(self, single: np.ndarray) -> Background:
-        # U -> B_1 U + U B_1 + sum_i kappa_i M_i U M_i in the basis (E_ab + E_ba) / sqrt(2), E_aa
+        # The matrix is that of U -> B_1 U + U B_1 + sum_i kappa_i M_i U M_i in the basis (E_ab + E_ba)
+        # / sqrt(2), E_aa.
         size = len(single)
         rows, columns = np.triu_indices(size)
         norm = np.where(rows == columns, 1, np.sqrt(2))
@@ -62,7 +63,7 @@ class QuadraticBackground:
         a, b = rows[:, None], columns[:, None]
         matrix = pairs[a, rows, b, columns] + pairs[a, columns, b, rows]
         matrix *= norm[:, None] * norm / 2
-        # Atoms are eigenvalues on the complement of the features; links couple them to the features.
+        # Atoms are eigenvalues on the complement of the features; links couple the atoms to the features.
         known = self.matrices[:, rows, columns] * norm
         images = matrix @ known.T
         basis = np.linalg.qr(known.T, mode="complete")[0][:, len(known) :]
@@ -80,16 +81,16 @@ def quadratic_background(
     contracted: np.ndarray | None = None,
     contraction_noise: float = 0.0,
 ) -> QuadraticBackground:
-    """Background for a label with given corrected heights of its features.
+    """Background for a label whose features have given corrected spike heights.
 
     For the plain operator `contracted` is E[T 2 tr((x x^T - I) M_i²)].
     """
     p, d = heights.size, dimension
     size = min(d, LARGEST)
-    # The spectrum of a matrix of norm 1 has a width of d^(-1/2), that of the background a width of 1/d.
+    # The spectrum of a matrix of norm 1 has width d^(-1/2); the spectrum of the background has width 1/d.
     scale = size / d
-    # The part of T up to chaos 4 is (1/2) sum_i theta_i (h_i² - 1) / (1 + 4/d): the unmapped label times
-    # an attenuation.
+    # Up to Hermite degree 4, T is (1/2) sum_i theta_i (h_i² - 1) / (1 + 4/d), which is the unmapped label
+    # times an attenuation factor.
     norm = float(np.linalg.norm(heights))
     weights, attenuation = heights / norm, norm / (np.sqrt(2) * (1 + 4 / d))
     matrices = random_matrices(min(p, size), size)
@@ -110,7 +111,8 @@ def quadratic_background(
         rates=4 / np.sqrt(2) * attenuation * scale * strongest,
         order=order,
         features=p,
-        # For many features (4/sqrt(2)) sum_i lambda_i M_i U M_i is a free semicircle of variance 8/d².
+        # For many features, (4/sqrt(2)) sum_i lambda_i M_i U M_i acts as a free semicircle of variance
+        # 8/d².
         variance=8 * attenuation**2 / d**2 * float(rest @ rest),
         contraction=contraction,
         contraction_noise=contraction_noise,
@@ -118,7 +120,7 @@ def quadratic_background(
 
 
 def random_matrices(count: int, dimension: int) -> np.ndarray:
-    """Orthonormal random symmetric matrices, (count, d, d), of a fixed seed."""
+    """Orthonormal random symmetric matrices, (count, d, d), drawn from a fixed seed."""
     rows, columns = np.triu_indices(dimension)
     rng = random_stream("quadratic background", "matrices", dimension)
     flat = np.linalg.qr(rng.standard_normal((rows.size, count)))[0].T

@@ -1,4 +1,4 @@
-"""Eigenvalues of the highest chaos of the contribution of one sample to the moment operator."""
+"""Eigenvalues of one sample's contribution to the moment operator, in the highest Hermite degree."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from solvable.hermite import hermite_polynomials
 
 ROWS = 100_000
-"""Samples per block; a block stores five Hermite polynomials of each sample."""
+"""Number of samples per block; a block stores five Hermite polynomials for each sample."""
 
 
 def chaos_eigenvalues(
     squared_norm: np.ndarray, dimension: int, degree: int
 ) -> list[tuple[np.ndarray, int]]:
-    """Eigenvalues of the degree-2q part of F F^T - I for |x|² of shape (n,), and multiplicities."""
+    """Eigenvalues of the degree-2q component of F F^T - I for n squared norms of x; multiplicities."""
     counts = [count for _, count in _eigenvalues(squared_norm[:1], dimension, degree)]
     found = np.empty((len(counts), squared_norm.size))
     for start in range(0, squared_norm.size, ROWS):
@@ -33,7 +33,9 @@ def _eigenvalues(
     # dimensions, give blocks of size at most two. The entries are He_(a + a')(|x|) from the first factors
     # times (-1)^(m + l) E[|y|^2m h_l²], m = j + j', from the others.
     n, along = dimension - 1, np.sqrt(squared_norm)
-    hermite = hermite_polynomials(along, 2 * degree)  # orthonormal: He_k / sqrt(k!)
+    hermite = hermite_polynomials(
+        along, 2 * degree
+    )  # orthonormal Hermite polynomials He_k / sqrt(k!)
     found = []
     for harmonic in range(degree + 1 if n else 1):
         count = comb(n + harmonic - 1, harmonic) if harmonic else 1

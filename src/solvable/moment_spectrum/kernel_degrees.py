@@ -1,4 +1,4 @@
-r"""Least error of a rotation-invariant kernel, degree by degree."""
+r"""Least error of a rotation-invariant kernel, which learns one degree after another."""
 
 from __future__ import annotations
 
@@ -27,31 +27,32 @@ def best_kernel_error(
     .. math:: 1-\frac{\sum_pE_p\min(1,n/D_p)}{\sum_pE_p}
 
     All :math:`D_p` features of degree p have the same kernel eigenvalue, so n samples determine at most
-    a share :math:`n/D_p` of the energy of degree p. The kernel does not learn features one by one.
+    a fraction :math:`n/D_p` of the energy of degree p. The kernel does not learn features one by one.
 
     Parameters
     ----------
     samples : float or array
-        :math:`n\ge0`.
+        Sample size :math:`n\ge0`.
     dimension : int
-        :math:`d`.
+        Input dimension :math:`d`.
     energies : mapping
         Energy of the label by degree; degree 0 is ignored.
 
     Returns
     -------
     ndarray
-        In [0, 1], of the shape of ``samples``; a lower bound, as ridge and lower degrees cost more.
+        Errors in [0, 1], of the shape of ``samples``. They are lower bounds, because a ridge penalty and
+        the samples spent on lower degrees increase the error.
 
     Raises
     ------
     InvalidParameter
-        If the energies are not positive in sum, or a sample size is negative.
+        If the sum of the energies is not positive, or a sample size is negative.
 
     Notes
     -----
-    O(1). A lower bound from counting directions: arXiv:2605.14567, Section 3, n = omega(d^(2q)), and
-    Equation 27 of docs/derivations/sequential.md. Backed by
+    The bound counts directions: arXiv:2605.14567, Section 3, n = omega(d^(2q)), and Equation 27 of
+    docs/derivations/sequential.md. The cost is O(1). Backed by
     ``tests/moment_spectrum/test_kernel_degrees.py`` (ridgeless regression).
 
     Examples
@@ -67,7 +68,7 @@ def best_kernel_error(
             f"samples is {samples} and the energies sum to {whole:g}; allowed: samples >= 0 and a "
             "positive sum."
         )
-    # 1 - sum_p E_p min(1, n/D_p) / sum_p E_p   (sequential 27) (compositional 17)
+    # The error is 1 - sum_p E_p min(1, n/D_p) / sum_p E_p   (sequential 27) (compositional 17)
     learned = np.zeros(n.shape)
     for degree, energy in energies.items():
         if degree > 0:

@@ -1,4 +1,4 @@
-"""Mean-field error of kernel ridge on Hermite features that share the norm of their input."""
+"""Mean-field error of kernel ridge regression, with Hermite features correlated by the input norm."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from solvable.errors import NotConverged
 
 @dataclass(frozen=True)
 class RidgeOnDegrees:
-    """Predicted error and learned share of each degree for ridge with a rotation-invariant kernel."""
+    """Predicted error of kernel ridge regression, and learned fraction of each degree."""
 
-    error: float  # on fresh inputs, without the noise of their labels
-    learned: np.ndarray  # share of each degree
-    amplification: float  # of the label noise: 1 if noise in training labels has no effect
+    error: float  # error on fresh inputs with noiseless labels
+    learned: np.ndarray  # learned fraction of each degree
+    amplification: (
+        float  # amplification of label noise; 1 if noise in training labels has no effect
+    )
 
 
 @dataclass(frozen=True)
 class _Harmonic:
-    """Spherical harmonics of one order; features of different degrees differ in the radial part."""
+    """Spherical harmonics of one order; features of different degrees have different radial parts."""
 
     count: int
-    degrees: list[int]  # indices into the list of degrees
-    radial: np.ndarray  # (degrees, nodes of the norm), mean square 1
+    degrees: list[int]  # indices of the degrees that contain this order
+    radial: np.ndarray  # radial parts with mean square 1, (degrees, nodes of the norm)
 
 
 def harmonics(dimension: int, degrees: Sequence[int]) -> tuple[list[_Harmonic], np.ndarray]:
-    """Hermite features as harmonics times radial parts, and probabilities of the nodes of the norm."""
+    """Hermite features as harmonics times radial parts, and probabilities of the norm's nodes."""
     from scipy.special import eval_genlaguerre, roots_genlaguerre
 
-    # |x|² / 2 is a gamma variable of shape d / 2
+    # |x|² / 2 has a gamma distribution of shape d / 2.
     half, chance = roots_genlaguerre(40, dimension / 2 - 1)
     chance = chance / chance.sum()
     found = []
     for order in range(max(degrees) + 1):
-        # Degree p holds the orders p, p - 2, ...; order l has C(d+l-1, l) - C(d+l-3, l-2) harmonics
+        # Degree p contains the orders p, p - 2, ...; order l has C(d+l-1, l) - C(d+l-3, l-2) harmonics
         places = [i for i, p in enumerate(degrees) if p >= order and (p - order) % 2 == 0]
         count = comb(dimension + order - 1, order)
         count -= comb(dimension + order - 3, order - 2) if order > 1 else 0
-        # |x|^l L_((p - l) / 2)^(l + d/2 - 1)(|x|² / 2), normalised
+        # The radial part is |x|^l L_((p - l) / 2)^(l + d/2 - 1)(|x|² / 2), normalised.
         parts = [
             half ** (order / 2)
             * eval_genlaguerre((degrees[i] - order) // 2, order + dimension / 2 - 1, half)
@@ -66,22 +68,24 @@ def ridge_on_degrees(
 ) -> RidgeOnDegrees:
     """Predict the error of kernel ridge for a random target with Gaussian features given the norm.
 
-    For a fixed norm this is the theory of arXiv:2110.03922. A common norm correlates all features of an
-    input, and those of degree 3 with those of degree 1; at d = 7 this doubles the share not learned.
+    For a fixed norm this is the theory of arXiv:2110.03922. A random norm correlates the features of an
+    input, for example features of degree 3 with features of degree 1. At d = 7 this correlation doubles
+    the fraction that is not learned.
     """
     parts, chance = harmonics(dimension, degrees)
     sizes = np.array([comb(dimension + p - 1, p) for p in degrees], dtype=float)
     values = [np.diag(eigenvalues[part.degrees]) for part in parts]
 
     def spread(matrices: Sequence[np.ndarray]) -> np.ndarray:
-        """N_l u_l^T M_l u_l at each norm."""
+        """Sum over orders l of N_l u_l^T M_l u_l, at each node of the norm."""
         forms = [
             part.count * np.einsum("im,ij,jm->m", part.radial, matrix, part.radial)
             for part, matrix in zip(parts, matrices, strict=True)
         ]
         return np.asarray(np.sum(forms, axis=0))
 
-    # q(r): posterior variance at norm r after n samples; the iteration decreases to its fixed point.
+    # q(r) is the posterior variance at norm r after n samples. The iteration decreases to the fixed
+    # point.
     q = spread(values)
     for _ in range(20_000):
         weight = samples * chance / (penalty + q)

@@ -1,4 +1,4 @@
-"""Error of a quadratic second layer on learned features, from draws of latent numbers."""
+"""Error of a quadratic second layer on learned features, computed from draws of latent features."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from solvable.moment_spectrum.cross_terms import count_columns, wants_cross_term
 from solvable.moment_spectrum.draws import LatentSample
 
 PAIRS = 12
-"""Number of features up to which the fit includes products; above, only their cost counts."""
+"""Largest number of features for which the fit includes products of features."""
 
 LEADING = 48
-"""Number of features with separate coefficients; all further features share two coefficients."""
+"""Number of leading features with their own coefficients; other features share two coefficients."""
 
 
 @dataclass(frozen=True)
 class LatentDraws:
     """Draws of one target: labels, latent features, and features along random directions."""
 
-    labels: np.ndarray  # y, shape (m,)
+    labels: np.ndarray  # labels y, shape (m,)
     signal: np.ndarray  # orthonormal latent features u_k, shape (m, p)
-    noise: np.ndarray  # zeta_k, shape (m, p)
-    lean: np.ndarray | None = None  # variance of zeta_k over that of a random direction
+    noise: np.ndarray  # features zeta_k along random directions, shape (m, p)
+    lean: np.ndarray | None = (
+        None  # variance of zeta_k divided by the variance along a random direction
+    )
     tails: dict[tuple[bytes, bool], float] = field(default_factory=dict, repr=False, compare=False)
 
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
-        """Return learned features of given squared overlaps, up to a rotation; shape (m, p)."""
+        """Return learned features with given squared overlaps, up to a rotation; shape (m, p)."""
         overlap = np.clip(squared_overlap, 0.0, 1.0)
         # hat u_k = c_k u_k + sqrt(1 - c_k²) zeta_k   (sequential 12) (compositional 8). The direction in
         # the place of a lost feature is an eigenvector of the noise, whose variance is not larger.
@@ -38,12 +40,13 @@ class LatentDraws:
         return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(rest) * self.noise)
 
     def spanning(self, features: np.ndarray) -> np.ndarray:
-        """Return features of the same span, rotated so that squares fit best; here unchanged."""
+        """Return features of the same span, rotated so that squares fit best; unchanged here."""
         return features
 
     def tail_error(self, found: np.ndarray, guess: np.ndarray, *, readout: bool) -> float:
-        """Error of a last layer on the recovered features, known exactly, with infinitely many rows."""
-        # Sample sizes of a curve share few sets of features. Above PAIRS features the guess matters too.
+        """Error of a last layer fitted with infinitely many rows on exactly known recovered features."""
+        # Errors are cached, because sample sizes of a curve share few sets of recovered features. Above
+        # PAIRS features the error depends on the guess as well.
         key = found.tobytes() + (guess.tobytes() if found.sum() > PAIRS else b""), readout
         if key not in self.tails:
             known = self.signal[:, found].astype(float)
@@ -52,8 +55,8 @@ class LatentDraws:
         return self.tails[key]
 
     def along(self, components: np.ndarray) -> np.ndarray:
-        """Return learned features along directions with given components on the features, (p, k)."""
-        # hat h_k = sum_i U_ik u_i + noise of covariance 1 - U^T U
+        """Return learned features along directions with given components along the features, (p, k)."""
+        # The learned features are hat h_k = sum_i U_ik u_i plus noise of covariance 1 - U^T U.
         values, vectors = np.linalg.eigh(np.eye(components.shape[1]) - components.T @ components)
         rest = (vectors * np.sqrt(np.clip(values, 0, 1))) @ vectors.T
         return np.asarray(self.signal @ components + self.noise @ rest)
@@ -65,7 +68,7 @@ def random_features(
     n_features: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Features along random directions orthogonal to the latent ones, of the shape of `signal`."""
+    """Features along random directions orthogonal to the latent directions, shaped like `signal`."""
     # Given x, <Z, F> over random Z is Gaussian with variance |F_perp|² / (D - p)   (sequential 12). It is
     # uncorrelated with the signal but not independent, as both depend on the norm of x. For a fixed Z the
     # joint law differs by O(1/d).
@@ -77,8 +80,8 @@ def random_features(
 def sample_lean(
     T: np.ndarray, signal: np.ndarray, images: np.ndarray, squared_input_norm: np.ndarray, d: int
 ) -> np.ndarray:
-    """Variance of degree-2 features along the noise of each feature, over that of a random direction."""
-    # `images` are |M_i x|², (m, p); O(m p²).
+    """Variance of degree-2 features along each feature's noise, relative to a random direction."""
+    # `images` contains |M_i x|², (m, p). The cost is O(m p²).
     # The noise of a direction is sum_mu T_mu h_mu F_mu, whose samples are large where M_i is large. With
     # w = T² h_i²: <F, E[w F F^T] F> = E[w] |F|² + 2 tr(B F²) + k [2 h_i² - 2 |M_i x|² + 1],
     # B = E[w (x x^T - 1)] = b_0 + sum_j b_j M_j² and k = E[w (h_i² - 1 - 2 (|M_i x|² - 1))]
@@ -86,11 +89,11 @@ def sample_lean(
     s, w = squared_input_norm, (T[:, None] * signal) ** 2
     power = w.mean(axis=0)
     trace = w.T @ (s - d) / s.size
-    # Traceless parts of M_j² are nearly orthogonal, of squared norm tr M_j⁴ - 1/d
+    # The traceless parts of the M_j² are nearly orthogonal and have squared norm tr M_j⁴ - 1/d.
     quartic = (2 * d**2 + 5 * d + 5) / ((d + 1) * (d * (d + 1) / 2 + 2))
     b = (w.T @ (images - 1) / s.size - trace[:, None] / d) / (quartic - 1 / d)
     uniform = (trace - b.sum(axis=1)) / d
-    form = s[:, None] * uniform + images @ b.T  # x^T B x
+    form = s[:, None] * uniform + images @ b.T  # quadratic form x^T B x
     k = np.mean(w * (signal**2 - 1 - 2 * (images - 1)), axis=0)
     squared_norm = (s**2 - 2 * s + d) / 2
     added = (s[:, None] - 2) * form + trace + k * (2 * signal**2 - 2 * images + 1)
@@ -101,12 +104,12 @@ def sample_lean(
 def latent_draws(
     sample: LatentSample, n_features: int, *, place: int, targets: int, T: np.ndarray | None = None
 ) -> list[LatentDraws]:
-    """Draws for the error of a target: 80,000 over all targets, fewer for many features."""
-    # If mapped labels `T` are given, the variance along the noise of each direction is computed.
+    """Draws for the error of the targets: 80,000 in total, fewer for many features."""
+    # If mapped labels `T` are given, the variance along each direction's noise is computed.
     p = sample.latent.shape[1]
     columns = p * (p + 1) // 2 if p <= PAIRS else p
     wanted = int(np.clip(2e6 / columns, 4_000, 80_000))
-    # At least 4,000 draws of each target.
+    # Each target gets at least 4,000 draws.
     used = min(targets, max(1, wanted // 4_000))
     if place >= used:
         return []
@@ -129,8 +132,8 @@ def latent_draws(
 class LastLayer:
     """Least-squares fit of the label on products of a representation."""
 
-    matrix: np.ndarray  # hat B, symmetric, in hat y = a + h^T hat B h
-    normalised_mse: float  # residual over the variance of the label, after a readout of the index
+    matrix: np.ndarray  # symmetric matrix hat B in hat y = a + h^T hat B h
+    normalised_mse: float  # mean squared residual over label variance, after a readout
 
 
 def fit_last_layer(
@@ -142,7 +145,7 @@ def fit_last_layer(
     guess: np.ndarray | None = None,
 ) -> LastLayer:
     """Fit the last quadratic layer of a learner with `rows` fresh rows (None: infinitely many)."""
-    # For features beyond the leading ones the diagonal is proportional to `guess`. For Gaussian features
+    # For all but the leading features the diagonal is proportional to `guess`. For Gaussian features
     # and the identity readout the matrix is diag(b_k c_k²) and the error is 1 - sum_k lambda_k² c_k⁴
     # (sequential 11) (compositional 8).
     count, p = features.shape
@@ -151,10 +154,11 @@ def fit_last_layer(
     centred = labels - labels.mean()
     solution, leverage = _least_squares(table, centred)
     index = table @ solution
-    # Leave-one-out prediction y - r / (1 - l), with residual r and leverage l.
+    # The leave-one-out prediction is y - r / (1 - l), with residual r and leverage l.
     left_out = centred - (centred - index) / np.maximum(1 - leverage, 1e-3)
     inside, outside = _errors(index, left_out, centred, readout)
-    # The error is linear in 1/rows; training and leave-one-out errors are its values at -1/m and 1/m.
+    # The error is linear in 1/rows. Training and leave-one-out errors are its values at 1/rows = -1/m
+    # and 1/m.
     error, penalty = (inside + outside) / 2, (outside - inside) / 2
     if rows is not None:
         cross = wants_cross_terms("auto", p, rows, linear_terms=False)
@@ -165,7 +169,7 @@ def fit_last_layer(
 
 
 def plug_in_error(index: np.ndarray, labels: np.ndarray, *, readout: bool) -> float:
-    """Normalised error of a given index, with or without a fitted readout."""
+    """Normalised error of predictions by a given index, with or without a fitted readout."""
     centred, moved = labels - labels.mean(), index - index.mean()
     error = _errors(moved, None, centred, readout)[0] if readout else None
     return float(
@@ -194,7 +198,7 @@ def _products(
 
 
 def _matrix(coefficients: np.ndarray, p: int) -> np.ndarray:
-    """Symmetric matrix of a quadratic form, from coefficients of all products or of squares."""
+    """Symmetric matrix of a quadratic form with given coefficients of all products or of squares."""
     if coefficients.size == p:
         return np.diag(coefficients)
     matrix = np.zeros((p, p))
@@ -217,7 +221,7 @@ def _least_squares(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, n
 def _errors(
     index: np.ndarray, left_out: np.ndarray | None, labels: np.ndarray, readout: bool
 ) -> tuple[float, float]:
-    """Mean squared errors of an index and of a left-out index (if given), with one readout."""
+    """Mean squared errors of an index and of a leave-one-out index (if given), with the same readout."""
     if readout:
         places = np.arange(index.size)
         knots = np.unique(np.interp(_QUANTILES * places[-1], places, np.sort(index)))
@@ -234,7 +238,7 @@ _QUANTILES = np.concatenate([[0, 0.002, 0.01], np.linspace(0.03, 0.97, 32), [0.9
 def _piecewise_linear(
     index: np.ndarray, labels: np.ndarray, knots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Least-squares piecewise linear function of the index, and its values at the knots."""
+    """Values and knot values of the piecewise linear function of the index that fits the labels best."""
     cell = np.clip(np.searchsorted(knots, index, side="right") - 1, 0, knots.size - 2)
     right = (index - knots[cell]) / np.diff(knots)[cell]
     left = 1 - right
@@ -243,7 +247,7 @@ def _piecewise_linear(
     def total(places: np.ndarray, values: np.ndarray) -> np.ndarray:
         return np.bincount(places, weights=values, minlength=size)
 
-    # Tridiagonal normal equations of the hat functions.
+    # The normal equations of the hat functions are tridiagonal.
     gram = np.diag(total(cell, left**2) + total(cell + 1, right**2))
     next_to = np.diag(total(cell, left * right)[:-1], 1)
     target = total(cell, left * labels) + total(cell + 1, right * labels)

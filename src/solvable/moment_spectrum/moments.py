@@ -46,35 +46,37 @@ from solvable.operators.labels import LabelMap
 from solvable.spectra.structured_spikes import compress_sample
 
 DRAWS = 200_000
-"""Number of Monte Carlo draws for the moments, over all targets."""
+"""Total number of Monte Carlo draws for the moments of all targets."""
 
 
 @dataclass(frozen=True)
 class Smaller:
-    """Moments of the same target in fewer dimensions, in which operators are drawn."""
+    """Moments of the same target in a smaller dimension, in which operators are drawn."""
 
     moments: FiniteSizeMoments
-    reach: float  # factor by which the error of the law there is transferred to d
+    reach: float  # factor that transfers the error of the formula to dimension d
 
 
 @dataclass(frozen=True)
 class FiniteSizeMoments:
     """Moments of a target for a label map and a correction."""
 
-    law: SpikeLaw  # heights, law of the weights, background
+    law: SpikeLaw  # spike heights, distribution of the weights, background
     latent: tuple[LatentDraws, ...]  # draws for the second layer, one entry per target
-    n_features: int  # D
-    linear: bool  # True for the identity readout
+    n_features: int  # number D of features
+    linear: bool  # True if the readout is the identity
     label_map: str
-    label_second_moment: float  # E[T²]
-    label_variance: float  # Var(y)
-    learner_noise: float  # tau_2 as the learner estimates it: corrected above degree 1
-    shift: float  # E[T (|F|² / D - 1)], the mean of the spectrum; 0 for the corrected operator
-    products: np.ndarray  # E[T² h_i² h_(i+1)²], (p - 1,)
-    # Mean squared inner products of directions that are not orthogonal (columns) with the orthonormal
-    # basis used above (rows), (p, p).
+    label_second_moment: float  # second moment E[T²] of the mapped label
+    label_variance: float  # variance of the label y
+    learner_noise: float  # tau_2 as the learner estimates it, corrected for degrees above 1
+    shift: float  # spectrum's mean E[T (|F|² / D - 1)]; 0 if corrected
+    products: np.ndarray  # mixed moments E[T² h_i² h_(i+1)²], (p - 1,)
+    # Mean squared inner products of the orthonormal basis vectors (rows) and non-orthogonal directions
+    # (columns), (p, p).
     mixing: np.ndarray | None = None
-    smaller: Smaller | None = None  # of a plain operator of degree 2 in many dimensions
+    smaller: Smaller | None = (
+        None  # for operators of degree 2 without correction in large dimensions
+    )
 
 
 def finite_size_moments(
@@ -84,10 +86,10 @@ def finite_size_moments(
     correction: Correction = "none",
     draws: int = DRAWS,
 ) -> FiniteSizeMoments:
-    """Compute moments of targets that differ in their first layer; O(draws p)."""
+    """Compute moments of targets that differ in their first layer; the cost is O(draws p)."""
     first, wick = targets[0], correction == "wick"
     p, d, D = first.features, first.dimension, first.n_features_total
-    # Draws over rotations already average over all orthonormal first layers.
+    # One target suffices, because the draws over rotations average over all orthonormal first layers.
     rotated = first.first_layer == "orthonormal" and not is_cubic(first)
     sources = targets[:1] if rotated else targets
     drawn = not is_cubic(first) and is_drawn(first, label_map, plain=not wick)
@@ -102,7 +104,7 @@ def finite_size_moments(
         if sample.cubic is not None:
             cubic.append(sample.cubic)
             mapped.append(T)
-        # Drawn operators already contain this correlation of noise and feature.
+        # Drawn operators already contain this correlation between noise and feature.
         leans = T if wick and sample.cubic is None and not drawn else None
         latent += latent_draws(sample, D, place=place, targets=len(sources), T=leans)
     means = {name: np.mean([part.means[name] for part in parts], axis=0) for name in parts[0].means}
@@ -130,7 +132,7 @@ def finite_size_moments(
     if not wick and is_beyond(first):
         few: list[MomentTarget] = [replace(cast(Any, t), dimension=REFERENCE) for t in targets]
         below = finite_size_moments(few, label_map=label_map, draws=draws)
-        # Orders 1 and 2 in 1/d both contribute; the power 1.5 fits six settings of 48 to 80 inputs.
+        # Orders 1 and 2 in 1/d contribute; the power 1.5 fits six settings with 48 to 80 inputs.
         smaller = Smaller(below, float((REFERENCE / d) ** 1.5))
     return FiniteSizeMoments(
         law=law,
@@ -150,7 +152,7 @@ def finite_size_moments(
 
 @dataclass(frozen=True)
 class _Part:
-    """Means over one sample, and the weights and couplings of its draws."""
+    """Means over one set of draws, and the weights and couplings of the draws."""
 
     means: dict[str, np.ndarray]
     weights: np.ndarray
@@ -159,11 +161,11 @@ class _Part:
 
 
 def _part(sample: LatentSample, T: np.ndarray, target: MomentTarget, *, wick: bool) -> _Part:
-    """Moments of one sample with mapped labels T."""
+    """Moments of one set of draws with mapped labels T."""
     h2, D = sample.latent**2, target.n_features_total
     kernel = plain_kernel(latent=sample.latent, squared_norm=sample.squared_norm, n_features=D)
-    # The plain operator of degree 2 is the corrected operator plus a contraction. The law of its weights
-    # is that of the corrected operator, and the contraction is part of the background.
+    # The plain operator of degree 2 is the corrected operator plus a contraction. Its weights have the
+    # distribution for the corrected operator, and the contraction is part of the background.
     law = kernel if sample.corrected is None else sample.corrected
     # theta_i = E[T <A_i, K A_i>]   (sequential 3; arXiv:2605.14567, Lemma C.1); T has mean zero
     diagonal = law.diagonal if wick else kernel.diagonal
@@ -177,7 +179,7 @@ def _part(sample: LatentSample, T: np.ndarray, target: MomentTarget, *, wick: bo
             T @ law.diagonal / T.size,
             target.dimension,
             contracted=None if wick else contracted,
-            # |x x^T - I|_F² = 2 |F|²
+            # squared norm |x x^T - I|_F² = 2 |F|²
             contraction_noise=float(np.mean(T**2 * 2 * sample.squared_norm) / target.dimension),
         )
     means = {
@@ -194,7 +196,7 @@ def _part(sample: LatentSample, T: np.ndarray, target: MomentTarget, *, wick: bo
 def _controlled_heights(
     sample: LatentSample, T: np.ndarray, diagonal: np.ndarray, target: MomentTarget, *, wick: bool
 ) -> np.ndarray:
-    """Heights E[T <A_i, K A_i>] with the index as control variate, for which they are exact."""
+    """Heights E[T <A_i, K A_i>], estimated with the index as control variate of exactly known mean."""
     strengths = sample.form.strengths
     dimension = target.dimension if is_quadratic(target) else None
     exact = exact_heights(strengths, corrected=wick, dimension=dimension)

@@ -1,4 +1,4 @@
-"""Mixing of neighbouring features with close heights: two levels in noise."""
+"""Mixing of neighbouring features with close spike heights, a two-level problem with noise."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def neighbour_mixing(
 ) -> np.ndarray:
     r"""Predict the squared overlap of each eigenvector with the next feature.
 
-    Two features of heights :math:`\theta_i,\theta_j` with overlaps :math:`c^2=c_ic_j` give the matrix of
-    two levels
+    Two features with heights :math:`\theta_i,\theta_j` and overlaps :math:`c^2=c_ic_j` give the two-level
+    matrix
 
     .. math::
         \begin{pmatrix}\theta_i+\epsilon_{ii}&\epsilon_{ij}\\ \epsilon_{ij}&\theta_j+\epsilon_{jj}
@@ -35,13 +35,13 @@ def neighbour_mixing(
     Parameters
     ----------
     heights : array of shape (p,)
-        :math:`\theta_i`.
+        Spike heights :math:`\theta_i`.
     products : array of shape (p - 1,)
-        :math:`E[T^2h_i^2h_{i+1}^2]`; 1 for weak features.
+        Moments :math:`E[T^2h_i^2h_{i+1}^2]`, which are 1 for weak features.
     samples : float or array of shape (m,)
-        :math:`n`, above 0.
+        Sample sizes :math:`n`, above 0.
     squared_overlap : array of shape (p,) or (m, p), optional
-        :math:`c_i^2`, in [0, 1]; 1 by default.
+        Squared overlaps :math:`c_i^2` in [0, 1]; the default is 1.
 
     Returns
     -------
@@ -56,8 +56,8 @@ def neighbour_mixing(
 
     Notes
     -----
-    O(mp). Equation 17 of docs/derivations/sequential.md; the limit of small mixing is the second moment
-    of arXiv:2605.14567, Equation 3.2. The noise is invariant under rotations of the two features,
+    The cost is O(mp). See Equation 17 of docs/derivations/sequential.md. The limit of small mixing is
+    the second moment of arXiv:2605.14567, Equation 3.2. The noise is invariant under rotations of the two features,
     :math:`\mathrm{Var}(\epsilon_{ii}-\epsilon_{jj})=4v`, which is exact for equal heights. Backed by
     ``tests/models/sequential/test_mixing.py`` (simulation).
 
@@ -90,11 +90,11 @@ def neighbour_mixing(
     return np.where((found > 0) & alone, mixed, np.nan)
 
 
-_erf = np.frompyfunc(erf, 1, 1)  # avoids an import of SciPy
+_erf = np.frompyfunc(erf, 1, 1)  # the sum of math.erf values avoids an import of SciPy
 
 
 def _two_levels(distance: np.ndarray) -> np.ndarray:
-    """E[sin² phi] where (cos 2 phi, sin 2 phi) is along (k, 0) + N(0, 1), 2 phi in a half plane."""
+    """Mean E[sin² phi] for (cos 2 phi, sin 2 phi) along (k, 0) + N(0, 1), 2 phi in a half plane."""
     nodes, weights = np.polynomial.legendre.leggauss(64)
     k = np.asarray(distance, dtype=float)[..., None]
     # Density of the angle t of a Gaussian vector around (k, 0), folded into 0 < t < pi / 2:

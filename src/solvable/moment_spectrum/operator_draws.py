@@ -1,4 +1,4 @@
-"""Spectra of random operators with the law of the moment operator of degree-2 features."""
+"""Spectra of random operators distributed as the moment operator of degree-2 features."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from solvable.spectra.structured_spikes import (
 )
 
 REFERENCE = 40
-"""Dimension in which the error of the law is computed for use in larger dimensions."""
+"""Dimension in which the formula's error is computed, for use in larger dimensions."""
 
 FORMS = 32
-"""Number of first layers whose strengths are used in turn if directions are not orthogonal."""
+"""Number of first layers whose strengths are used in turn, for directions that are not orthogonal."""
 
 Edges: TypeAlias = tuple[float, float]
 """Lower and upper edge of a bulk."""
@@ -41,14 +41,14 @@ Edges: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class FixedDraws(LatentDraws):
-    """Draws of one target with the features of one drawn learner."""
+    """Draws of one target, with the learned features of one drawn operator."""
 
     features: np.ndarray
     aligned: np.ndarray | None = None  # features rotated within their span towards the signal
     values: np.ndarray | None = None  # eigenvalues of the learned directions
 
     def spanning(self, features: np.ndarray) -> np.ndarray:
-        """Return features of the same span, each closest to one feature of the signal."""
+        """Return features of the same span, each as close as possible to one feature of the signal."""
         return features if self.aligned is None else self.aligned
 
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
@@ -58,34 +58,34 @@ class FixedDraws(LatentDraws):
 
 @dataclass(frozen=True)
 class OperatorSpikes(SpikePrediction):
-    """Mean spikes of drawn operators."""
+    """Spikes averaged over drawn operators."""
 
-    # pairs of draws, with and without correlation of noise and feature
+    # pairs of draws, with and without correlation between noise and feature
     learned: tuple[tuple[FixedDraws, FixedDraws], ...]
 
 
 @dataclass(frozen=True)
 class OperatorDraws:
-    """Operators of random first layers with noise of the law of samples."""
+    """Operators of random first layers, with noise distributed as that of finitely many samples."""
 
     mean: Mean
-    target: MomentTarget  # one of the targets of the first layers
+    target: MomentTarget  # one of the targets that have the first layers
     noise: SampleNoise
     contraction_noise: float  # n times the variance of the spectrum of the noise in B
-    law: QuadraticBackground  # the background if the operator is treated as free of the noise
+    law: QuadraticBackground  # background if operator and noise are treated as free
 
     @property
     def population(self) -> Population:
-        """Random first layers in the dimension of the target."""
+        """Random first layers in the target's dimension."""
         return self.noise.population
 
     @property
     def plain(self) -> bool:
-        """Return True if the operators contain the contraction."""
+        """Return True if the operators contain the contraction (no Wick correction)."""
         return self.population.plain
 
     def at(self, n_samples: float) -> Background:
-        """Background of one first layer; O(d⁶). Above d = 22 it is scaled from d = 22."""
+        """Background of one first layer, at a cost of O(d⁶); above d = 22 scaled from d = 22."""
         known = self.population
         size = min(known.size, 22)
         population = replace(known, size=size, scale=size / known.size)
@@ -106,7 +106,7 @@ class OperatorDraws:
         n_samples: float,
         n_features: int,
     ) -> OperatorSpikes:
-        """Prediction with mean overlaps and eigenvalues over draws, and draws of learned features."""
+        """Overlaps and eigenvalues averaged over draws, and draws of learned features."""
         p, space, means = self.mean.heights.size, self.population.space, []
         edges = [found.bulk_edges]
         if self.population.plain:
@@ -119,14 +119,14 @@ class OperatorDraws:
             )
             edges.append(corrected.bulk_edges)
         learned: list[tuple[FixedDraws, FixedDraws]] = []
-        # With a total of 7,000 directions means scatter by 0.02.
+        # With a total of 7,000 directions, the means have a standard deviation of 0.02.
         count = int(np.clip(7_000 / space.norm.size, 12, 48))
         for member, rng in self.population.members(count):
             C, B = self.noise.drawn(member, self.mean, n_samples, rng)
             values, vectors = _both_ends(C, p, rng)
             measured = [values]
             if self.population.plain:
-                # <u, C u> without the contraction, which the learner tests too
+                # values <u, C u> of the operator without the contraction, which the learner tests too
                 U = space.matrices(vectors.T)
                 moved = 2 * np.einsum("kab,bc,kca->k", U, B, U, optimize=True)
                 measured.append(values - moved)
@@ -155,7 +155,7 @@ class OperatorDraws:
         norm = np.sum(x**2, axis=1)
         squared_norm = (norm**2 - 2 * norm + self.population.size) / 2
         noise = random_features(squared_norm, h, len(vectors), rng)
-        # Features with the same overlaps but noise along random directions
+        # These features have the same overlaps but noise along random directions.
         overlap = np.sum((member.directions.T @ vectors) ** 2, axis=1)
         chance = LatentDraws(labels, h, noise).learned(overlap)
         left, _, right = np.linalg.svd(vectors.T @ member.directions)
@@ -167,20 +167,20 @@ class OperatorDraws:
     def _first(
         self, measured: Sequence[np.ndarray], edges: Sequence[Edges], centre: float
     ) -> np.ndarray:
-        """Indices of returned directions: clearly beyond an edge, then farthest from the centre."""
+        """Indices of returned directions, ranked by distance beyond an edge, then from the centre."""
         beyond = []
         for at, (lower, upper) in zip(measured, edges, strict=True):
-            # Margin that noise exceeds in 1 of 100 cases: 2.02 (R / 2) D^(-2/3) for a semicircle.
+            # Noise exceeds this margin in 1 of 100 cases; it is 2.02 (R / 2) D^(-2/3) for a semicircle.
             margin = 0.5 * (upper - lower) * self.target.n_features_total ** (-2 / 3)
             beyond.append(np.maximum(at - upper, lower - at) - margin)
-        # The learner allows an uncertainty of its edges of 2 / d of the width.
+        # The learner allows its edges an uncertainty of 2 / d of the width of the bulk.
         room = 2 * (edges[0][1] - edges[0][0]) / self.target.dimension
         clear = np.maximum(np.max(beyond, axis=0) - room, 0.0)
         return np.lexsort((-np.abs(measured[0] - centre), -clear))[: self.mean.heights.size]
 
     @cached_property
     def _corrected(self) -> Background:
-        """Background without the contraction."""
+        """Background of the operator without its contraction {B, .}."""
         population = replace(self.population, plain=False)
         member, _ = next(population.members(1))
         C, p = population.operator(member, [self.mean])[0], self.mean.heights.size
@@ -189,7 +189,7 @@ class OperatorDraws:
 
 
 def is_beyond(target: MomentTarget) -> bool:
-    """Return True if plain operators are too large to draw and few features allow a correction."""
+    """Return True for plain operators too large to draw, with few enough features for a correction."""
     return (
         is_quadratic(target)
         and target.dimension > LARGEST_DRAWN
@@ -199,13 +199,13 @@ def is_beyond(target: MomentTarget) -> bool:
 
 def is_drawn(target: MomentTarget, label_map: LabelMap, *, plain: bool) -> bool:
     """Return True if operators are drawn for a target."""
-    # The law suffices for corrected operators of mapped labels: 88 % of 127 overlaps are within 0.05,
-    # against 90 % with drawn operators, which take a hundred times longer.
+    # For corrected operators and mapped labels the formula suffices: 88 % of 127 predicted overlaps are
+    # within 0.05 of simulations. Drawn operators reach 90 % but take a hundred times longer.
     return can_fit(target) and (plain or label_map == "identity")
 
 
 def drawn_background(law: Any, targets: Sequence[MomentTarget], label_map: LabelMap) -> Any:
-    """Replace a background of degree 2 by draws of operators if the target is small enough."""
+    """Replace a degree-2 background by drawn operators if the target is small enough."""
     background, first = law.background, targets[0]
     if not isinstance(background, QuadraticBackground) or not is_drawn(
         first, label_map, plain=background.plain
@@ -226,7 +226,7 @@ def drawn_background(law: Any, targets: Sequence[MomentTarget], label_map: Label
 def _both_ends(
     matrix: np.ndarray, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenpairs of both ends of the spectrum, `count` of each."""
+    """Eigenpairs at the two ends of the spectrum, `count` at each end."""
     from scipy.sparse.linalg import eigsh
 
     size = len(matrix)

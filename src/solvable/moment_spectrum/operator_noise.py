@@ -1,4 +1,4 @@
-"""Noise of operators of degree 2: single samples, and a Gaussian tensor for all others."""
+"""Noise of operators of degree 2: single large samples, and a Gaussian tensor for all other samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.operators import apply_label_map
 from solvable.operators.labels import LabelMap
 
 SINGLE = 8
-"""Largest number of single samples per direction."""
+"""Largest number of singly drawn samples per direction of the operator."""
 
 WORK = 4e9
 """Largest number of operations on single samples."""
@@ -35,7 +35,7 @@ class SampleNoise:
     # third cumulant; the remaining part T² (1 - |T| / max(|T|, tau)) of the second cumulant is a Gaussian
     # tensor   (sequential 23).
     target: MomentTarget
-    targets: tuple[MomentTarget, ...]  # used to fit the mean of the single samples
+    targets: tuple[MomentTarget, ...]  # targets used to fit the mean of the singly drawn samples
     label_map: LabelMap
     population: Population
     known: dict[tuple[float, float], Mean] = field(default_factory=dict, repr=False, compare=False)
@@ -43,19 +43,20 @@ class SampleNoise:
     def drawn(
         self, member: Member, mean: Mean, n_samples: float, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw an operator at a number of samples, and the contraction that it contains."""
+        """Draw an operator at a number of samples, and the contraction contained in the operator."""
         population, d = self.population, self.population.size
         n = n_samples * population.scale**2
-        # Separate streams, so that the random numbers do not depend on n.
+        # Separate streams make the random numbers independent of n.
         roots, chances, inputs = rng.spawn(3)
-        # Above MOST samples each drawn sample represents several.
+        # Above MOST samples each drawn sample represents several samples.
         several = 2.0 ** max(np.ceil(np.log2(n / MOST)), 0)
         x = inputs.standard_normal((max(int(n / several), 64), d))
         forms = np.stack([np.einsum("nd,nd->n", x @ M, x) for M in member.matrices], axis=1)
         latent = (forms - np.trace(member.matrices, axis1=1, axis2=2)) / np.sqrt(2)
         labels = np.asarray(self.target.label(member.form.index(latent)))
         T = apply_label_map(labels, self.label_map)
-        # A mean is fitted for each level tau; rounding to few levels lets draws share it.
+        # A mean is fitted for each level tau. The levels are rounded, so that draws can share a fitted
+        # mean.
         D = population.space.norm.size
         tau = single_level(np.abs(T), n, min(SINGLE * D, WORK / D**2), steps=2)
         size = single_sizes(np.abs(T), tau, several)
@@ -76,14 +77,16 @@ class SampleNoise:
         # The remaining second cumulant is T² - chance / several size² = T² (1 - |T| / size).
         power = T**2 * (1 - np.abs(T) / size)
         if tau:
-            some = slice(min(len(T), 20_000))  # rows for the kernels of the remaining noise
+            some = slice(
+                min(len(T), 20_000)
+            )  # rows used to compute the kernels of the remaining noise
             kernel = self._kernel(member, x[some], latent[some])
             added, moved = self._rest(member, kernel, power[some] / n, roots)
             C, B = C + added, B + moved
         return C, B
 
     def _kernel(self, member: Member, x: np.ndarray, latent: np.ndarray) -> SampleKernel:
-        """Numbers of the kernels of given samples."""
+        """Norms and entries of the kernels of given samples."""
         d, M, squared = self.population.size, member.matrices, np.sum(x**2, axis=1)
         if self.population.plain:
             squared_norm = (squared**2 - 2 * squared + d) / 2
@@ -100,7 +103,7 @@ class SampleNoise:
     def _rest(
         self, member: Member, kernel: SampleKernel, power: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Gaussian noise of given powers, and the contraction that it contains."""
+        """Gaussian noise of given powers, and the contraction contained in the noise."""
         space, Q, d = self.population.space, member.directions, self.population.size
         D, p = Q.shape
         first, second = rng.standard_normal((D, D)), rng.standard_normal((d, d))
@@ -126,12 +129,13 @@ class SampleNoise:
         return noise, scale * contraction
 
     def _mean(self, tau: float, several: float) -> Mean:
-        """Rates and heights for the labels of single samples, T (|T| / size)²."""
+        """Rates and spike heights of single samples, which have labels T (|T| / size)²."""
         if (tau, several) not in self.known:
 
             def single(labels: np.ndarray) -> np.ndarray:
                 T = apply_label_map(labels, self.label_map)
-                # Mean contribution of a sample: chance times signed size, (|T| / size)³ size.
+                # The mean contribution of a sample is its chance times its signed size, (|T| / size)³
+                # size.
                 return T * (np.abs(T) / single_sizes(np.abs(T), tau, several)) ** 2
 
             means = np.mean([form.strengths for form in self.population.forms], axis=0)
@@ -150,7 +154,7 @@ class SampleNoise:
 
 
 def single_level(sizes: np.ndarray, n: float, budget: float, steps: float | None = None) -> float:
-    """Size tau at which the expected number of single samples is `budget`; 0 for n below it."""
+    """Size tau at which the expected number of single samples is `budget`; 0 if n is below `budget`."""
     # With `steps`, tau is rounded up to a power of 2^(1/steps).
     from scipy.optimize import brentq
 

@@ -22,17 +22,17 @@ from solvable.moment_spectrum.population_fit import (
 
 @dataclass(frozen=True)
 class Member:
-    """One random first layer, in orthonormal directions."""
+    """Random first layer, written in orthonormal directions."""
 
     form: OrthogonalForm
-    matrices: np.ndarray  # M_i, |M_i|_F = 1
-    directions: np.ndarray  # M_i as vectors A_i, (D, p)
-    relative: np.ndarray  # strengths over their means over first layers
+    matrices: np.ndarray  # matrices M_i of Frobenius norm 1
+    directions: np.ndarray  # matrices M_i written as vectors A_i, (D, p)
+    relative: np.ndarray  # strengths divided by their means over first layers
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Coefficients and heights of a population operator, with a factor."""
+    """Coefficients, spike heights and overall factor of a population operator."""
 
     rates: PopulationRates
     heights: np.ndarray  # mean of <A_i, C A_i> over first layers
@@ -43,18 +43,18 @@ class Mean:
 class Population:
     """Population operators of random first layers, from fitted coefficients and given heights."""
 
-    forms: tuple[OrthogonalForm, ...]  # of the first layers, used in turn
+    forms: tuple[OrthogonalForm, ...]  # strengths of the first layers, used in turn
     size: int
-    scale: float  # size over the dimension of the target
+    scale: float  # size of the matrices divided by the target's dimension
     plain: bool  # True if the operator contains the contraction {B, .}
 
     @cached_property
     def space(self) -> Symmetric:
-        """Coordinates of symmetric matrices of this size."""
+        """Coordinates of symmetric matrices of size `size`."""
         return Symmetric(self.size)
 
     def members(self, count: int) -> Iterator[tuple[Member, np.random.Generator]]:
-        """Yield `count` first layers, each with a random stream."""
+        """Yield `count` first layers, each with its own random stream."""
         p, D = self.forms[0].strengths.size, self.space.norm.size
         means = np.mean([form.strengths for form in self.forms], axis=0)
         for k in range(count):
@@ -65,7 +65,7 @@ class Population:
 
     def contraction(self, member: Member, rates: PopulationRates) -> np.ndarray:
         """Contraction matrix B = E[T X]."""
-        # The spectrum of a matrix of norm 1 has width d^(-1/2), that of a product width 1/d.
+        # The spectrum of a matrix of norm 1 has width d^(-1/2); the spectrum of a product has width 1/d.
         squares = square_matrices(member.matrices, self.scale)
         strengths = member.form.strengths
         return np.asarray(self.scale * np.tensordot(rates.contracted(strengths), squares, axes=1))
@@ -73,7 +73,7 @@ class Population:
     def operator(
         self, member: Member, means: Sequence[Mean], added: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Sum of mean operators and of {added, .}, and the contraction matrix that it contains."""
+        """Sum of mean operators and {added, .}, and the contraction matrix contained in the sum."""
         M, Q, d = member.matrices, member.directions, self.size
         D, p = Q.shape
         pairs, C = np.zeros((d, d, d, d)), np.zeros((D, D))

@@ -22,7 +22,7 @@ from solvable.operators import apply_label_map
 from solvable.operators.labels import LabelMap
 
 LARGEST_DRAWN = 44
-"""Largest dimension in which operators are drawn; above, a law is used (error 0.030 in 12 tests)."""
+"""Largest dimension in which operators are drawn; above it a formula is used (error 0.03 in 12 tests)."""
 
 MOST_FITTED = 64
 """Largest number of features for which operators are drawn; the fit has p² products."""
@@ -30,13 +30,13 @@ MOST_FITTED = 64
 
 @dataclass(frozen=True)
 class PopulationRates:
-    """Coefficients of the population operator as smooth functions of the strength of a feature."""
+    """Coefficients of the population operator as smooth functions of a feature's strength."""
 
     # The functions hardly depend on the dimension and apply to first layers of other strengths.
-    unit: float  # unit of the strengths
-    inner: np.ndarray  # of Z U Z for the Z of `sandwich_matrices`, and of <M_i², U> M_i²
-    squares: np.ndarray  # of M_i² and {M_i², G} / 2 in B, and of I
-    linked: np.ndarray  # of M_j M_i M_j and {M_i, M_j²} in the couplings of spike i
+    unit: float  # unit in which strengths are measured
+    inner: np.ndarray  # coefficients of Z U Z, Z in `sandwich_matrices`, and of <M_i², U> M_i²
+    squares: np.ndarray  # coefficients in B of M_i², {M_i², G} / 2 and I
+    linked: np.ndarray  # coefficients in spike i's couplings of M_j M_i M_j and {M_i, M_j²}
 
     def pairs(self, strengths: np.ndarray) -> np.ndarray:
         """Coefficients of Z U Z for the matrices of `sandwich_matrices`, shape (2p + 2,)."""
@@ -49,7 +49,7 @@ class PopulationRates:
         return np.asarray((known @ self.inner)[2 * strengths.size + 2 :])
 
     def contracted(self, strengths: np.ndarray) -> np.ndarray:
-        """Coefficients of the matrices of `square_matrices` in B, (2p + 1,)."""
+        """Coefficients of `square_matrices` in B, (2p + 1,)."""
         return np.asarray(_square_profiles(strengths / self.unit) @ self.squares)
 
     def links(self, strengths: np.ndarray) -> np.ndarray:
@@ -58,14 +58,15 @@ class PopulationRates:
 
 
 def _powers(strengths: np.ndarray) -> np.ndarray:
-    """Basis functions of the strengths, (p, 4)."""
-    # Unmapped labels need the first function alone. For one sign the second and last coincide.
+    """Values of the basis functions at the strengths, (p, 4)."""
+    # Unmapped labels need the first function alone. If all strengths have one sign, the second and the
+    # last function coincide.
     size = np.abs(strengths)
     return np.stack([strengths, strengths * size, strengths**3, strengths**2], axis=-1)
 
 
 def _blocks(*parts: np.ndarray) -> np.ndarray:
-    """Block-diagonal matrix."""
+    """Block-diagonal matrix made of the given blocks."""
     rows, columns = np.sum([part.shape for part in parts], axis=0)
     found, row, column = np.zeros((rows, columns)), 0, 0
     for part in parts:
@@ -85,7 +86,7 @@ def _square_profiles(strengths: np.ndarray) -> np.ndarray:
 
 
 def _link_profiles(strengths: np.ndarray) -> np.ndarray:
-    """Basis functions of two strengths, and of a feature with itself: (p, 2p, k)."""
+    """Values of the basis functions for pairs of strengths, equal ones included, (p, 2p, k)."""
     known, p = _powers(strengths), strengths.size
     mixed = np.einsum("jk,il->ijkl", known, np.stack([np.ones(p), strengths, np.abs(strengths)], 1))
     alone = np.eye(p)[:, :, None] * known
@@ -113,7 +114,7 @@ class Symmetric:
         return np.asarray(found)
 
     def matrices(self, vectors: np.ndarray) -> np.ndarray:
-        """Matrices with given coordinates (..., D)."""
+        """Symmetric matrices with given coordinates (..., D)."""
         found = np.zeros((*vectors.shape[:-1], self.size, self.size))
         found[..., self.rows, self.columns] = vectors / self.norm
         found[..., self.columns, self.rows] = found[..., self.rows, self.columns]
@@ -127,11 +128,11 @@ class Symmetric:
         return np.asarray(matrix)
 
     def symmetrised(self, operator: np.ndarray) -> np.ndarray:
-        """Part of a symmetric operator that is symmetric in all four indices."""
+        """Component of a symmetric operator that is symmetric in all four indices."""
         d = self.size
         where = np.empty((d, d), dtype=int)
         where[self.rows, self.columns] = where[self.columns, self.rows] = np.arange(self.norm.size)
-        # (W_abcd + W_acbd + W_adbc) / 3; coordinates are W_kl = norm_k norm_l W_abcd
+        # The component is (W_abcd + W_acbd + W_adbc) / 3; coordinates are W_kl = norm_k norm_l W_abcd.
         entries = operator / (self.norm[:, None] * self.norm)
         a, b = self.rows[:, None], self.columns[:, None]
         entries = (
@@ -148,7 +149,7 @@ def symmetric(matrices: np.ndarray) -> np.ndarray:
 
 
 def link_matrices(M: np.ndarray) -> np.ndarray:
-    """Matrices that couple to spike i: M_j M_i M_j, then M_i M_j² + M_j² M_i, (p, 2p, d, d)."""
+    """Matrices coupled to spike i: all M_j M_i M_j, then all M_i M_j² + M_j² M_i, (p, 2p, d, d)."""
     crossed = M @ M[:, None] @ M
     moved = 2 * symmetric(M[:, None] @ (M @ M))
     return np.concatenate([crossed, moved], axis=1)
@@ -156,14 +157,14 @@ def link_matrices(M: np.ndarray) -> np.ndarray:
 
 def sandwich_matrices(M: np.ndarray, B: np.ndarray, scale: float = 1.0) -> np.ndarray:
     """Matrices Z of the terms Z U Z: M_i, M_i + {M_i, G}, B and B + G; shape (2p + 2, d, d)."""
-    # G = sum_k M_k². By polarisation these give (M_i G) U M_i and G U B, the saturation of large
-    # eigenvalues.
+    # G = sum_k M_k². By polarisation the terms give (M_i G) U M_i and G U B, which model the saturation
+    # of large eigenvalues.
     G = scale * np.sum(M @ M, axis=0)
     return np.concatenate([M, M + 2 * symmetric(M @ G), B[None], (B + G)[None]])
 
 
 def square_matrices(M: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Matrices in B: M_i², their saturation (M_i² G + G M_i²) / 2, and I; shape (2p + 1, d, d)."""
+    """Matrices in B: M_i², the saturation terms (M_i² G + G M_i²) / 2, and I; (2p + 1, d, d)."""
     V = M @ M
     G = scale * np.sum(V, axis=0)
     return np.concatenate([V, symmetric(V @ G), np.eye(M.shape[-1])[None]])
@@ -177,10 +178,10 @@ def can_fit(target: MomentTarget) -> bool:
 def fit_population(
     targets: Sequence[MomentTarget], label_map: LabelMap, draws: int | None = None
 ) -> PopulationRates:
-    """Fit coefficients by least squares to draws of some targets; O(draws p d²)."""
+    """Fit coefficients by least squares to draws of given targets; the cost is O(draws p d²)."""
     p, d = targets[0].features, targets[0].dimension
     space = Symmetric(d)
-    if draws is None:  # limits the time to a second
+    if draws is None:  # keeps the time below a second
         draws = int(np.clip(4e8 / (p * d**2), 20_000, 60_000))
     unit = float(np.abs(targets[0].weights).max())
     inner, linked, squares = (_Normal() for _ in range(3))
@@ -202,18 +203,18 @@ def fit_population(
 
 
 class _Normal:
-    """Normal equations of a least-squares fit whose coefficients are given by few profiles."""
+    """Normal equations of a least-squares fit whose coefficients are combinations of few profiles."""
 
     def __init__(self) -> None:
         self.gram: np.ndarray | float = 0.0
         self.image: np.ndarray | float = 0.0
 
     def add(self, columns: np.ndarray, response: np.ndarray, profiles: np.ndarray) -> None:
-        """Add a response and its columns, one coefficient per column."""
+        """Add a response and the columns that fit it, with one coefficient per column."""
         self.sum(columns @ columns.T, columns @ response, profiles)
 
     def sum(self, gram: np.ndarray, image: np.ndarray, profiles: np.ndarray) -> None:
-        """Add the normal equations of the coefficients."""
+        """Add given normal equations of the coefficients to the sum."""
         self.gram = self.gram + profiles.T @ gram @ profiles
         self.image = self.image + profiles.T @ image
 
@@ -228,14 +229,14 @@ class _Normal:
 
 @dataclass(frozen=True)
 class _Moments:
-    """Moments of one target over draws of x."""
+    """Moments of one target, averaged over draws of x."""
 
-    strengths: np.ndarray  # of orthonormal directions
-    matrices: np.ndarray  # M_i, |M_i|_F = 1
-    contraction: np.ndarray  # B = E[T X]
-    images: np.ndarray  # E[T h_i X] / sqrt(2)
-    sandwiches: np.ndarray  # E[T <X, Z X Z>] / 2
-    squares: np.ndarray  # E[T <M_i², X>^2] / 2
+    strengths: np.ndarray  # index of the target in orthonormal directions
+    matrices: np.ndarray  # matrices M_i of Frobenius norm 1
+    contraction: np.ndarray  # contraction matrix B = E[T X]
+    images: np.ndarray  # couplings E[T h_i X] / sqrt(2)
+    sandwiches: np.ndarray  # moments E[T <X, Z X Z>] / 2
+    squares: np.ndarray  # moments E[T <M_i², X>²] / 2
 
 
 def _moments(target: MomentTarget, label_map: LabelMap, draws: int) -> _Moments:
@@ -257,7 +258,7 @@ def _moments(target: MomentTarget, label_map: LabelMap, draws: int) -> _Moments:
 
 
 def quadratic_forms(x: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Forms x^T Z x and squared lengths |Z x|², shape (n, k)."""
+    """Forms x^T Z x and squared lengths of Z x, shape (n, k)."""
     forms, lengths = np.empty((2, len(x), len(Z)))
     for k, matrix in enumerate(Z):
         moved = x @ matrix
@@ -283,7 +284,7 @@ def _inner_equations(
     plain = (flat @ B.ravel()) * traces + np.einsum("kab,kbc,ca->k", Z, Z, B, optimize=True)
     joined = 2 * np.einsum("iab,bc,ica->i", V, B, V, optimize=True)
     image = np.concatenate([moments.sandwiches - plain, moments.squares - joined])
-    # The products on the whole space, less those on the spikes
+    # Products on the whole space minus products on the span of the spikes
     matrices = space.matrices(Q.T)
     moved = space.vectors(Z[:, None] @ matrices @ Z[:, None]).transpose(0, 2, 1)
     moved = np.concatenate([moved, v[:, :, None] * (v @ Q)[:, None]])

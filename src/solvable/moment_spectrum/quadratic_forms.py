@@ -13,14 +13,15 @@ import numpy as np
 
 
 def degree_two_energy(matrices: np.ndarray, weights: np.ndarray) -> float:
-    """Energy of the index in Hermite degree 2, the part that a kernel learns first."""
-    # The degree-2 part of h_i² is 2 (x^T M_i² x - tr M_i²): 4 |S|_F² with S = sum_i lambda_i M_i²
+    """Energy of the index in Hermite degree 2, the component that a kernel learns first."""
+    # The degree-2 component of h_i² is 2 (x^T M_i² x - tr M_i²), so the energy is 4 |S|_F² with S =
+    # sum_i lambda_i M_i².
     S = np.einsum("i,iab,ibc->ac", weights, matrices, matrices, optimize=True)
     return float(4 * np.sum(S**2))
 
 
 def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float:
-    """Variance of sum_i lambda_i (h_i² - 1) / sqrt(2); O(p² d³)."""
+    """Variance of the index sum_i lambda_i (h_i² - 1) / sqrt(2); the cost is O(p² d³)."""
     # sum_ij lambda_i lambda_j [<M_i, M_j>² + 2 tr(M_i M_j M_i M_j)] + 4 |S|_F²   (sequential 21)
     flat = matrices.reshape(len(weights), -1)
     gaussian_part = float(weights @ (flat @ flat.T) ** 2 @ weights)
@@ -31,7 +32,7 @@ def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float
 
 
 def mean_traces(features: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """E tr M_i M_j M_i M_j and E tr M_i² M_j² of random orthonormal symmetric matrices, (p, p)."""
+    """Means of tr M_i M_j M_i M_j and tr M_i² M_j² for random orthonormal matrices, (p, p)."""
     d, D = dimension, comb(dimension + 1, 2)
     # Entries of variance (1 + delta_ab) / 2: E tr M² W² = d ((d + 1) / 2)², and
     # E tr M W M W = E [tr M² + (tr M)²] / 2 = (D + d) / 2; E tr M⁴ is the sum over pairings.
@@ -40,7 +41,8 @@ def mean_traces(features: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     gram = np.eye(features)
     found = []
     for mean in (alternating, squares):
-        # Independent unit vectors have an inner product of mean square 1/D; orthogonal ones none.
+        # The inner product of independent unit vectors has mean square 1/D; for orthogonal vectors it
+        # is zero.
         other = (mean / D**2 - same / D) / (1 - 1 / D)
         found.append(gram * same + (1 - gram) * other)
     return found[0], found[1]

@@ -1,4 +1,4 @@
-r"""Numbers of the contribution of one sample to the moment operator that the theory needs.
+r"""Norms and entries of one sample's contribution to the moment operator.
 
 Sample :math:`\mu` adds :math:`T_\mu K_\mu/n` to the operator. The theory needs the norm of K on the
 complement of the features, its diagonal entry for each feature, and the couplings of each feature to
@@ -17,13 +17,13 @@ import numpy as np
 class SampleKernel:
     """Draws of the kernel K of a sample; P projects on the complement of the p features."""
 
-    size: np.ndarray  # |K|_F / D, at least 0, (m,)
-    diagonal: np.ndarray  # <A_i, K A_i>, (m, p)
-    rest: np.ndarray  # |P K P|_F / (D - p), (m,)
-    outer: np.ndarray  # |P K A_i|² / (D - p), (m, p)
+    size: np.ndarray  # norm |K|_F / D, (m,)
+    diagonal: np.ndarray  # diagonal entries <A_i, K A_i>, (m, p)
+    rest: np.ndarray  # norm |P K P|_F / (D - p) on the complement, (m,)
+    outer: np.ndarray  # couplings |P K A_i|² / (D - p), (m, p)
 
     def rows(self, rows: slice) -> SampleKernel:
-        """Return the draws of some rows."""
+        """Return the draws for a range of rows."""
         return SampleKernel(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     @classmethod
@@ -34,10 +34,10 @@ class SampleKernel:
 
 
 def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: int) -> SampleKernel:
-    """Numbers of K = F F^T - I for features of any degree."""
+    """Norms and entries of K = F F^T - I, for features of any degree."""
     # |K|_F² = |F|⁴ - 2 |F|² + D, <A, K A> = h² - 1
     frobenius = squared_norm**2 - 2 * squared_norm + n_features
-    # F = sum_i h_i A_i + F_perp; the part of |F|² in the features is correlated with T.
+    # F = sum_i h_i A_i + F_perp, and the contribution of the features to |F|² is correlated with T.
     others = max(n_features - latent.shape[1], 1)
     outside = np.maximum(squared_norm - np.sum(latent**2, axis=1), 0)
     inner = (outside - 2) * outside + others
@@ -57,7 +57,7 @@ def corrected_kernel(
     traces: np.ndarray,
     dimension: int,
 ) -> SampleKernel:
-    """Numbers of the Wick-corrected kernel of degree-2 features; `squared_images` are |M_i x|²."""
+    """Norms and entries of the Wick-corrected degree-2 kernel, from the squared norms of M_i x."""
     # K[U] = <F, U> F - U - (X U + U X) with X = x x^T - I, F = X / sqrt(2)   (sequential 20)
     s, d = squared_input_norm, dimension
     D = d * (d + 1) / 2
@@ -68,7 +68,7 @@ def corrected_kernel(
         squared_norm**2 + D - 2 * squared_norm
         - 2 * third + (d + 2) * second + first**2 + 2 * (d + 1) * first
     )  # fmt: skip
-    # x^T M x, 2 <M², X>, <F, X M + M X> and |X M + M X|²
+    # These are x^T M x, 2 <M², X>, <F, X M + M X> and |X M + M X|².
     column = s[:, None]
     forms = np.sqrt(2) * latent + traces
     moved = 2 * (squared_images - 1)
@@ -89,8 +89,8 @@ def corrected_numbers(
     image: np.ndarray,
     n_features: int,
 ) -> SampleKernel:
-    """Numbers of a corrected kernel from |K|_F², <A_i, K A_i> and |K A_i|²."""
-    # <A_i, K A_j> is h_i h_j plus a part of variance 4 / d, which is neglected.
+    """Draws of a corrected kernel from |K|_F², <A_i, K A_i> and the squared norms of K A_i."""
+    # <A_i, K A_j> is h_i h_j plus a term of variance 4 / d, which is neglected.
     squares = latent**2
     crossed = squares * (squares.sum(axis=1)[:, None] - squares)
     outer = np.maximum(image - diagonal**2 - crossed, 0)

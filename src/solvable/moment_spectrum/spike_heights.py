@@ -1,4 +1,4 @@
-"""Heights of spikes: exact for the index, which serves as control variate for drawn labels."""
+"""Spike heights of drawn labels, with the exact heights of the index as control variate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def exact_heights(
 ) -> np.ndarray:
     """Exact mean of sum_j lambda_j (h_j² - 1) times the diagonal of the kernel.
 
-    `dimension` is that of features of degree 2, None for Gaussian ones.
+    `dimension` is the input dimension of features of degree 2, and None for Gaussian features.
     """
     # E[sum_j lambda_j (h_j² - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>²
     #   + 8 tr M_i² M_j² + 4 tr M_i M_j M_i M_j)   (sequential 3) (sequential 19). The Wick correction
@@ -27,7 +27,7 @@ def exact_heights(
 def controlled_mean(
     T: np.ndarray, diagonal: np.ndarray, index: np.ndarray, exact: np.ndarray
 ) -> np.ndarray:
-    """Estimate E[T diagonal] with index times diagonal, of mean `exact`, as control variate."""
+    """Estimate E[T diagonal]; the control variate is index times diagonal, with mean `exact`."""
     control, response = index[:, None] * diagonal, T[:, None] * diagonal
     centred = control - control.mean(axis=0)
     power = np.maximum(np.mean(centred**2, axis=0), 1e-300)

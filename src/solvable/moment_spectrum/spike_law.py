@@ -1,4 +1,4 @@
-"""Law of a spectral step at any number of samples: edges, overlaps, thresholds."""
+"""Edges, overlaps and thresholds of a spectral step at any number of samples."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from solvable.spectra.structured_spikes import (
 )
 
 MANY_SAMPLES = 1e9
-"""Samples per feature used as infinitely many."""
+"""Number of samples per feature that stands for infinitely many samples."""
 
 MOST_DRAWN = 1_000
-"""Largest number of directions for which matrices are drawn, in about a second."""
+"""Largest number of directions for which matrices are drawn; drawing takes about a second."""
 
 
 def check_range(samples: float, features: int, n_features: int) -> None:
-    """Raise an error for sizes at which no law of many directions holds."""
+    """Raise an error for sizes at which the theory for many directions does not hold."""
     if 2 * features > n_features:
         raise InvalidParameter(
             f"features is {features} among {n_features} directions: with more than half the bulk is made "
@@ -44,7 +44,7 @@ def check_range(samples: float, features: int, n_features: int) -> None:
 
 
 def check_dimension(dimension: int) -> None:
-    """Raise an error for fewer than ten inputs."""
+    """Raise an error for fewer than ten input dimensions."""
     if dimension < 10:
         raise InvalidParameter(
             f"dimension is {dimension}: below 10 inputs the spectrum differs between first layers. "
@@ -53,8 +53,9 @@ def check_dimension(dimension: int) -> None:
 
 
 def ranking_room(dimension: int, degree: int, wick: bool) -> float:
-    """Uncertainty of the edges that a learner allows, as a share of the width of the bulk."""
-    # 4/d of the half-width; 0 for the plain operator of degree 2, where corrected values are tested too.
+    """Uncertainty that a learner allows for its edges, as a fraction of the bulk's width."""
+    # The uncertainty is 4/d of the half-width. It is 0 for the plain operator of degree 2, for which
+    # the learner tests corrected values as well.
     return 0.0 if degree == 2 and not wick else 2 / dimension
 
 
@@ -62,16 +63,16 @@ _TWENTY = (np.arange(20) + 0.5) / 20
 
 
 class Population(Protocol):
-    """Population operator without its spikes."""
+    """Population operator without spikes."""
 
     def at(self, n_samples: float) -> Background:
-        """Return the background at a number of samples, with the noise of its parts."""
+        """Return the background at a number of samples, including the background's own noise."""
         ...
 
 
 @runtime_checkable
 class DrawnPopulation(Population, Protocol):
-    """Population operator of which whole operators can be drawn."""
+    """Population operator for which whole moment operators can be drawn."""
 
     def spikes(
         self, found: SpikePrediction, sample: WeightedSample, n_samples: float, n_features: int
@@ -82,40 +83,41 @@ class DrawnPopulation(Population, Protocol):
 
 @dataclass(frozen=True)
 class SpikeLaw:
-    """Heights, weights and background of a spectral step, for any number of samples."""
+    """Spike heights, weights and background of a spectral step, for any number of samples."""
 
-    heights: np.ndarray  # theta_i = E[T <A_i, K A_i>], less the shift; shape (p,)
-    sample: WeightedSample  # law of the weights on the complement of the features
+    heights: np.ndarray  # heights theta_i = E[T <A_i, K A_i>] minus the shift; shape (p,)
+    sample: WeightedSample  # distribution of the weights on the complement of the features
     background: Population | None  # population operator without spikes; None if empty
-    n_features: int  # D - p
-    room: float = 0.0  # uncertainty of the edges over the width of the bulk
+    n_features: int  # number D - p of remaining directions
+    room: float = 0.0  # uncertainty of the edges as a fraction of the bulk's width
 
     @property
     def noise(self) -> float:
-        """Power tau_2 of the noise; the noise of a contraction is part of the background."""
+        """Power tau_2 of the noise, without the contraction's noise, which the background contains."""
         # tau_2 = E[T² |K|²] / D²   (sequential 4; arXiv:2605.14567, Equation 2.9)
         return float(self.sample.probabilities @ self.sample.weights**2)
 
     def spikes(self, n_samples: float) -> SpikePrediction:
-        """Edges, eigenvalues, and overlaps with the span of p directions."""
+        """Bulk edges, eigenvalues, and overlaps with the span of the p learned directions."""
         # L(a) = R_i(a), c_i² = -L' / (-L' + R_i')   (sequential 5) (sequential 6), rounded at the
         # threshold to 0.85 D^(-1/3)   (sequential 26)
         if not isinstance(self.background, DrawnPopulation):
             count = self.heights.size
             return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
-        # The edge of a bulk that ends in few eigenvalues is not universal, so operators are drawn.
+        # The edge of a bulk that ends in few eigenvalues is not universal, so whole operators are drawn.
         found = predict_spikes(**self._at(n_samples))
         return self.background.spikes(found, self.sample, n_samples, self.n_features)
 
     def drawn(self, n_samples: float, n_total: int) -> DrawnSpikes | None:
-        """Spikes in drawn matrices, for few samples or directions, or many features; else None."""
-        if isinstance(self.background, DrawnPopulation):  # it draws its own operators
+        """Spikes in drawn matrices for few samples, few directions or many features; otherwise None."""
+        if isinstance(self.background, DrawnPopulation):  # this background draws its own operators
             return None
         few = self.few(n_samples, n_total)
         if n_total > MOST_DRAWN or not (few or self.heights.size > MOST):
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
-        # Seconds per draw. With unmapped labels the overlap scatters by 0.35 between draws.
+        # A draw takes seconds. With unmapped labels the overlap has a standard deviation of 0.35
+        # between draws.
         seconds = 8e-8 * n_total**2
         if not few_spikes(n_total, self.heights.size):
             seconds += 1e-10 * n_total**3
@@ -123,7 +125,7 @@ class SpikeLaw:
         return draw_spikes(**at, draws=draws, room=self.room)
 
     def few(self, n_samples: float, n_total: int) -> bool:
-        """Return True if samples or directions are too few for the law and matrices can be drawn."""
+        """Return True if samples or directions are too few for the formula and matrices can be drawn."""
         # One sample makes an eigenvalue |w| D / n. Limits on it: 1.5 times the half-width 2 s for mapped
         # labels (below 1.2 the law is off by 0.01), 0.75 times for unmapped labels, which have many large
         # samples (above 0.75 the law is off by 0.08).
@@ -132,24 +134,25 @@ class SpikeLaw:
         single = (
             largest * np.sqrt(n_total / n_samples) > (1.5 if largest > 5 * noise else 3) * noise
         )
-        # Above D = 500 only few draws fit into the time, and their scatter exceeds the error of the law:
-        # 0.04 to 0.07 against 0.01 (d = 40, six features), 0.12 against 0.03 (800 linear features).
+        # Above D = 500 only few draws fit into the time, and their scatter exceeds the error of the
+        # formula: 0.04 to 0.07 against 0.01 (d = 40, six features), 0.12 against 0.03 (800 linear
+        # features).
         return n_total <= 64 or (single and n_total <= 500)
 
     def alone(self, n_samples: float, n_total: int) -> np.ndarray:
-        """Overlap of each feature with its own eigenvector; other features count as noise."""
+        """Overlap of each feature with its own eigenvector, where all other features count as noise."""
         at = self._at(n_samples) | {"n_features": n_total}
         return predict_spikes(**at).sharp_squared_overlap
 
     def shared(self, n_samples: float, n_total: int) -> np.ndarray | None:
-        """Overlaps of more than MOST features, each in the noise of all others; else None."""
+        """Overlaps in the noise of all other features, for more than MOST features; otherwise None."""
         p = self.heights.size
         drawn = isinstance(self.background, DrawnPopulation)
         if p <= MOST or drawn or self.few(n_samples, n_total):
             return None
         at, (upper, lower) = self._at(n_samples), both_sides(**self._at(n_samples))
         sample, background = self.sample.clipped(n_samples), at["background"]
-        # Features of nearly equal height are grouped.
+        # Features of nearly equal height are grouped, and each group is computed once.
         groups = np.array_split(np.argsort(self.heights), min(p, 200))
         levels = np.array([self.heights[group].mean() for group in groups])
         rest = np.zeros(1) if background is None else np.quantile(background.atoms, _TWENTY)
@@ -173,7 +176,7 @@ class SpikeLaw:
     def crowded(
         self, n_samples: float, n_total: int, drawn: DrawnSpikes | None
     ) -> np.ndarray | None:
-        """Overlaps for many features or few samples; None if those of `spikes` apply."""
+        """Overlaps for many features or few samples; None if the overlaps of `spikes` apply."""
         shared = self.shared(n_samples, n_total)
         return drawn.squared_overlap if shared is None and drawn is not None else shared
 
@@ -188,13 +191,13 @@ class SpikeLaw:
 
     @cached_property
     def floor(self) -> np.ndarray:
-        """Overlap lost to the background at infinite n; 1 for a feature inside its bulk."""
+        """Overlap lost to the background at infinite n; 1 for a feature inside the background's bulk."""
         found = predict_spikes(**self._at(MANY_SAMPLES * self.n_features))
         return 1 - found.sharp_squared_overlap
 
     @cached_property
     def thresholds(self) -> np.ndarray:
-        """Sample size above which each feature is outside the bulk; infinite if it never is."""
+        """Sample size above which each feature is outside the bulk; infinite if there is none."""
         # The search starts at the closed form n_i = D tau_2 / theta_i²
         # (sequential 7) (compositional 5; arXiv:2605.14567, Equation 2.10).
         closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
@@ -203,17 +206,19 @@ class SpikeLaw:
         near = np.geomspace(low, high, max(int(np.log2(high / low)), 2))
         sizes = np.concatenate([near, np.geomspace(high, most, 8)[1:] if high < most else []])
         excess = np.array([spike_excess(**self._at(n)) for n in sizes])
-        # Below n = D / 16 single samples make spikes, and the law does not hold.
+        # Below n = D / 16 single samples make spikes, and the theory does not hold.
         while (excess[0] > 0).any() and sizes[0] > self.n_features / 16:
             sizes = np.concatenate([[sizes[0] / 4], sizes])
             excess = np.concatenate([[spike_excess(**self._at(sizes[0]))], excess])
-        # The excess is nearly linear in n^(-1/2): three rounds are exact to 1e-3.
+        # The excess is nearly linear in n^(-1/2), so three rounds are exact to 1e-3.
         for _ in range(3):
             guess = crossings(sizes, excess)
             fresh = np.unique(guess[np.isfinite(guess) & (guess > sizes[0])])
-            if not fresh.size:  # all features are inside, or all outside, in the range of the law
+            if (
+                not fresh.size
+            ):  # In the range of the theory, all features are inside the bulk, or all are outside.
                 break
-            # At most 12 new sizes per round, also for many features.
+            # Each round tests at most 12 new sizes, whatever the number of features is.
             fresh = fresh[np.unique(np.linspace(0, fresh.size - 1, 12).astype(int))]
             fresh = fresh[np.abs(np.log(fresh / sizes[:, None])).min(axis=0) > 1e-4]
             added = [spike_excess(**self._at(n)) for n in fresh]
@@ -224,7 +229,7 @@ class SpikeLaw:
 
 
 def crossings(sizes: np.ndarray, excess: np.ndarray) -> np.ndarray:
-    """Size above which each column of excesses is positive, interpolated linearly in n^(-1/2)."""
+    """Sample size above which each column of excesses is positive, interpolated in n^(-1/2)."""
     found = np.full(excess.shape[1], np.inf)
     for i, column in enumerate(excess.T):
         below = np.flatnonzero(column <= 0)

@@ -1,4 +1,4 @@
-"""Protocol of targets whose moments are computed: a readout of a weighted sum of features."""
+"""Protocol of targets whose moments are computed; the label is a readout of a weighted feature sum."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MomentTarget(Protocol):
 
     @property
     def n_features_total(self) -> int:
-        """Number D of features of this degree."""
+        """Number D of Hermite features of degree q."""
 
     @property
     def feature_map(self) -> HermiteFeatures:
@@ -61,4 +61,4 @@ class MomentTarget(Protocol):
         """Variance of the weighted sum of features."""
 
     def label(self, index: np.ndarray) -> np.ndarray:
-        """Return labels of the weighted sums."""
+        """Return the labels for given weighted sums."""

@@ -439,7 +439,7 @@ def test_figures_of_four_layers_show_both_representations(coarse):
     assert "scaling" not in figures
     labels = [one.label for one in figures["layers"].series]
     assert "second representation" in labels
-    assert "ceiling of the second" in labels
+    assert "upper bound for the second" in labels
 
 
 @pytest.mark.slow

@@ -15,52 +15,53 @@ KERNELS = ("polynomial", "rbf")
 
 
 def asymptotic(cell: Cell, least: float = -np.inf) -> bool:
-    """Return True if the law of the first step holds at n/D and the expected value exceeds `least`."""
+    """Return True if the theory of the first step holds at n/D and the prediction exceeds `least`."""
     setting = cell.setting
-    # For n/D of order d the noise is smaller than terms of relative order 1/d of the population matrix.
+    # If n/D is much larger than d, the noise is smaller than the terms of relative order 1/d in the
+    # population matrix, and the theory of the first step does not hold.
     within = setting.degree != 2 or setting.ratio <= 4 * setting.dimension
     return bool(setting.ratio >= 15 and within and cell.expected > least)
 
 
 def three(cell: Cell) -> bool:
-    """Return True for a target of three layers where the law of the first step holds."""
+    """Return True for a target of three layers at an n/D where the theory of the first step holds."""
     return asymptotic(cell) and cell.setting.layers == 3
 
 
 def four(cell: Cell) -> bool:
-    """Return True for a target of four layers where the law of the first step holds."""
+    """Return True for a target of four layers at an n/D where the theory of the first step holds."""
     return asymptotic(cell) and cell.setting.layers == 4
 
 
 def all_found(cell: Cell) -> bool:
-    """Return True for three layers where every predicted squared overlap exceeds 0.5."""
+    """Return True for a target of three layers whose predicted squared overlaps all exceed 0.5."""
     return three(cell) and bool((cell.point.predicted("squared_overlap") > 0.5).all())
 
 
 def eigenvalues(point: Point) -> np.ndarray:
-    """Eigenvalues of the fitted last layer over the norm of the predicted eigenvalues."""
+    """Eigenvalues of the fitted last layer, divided by the norm of the predicted eigenvalues."""
     norm = np.linalg.norm(point.predicted("last_layer_eigenvalues"))
     return np.asarray(point.values("last_layer_eigenvalues") / norm)
 
 
 def predicted_eigenvalues(point: Point) -> np.ndarray:
-    """Predicted eigenvalues of the last layer over their norm."""
+    """Predicted eigenvalues of the last layer, divided by their norm."""
     predicted = point.predicted("last_layer_eigenvalues")
     return np.asarray(predicted / np.linalg.norm(predicted))
 
 
 def kernel_errors(point: Point) -> np.ndarray:
-    """Errors of the kernels, shape (replicates, 2); NaN where none was fitted."""
+    """Errors of the two kernels, shape (replicates, 2); NaN where no kernel was fitted."""
     return np.stack([point.values(f"{name}_kernel_normalised_mse") for name in KERNELS], axis=1)
 
 
 def kernel_misses(point: Point) -> np.ndarray:
-    """Errors of the kernels over the share of the label above degree 2, shape (replicates, 2)."""
+    """Kernel errors divided by the label variance above degree 2, shape (replicates, 2)."""
     return kernel_errors(point) / (1 - float(point.predicted("degree_two_share")))
 
 
 def crossing(points: Sequence[Point]) -> float:
-    """Sample size at which the subspace overlap of a curve passes 0.5; NaN if it never does."""
+    """Sample size at which the subspace overlap of a curve passes 0.5; NaN if there is none."""
     samples = np.array([point.parameters["samples"] for point in points], dtype=float)
     values = np.array([float(point.mean("subspace_overlap")) for point in points])
     above = np.flatnonzero(values >= 0.5)
@@ -74,18 +75,18 @@ def crossing(points: Sequence[Point]) -> float:
 
 
 ALONG = (AXIS.parameter, *AXIS.ignore)
-"""Parameters in which the points of one curve differ."""
+"""Names of the parameters in which the points of one curve may differ."""
 
 
 def crossing_place(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Log ratio of the measured to the predicted sample size at a subspace overlap of 0.5, and 0."""
+    """Log of measured over predicted sample size at a subspace overlap of 0.5; expected value 0."""
     curve = sorted(points, key=AXIS.coordinate)
     ratio = crossing(curve) / float(curve[0].predicted("crossing_samples"))
     return (float(np.log(ratio)), 0.0) if np.isfinite(ratio) else None
 
 
 def recovery_scaling(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured and predicted slope of log(crossing) in log(d), over a factor of two in d or more."""
+    """Measured and predicted slope of log(sample size at the crossing) against log(d)."""
     curves = [sorted(group, key=AXIS.coordinate) for group in grouped_but(points, ALONG)]
     rows = np.array(
         [
@@ -107,58 +108,62 @@ CLAIMS = (
         "overlap-of-each-rotated-feature",
         "The squared overlap of every recovered rotated feature equals its prediction.",
         "squared_overlap", "derivations/compositional (3), (4); derivations/sequential (6)",
-        within=0.06, because="0.06 allows for corrections of relative order (D/n)^(1/2) and 1/d.",
+        within=0.06, because="0.06: the formula has corrections of relative order (D/n)^(1/2) and 1/d.",
         where=lambda cell: asymptotic(cell, 0.5), entry="rotated feature", scatter=overlap_scatter,
-        missing="no point has n/D >= 15 and a rotated feature of predicted squared overlap above 0.5; "
+        missing="no point has n/D >= 15 and a rotated feature with predicted squared overlap above 0.5; "
         "raise samples",
     ),
     Agreement(
         "subspace-overlap",
-        "The subspace overlap of the first representation equals its prediction.",
+        "The overlap of the learned with the true subspace of the first representation equals its "
+        "prediction.",
         "subspace_overlap", "derivations/compositional (6)", within=0.04,
-        because="0.04: features near their threshold are predicted less well.",
+        because="0.04: the prediction is less accurate for features near their threshold.",
         scatter=overlap_scatter,
         where=asymptotic, missing="no point has n/D >= 15; raise samples",
     ),
     Agreement(
         "last-layer-eigenvalues",
-        "The eigenvalues of the fitted last layer are those of B, each times its squared overlap.",
+        "Each eigenvalue of the fitted last layer is an eigenvalue of the true last layer B times the "
+        "squared overlap of its feature.",
         eigenvalues, "derivations/compositional (8)", within=0.05,
-        because="5 % of the norm allows for the noise of the fit.",
+        because="5 % of the norm of the eigenvalues: the fit has noise.",
         expected=predicted_eigenvalues, where=all_found, entry="eigenvalue", power=0.15,
-        missing="no point has three layers, n/D >= 15 and predicted overlaps above 0.5 of all features; "
+        missing="no point has three layers, n/D >= 15 and predicted overlaps above 0.5 for all features; "
         "raise samples or set layers=3",
     ),
     Agreement(
         "error-level", "The normalised error of a target of three layers equals its prediction.",
         "normalised_mse", "derivations/compositional (8)", within=0.1, relative=True,
-        because="10 % allows for heavy tails of the label.", where=three, power=0.15,
+        because="10 %: the labels have heavy tails.", where=three, power=0.15,
         missing="no point has three layers and n/D >= 15; raise samples or set layers=3",
     ),
     Estimate(
         "recovery-crossing", "The subspace overlap passes 0.5 at the predicted number of samples.",
         "derivations/compositional (7)", estimate=crossing_place, apart=ALONG, within=0.2,
-        because="0.2 in the logarithm: sizes a factor of two apart are interpolated.", power=0.2,
-        missing="no curve has a subspace overlap that passes 0.5 between two sample sizes at most a "
-        "factor of two apart; add samples around crossing_samples from `solvable theory`",
+        because="0.2 in the logarithm: the crossing is interpolated between sample sizes up to a factor "
+        "of two apart.", power=0.2,
+        missing="no curve has two sample sizes, at most a factor of two apart, between which the "
+        "subspace overlap passes 0.5; add samples around crossing_samples from `solvable theory`",
     ),
     Estimate(
         "recovery-scaling",
-        "The number of samples at a subspace overlap of 0.5 grows with d with the exponent predicted at "
-        "this size (q + epsilon in the limit).",
+        "The number of samples at which the subspace overlap passes 0.5 is a power of d. The exponent "
+        "equals its prediction at these dimensions (q + epsilon in the limit of large d).",
         "derivations/compositional (5)",
         estimate=recovery_scaling, apart=("dimension", *ALONG), within=0.3,
-        because="0.3: d^epsilon is rounded to whole features, and d covers a factor of two.", power=0.2,
-        missing="fewer than three dimensions that span a factor of two have a crossing; set dimension to "
-        "several values, or run with --preset scaling",
+        because="0.3: d^epsilon is rounded to whole features, and d varies only by a small factor.",
+        power=0.2,
+        missing="fewer than three dimensions, or dimensions within a factor of two, have a crossing; set "
+        "dimension to at least three values that span a factor of two, or run with --preset scaling",
     ),
     Agreement(
         "kernel-sees-nothing",
-        "Where the layered learner has an error below 0.8, kernels on the same samples miss at least "
-        "90 % of the part of the label above degree 2 of the input.",
+        "At sample sizes where the layered learner has an error below 0.8, kernel methods on the same "
+        "samples miss at least 90 % of the label's variance above degree 2 in the input.",
         kernel_misses, "derivations/compositional (17)", within=0.05, kind="at least",
         expected=0.9, power=0.5,
-        because="0.05: the label varies between test samples.",
+        because="0.05: the measured errors fluctuate with the draw of the test samples.",
         entry=lambda setting: KERNELS,
         where=lambda cell: cell.setting.dimension >= 40
         and float(cell.point.mean("normalised_mse")) <= 0.8,
@@ -167,11 +172,12 @@ CLAIMS = (
     ),
     Agreement(
         "kernel-floor",
-        "No kernel has an error below the bound from counting the directions of degree 2 and 4.",
+        "No kernel has an error below the predicted bound, which counts how many directions of degree 2 "
+        "and 4 a kernel can learn from n samples.",
         kernel_errors, "derivations/compositional (16), (17)", within=0.02,
-        because="0.02: the part of degree 2 is a Monte Carlo estimate.",
+        because="0.02: the label's variance in degree 2 is a Monte Carlo estimate.",
         expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: KERNELS,
-        # A bound as small as the tolerance cannot be violated.
+        # A bound close to the tolerance cannot be violated.
         where=lambda cell: cell.expected > 0.1, power=0.3,
         missing="no point has a kernel and a predicted bound above 0.1; set kernel_samples",
     ),
@@ -179,14 +185,14 @@ CLAIMS = (
         "second-representation",
         "The overlap of each feature of the second representation equals its prediction.",
         "inner_squared_overlap", "derivations/compositional (11), (12)", within=0.1,
-        because="0.1: the directions in the place of lost features vary.",
+        because="0.1: the directions that replace unrecovered features vary between draws.",
         where=four, entry="feature", scatter=overlap_scatter, power=0.2,
         missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
     Agreement(
         "error-of-four-layers", "The normalised error of a target of four layers equals its prediction.",
         "normalised_mse", "derivations/compositional (12)", within=0.1, relative=True,
-        because="10 % allows for heavy tails of the label.", where=four, power=0.2,
+        because="10 %: the labels have heavy tails.", where=four, power=0.2,
         missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
 )

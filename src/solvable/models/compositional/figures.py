@@ -1,4 +1,4 @@
-"""Figures of compositional targets: recovery in all dimensions, others in the largest."""
+"""Figures of compositional targets: recovery in all dimensions, other figures in the largest one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def dimension(curve: Curve) -> int:
 
 
 def at_the_largest(panel: Panel) -> PanelFunction:
-    """Return a panel function that draws only the largest dimension among otherwise equal curves."""
+    """Return a panel function that, of curves differing only in dimension, draws the largest one."""
 
     def draw(curves: Sequence[Curve]) -> list[Figure]:
         figures = []
@@ -42,8 +42,8 @@ RECOVERY = Panel(
     "The first representation is recovered",
     "subspace overlap",
     [Trace("subspace_overlap")],
-    "Mean squared overlap of the learned with the true first representation, which does not depend on "
-    "a rotation of either. Vertical lines: predicted crossing of 0.5.",
+    "Subspace overlap: squared overlap of the learned with the true first representation, averaged over "
+    "features. Rotating the features does not change it. Vertical lines: predicted crossing of 0.5.",
     markers={"crossing_samples": ""},
     overlay=("dimension",),
     y_range=(-0.02, 1.02),
@@ -51,8 +51,8 @@ RECOVERY = Panel(
 
 
 def recovery(curves: Sequence[Curve]) -> list[Figure]:
-    """Draw overlaps in all dimensions, predicted by the law of the first step."""
-    # Predictions of later layers are slow and not needed here.
+    """Draw overlaps in all dimensions, with predictions by the theory of the first step."""
+    # Predictions for later layers are slow and not needed for this figure.
     along = predict_each(predict_first_layer, AXIS)
     return RECOVERY([replace(curve, predict=along) for curve in sorted(curves, key=dimension)])
 
@@ -67,8 +67,9 @@ SCALING = Panel(
             "kernel_threshold_samples", "kernel learns the top degree", measured=False, dashed=True,
         ),
     ],
-    "Samples at which half of the first representation is recovered, of order d^(q + epsilon). Dashed: "
-    "samples at which a rotation-invariant kernel can learn the highest degree of the label.",
+    "Solid: number of samples at which half of the first representation is recovered, of order "
+    "d^(q + epsilon). Dashed: number of samples at which a rotation-invariant kernel can learn the "
+    "highest degree of the label.",
     along=Axis("dimension", "dimension d", resolution=9),
     y_scale="log",
 )  # fmt: skip
@@ -78,8 +79,8 @@ FEATURES = Panel(
     "Rotated features appear one after another",
     "squared overlap with the true rotated feature",
     [Trace("squared_overlap", "feature")],
-    "Features in the eigenbasis of the layers above, largest eigenvalue first. Vertical lines: "
-    "predicted thresholds.",
+    "Rotated features: features in the eigenbasis of the layers above, largest eigenvalue first. "
+    "Vertical lines: predicted thresholds.",
     markers={"threshold_samples": ""},
     y_range=(-0.02, 1.02),
 )
@@ -96,8 +97,8 @@ ERROR = Panel(
         Trace("rbf_kernel_normalised_mse", "RBF kernel", theory=None),
         Trace(FLOOR, "least error of any kernel", measured=False, dashed=True, colour=1),
     ],
-    "A kernel learns the degree-2 part of the label and at most one of the D_4 directions of degree 4 "
-    "per sample.",
+    "A kernel learns the label's component of degree 2 and, per sample, at most one of the D_4 "
+    "directions of degree 4.",
     y_scale="log",
 )
 
@@ -125,11 +126,13 @@ LAYERS = Panel(
     [
         Trace("subspace_overlap", "first representation"),
         Trace("inner_squared_overlap", "second representation", mean=True),
-        Trace(CEILING, "ceiling of the second", measured=False, dashed=True, mean=True, colour=1),
+        Trace(
+            CEILING, "upper bound for the second", measured=False, dashed=True, mean=True, colour=1
+        ),
     ],
-    "Dashed: largest overlap of the second representation that the first one allows. At these widths "
-    "the second step loses part of this overlap to terms of order 1/width of its population matrix, "
-    "which the solid line includes.",
+    "Dashed: largest overlap of the second representation that the learned first representation allows. "
+    "At these widths, terms of order 1/width in the population matrix of the second step reduce the "
+    "overlap. The solid line includes these terms.",
     when=lambda curve: curve.setting.layers == 4,
     y_range=(-0.02, 1.02),
 )

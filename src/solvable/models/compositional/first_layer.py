@@ -1,4 +1,4 @@
-"""Law of the first spectral step of a compositional target, and draws for later layers."""
+"""Theory of the first spectral step of a compositional target, and draws for later layers."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from solvable.spectra.structured_spikes import compress_sample
 
 @dataclass(frozen=True)
 class Model:
-    """Parts of a prediction that do not depend on the sample size."""
+    """Quantities of a prediction that do not depend on the sample size."""
 
     law: SpikeLaw
-    draws: tuple[LatentDraws, ...]  # of each first layer
+    draws: tuple[LatentDraws, ...]  # draws for each first layer
     crossing: float
     degree_two_share: float
-    true_last_layer: list[float | None] | None  # eigenvalues, descending
+    true_last_layer: list[float | None] | None  # eigenvalues of the true last layer, descending
 
 
 def model_of(parameters: CompositionalParameters) -> Model:
-    """Model of the parameters; fields that do not affect it are reset so that the cache is hit."""
+    """Model of a parameter set, from the cache if only parameters without effect on it changed."""
     check_dimension(parameters.dimension)
     check_range(parameters.samples, parameters.widths[0], parameters.n_features_total)
     same = {"samples": 4, "test_samples": 2, "kernel_samples": 0}
@@ -55,7 +55,8 @@ def _model(parameters: CompositionalParameters) -> Model:
         check_cubic(parameters.dimension, parameters.widths[0], parameters.correction)
     targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
     parts = [draw_latent(target, parameters) for target in targets]
-    # The scale of the labels differs between first layers; the learner standardises it away.
+    # The scale of the labels differs between first layers and has no effect on the learner, which
+    # standardises the labels.
     labels, _, scales = zip(*(standardise(part.labels) for part in parts), strict=True)
     mapped = [apply_label_map(own, parameters.label_map) for own in labels]
     law = _law(parameters, parts, mapped)
@@ -65,7 +66,7 @@ def _model(parameters: CompositionalParameters) -> Model:
         )
         for part in parts
     ]
-    true_last_layer = None  # in the units of the labels; None for a nonlinear readout
+    true_last_layer = None  # eigenvalues in the units of the labels; None for a nonlinear readout
     if parameters.readout == "identity":
         values = np.linalg.eigvalsh(targets[0].matrix)[::-1] / float(np.mean(scales))
         true_last_layer = list(values.tolist())
@@ -75,7 +76,7 @@ def _model(parameters: CompositionalParameters) -> Model:
             _latent_draws(parameters, part, y, T, place)
             for place, (y, part, T) in enumerate(zip(labels, parts, mapped, strict=True))
         ),
-        # Overlaps of cubic layers are not predicted around one half.
+        # For first layers of degree 3 the overlap near 0.5 is not predicted.
         crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
         true_last_layer=true_last_layer,
@@ -89,7 +90,7 @@ def _latent_draws(
     T: np.ndarray,
     place: int,
 ) -> LatentDraws:
-    """Draws of one first layer for the fit of the last layer."""
+    """Draws of the latent features of one first layer, for the fit of the last layer."""
     rng = random_stream("compositional-target", "noise", place)
     noise = random_features(part.squared_norm, part.signal, parameters.n_features_total, rng)
     lean = None
@@ -102,8 +103,9 @@ def _latent_draws(
 def _law(
     parameters: CompositionalParameters, parts: list[LatentMoments], mapped: Sequence[np.ndarray]
 ) -> SpikeLaw:
-    """Law of the first step from the draws of all first layers."""
-    # Heights theta_k = E[T (u_k² - 1)]   (compositional 4) and spike law   (sequential 5) (sequential 6)
+    """Spike theory of the first step, from the draws of all first layers."""
+    # The spikes have heights theta_k = E[T (u_k² - 1)]   (compositional 4) and positions and overlaps
+    # (sequential 5) (sequential 6).
     cubic = [part.cubic for part in parts if part.cubic is not None]
     if cubic:
         return cubic_law(cubic, mapped)
@@ -118,13 +120,13 @@ def _law(
     index = (signal**2 - 1) @ strengths
 
     def heights(diagonal: np.ndarray, wick: bool) -> np.ndarray:
-        """Heights E[T <A_k, K A_k>], with the index of a diagonal layer as control variate."""
+        """Spike heights E[T <A_k, K A_k>], estimated with a diagonal layer's index as control variate."""
         exact = exact_heights(strengths, corrected=wick, dimension=d if quadratic else None)
         return controlled_mean(T, diagonal, index, exact)
 
     background = None
     if quadratic:
-        # The contraction 2 tr((x x^T - I) M_k²), which the correction subtracts.
+        # This term is the contraction 2 tr((x x^T - I) M_k²), which the correction subtracts.
         moved = plain.diagonal - kernel.diagonal
         background = quadratic_background(
             heights(kernel.diagonal, True),
@@ -139,7 +141,7 @@ def _law(
         n_features=D - strengths.size,
         room=ranking_room(d, parameters.degree, wick),
     )
-    # Directions that are not orthonormal have no diagonal form in orthonormal features.
+    # Without orthonormal directions the target has no diagonal form in orthonormal features.
     if parameters.layers == 4 or parameters.first_layer != "orthonormal":
         return law
     drawn = drawn_background(law, diagonal_forms(parameters, 8), parameters.label_map)

@@ -1,7 +1,7 @@
-"""Later layers of a compositional target, computed on draws of latent numbers.
+"""Later layers of a compositional target, computed on draws of the latent features.
 
-The learned representation has p numbers per sample, so the second step is computed without further
-draws of the d inputs.
+The learned representation has only p values per sample, so the second step is computed on draws of
+these values and needs no draws of the d inputs.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from solvable.operators import HermiteFeatures
 class InnerLayer:
     """Overlaps and features of the second spectral step on a learned representation."""
 
-    squared_overlap: np.ndarray  # share of each true feature in the span of learned ones, (k,)
+    squared_overlap: (
+        np.ndarray
+    )  # overlap of each true feature with the span of learned features, (k,)
     features: np.ndarray  # learned features of the second representation, shape (m, k)
 
 
 def transported(layers: np.ndarray, alignment: np.ndarray) -> np.ndarray:
-    """Transform true forms N_j, (k, p, p), to a learned representation with alignment C, (r, p).
+    """Express true quadratic forms N_j, (k, p, p), in a learned representation with alignment C, (r, p).
 
     Columns are coordinates of ``HermiteFeatures(2, r)``, with squared norm at most 1.
     """
     C = np.asarray(alignment, dtype=float)
-    # E[w_j(h) F(hat h)] = vec(C N_j C^T), C = E[hat h h^T], for Gaussian h   (compositional 11)
+    # For Gaussian h the coefficients are E[w_j(h) F(hat h)] = vec(C N_j C^T) with C = E[hat h h^T]
+    # (compositional 11).
     moved = np.einsum("ra,jab,sb->jrs", C, layers, C)
     return np.asarray(HermiteFeatures(2, C.shape[0]).from_symmetric(moved))
 
@@ -45,29 +48,29 @@ def inner_layer(
     alignment: np.ndarray,
     correction: str = "wick",
 ) -> InnerLayer:
-    """Second spectral step on draws of the learned representation; `weights` belong to the first m."""
+    """Second spectral step on draws of a learned representation; the first m draws have `weights`."""
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)
-    # The steps are those of the learner: inputs are divided by the norm |F|, the correction is used for
+    # The code repeats the learner's steps: inputs are divided by the norm |F|, the correction is used for
     # widths of at least 20, directions are ranked by the distance beyond the edges, and they are applied
     # to the original features.
     equal = _standardised(features[:m] / np.sqrt(norms[:m] / norms[:m].mean())[:, None])
     settings = LayerSettings(
         n_directions=layers.shape[0],
         selection="forced",
-        label_map="identity",  # the labels are mapped already
+        label_map="identity",  # the labels are already mapped
         correction="wick" if correction == "wick" and p >= 20 else "none",
         solver="auto",
         tolerance=1e-3,
         max_products=None,
     )
-    # At small widths the overlap is set by the terms of order 1/p of the population matrix, which these
-    # draws contain in full, with the noise of order sqrt(p² / 2m) of m weights.
+    # At small widths p, terms of order 1/p in the population matrix determine the overlap. The draws
+    # contain these terms completely, and also the noise of order sqrt(p² / 2m) from m weights.
     rng = random_stream("compositional-target", "second solver")
     layer = fit_spectral_layer(Part(ArraySource(equal), weights), 2, settings, rng)
     truth = transported(layers, alignment)
-    # |hat N^T vec(C N_j C^T)|²   (compositional 12)
+    # The squared overlap is |hat N^T vec(C N_j C^T)|²   (compositional 12).
     overlap = np.sum((truth.T @ layer.directions) ** 2, axis=1)
     moved = (features - features[:m].mean(axis=0)) / features[:m].std(axis=0)
     return InnerLayer(overlap, np.asarray(HermiteFeatures(2, p).project(moved, layer.directions)))

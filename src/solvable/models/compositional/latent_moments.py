@@ -14,27 +14,27 @@ from solvable.moment_spectrum.cubic_forms import CubicSample, cubic_sample
 from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel
 
 TEACHERS = 4
-"""Number of first layers over which a prediction is averaged."""
+"""Number of drawn first layers over which a prediction is averaged."""
 
 
 @dataclass(frozen=True)
 class LatentMoments:
-    """Latent numbers of one first layer, for m draws."""
+    """Labels, latent features and norms of m draws, for one first layer."""
 
-    labels: np.ndarray  # g(s), (m,)
+    labels: np.ndarray  # labels g(s), (m,)
     signal: np.ndarray  # rotated latent features u_k, (m, p)
-    squared_norm: np.ndarray  # |F|², (m,)
-    squared_input_norm: np.ndarray  # |x|², (m,)
-    second_moment: np.ndarray  # E[y (x x^T - I)], (d, d)
-    images: np.ndarray | None  # |M_k x|², (m, p), of features of degree 2
-    corrected: SampleKernel | None  # the Wick-corrected kernel of features of degree 2
-    cubic: CubicSample | None  # forms of features of degree 3
+    squared_norm: np.ndarray  # squared norm of the Hermite features, (m,)
+    squared_input_norm: np.ndarray  # squared norm of the input x, (m,)
+    second_moment: np.ndarray  # moment E[y (x x^T - I)], (d, d)
+    images: np.ndarray | None  # squared norms of M_k x, (m, p), for degree 2
+    corrected: SampleKernel | None  # Wick-corrected kernel, for degree 2
+    cubic: CubicSample | None  # cubic forms, for degree 3
 
 
 def draw_latent(target: CompositionalTarget, parameters: CompositionalParameters) -> LatentMoments:
-    """Draw labels, latent features and kernel numbers of fresh samples of one target."""
+    """Draw labels, latent features and kernel values of fresh samples of one target."""
     d, p, q = parameters.dimension, parameters.widths[0], parameters.degree
-    # 80,000 draws over all first layers; fewer above 1e11 operations.
+    # All first layers together get 80,000 draws, fewer if the draws would cost more than 1e11 operations.
     most = 80_000
     count = int(np.clip(1e11 / (4 * p * d**q), most / 10, most)) // TEACHERS
     rng = random_stream("compositional-target", "moments", target.seed)
@@ -54,7 +54,7 @@ def draw_latent(target: CompositionalTarget, parameters: CompositionalParameters
             signal[rows] = features.project(X, truth)
         for k, M in enumerate(matrices.astype(np.float32)):
             image = X @ M
-            # u_k = (x^T M_k x - tr M_k) / sqrt(2)
+            # rotated features u_k = (x^T M_k x - tr M_k) / sqrt(2)
             signal[rows, k] = (np.einsum("na,na->n", image, X) - traces[k]) / np.sqrt(2)
             images[rows, k] = np.einsum("na,na->n", image, image)
         squared_norm[rows] = features.squared_norm(X)

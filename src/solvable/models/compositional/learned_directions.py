@@ -1,9 +1,9 @@
 """Directions that the first spectral step returns, drawn as eigenvectors of a random matrix.
 
-The direction in the place of a lost feature is not random. It is an eigenvector of the population
-background, mainly a product of features, or an extreme eigenvector of the noise. For features of
-degree 2 the noise is a symmetric tensor of order 4 plus a few heavy samples, and its largest values
-belong to forms of low rank.
+The direction that the learner returns in place of an unrecovered feature is not random. The direction
+is an eigenvector of the population background, mainly a product of features, or an extreme
+eigenvector of the noise. For features of degree 2 the noise is a symmetric tensor of order 4 plus a
+few samples of large norm, and the extreme eigenvectors of this noise are forms of low rank.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from solvable.operators import HermiteFeatures, MomentOperator
 Operator = Callable[[np.ndarray], np.ndarray]
 
 SINGLE = 1_000
-"""Largest number of samples drawn singly."""
+"""Largest number of samples for which the noise is the sum of single drawn samples."""
 
 
 def population_background(
@@ -33,15 +33,15 @@ def population_background(
     dimension: int,
     moment: Operator | None = None,
 ) -> Operator:
-    """Corrected population operator of degree 2 without its spikes, on columns (D, k).
+    """Apply the corrected population operator of degree 2, without spikes, to columns (D, k).
 
-    `moment` is an estimate of the whole operator, used for directions of products of features.
+    `moment` estimates the whole operator and is used along directions of products of features.
     """
     features = HermiteFeatures(2, dimension)
     matrices = np.asarray(features.to_symmetric(truth))
 
-    # P[U] = 2 sum_k theta_k / (1 + 4 / d) M_k U M_k on the complement of the M_k, with heights theta_k
-    # (compositional 13)
+    # On the complement of the M_k the operator is P[U] = 2 sum_k theta_k / (1 + 4 / d) M_k U M_k, with
+    # spike heights theta_k   (compositional 13).
     def apply(columns: np.ndarray) -> np.ndarray:
         U = np.asarray(features.to_symmetric(columns))
         image = np.zeros_like(U)
@@ -52,8 +52,8 @@ def population_background(
 
     if moment is None:
         return apply
-    # A label of degree 4 in the features adds chaoses (M_a M_b) x (M_c M_d) of the same size and low
-    # rank.
+    # A label of degree 4 in the features adds tensors (M_a M_b) x (M_c M_d) of the same size, which
+    # have low rank.
     rows, columns = np.triu_indices(len(matrices))
     products = matrices[rows] @ matrices[columns]
     few = np.asarray(features.from_symmetric(products + products.transpose(0, 2, 1)))
@@ -67,7 +67,7 @@ def population_background(
 
 @lru_cache(maxsize=4)
 def _tensor_entries(dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Index of the independent tensor entry of each matrix entry (D, D), and its scale."""
+    """Index of the independent tensor entry behind each matrix entry, and scale of each entry, (D, D)."""
     features = HermiteFeatures(2, dimension)
     units = np.abs(features.to_symmetric(np.eye(features.n_features)))
     first, second = np.divmod(units.reshape(len(units), -1).argmax(axis=1), dimension)
@@ -78,8 +78,8 @@ def _tensor_entries(dimension: int) -> tuple[np.ndarray, np.ndarray]:
     places = np.sort(places, axis=-1)
     keys = places @ dimension ** np.arange(3, -1, -1)
     _, entry = np.unique(keys, return_inverse=True)
-    # To the highest chaos <F_ab, F_cd> is s_ab s_cd H_abcd / 2   (compositional 14); E H² = alpha! for
-    # the multi-index alpha
+    # In the highest Hermite degree, F_ab F_cd equals s_ab s_cd H_abcd / 2   (compositional 14), where E
+    # H² = alpha! for the multi-index alpha.
     run, factorial = np.ones(keys.shape), np.ones(keys.shape)
     for k in range(3):
         run = np.where(places[..., k] == places[..., k + 1], run + 1, 1)
@@ -94,8 +94,8 @@ def quartic_noise(dimension: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def contraction(matrix: np.ndarray) -> np.ndarray:
-    """Matrix (D, D) of the map U -> B U + U B, which the correction subtracts."""
-    # (compositional 15)
+    """Matrix (D, D) of the contraction U -> B U + U B, which the correction subtracts."""
+    # This is the matrix in (compositional 15).
     features = HermiteFeatures(2, len(matrix))
     moved = np.asarray(features.to_symmetric(np.eye(features.n_features))) @ matrix
     return np.asarray(features.from_symmetric(moved + moved.swapaxes(1, 2)))
@@ -103,28 +103,28 @@ def contraction(matrix: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class FirstStep:
-    """Operator of the first step on one target: its mean, and draws of its noise."""
+    """Moment operator of the first step for one target: mean of the operator, and draws of the noise."""
 
     parameters: CompositionalParameters
-    heights: np.ndarray  # of the spikes, (p,)
+    heights: np.ndarray  # heights of the spikes, (p,)
     target: SharedUpperLayers
     truth: np.ndarray  # orthonormal directions of the rotated features, (D, p)
     X: np.ndarray  # sets of rows, (sets, m, d)
-    labels: np.ndarray  # (sets, m)
+    labels: np.ndarray  # labels of the rows, (sets, m)
     T: np.ndarray  # mapped labels, (sets, m)
 
     @property
     def _plain(self) -> bool:
-        """Return True if the operator contains its contractions."""
+        """Return True if the operator has degree 2 and contains its contractions (no correction)."""
         return self.parameters.degree == 2 and self.parameters.correction == "none"
 
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of all sets, and their mapped labels."""
+        """Rows of all sets, and the mapped labels of these rows."""
         return self.X.reshape(self.T.size, -1), self.T.ravel()
 
     @cached_property
     def population(self) -> np.ndarray:
-        """Mean of the operator, (D, D): spikes and background."""
+        """Mean of the operator, (D, D): sum of the spikes and the background."""
         A, heights = self.truth, self.heights
         spikes = (A * heights) @ A.T
         if self.parameters.degree != 2:
@@ -138,19 +138,20 @@ class FirstStep:
         if self._plain:
             plain = contraction(_second_moment(X, T))
             image += plain - A @ (A.T @ plain)
-        # P on the complement of the features, and the couplings of the features to it
+        # Operator P on the complement of the features, and couplings between the features and the
+        # complement
         links = image @ A
         return np.asarray(spikes + image + A @ links.T)
 
     @cached_property
     def _weights(self) -> np.ndarray:
-        """|T| |F|² of every row, (sets, m)."""
+        """Modulus of the mapped label times the squared feature norm, for every row, (sets, m)."""
         X, T = self._rows()
         norms = np.asarray(self.target.feature_map.squared_norm(X))
         return np.asarray((np.abs(T) * norms).reshape(self.T.shape))
 
     def _sum(self, X: np.ndarray, T: np.ndarray) -> np.ndarray:
-        """Sum over rows of T (F F^T - I), without contraction if corrected, (D, D)."""
+        """Sum of T (F F^T - I) over rows, (D, D), without contractions if the correction is used."""
         F = np.asarray(self.target.feature_map.transform(X))
         T = T.astype(F.dtype)
         total = (F * T[:, None]).T @ F - T.sum() * np.eye(F.shape[1])
@@ -161,7 +162,7 @@ class FirstStep:
     def noise(
         self, law: SpikeLaw, samples: int
     ) -> Callable[[list[int], np.random.Generator], np.ndarray]:
-        """Return a function that draws the noise (D, D); it includes rows of the given sets."""
+        """Return a function that draws the noise (D, D), which includes rows of the given sets."""
         (sets, rows), n = self.T.shape, samples
         used = min(max(n // rows, 1), 2)
         size = self._weights
@@ -178,13 +179,13 @@ class FirstStep:
 
         def draw(places: list[int], rng: np.random.Generator) -> np.ndarray:
             matrix = self._gaussian(law, n, left, rng)
-            # The mean of the single samples is part of the population.
+            # The mean of the single samples belongs to the population operator and is subtracted.
             return np.asarray(matrix + (sums[places[:used]].sum(axis=0) - used * mean) / n)
 
         return draw
 
     def _smoothed(self, matrix: np.ndarray) -> np.ndarray:
-        """Project a matrix on spikes, background and identity, which removes its noise."""
+        """Project a matrix on spikes, background and identity; this removes the noise in the matrix."""
         A = self.truth
         spikes = np.sum(A * (matrix @ A), axis=0)
         background = self.population - (A * self.heights) @ A.T
@@ -197,29 +198,29 @@ class FirstStep:
     def _gaussian(
         self, law: SpikeLaw, samples: int, share: float, rng: np.random.Generator
     ) -> np.ndarray:
-        """Gaussian noise of a share of the variance, (D, D)."""
+        """Gaussian noise with a given fraction of the noise variance, (D, D)."""
         D, d = len(self.truth), self.parameters.dimension
         if self.parameters.degree == 2:
             matrix = quartic_noise(d, rng)
         else:
             matrix = rng.standard_normal((D, D)) / np.sqrt(2)
             matrix = matrix + matrix.T
-        # Rounding may give a share of -1e-16.
+        # Rounding may give a fraction of -1e-16.
         matrix *= np.sqrt(law.noise * max(share, 0.0) / samples)
-        # Rows of the features have the power E[T² |P K A_i|² / D] in place of tau_2.
+        # Noise along the features has the variance E[T² |P K A_i|² / D] instead of tau_2.
         ratio = law.sample.probabilities @ law.sample.couplings / law.noise
         stretch = self.truth * (np.sqrt(ratio) - 1)
         matrix += stretch @ (self.truth.T @ matrix)
         matrix += (matrix @ self.truth) @ stretch.T
         if self._plain:
-            # Noise of E[T (x x^T - I)], with entries of variance E[T²] / n off the diagonal
+            # Noise of the moment E[T (x x^T - I)]; its entries off the diagonal have variance E[T²] / n
             B = rng.standard_normal((d, d)) * np.sqrt(np.mean(self.T**2) * share / (2 * samples))
             matrix += contraction(B + B.T)
         return np.asarray(matrix)
 
 
 def _second_moment(X: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """Mean of T (x x^T - I) over rows, (d, d)."""
+    """Average of T (x x^T - I) over rows, (d, d)."""
     return np.asarray((X * T[:, None]).T.astype(float) @ X / T.size - T.mean() * np.eye(X.shape[1]))
 
 
@@ -230,7 +231,7 @@ def learned_directions(
     noise: Callable[[int], np.ndarray],
     draws: int,
 ) -> np.ndarray:
-    """Orthonormal directions of several drawn learners, (draws, D, p)."""
+    """Orthonormal directions that drawn learners return, (draws, D, p)."""
     from scipy.sparse.linalg import eigsh
 
     D, p = truth.shape
@@ -238,8 +239,8 @@ def learned_directions(
     centred = population - np.trace(population) / D * np.eye(D)
     for k in range(draws):
         matrix = centred + noise(k)
-        # Largest modulus about the centre, the ranking of the learner for directions not clearly outside.
-        # A fixed start makes the result reproducible.
+        # Directions are ranked by distance from the centre, as the learner ranks directions not clearly
+        # outside. A fixed start makes the result reproducible.
         if 4 * p < D:
             found[k] = eigsh(matrix, p, v0=np.ones(D), tol=1e-4)[1]
         else:
@@ -251,7 +252,7 @@ def learned_directions(
 def random_directions(
     truth: np.ndarray, *, squared_overlap: np.ndarray, draws: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Directions with given overlaps with the features, random otherwise, (draws, D, p)."""
+    """Directions with given overlaps with the features, otherwise random, (draws, D, p)."""
     rest = rng.standard_normal((draws, *truth.shape))
     rest -= np.einsum("da,nak->ndk", truth, np.einsum("da,ndk->nak", truth, rest))
     rest /= np.linalg.norm(rest, axis=1, keepdims=True)

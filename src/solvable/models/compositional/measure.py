@@ -21,11 +21,11 @@ from solvable.models.compositional.upper_layers import (
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 
 MEMORY_BYTES = 1.5e9
-"""Size in bytes above which samples are regenerated from their seed at each pass, not stored."""
+"""Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""
 
 
 def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Measured metrics of one replicate: overlaps in each layer, last layer, and errors."""
     target = draw_target(parameters, rng)
     fresh = fresh_rows(parameters)
     rows = parameters.samples + fresh * len(parameters.widths)
@@ -72,7 +72,7 @@ def _score_layers(
     target: CompositionalTarget,
     learner: LayerwiseSpectralRegressor,
 ) -> Metrics:
-    """Overlaps of the learned with the true features, layer by layer."""
+    """Overlaps between learned and true features of each layer."""
     from scipy.optimize import linear_sum_assignment
 
     basis = rotated_basis(parameters)
@@ -85,7 +85,7 @@ def _score_layers(
     outside = (learner.eigenvalues_ > upper) | (learner.eigenvalues_ < lower)
     return {
         "squared_overlap": squared.sum(axis=1).tolist(),
-        # q_h = |A^T hat A|_F² / p   (compositional 6; arXiv:2605.14567, Equation A.2)
+        # subspace overlap q_h = |A^T hat A|_F² / p   (compositional 6; arXiv:2605.14567, Equation A.2)
         "subspace_overlap": float(squared.sum() / target.widths[0]),
         "inner_squared_overlap": _score_inner_layer(target, learner, alignment @ basis.rotation.T),
         "eigenvalues": eigenvalues.tolist(),
@@ -96,7 +96,7 @@ def _score_layers(
 def _score_inner_layer(
     target: CompositionalTarget, learner: LayerwiseSpectralRegressor, alignment: np.ndarray
 ) -> list[float | None] | None:
-    """Share of each true feature of the second representation in the span of learned ones."""
+    """Squared overlap of each true feature of the second representation with the learned span."""
     if not target.hidden_layers:
         return None
     truth = transported(target.hidden_layers[0], alignment)
@@ -111,7 +111,7 @@ def _kernels(
     X_test: np.ndarray,
     y_test: np.ndarray,
 ) -> Metrics:
-    """Error of kernel ridge regression on the rows of the first spectral step."""
+    """Errors of polynomial and RBF kernel ridge regression on the rows of the first spectral step."""
     rows = parameters.samples
     wanted = parameters.dimension >= parameters.kernel_dimension
     errors = kernel_errors(

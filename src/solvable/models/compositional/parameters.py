@@ -17,15 +17,15 @@ class CompositionalParameters(Parameters):
     dimension: int = Field(40, ge=2, le=20_000)
     """Number d of input coordinates."""
     degree: int = Field(2, ge=1, le=3)
-    """Degree q of the first representation in the input."""
+    """Degree q of the first representation as a polynomial in the input."""
     layers: int = Field(3, ge=3, le=4)
-    """Number of layers: one or two representations, the last quadratic layer, the readout."""
+    """Number of layers: one or two representations, the last quadratic layer, and the readout."""
     features: int = Field(0, ge=0, le=10_000)
-    """Width p of the first representation; 0 for d^epsilon, rounded."""
+    """Width p of the first representation; 0 for the rounded value of d^epsilon."""
     epsilon: float = Field(0.5, ge=0, le=3)
     """Exponent epsilon of the width if features is 0."""
     inner_features: int = Field(1, ge=1, le=1_000)
-    """Width of the second representation of a target of four layers."""
+    """Width of the second representation, for targets of four layers."""
     second_layer: Literal["dense", "diagonal"] = "dense"
     """Last quadratic layer B: dense with Gaussian entries, or diagonal with a power law."""
     decay: float = Field(0.4, ge=0, le=10)
@@ -33,25 +33,25 @@ class CompositionalParameters(Parameters):
     beta: float = Field(1.0, ge=1e-100, le=100)
     """Scale of the last layer, which sets the saturation of a nonlinear readout."""
     readout: Literal["identity", "tanh"] = "identity"
-    """Readout g of the label y = g(s), standardised."""
+    """Readout g of the label: y is the standardised value of g(s) for the index s."""
     first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
-    """Directions of the first layer: orthonormal, Gaussian, or from random ReLU features."""
+    """Directions of the first layer: orthonormal, random Gaussian, or made of random ReLU features."""
     width: int = Field(4096, ge=1, le=100_000)
-    """Number of random ReLU features."""
+    """Number of random ReLU features, for first_layer=random-features."""
     teacher: int = Field(0, ge=0, le=10**9)
     """Seed of the layers above the first; all replicates share these layers."""
     samples: int = Field(26_240, ge=4, le=10**9)
     """Number n of samples of the first spectral step; later steps use further rows."""
     label_map: Literal["identity", "tanh", "clip"] = "tanh"
-    """Map of the standardised label inside the moment operator."""
+    """Function applied to the standardised labels that weight the moment operator."""
     correction: Literal["none", "wick"] = "wick"
-    """`wick` keeps only the highest-degree part of the moment operators; `none` keeps all."""
+    """`wick` keeps only the highest-degree part of the moment operators; `none` keeps all degrees."""
     test_samples: int = Field(5_000, ge=2, le=10**7)
     """Number of fresh samples for the test error."""
     kernel_samples: int = Field(0, ge=0, le=30_000)
-    """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
+    """Largest n at which kernels are fitted (RBF kernel: up to half of this n); 0: never."""
     kernel_dimension: int = Field(40, ge=2, le=10**9)
-    """Smallest d at which kernels are fitted; below it few samples suffice for degree 4."""
+    """Smallest d at which kernels are fitted; in smaller dimensions kernels learn degree 4 as well."""
 
     @model_validator(mode="after")
     def _check(self) -> CompositionalParameters:
@@ -85,12 +85,12 @@ class CompositionalParameters(Parameters):
 
     @property
     def label_degree(self) -> int:
-        """Degree of the index in the input: 2q or 4q."""
+        """Degree of the index as a polynomial in the input: 2q or 4q."""
         return 2 ** (self.layers - 2) * self.degree
 
     @property
     def ratio(self) -> float:
-        """Samples per feature, n/D."""
+        """Number of samples per feature, n/D."""
         return self.samples / self.n_features_total
 
     @property

@@ -29,7 +29,7 @@ def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
 def _first_layer(
     parameters: CompositionalParameters, model: Model, spikes: SpikePrediction
 ) -> Metrics:
-    """Metrics of the first spectral step from its spikes."""
+    """Metrics of the first spectral step, computed from the predicted spikes."""
     overlap = spikes.squared_overlap
     return {
         "squared_overlap": overlap.tolist(),
@@ -41,19 +41,20 @@ def _first_layer(
 
 
 def predict(parameters: CompositionalParameters) -> Metrics:
-    """Predicted metrics of a parameter set, with the names of the measured metrics, and others."""
+    """Predicted metrics of a parameter set, and predicted quantities that are not measured."""
     model = model_of(parameters)
     spikes = _spikes(parameters, model.law)
     four = parameters.layers == 4
     step: SecondStep | None = None
-    # The directions in the place of lost features are drawn with whole matrices.
+    # The directions that replace unrecovered features are predicted by drawing whole matrices.
     many = parameters.n_features_total > LARGEST
     if four and not (many and (spikes.squared_overlap < 0.5).any()):
-        # Matrices drawn for the second step include degree eight, which the law neglects.
+        # Overlaps are taken from the matrices drawn for the second step, because these matrices include
+        # the label's degree eight, which the spike theory neglects.
         step = second_step(parameters, model.law, spikes)
         spikes = replace(spikes, squared_overlap=step.first_overlap)
     share = model.degree_two_share
-    # The part above degree 2 is counted as degree 4, which gives the lowest bound.
+    # The label's variance above degree 2 is counted as degree 4, which gives the lowest bound.
     kernel = float(
         best_kernel_error(
             samples=parameters.samples,
@@ -73,7 +74,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
         "weights": rotated_basis(parameters).weights.tolist(),
         "threshold_samples": listed(model.law.thresholds),
         "crossing_samples": model.crossing if np.isfinite(model.crossing) else None,
-        # D_r, about d^r / r!, of the degree r of the label
+        # number D_r of directions, about d^r / r!, for the degree r of the label
         "kernel_threshold_samples": float(
             degree_dimension(parameters.dimension, parameters.label_degree)
         ),
@@ -93,7 +94,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
 
 
 def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random directions and of a constant prediction."""
+    """Metrics of a learner with random directions and a constant prediction."""
     p = parameters.widths[0]
     share = p / parameters.n_features_total
     inner = None if parameters.layers == 3 else [0.0] * parameters.widths[-1]
@@ -107,7 +108,7 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
 
 
 def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePrediction:
-    """Spikes of the first step, with the ranking of the learner."""
+    """Spikes of the first step, ranked as the learner ranks them."""
     n, D = parameters.samples, parameters.n_features_total
     spikes, drawn = law.spikes(n), law.drawn(n, D)
     overlap = law.crowded(n, D, drawn)
@@ -130,8 +131,9 @@ def _second_layer(parameters: CompositionalParameters, step: SecondStep | None) 
 def _last_layer(
     parameters: CompositionalParameters, model: Model, spikes: SpikePrediction
 ) -> Metrics:
-    """Eigenvalues of the last layer and error of three layers."""
-    # Norms and angles of the directions, and so the fitted last layers, differ between first layers.
+    """Eigenvalues of the last layer, and error, for a target of three layers."""
+    # The average runs over first layers, because norms and angles of the directions, and so the fitted
+    # last layers, differ between them.
     readout, rows = parameters.readout != "identity", fresh_rows(parameters)
     guess = model.law.heights * spikes.squared_overlap
     fits = [
@@ -156,6 +158,6 @@ def _ceiling(
     parameters: CompositionalParameters, squared_overlap: np.ndarray
 ) -> list[float | None]:
     """Largest possible squared overlap of each feature of the second representation."""
-    # |C N_j C^T|_F²   (compositional 12)
+    # The largest possible squared overlap is |C N_j C^T|_F²   (compositional 12).
     moved = transported(rotated_hidden(parameters), np.diag(np.sqrt(squared_overlap)))
     return list(np.sum(moved**2, axis=0).tolist())

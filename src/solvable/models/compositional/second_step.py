@@ -1,7 +1,7 @@
 """Second spectral step of a target of four layers, on draws of the output of the first step.
 
-The step uses the p learned features of as many fresh rows as the learner has, along directions drawn
-from the law of the first step.
+The second step uses as many fresh rows as the learner has. For each row it computes the p learned
+features along directions drawn from the theory of the first step.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from solvable.operators import apply_label_map
 from solvable.spectra.structured_spikes import SpikePrediction
 
 TEACHERS, BLOCKS = 4, 4
-"""Number of first layers to average over, and number of sets of fresh rows for each."""
+"""Number of first layers to average over, and number of sets of fresh rows for each first layer."""
 
 LARGEST = 1_000
-"""Largest D for which whole matrices are drawn; above, lost features are not predicted."""
+"""Largest D for which whole matrices are drawn; if D is larger, all features must be recovered."""
 
 
 @dataclass(frozen=True)
 class SecondStep:
-    """Mean overlaps, last layer and error over first layers and sets of rows."""
+    """Overlaps, last layer and error, averaged over first layers and sets of rows."""
 
-    first_overlap: np.ndarray  # squared, of each feature of the first representation
-    squared_overlap: np.ndarray  # of each feature of the second representation
-    last_layer: np.ndarray  # eigenvalues, descending
+    first_overlap: np.ndarray  # squared overlap of each feature of the first representation
+    squared_overlap: np.ndarray  # squared overlap of each feature of the second representation
+    last_layer: np.ndarray  # eigenvalues of the last layer, descending
     normalised_mse: float
 
 
 def fresh_rows(parameters: CompositionalParameters) -> int:
-    """Rows for each later step, in addition to the ``samples`` of the first spectral step."""
+    """Number of rows for each later step, in addition to the ``samples`` of the first spectral step."""
     fewest, most = 4_000, 20_000
     if len(parameters.widths) > 1:
         # The learner gives a deeper layer at most as many rows as the first layer.
@@ -59,9 +59,10 @@ def fresh_rows(parameters: CompositionalParameters) -> int:
 def second_step(
     parameters: CompositionalParameters, law: SpikeLaw, spikes: SpikePrediction
 ) -> SecondStep:
-    """Predict second representation, last layer and error of a target of four layers."""
+    """Predict the second representation, the last layer and the error of a target of four layers."""
     p, d, q = parameters.widths[0], parameters.dimension, parameters.degree
-    # At most 4e10 operations, so with very many features fewer rows than the learner has.
+    # The cost is limited to 4e10 operations, so with very many features fewer rows are used than the
+    # learner has.
     most = 4e10 / (16 * p * d**q * TEACHERS * BLOCKS)
     rows = int(np.clip(most, 200, fresh_rows(parameters)))
     same = parameters.model_copy(update={"samples": 2, "test_samples": 2, "kernel_samples": 0})
@@ -106,7 +107,7 @@ def _steps(
         directions = learned_directions(
             truth,
             population=first.population,
-            # Sets of rows that the second step and the last layer do not use.
+            # the sets of rows that are used neither by the second step nor by the last layer
             noise=lambda k: noise([(k + 2) % BLOCKS, (k + 3) % BLOCKS], rng),
             draws=BLOCKS,
         )

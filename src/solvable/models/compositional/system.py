@@ -7,7 +7,7 @@ from solvable.models.compositional.parameters import AXIS, CompositionalParamete
 
 PRESETS = {
     "quick": Preset(
-        "d = 20, 28 and 40 with d^0.4 features, dense and diagonal last layer; about a minute.",
+        "d = 20, 28 and 40, each with d^0.4 features, dense and diagonal last layers; about a minute.",
         {
             "dimension": (20, 28, 40),
             "epsilon": (0.4,),
@@ -19,8 +19,8 @@ PRESETS = {
         replicates=5,
     ),
     "four-layers": Preset(
-        "d = 40, four layers of widths 40, 4, 1: the first representation before the second; about "
-        "ten minutes.",
+        "Two representations, learned one after the other: d = 40, four layers, widths 40, 4 and 1; "
+        "about ten minutes.",
         {
             "dimension": (40,),
             "layers": (4,),
@@ -31,7 +31,7 @@ PRESETS = {
         replicates=14,
     ),
     "scaling": Preset(
-        "Recovery against the dimension, d = 16 to 64 at epsilon = 1/2; about five minutes.",
+        "Sample size of recovery against the dimension, d = 16 to 64, epsilon = 1/2; about five minutes.",
         {
             "dimension": (16, 24, 36, 49, 64),
             "second_layer": ("dense", "diagonal"),
@@ -41,7 +41,7 @@ PRESETS = {
         replicates=4,
     ),
     "paper": Preset(
-        "d = 120, 11 features, tanh readout, dense and diagonal, up to 1.7 million samples; "
+        "d = 120, 11 features, tanh readout, dense and diagonal last layers, up to 1.7 million samples; "
         "about half an hour on two cores.",
         {
             "dimension": (120,),

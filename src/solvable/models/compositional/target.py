@@ -21,14 +21,14 @@ from solvable.teachers.readouts import ReadoutFunction
 
 
 def quadratic_forms(H: np.ndarray, matrices: np.ndarray) -> np.ndarray:
-    """Centred quadratic forms of each row, shape (n, k), with O(n p) further memory."""
-    # h^T M_j h - tr M_j
+    """Centred quadratic forms of each row, shape (n, k), computed with O(n p) additional memory."""
+    # each form is h^T M_j h - tr M_j
     forms = [np.sum((H @ matrix) * H, axis=1) - np.trace(matrix) for matrix in matrices]
     return np.stack(forms, axis=1)
 
 
 def _draw_quadratic_layer(width: int, following: int, *key: int | str) -> np.ndarray:
-    """Draw Frobenius-orthonormal symmetric matrices, uniformly distributed."""
+    """Draw symmetric matrices that are orthonormal in the Frobenius product, uniformly distributed."""
     flat = draw_directions(comb(width + 1, 2), following, "orthonormal", *key)
     return freeze(np.asarray(HermiteFeatures(2, width).to_symmetric(flat)))
 
@@ -41,7 +41,7 @@ def _draw_dense_layer(width: int, beta: float, *key: int | str) -> np.ndarray:
 
 
 def _draw_diagonal_layer(width: int, beta: float, decay: float, *key: int | str) -> np.ndarray:
-    # Scale of the code of the authors   (compositional 2); without beta for 0 < gamma <= 1/2
+    # The scale is as in the authors' code   (compositional 2), which ignores beta for 0 < gamma <= 1/2.
     if decay == 0:
         scale = beta / width
     elif decay <= 0.5:
@@ -54,16 +54,16 @@ def _draw_diagonal_layer(width: int, beta: float, decay: float, *key: int | str)
 
 @dataclass(frozen=True)
 class CompositionalTarget(LatentTarget):
-    r"""A chain of quadratic layers on features of degree q, with a dense or diagonal last layer.
+    r"""Chain of quadratic layers on features of degree q, with a dense or diagonal last layer.
 
     .. math::
         h^{(1)}_i = \langle A_i, F(x)\rangle,\qquad
         h^{(l+1)}_j = \frac{h^{(l)\top}M^{(l)}_jh^{(l)}-\mathrm{tr}M^{(l)}_j}{\sqrt2},\qquad
         s = h^{(L)\top}Bh^{(L)}-\mathrm{tr}B,\qquad y = \frac{g(s)-\mu}{\sigma},
 
-    with Frobenius-orthonormal :math:`M^{(l)}_j`. Three layers have one representation
-    (:math:`L=1`), four layers two, and so on. The last layer is, with :math:`p` the width of the
-    last representation,
+    with Frobenius-orthonormal :math:`M^{(l)}_j`. Targets of three layers have one representation
+    (:math:`L=1`), targets of four layers have two, and so on. Let :math:`p` be the width of the last
+    representation. The last layer is either
 
     * dense: :math:`B=(G+G^\top)/2` scaled to :math:`\|B\|_F=\beta/\sqrt p`;
     * diagonal: :math:`b_i=z_ii^{-\gamma}` times :math:`\beta/p` (:math:`\gamma=0`),
@@ -76,7 +76,7 @@ class CompositionalTarget(LatentTarget):
     degree : {1, 2, 3}
         :math:`q`, degree of the first layer.
     features : int or tuple of int, optional
-        Width of each representation; a single number gives three layers.
+        Width of each representation; a single number gives a target of three layers.
     epsilon : float or tuple of float, optional
         Alternative to ``features``: widths :math:`\mathrm{round}(d^{\varepsilon})`.
     second_layer : {"dense", "diagonal"}
@@ -84,9 +84,9 @@ class CompositionalTarget(LatentTarget):
     decay : float
         :math:`\gamma \ge 0`, exponent of a diagonal B.
     beta : float
-        :math:`\beta > 0`, scale of the index, which sets the saturation of a nonlinear readout.
+        :math:`\beta > 0`, scale of the index, which determines how far a nonlinear readout saturates.
     readout : {"identity", "tanh"} or callable
-        :math:`g`, applied to s, whose standard deviation is :math:`\sqrt2\|B\|_F`.
+        Function :math:`g` of the index s. The index has standard deviation :math:`\sqrt2\|B\|_F`.
     first_layer : {"orthonormal", "random", "random-features"}
         Hermite features, or random ReLU features without constant and linear parts, mixed so
         that :math:`\mathrm{Cov}(h^{(1)})=I` (degree 2 only).
@@ -100,7 +100,7 @@ class CompositionalTarget(LatentTarget):
     arXiv:2602.10867; Equations 1 and 2 of docs/derivations/compositional.md. Two normalisations differ
     from :class:`HierarchicalTarget` (arXiv:2605.14567). First, s has no factor :math:`1/\sqrt2` and no
     unit variance. Second, labels are standardised, by mean and deviation of the population (a Monte
-    Carlo estimate from the seed of the teacher); the paper uses those of the training set. Tested in
+    Carlo estimate from the seed of the teacher), while the paper uses the training set. Tested in
     ``tests/models/compositional/test_target.py``.
     """
 
@@ -169,7 +169,7 @@ class CompositionalTarget(LatentTarget):
             given = tuple(round(self.dimension ** float(value)) for value in exponents)
         if not given:
             raise InvalidParameter(
-                "there are no representations; allowed: at least one width, for example features=8."
+                "there are no representations; give at least one width, for example features=8."
             )
         return given
 
@@ -195,12 +195,12 @@ class CompositionalTarget(LatentTarget):
 
     @cached_property
     def random_features(self) -> ReluFeatures:
-        """The random features of ``first_layer="random-features"``."""
+        """Random ReLU features, for ``first_layer="random-features"``."""
         return ReluFeatures(self.dimension, self.width, self.seed)
 
     @cached_property
     def first_layer_columns(self) -> np.ndarray:
-        """Columns :math:`A_i`, shape (D or width, p), in coordinates of the features of the input."""
+        """Columns :math:`A_i`, shape (D or width, p), in coordinates of the Hermite or ReLU features."""
         key = (self.seed, "teacher", "first layer")
         if self.first_layer == "random-features":
             drawn = draw_directions(self.width, self.widths[0], "orthonormal", *key)
@@ -211,14 +211,14 @@ class CompositionalTarget(LatentTarget):
     def directions(self) -> np.ndarray:
         """Columns :math:`A_i`, shape (D, p), in coordinates of the Hermite features."""
         if self.first_layer == "random-features":
-            # The degree-2 part; its squared norm is the share of the variance of the latent feature that
-            # Hermite features of degree 2 express.
+            # Only the degree-2 component is returned. Its squared norm is the fraction of the latent
+            # feature's variance that Hermite features of degree 2 can express.
             return freeze(self.random_features.hermite_directions(self.first_layer_columns))
         return self.first_layer_columns
 
     @cached_property
     def hidden_layers(self) -> tuple[np.ndarray, ...]:
-        """Symmetric matrices of each hidden quadratic layer, shapes (next width, width, width)."""
+        """Symmetric matrices of each hidden quadratic layer, each of shape (next width, width, width)."""
         steps = enumerate(zip(self.widths[:-1], self.widths[1:], strict=True), start=2)
         return tuple(
             _draw_quadratic_layer(width, following, self.seed, "teacher", "layer", layer)
@@ -227,7 +227,7 @@ class CompositionalTarget(LatentTarget):
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """The last quadratic layer B, symmetric, shape (p, p), read-only."""
+        """Symmetric matrix B of the last quadratic layer, shape (p, p), read-only."""
         key = (self.seed, "teacher", "last layer")
         if self.second_layer == "dense":
             return _draw_dense_layer(self.widths[-1], self.beta, *key)
@@ -240,19 +240,19 @@ class CompositionalTarget(LatentTarget):
 
     @cached_property
     def label_standardisation(self) -> tuple[float, float]:
-        r"""Mean :math:`\mu` and standard deviation :math:`\sigma` of :math:`g(s)`, by 100,000 draws."""
+        r"""Mean :math:`\mu` and standard deviation :math:`\sigma` of :math:`g(s)`, from 100,000 draws."""
         latent = self.draw_latent(100_000, random_stream(self.seed, "standardise"))
         values = self.readout_function(self._index_of(latent))
         return float(values.mean()), float(values.std())
 
     def label(self, index: np.ndarray) -> np.ndarray:
-        """Return the standardised label of an index, elementwise, float64."""
-        # y = (g(s) - mu) / sigma   (compositional 1)
+        """Return the standardised labels for an array of index values, float64."""
+        # label y = (g(s) - mu) / sigma   (compositional 1)
         mean, scale = self.label_standardisation
         return (self.readout_function(index) - mean) / scale
 
     def latent(self, X: Array | Source, layer: int | None = None) -> np.ndarray:
-        """Return the representation of samples at a layer (from 1; the last by default), in chunks."""
+        """Return the samples' representation at a layer, counted from 1; by default the last layer."""
         depth = len(self.widths) if layer is None else layer
         check_integer("layer", depth, 1, len(self.widths))
         source = self._checked(X)
@@ -292,7 +292,7 @@ class CompositionalTarget(LatentTarget):
 
     @classmethod
     def load(cls, path: str | Path) -> CompositionalTarget:
-        """Read a saved teacher with its arrays; nothing is drawn again."""
+        """Read a saved teacher with its arrays, without drawing them again."""
         parameters, arrays = load_teacher(path, cls.__name__)
         for name in ("features", "epsilon"):
             if isinstance(parameters.get(name), list):

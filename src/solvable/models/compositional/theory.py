@@ -1,7 +1,8 @@
 """Compositional targets: sample sizes of the first spectral step, and the bound on kernels.
 
-The first layer obeys the spike law of sequential feature recovery in the eigenbasis of one small
-matrix that the layers above define. Later layers: :mod:`solvable.models.compositional.latent_layers`.
+The first layer follows the spike theory of sequential feature recovery, in the eigenbasis of a small
+matrix that the layers above define. For later layers see
+:mod:`solvable.models.compositional.latent_layers`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from solvable.spectra.structured_spikes import Background
 
 @dataclass(frozen=True)
 class _Undrawn:
-    """Background of a population whose operators could be drawn but are not."""
+    """Population background used in place of drawn operators, or the given background."""
 
     population: Population
 
@@ -26,19 +27,20 @@ class _Undrawn:
 
 
 def crossing_samples(law: SpikeLaw) -> float:
-    """Number of samples at a mean squared overlap of 0.5; infinite above 1e6 D."""
+    """Number of samples at which the mean squared overlap is 0.5; infinite if above 1e6 D."""
     from scipy.optimize import brentq
 
     if isinstance(law.background, DrawnPopulation):
-        # Drawing takes a second for each of about twenty sizes, so the law of one operator is used.
+        # Drawing operators takes a second for each of about twenty sample sizes, so a formula is used
+        # instead.
         law = replace(law, background=_Undrawn(law.background))
 
     def excess(log_samples: float) -> float:
         return float(law.spikes(float(np.exp(log_samples))).squared_overlap.mean()) - 0.5
 
-    # (1 / p) sum_k c_k²(n) = 1/2   (compositional 7)
+    # The number n solves (1 / p) sum_k c_k²(n) = 1/2   (compositional 7).
     low, high = np.log(law.n_features), np.log(law.n_features) + np.log(1e6)
-    if excess(high) < 0:  # some features lie inside the population bulk
+    if excess(high) < 0:  # too many features lie inside the population bulk
         return float("inf")
     while excess(low) > 0:
         low -= 1.0
@@ -46,17 +48,19 @@ def crossing_samples(law: SpikeLaw) -> float:
 
 
 def recovery_exponent(*, degree: int, epsilon: float, layers: int = 3) -> float:
-    """Exponent alpha of n ~ d^alpha at which all p ~ d^epsilon features are recovered."""
-    # Heights are the eigenvalues of E[y (h h^T - I)]. Three layers: sqrt(2) B / |B|_F, of order p^(-1/2),
-    # so n ~ D p   (compositional 5; arXiv:2602.10867). Four layers: (4 / sigma) sum_jl B_jl N_j N_l with
-    # N_j N_l = O(1/p), so n ~ D p²   (compositional 9) (compositional 10). B must not prefer a sign.
+    """Exponent alpha of the sample size n ~ d^alpha that recovers all p ~ d^epsilon features."""
+    # The spike heights are the eigenvalues of E[y (h h^T - I)]. With three layers this matrix is
+    # sqrt(2) B / |B|_F, with eigenvalues of order p^(-1/2), so n ~ D p   (compositional 5;
+    # arXiv:2602.10867). With four layers it is (4 / sigma) sum_jl B_jl N_j N_l with N_j N_l = O(1/p),
+    # so n ~ D p² (compositional 9) (compositional 10), provided that the eigenvalues of B do not prefer
+    # a sign.
     return degree + (layers - 2) * epsilon
 
 
 def degree_two_share(second_moment: np.ndarray, *, draws: int, label_variance: float) -> float:
-    """Share of the variance of the label in degree 2, from m draws of E[y (x x^T - I)]."""
-    # |E[y (x x^T - I)]|_F² / (2 Var(y))   (compositional 16), with the noise Var(y) D_2 / m of the sample
-    # moment subtracted from the energy
+    """Fraction of the label's variance in degree 2, from a mean of y (x x^T - I) over m draws."""
+    # The fraction is |E[y (x x^T - I)]|_F² / (2 Var(y))   (compositional 16). The sampling noise
+    # Var(y) D_2 / m of the mean is subtracted.
     d = second_moment.shape[0]
     energy = np.sum(second_moment**2) / 2 - label_variance * comb(d + 1, 2) / draws
     return float(np.clip(energy / label_variance, 0.0, 1.0))

@@ -1,8 +1,8 @@
 """Layers above the first, which replicates share, and the rotated features that they define.
 
-A dense last layer is a diagonal one in rotated features u = V^T h (compositional 3). For Gaussian h
-the u are Gaussian too, so the law of sequential feature recovery applies. With four layers V is the
-eigenbasis of E[T h h^T], T the mapped label (compositional 9).
+A dense last layer is diagonal in the rotated features u = V^T h (compositional 3). For Gaussian h the
+features u are Gaussian too, so the theory of sequential feature recovery applies. With four layers, V
+is the eigenbasis of E[T h h^T], where T is the mapped label (compositional 9).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from solvable.operators import apply_label_map
 class SharedUpperLayers(CompositionalTarget):
     """Target with the seed ``upper_seed`` for the layers above the first.
 
-    Replicates then differ in the first layer alone, so each rotated feature can be averaged.
+    Replicates then differ in the first layer alone, so overlaps of each rotated feature can be averaged.
     """
 
     upper_seed: int = 0
@@ -36,17 +36,17 @@ class SharedUpperLayers(CompositionalTarget):
 
     @cached_property
     def hidden_layers(self) -> tuple[np.ndarray, ...]:
-        """Quadratic layers between the first and the last."""
+        """Quadratic layers between the first and the last layer."""
         return self._upper.hidden_layers
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """The last quadratic layer."""
+        """Matrix of the last quadratic layer."""
         return self._upper.matrix
 
 
 def make_target(parameters: CompositionalParameters, seed: int) -> SharedUpperLayers:
-    """Target of a seed, which sets the first layer; other layers do not depend on the seed."""
+    """Target for a seed that determines the first layer; other layers do not depend on the seed."""
     return SharedUpperLayers(
         dimension=parameters.dimension,
         degree=parameters.degree,
@@ -63,14 +63,14 @@ def make_target(parameters: CompositionalParameters, seed: int) -> SharedUpperLa
 
 
 def draw_target(parameters: CompositionalParameters, rng: np.random.Generator) -> SharedUpperLayers:
-    """Target of one replicate; it is the first draw from the stream."""
+    """Target of one replicate, drawn from the stream before anything else."""
     return make_target(parameters, int(rng.integers(2**31)))
 
 
 def draw_teacher(
     parameters: CompositionalParameters, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Layers of the target of one replicate, stored with a study."""
+    """Layers of one replicate's target, stored with a study."""
     target = draw_target(parameters, rng)
     arrays = {"directions": target.directions, "matrix": target.matrix}
     return arrays | {f"layer_{k}": layer for k, layer in enumerate(target.hidden_layers, start=2)}
@@ -78,11 +78,11 @@ def draw_teacher(
 
 @dataclass(frozen=True)
 class RotatedLayer:
-    """Symmetric layer B in its eigenbasis, with eigenvalues in descending modulus."""
+    """Eigendecomposition of the symmetric layer B, with eigenvalues in descending modulus."""
 
-    weights: np.ndarray  # lambda_k = eigenvalues / |B|_F, shape (p,); sum_k lambda_k² = 1
-    rotation: np.ndarray  # columns v_k, shape (p, p): rotated features u_k = v_k^T h
-    scale: float  # |B|_F
+    weights: np.ndarray  # eigenvalues divided by |B|_F, shape (p,); their squares sum to 1
+    rotation: np.ndarray  # eigenvectors v_k, shape (p, p); rotated features are v_k^T h
+    scale: float  # Frobenius norm of B
 
 
 def rotate_layer(matrix: np.ndarray) -> RotatedLayer:
@@ -92,7 +92,9 @@ def rotate_layer(matrix: np.ndarray) -> RotatedLayer:
         raise InvalidData(f"matrix has shape {B.shape}; allowed: a finite square matrix (p, p).")
     scale = float(np.linalg.norm(B))
     if scale == 0 or not np.allclose(B, B.T, rtol=0, atol=1e-10 * scale):
-        raise InvalidData("matrix is zero or not symmetric; allowed: a symmetric matrix, not zero.")
+        raise InvalidData(
+            "the matrix is zero or not symmetric; allowed: a symmetric matrix other than zero."
+        )
     values, vectors = np.linalg.eigh(B)
     # A stable sort of rounded moduli gives the same order on every machine.
     order = np.argsort(-np.abs(values).round(12), kind="stable")
@@ -129,13 +131,13 @@ def _upper_basis(
     index = np.einsum("na,ab,nb->n", inner, target.matrix, inner, optimize=True)
     labels = target.readout_function(index - np.trace(target.matrix))
     T = apply_label_map(labels, cast("Any", label_map))
-    # E[T h h^T]   (compositional 9)
+    # moment E[T h h^T] of the mapped label   (compositional 9)
     moment = (latent * T[:, None]).T @ latent / draws
     return rotate_layer((moment + moment.T) / 2)
 
 
 def rotated_basis(parameters: CompositionalParameters) -> RotatedLayer:
-    """Rotated latent features that the label identifies, strongest first."""
+    """Basis of the rotated latent features that the label identifies, strongest first."""
     return _upper_basis(
         parameters.widths,
         parameters.second_layer,
@@ -149,13 +151,13 @@ def rotated_basis(parameters: CompositionalParameters) -> RotatedLayer:
 
 def rotated_directions(target: CompositionalTarget, basis: RotatedLayer) -> np.ndarray:
     """Orthonormal directions of the rotated features, shape (D, p)."""
-    # Replace the directions of the target by the closest orthonormal directions.
+    # The closest orthonormal directions replace the directions of the target.
     left, _, right = np.linalg.svd(target.directions, full_matrices=False)
     return np.asarray(left @ (right @ basis.rotation))
 
 
 def rotated_hidden(parameters: CompositionalParameters) -> np.ndarray:
-    """The hidden layer in the basis of the rotated features."""
+    """Hidden layer, expressed in the basis of the rotated features."""
     basis = rotated_basis(parameters).rotation
     (hidden,) = make_target(parameters, 0).hidden_layers
     return np.asarray(np.einsum("ak,jab,bl->jkl", basis, hidden, basis))

@@ -17,11 +17,11 @@ RESOLVED = 0.5
 """Predicted squared overlap above which a feature counts as recovered."""
 
 ASYMPTOTIC = 30
-"""Samples per feature, n/D, from which heavy tails no longer matter."""
+"""Smallest number of samples per feature, n/D, at which heavy tails of the labels no longer matter."""
 
 
 def asymptotic(cell: Cell) -> bool:
-    """Return True if n/D is large enough for the formulas; a skewed bulk needs twice as much."""
+    """Return True if n/D is large enough for the formulas; a skewed bulk needs twice the ratio."""
     return cell.setting.samples_per_feature >= ASYMPTOTIC * (2 if cell.setting.skewed else 1)
 
 
@@ -31,10 +31,11 @@ def recovered(cell: Cell) -> bool:
 
 
 def fitted(kind: str, low: float) -> Callable[[Cell | Point], bool]:
-    """Return a test for points of one kind of second layer with n/D large and no skewed bulk."""
+    """Return a test for points with one kind of second layer, large n/D and no skewed bulk."""
 
     def judged(cell: Cell | Point) -> bool:
-        # Eigenvalues of unbounded labels enter this error squared; their tails need four times n/D.
+        # These second layers are made of the eigenvalues, which unbounded labels give heavy tails. The
+        # error contains their squares, so the formulas hold from four times the ratio n/D on.
         unbounded = kind != "least-squares" and cell.setting.label_map == "identity"
         enough = cell.setting.samples_per_feature >= low * (4 if unbounded else 1)
         return cell.setting.second_layer == kind and enough and not cell.setting.skewed
@@ -43,12 +44,12 @@ def fitted(kind: str, low: float) -> Callable[[Cell | Point], bool]:
 
 
 def bulk_edges(point: Point) -> np.ndarray:
-    """Measured edges of the bulk; NaN where the whole spectrum was not computed."""
+    """Measured edges of the bulk; NaN for replicates whose whole spectrum was not computed."""
     return np.array([metrics["bulk_edges"] or (np.nan, np.nan) for metrics in point.metrics])
 
 
 def around_threshold(point: Point, *, predicted: bool = False) -> np.ndarray:
-    """Mean overlap of features with n between half and four times their threshold; NaN for none."""
+    """Mean overlap of the features whose threshold is between n/4 and 2n; NaN if there are none."""
     overlaps = point.predicted("squared_overlap") if predicted else point.values("squared_overlap")
     ratio = point.setting.samples / point.predicted("threshold_samples")
     near = (ratio > 0.5) & (ratio < 4)
@@ -58,13 +59,13 @@ def around_threshold(point: Point, *, predicted: bool = False) -> np.ndarray:
 
 
 def kernels(point: Point) -> np.ndarray:
-    """Measured errors of both kernels, shape (replicates, 2); NaN where none was fitted."""
+    """Measured errors of the two kernels, shape (replicates, 2); NaN where no kernel was fitted."""
     names = ("polynomial_kernel_normalised_mse", "rbf_kernel_normalised_mse")
     return np.stack([point.values(name) for name in names], axis=1)
 
 
 def crossings(samples: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
-    """Sample size at which each column of overlaps first exceeds 0.5; NaN if it never does."""
+    """Sample size at which each column of overlaps first exceeds 0.5; NaN if it stays below 0.5."""
     sizes, logs = np.full(overlaps.shape[1], np.nan), np.log(samples)
     for i, column in enumerate(overlaps.T):
         k = int(np.argmax(column >= RESOLVED))
@@ -75,11 +76,11 @@ def crossings(samples: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
 
 
 ALONG = (AXIS.parameter, *AXIS.ignore)
-"""Parameters in which the points of one curve differ."""
+"""Names of the parameters in which the points of one curve may differ."""
 
 
 def rank_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured and predicted slope of log(crossing sample size) against log(rank of feature)."""
+    """Measured and predicted slope of log(sample size at the crossing) against log(feature rank)."""
     curve = sorted(points, key=AXIS.coordinate)
     overlaps = [
         np.array([np.atleast_1d(number(point)) for point in curve])
@@ -93,8 +94,8 @@ def rank_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
     x = np.array([AXIS.coordinate(point) for point in curve])
     sizes = [crossings(x, table) for table in overlaps]
     rank = np.arange(1.0, sizes[0].size + 1)
-    # The first feature, which is most of the label, is left out, as in the law of the paper. Features
-    # that cross where heavy tails matter are left out too.
+    # Two kinds of features are left out: the first one, which is most of the label and which the paper's
+    # power law leaves out too, and features that cross at sample sizes where heavy tails matter.
     setting = curve[0].setting
     rank[: 1 if setting.decay > 0 else None] = np.nan
     rank[sizes[1] < ASYMPTOTIC * setting.n_features_total] = np.nan
@@ -107,16 +108,16 @@ def rank_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
 
 
 def mixing_pairs(point: Point) -> np.ndarray:
-    """Mask of the neighbouring features whose mixing can be measured, both far from the bulk."""
+    """Mask of the pairs of neighbouring features whose mixing can be measured, far from the bulk."""
     mixing, overlap = point.predicted("neighbour_mixing"), point.predicted("squared_overlap")
     if not (np.isfinite(mixing).any() and np.isfinite(overlap).any()):
         return np.zeros(0, dtype=bool)
-    # Mixing below 0.003 is no larger than the overlap with directions of the noise.
+    # A mixing below 0.003 is no larger than the overlap of a learned direction with a random one.
     return np.asarray((mixing > 0.003) & (overlap[1:] > 0.8) & (overlap[:-1] > 0.8))
 
 
 def mean_mixing(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Mean ratio of measured to predicted mixing over pairs and points, and its expected value 1."""
+    """Ratio of measured to predicted mixing, averaged over pairs and points, and its expected value 1."""
     ratios = []
     for point in points:
         pairs, mixing = mixing_pairs(point), point.predicted("neighbour_mixing")
@@ -130,22 +131,23 @@ CLAIMS = (
     Agreement("overlap-of-each-feature",
         "The squared overlap of every recovered feature equals its prediction.",
         "squared_overlap", "derivations/sequential (6), (8)", within=0.04,
-        because="0.04 allows for corrections of relative order (D/n)^(1/2) to the formula.",
+        because="0.04: the formula has corrections of relative order (D/n)^(1/2).",
         where=recovered, entry="feature", scatter=overlap_scatter,
         missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
     Agreement("mean-overlap",
         "The mean squared overlap equals its prediction where all features are recovered.",
         "mean_squared_overlap", "derivations/sequential (6)", within=0.03,
-        because="0.03: finite-size corrections average out over features.",
+        because="0.03: the mean over features averages out part of the finite-size corrections.",
         where=lambda c: asymptotic(c) and min(c.point.predicted("squared_overlap")) > RESOLVED,
-        missing="no point has predicted squared overlaps above 0.5 of all features at n/D >= 30; "
+        missing="no point at n/D >= 30 has predicted squared overlaps above 0.5 for all features; "
         "raise samples"),
     Agreement("loss-far-above-threshold",
-        "Far above its threshold a feature loses an overlap proportional to D/n, with the predicted "
-        "constant (1/(2 lambda²) + 2 for an unmapped label).",
+        "Far above a feature's threshold, one minus the squared overlap is proportional to D/n, with the "
+        "predicted constant (1/(2 lambda²) + 2 for weight lambda and a label without map).",
         lambda point: 1 - point.values("squared_overlap"),
         f"{PAPER}, Theorem 3.1; derivations/sequential (9)", within=0.15,
-        because="15 % of the loss allows for higher orders in D/n.", relative=True, entry="feature",
+        because="15 % of the lost overlap: the formula leaves out higher orders in D/n.",
+        relative=True, entry="feature",
         expected=lambda point: 1 - point.predicted("squared_overlap"),
         where=lambda cell: asymptotic(cell)
         and cell.setting.samples > 8 * cell.predicted("threshold_samples"),
@@ -153,76 +155,86 @@ CLAIMS = (
     Agreement("least-squares-error",
         "The normalised error of a least-squares second layer equals its prediction.",
         "normalised_mse", "derivations/sequential (11), (12)", within=0.05, relative=True, power=0.15,
-        because="5 %: errors are twice as sensitive as overlaps to finite-size corrections.",
+        because="5 %: errors are twice as sensitive to finite-size corrections as overlaps are.",
         where=fitted("least-squares", ASYMPTOTIC),
         missing="no point has n/D >= 30, second_layer=least-squares and a bulk without skew; raise "
         "samples"),
     Agreement("outlier-positions", "The eigenvalue of every recovered feature equals its prediction.",
         "eigenvalues", "derivations/sequential (5), (10)", within=0.05, relative=True, entry="feature",
-        because="5 % allows for terms of order (D/n)^(3/2).",
+        because="5 %: the formula leaves out terms of order (D/n)^(3/2).",
         where=recovered,
         missing="no feature has a predicted squared overlap above 0.5 at n/D >= 30; raise samples"),
     Agreement("bulk-edges", "The bulk of the spectrum ends at the predicted edges.",
         bulk_edges, f"{PAPER}, Equation 2.9; derivations/sequential (4), (5)", expected="bulk_edges",
         within=lambda cell: 0.04 * float(np.ptp(cell.point.predicted("bulk_edges"))),
-        because="4 % of the width: edges fluctuate by D^(-2/3), and the population bulk is approximate.",
+        because="4 % of the bulk's width: edges fluctuate by D^(-2/3), and the formula for the "
+        "population bulk is approximate.",
         entry=lambda _: ("lower edge", "upper edge"),
         where=lambda cell: cell.setting.samples_per_feature >= ASYMPTOTIC,
         missing="no point stores a spectrum at n/D >= 30; set spectrum_samples"),
     Agreement("kernel-sees-nothing",
-        "Where the layered learner has an error below 0.8, kernels on the same samples have errors "
-        "of at least 0.9.",
+        "At sample sizes where the layered learner has an error below 0.8, kernel methods on the same "
+        "samples have errors of at least 0.9.",
         kernels, f"{PAPER}, Section 3; derivations/sequential (27)", within=0.05,
         expected=0.9, kind="at least", power=0.3,
-        because="0.05: the label varies between test samples.",
+        because="0.05: the measured errors fluctuate with the draw of the test samples.",
         where=lambda cell: cell.setting.dimension >= 40
         and float(cell.point.mean("normalised_mse")) <= 0.8,
         entry=lambda _: ("polynomial kernel", "rbf kernel"),
         missing="no point has a kernel, dimension >= 40 and an error of the learner below 0.8; set "
         "kernel_samples to at least samples"),
     Agreement("kernel-ceiling",
-        "No kernel has an error below the bound from counting the directions of degree 2 and 4.",
+        "No kernel has an error below the predicted bound, which counts how many directions of degree 2 "
+        "and 4 a kernel can learn from n samples.",
         kernels, "derivations/sequential (27)", within=0.02, expected="polynomial_kernel_normalised_mse",
-        because="0.02: the measured errors fluctuate.", kind="at least", power=0.2,
+        because="0.02: the measured errors fluctuate with the draw of the samples.",
+        kind="at least", power=0.2,
         entry=lambda _: ("polynomial kernel", "rbf kernel"),
         missing="no point has a kernel and fewer than d⁴/24 samples; set kernel_samples"),
     Estimate("threshold-exponent",
-        "The sample size at which the squared overlap of feature i passes 0.5 grows as a power of i, "
-        "with the exponent predicted at this size (2 gamma in the limit).",
+        "The sample size at which the squared overlap of feature i passes 0.5 grows as a power of i. The "
+        "exponent equals its prediction at this dimension (2 gamma in the limit of large dimensions).",
         f"{PAPER}, Equation 2.10; derivations/sequential (7)",
         estimate=rank_exponent, apart=ALONG, within=0.15, power=0.15,
-        because="0.15: crossings are interpolated between sample sizes.",
+        because="0.15: the crossings are interpolated between the measured sample sizes.",
         missing="fewer than five features pass a squared overlap of 0.5; run with --preset exponents"),
     Slope("error-exponent",
-        "The slope of log(error) against log(samples) equals that of the predicted error.",
+        "The slope of log(error) against log(samples) equals the slope of the predicted error.",
         f"{PAPER}, Theorem 3.2; derivations/sequential (11)",
         metric="normalised_mse", along="samples", ignore=AXIS.ignore, fewest=4, within=0.05,
-        because="0.05 allows for terms of order D/n.", where=fitted("least-squares", ASYMPTOTIC),
+        because="0.05: the formula leaves out terms of order D/n.",
+        where=fitted("least-squares", ASYMPTOTIC),
         missing="no curve has four sample sizes with n/D >= 30; run with --preset exponents"),
     Agreement("in-sample-error",
         "The error of a second layer made of the eigenvalues equals its prediction.",
         "normalised_mse", "derivations/sequential (14), (16)", within=0.06, relative=True, power=0.15,
-        because="6 %: both overlaps and eigenvalues enter.", where=fitted("in-sample", ASYMPTOTIC),
-        missing="no point has second_layer=in-sample and n/D >= 30 (120 for unmapped labels); run with "
-        "--preset gaussian"),
+        because="6 %: finite-size corrections to the overlaps and to the eigenvalues add up.",
+        where=fitted("in-sample", ASYMPTOTIC),
+        missing="no point has second_layer=in-sample and n/D >= 30 (120 for label_map=identity); run "
+        "with --preset gaussian"),
     Agreement("shrinkage-error",
         "The error of a second layer made of shrunk eigenvalues equals its prediction.",
         "normalised_mse", "derivations/sequential (15), (16)", within=0.06, relative=True,
-        because="6 %: both overlaps and eigenvalues enter.", where=fitted("shrinkage", ASYMPTOTIC),
-        missing="no point has second_layer=shrinkage and n/D >= 30 (120 for unmapped labels); run with "
-        "--preset gaussian"),
+        because="6 %: finite-size corrections to the overlaps and to the eigenvalues add up.",
+        where=fitted("shrinkage", ASYMPTOTIC),
+        missing="no point has second_layer=shrinkage and n/D >= 30 (120 for label_map=identity); run "
+        "with --preset gaussian"),
     Estimate("neighbour-mixing",
-        "The mixing of neighbouring features with weights of one sign equals its prediction.",
+        "The mixing of two neighbouring features whose weights have the same sign equals its prediction.",
         f"{PAPER}, Equation 3.2; derivations/sequential (17)",
         estimate=mean_mixing, where=lambda point: bool(mixing_pairs(point).any()), within=0.25,
-        because="A quarter of the mean over pairs: third features close by are ignored.", power=0.5,
-        missing="no neighbours are predicted to mix by more than 0.003; run with --preset gaussian"),
+        because="A quarter of the mean over pairs: the formula ignores further features close to a pair.",
+        power=0.5,
+        missing="no two neighbouring features are predicted to mix by more than 0.003; run with --preset "
+        "gaussian"),
     Agreement("overlap-around-threshold",
-        "The mean overlap of features between half and four times their threshold equals its "
-        "prediction.",
+        "The mean overlap of features whose threshold is between a quarter and twice the sample size "
+        "equals its prediction.",
         around_threshold, "derivations/sequential (26)", within=0.05,
         expected=lambda point: around_threshold(point, predicted=True),
-        because="0.05: labels have heavy tails, and targets differ in their population bulk.", power=0.15,
+        because="0.05: the labels have heavy tails, and the population bulk differs between targets.",
+        power=0.15,
         scatter=overlap_scatter,
-        missing="no feature has n between half and four times its threshold; choose samples there"),
+        missing="no feature has n between half and four times its threshold; choose samples in this "
+        "range"),
 )

@@ -17,21 +17,27 @@ from solvable.spectra.sampled_spikes import DrawnSpikes
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Predicted spectrum; arrays have a leading axis of sample sizes."""
+    """Predicted spectrum; the first axis of each array runs over sample sizes."""
 
-    overlap: np.ndarray  # with the span of all directions, chance included
+    overlap: (
+        np.ndarray
+    )  # squared overlap of each feature with the span of all directions, overlap by chance included
     recovered: np.ndarray
     thresholds: np.ndarray
-    places: np.ndarray  # of the eigenvalues
+    places: np.ndarray  # positions of the eigenvalues
     edges: np.ndarray
     noise_scale: np.ndarray
     floor: np.ndarray
-    drawn: tuple[DrawnSpikes | None, ...] = ()  # drawn matrices at each sample size, or None
-    own: np.ndarray | None = None  # overlap of each of many features with its own eigenvector
-    operators: Sequence[OperatorSpikes] = ()  # drawn operators, one for each sample size
+    drawn: tuple[
+        DrawnSpikes | None, ...
+    ] = ()  # drawn matrices at each sample size, or None if none are drawn
+    own: np.ndarray | None = (
+        None  # overlap of each feature with its own eigenvector, if there are many
+    )
+    operators: Sequence[OperatorSpikes] = ()  # drawn moment operators, one for each sample size
 
     def only(self, place: int, values: np.ndarray | None = None) -> Spectrum:
-        """Spectrum at one sample size, with the eigenvalues of a learner if they are given."""
+        """Spectrum at one sample size, with a learner's eigenvalues if `values` are given."""
         here = slice(place, place + 1)
         rows = ("overlap", "recovered", "places", "edges", "noise_scale")
         own = replace(
@@ -41,7 +47,7 @@ class Spectrum:
             return own
         lower, upper = own.edges[0]
         out = (values > upper) | (values < lower)
-        # The learner has no estimate of its overlaps.
+        # A learner cannot estimate the overlaps of its directions, so they are set to zero.
         nothing = np.zeros_like(own.overlap)
         return replace(own, places=values[None], recovered=out[None], overlap=nothing)
 
@@ -54,10 +60,11 @@ def fresh_rows(samples: float) -> int:
 def layer_errors(
     moments: FiniteSizeMoments, spectrum: Spectrum, samples: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Normalised error for each kind of second layer, and of the unrecovered features alone."""
+    """Normalised error for each kind of second layer, and error due to the unrecovered features alone."""
     errors = _drawn_errors(moments, moments.latent, spectrum, samples)
-    # The error of a learned direction of a drawn operator is correlated with the largest samples and, in
-    # the plain operator, with the top of {B, .}. The label depends on both, so the error changes.
+    # The error of a learned direction of a drawn operator is correlated with the samples of largest norm
+    # and, for the plain operator, with the top eigenvectors of the contraction {B, .}. The label depends
+    # on these two as well, so the correlation changes the error of the prediction.
     for k, drawn in enumerate(spectrum.operators):
         size, sums = samples[k : k + 1], dict.fromkeys(errors, np.zeros(2))
         for pair in drawn.learned:
@@ -78,9 +85,9 @@ def layer_errors(
 def _layers(
     moments: FiniteSizeMoments, spectrum: Spectrum, samples: np.ndarray, k: int
 ) -> dict[str, np.ndarray]:
-    """Second-layer weights of standardised labels at size k: eigenvalues, unchanged or shrunk.
+    """Second-layer weights of standardised labels at sample size k: eigenvalues, unchanged or shrunk.
 
-    One row for each drawn matrix, or a single row if none is drawn.
+    Each array has one row for each drawn matrix, or a single row if no matrix is drawn.
     """
     D, drawn = moments.n_features, spectrum.drawn[k] if spectrum.drawn else None
     noise_scale = np.sqrt(moments.learner_noise * D / samples[k])
@@ -89,7 +96,7 @@ def _layers(
         values, overlap = values[None], spectrum.overlap[k]
     else:
         values, overlap = drawn.eigenvalues, np.zeros(1)
-    # The learner takes the mean of the eigenvalues that are no features as the centre of the bulk.
+    # The learner takes the mean of the eigenvalues that do not belong to features as the bulk's centre.
     centre = 0.0
     if moments.shift:
         rest = D - values.shape[1]
@@ -103,9 +110,9 @@ def _layers(
 
 
 def _places_of_noise(spectrum: Spectrum, n_features: int) -> np.ndarray:
-    """Eigenvalues of the noise that replace those of unrecovered features, (m, p)."""
-    # Near the edge of a semicircle of half-width R the k-th eigenvalue lies about
-    # (3 pi / 2 (k - 0.7))^(2/3) l inside, with l^(3/2) = R^(3/2) / (2^(3/2) D). The learner ranks the
+    """Noise eigenvalues that the learner selects in place of unrecovered features, shape (m, p)."""
+    # The distance of the k-th eigenvalue from the edge of a semicircle of half-width R is about
+    # (3 pi / 2 (k - 0.7))^(2/3) l, with l^(3/2) = R^(3/2) / (2^(3/2) D). The learner ranks the
     # eigenvalues of both ends by modulus.
     p = spectrum.recovered.shape[1]
     depth = (1.5 * np.pi * (np.arange(p) + 0.3)) ** (2 / 3)
@@ -124,7 +131,7 @@ def _drawn_errors(
     spectrum: Spectrum,
     samples: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Errors on draws of latent features: 1 - sum_i lambda_i² c_i⁴ for Gaussian ones (sequential 11)."""
+    """Errors on draws of latent features; 1 - sum_i lambda_i² c_i⁴ if Gaussian (sequential 11)."""
     readout = not moments.linear
     names = ("least-squares", "tail-only", "in-sample", "shrinkage")
     errors = {name: np.zeros(samples.size) for name in names}
@@ -139,18 +146,22 @@ def _drawn_errors(
             share = 1 / len(draws)
             features = draw.learned(spectrum.overlap[k])
             alone = features
-            if squares and spectrum.own is not None:  # overlap spread over many directions is lost
+            if (
+                squares and spectrum.own is not None
+            ):  # squares lose the overlap with other directions
                 alone = draw.learned(np.minimum(spectrum.own[k], spectrum.overlap[k]))
-            if not squares:  # products of more than 12 features are not fitted here
+            if not squares:  # products of features are not fitted here for more than 12 features
                 alone = draw.spanning(alone)
             fits: list[tuple[np.ndarray, np.ndarray, float]] = [(alone, guess, 1.0)]
-            # Features, and the row of the second-layer weights for each
+            # Pairs of learned features and the index of their row of second-layer weights
             plugged = [(features, 0)]
             if drawn is not None:
                 matrices = len(drawn.eigenvalues)
                 chosen = list(range(place % matrices, matrices, len(draws))[:3])
                 plugged = [(draw.along(drawn.components[j]), j) for j in chosen]
-                if squares:  # the mixing of features in a direction matters for squares alone
+                if (
+                    squares
+                ):  # mixing of features in one direction matters only if squares alone are fitted
                     fits = [(h, drawn.eigenvalues[j], 1 / len(chosen)) for h, j in plugged]
             errors["tail-only"][k] += share * draw.tail_error(found, guess, readout=readout)
             for learned, weights, part in fits:
@@ -173,9 +184,10 @@ def _plug_in(
     inside: np.ndarray | float,
     labels: np.ndarray,
 ) -> dict[str, float]:
-    """Errors of second layers made of the eigenvalues."""
-    # s(h) = (sigma / 2) sum_i lambda_i (h_i² - 1)   (sequential 14; arXiv:2605.14567, Equations 2.12 and
-    # 2.13). A label map or a readout changes its units, and a readout is then fitted.
+    """Errors of the second layers that are made of the eigenvalues, without a fit."""
+    # The index is s(h) = (sigma / 2) sum_i lambda_i (h_i² - 1)   (sequential 14; arXiv:2605.14567,
+    # Equations 2.12 and 2.13). With a label map or a nonlinear label the index does not have the units of
+    # the label, and the learner fits a readout.
     scaled = not moments.linear or moments.label_map != "identity"
     half = labels.std() / 2
     return {
@@ -187,9 +199,9 @@ def _plug_in(
 
 
 def _noise_inside(features: np.ndarray, variance: float, stream: np.random.Generator) -> np.ndarray:
-    """Noise that the entries of the moment between features add to the index of each draw."""
-    # s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij), Var(E_ij) = (1 + delta_ij)
-    # E[T²] / n   (sequential 16)
+    """Noise of the index of each draw, caused by sampling noise in the moment of the learned features."""
+    # The noisy index is s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij), where the
+    # noise E_ij has variance (1 + delta_ij) E[T²] / n   (sequential 16).
     norm = np.sum(features**2, axis=1)
     power = 2 * (norm**2 - 2 * norm + features.shape[1]) * variance
     return np.asarray(np.sqrt(power) * stream.standard_normal(norm.size))

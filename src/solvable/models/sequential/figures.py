@@ -17,32 +17,32 @@ from solvable.plots.figure import Marker, Series
 
 
 def _ceiling(curve: Curve, _: str, line: np.ndarray) -> np.ndarray:
-    """Bound on kernels, where a kernel was fitted and the bound is above 3/4 of its first value."""
+    """Lower bound on kernel errors, where a kernel was fitted and the bound is above 3/4 of its start."""
     names = ("polynomial_kernel_normalised_mse", "rbf_kernel_normalised_mse")
     drawn = any(np.isfinite(curve.measured(name)[0]).any() for name in names)
     return np.where(drawn & (line > 0.75 * line[0]), line, np.nan)
 
 
 def _around_the_learner(series: Sequence[Series]) -> tuple[float, float] | None:
-    """Range of the axis: half the least to twice the largest error of the learner."""
+    """Range of the error axis: from half the smallest to twice the largest error of the learner."""
     y = next((drawn.y for drawn in series if drawn.label == "layered learner"), None)
     return None if y is None else (0.5 * float(np.nanmin(y)), 2 * float(np.nanmax(y)))
 
 
 def stored_spectra(point: Point) -> list[Any]:
-    """Spectra of the replicates that stored a spectrum."""
+    """Stored spectra, one for each replicate that stored a spectrum."""
     return [metrics["spectrum"] for metrics in point.metrics if metrics["spectrum"]]
 
 
 def shown_spectrum(curve: Curve) -> list[Point]:
-    """Point with a spectrum at which the recovered share of features is closest to 3/4."""
+    """Point with a stored spectrum at which the recovered fraction of the features is closest to 3/4."""
     points = [point for point in curve.points if stored_spectra(point)]
     shares = [np.mean(point.predicted("squared_overlap") > 0.5) for point in points]
     return [points[int(np.argmin(np.abs(np.array(shares) - 0.75)))]] if points else []
 
 
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
-    """Predicted bulk density, its edges, and the eigenvalues of the features outside it."""
+    """Predicted bulk density, bulk edges, and eigenvalues of the features outside the bulk."""
     density = bulk_density(point.setting)
     ends = np.atleast_1d(point.predicted("bulk_edges"))
     markers = [Marker(float(edge), "bulk edge") for edge in ends]
@@ -60,8 +60,8 @@ PANELS = (
     Panel(
         "overlap", "Features appear one after another", "squared overlap with the true feature",
         [Trace("squared_overlap", "feature")],
-        "Each feature is recovered at its own sample size. Lines: predicted at this finite size. "
-        "Points: measured, with standard errors. Vertical lines: predicted thresholds.",
+        "Each feature is recovered at its own sample size. Lines: predictions at this dimension. "
+        "Points: measurements with standard errors. Vertical lines: predicted thresholds.",
         markers={"threshold_samples": "threshold"}, y_range=(-0.02, 1.02),
     ),
     Panel(
@@ -76,15 +76,15 @@ PANELS = (
             Trace("polynomial_kernel_normalised_mse", "best any kernel can do", measured=False,
                   dashed=True, shown=_ceiling, colour=2),
         ],
-        "The predicted error sums the loss of all features. The dashed curve sums the features that are "
-        "not recovered alone and is too low. Kernels do not recover features one by one.",
+        "Solid curve: predicted error, the sum of the losses of all features. Dashed curve: the loss of "
+        "the unrecovered features alone, which is too low. Kernels do not recover features one by one.",
         y_scale="log", y_range=_around_the_learner,
     ),
     Spectrum(
         "spectrum", "Features leave the bulk of the spectrum at n = {:,.0f}",
         "eigenvalue of the moment operator", stored_spectra, law, shown_spectrum,
-        "Histogram: measured eigenvalues. Curve: predicted bulk. Grey lines: predicted edges. Coloured "
-        "lines: predicted eigenvalues of the features.",
+        "Histogram: measured eigenvalues. Curve: predicted density of the bulk. Grey lines: predicted "
+        "edges of the bulk. Coloured lines: predicted eigenvalues of the features.",
         y_scale="log",
     ),
     Panel(

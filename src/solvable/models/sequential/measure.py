@@ -18,11 +18,11 @@ from solvable.models.sequential.target import HierarchicalTarget, make_target
 from solvable.operators import MomentOperator, apply_label_map, standardise
 
 MEMORY_BYTES = 1.5e9
-"""Size in bytes above which samples are regenerated from their seed at each pass, not stored."""
+"""Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""
 
 
 def draw_target(parameters: SequentialParameters, rng: np.random.Generator) -> HierarchicalTarget:
-    """Target of one replicate; it is the first draw from the stream."""
+    """Target of one replicate, drawn from the stream before anything else."""
     return make_target(parameters, int(rng.integers(2**31)))
 
 
@@ -33,7 +33,7 @@ def teacher(parameters: SequentialParameters, rng: np.random.Generator) -> dict[
 
 
 def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Measured metrics of one replicate: overlaps, errors and, on request, spectrum and kernels."""
     target = draw_target(parameters, rng)
     fresh = fresh_rows(parameters.samples)
     X, y = _samples(target, parameters.samples + fresh, rng)
@@ -60,8 +60,8 @@ def _samples(
 def _fit(
     parameters: SequentialParameters, X: Any, y: np.ndarray, fresh: int, seed: int
 ) -> LayerwiseSpectralRegressor:
-    # No readout is needed where the index is in the units of the label: least squares, or eigenvalues
-    # of unmapped labels.
+    # A readout is not needed if the index already has the units of the label, that is, for least squares
+    # and for labels without a map.
     fitted = parameters.second_layer == "least-squares" or parameters.label_map == "identity"
     in_units = parameters.readout == "identity" and fitted
     learner = LayerwiseSpectralRegressor(
@@ -81,7 +81,7 @@ def _fit(
 
 
 def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegressor) -> Metrics:
-    """Overlaps of learned with true directions, and the eigenvalue matched to each feature."""
+    """Overlaps between learned and true directions, and the eigenvalue matched to each feature."""
     from scipy.optimize import linear_sum_assignment
 
     truth = target.directions / np.linalg.norm(target.directions, axis=0)
@@ -109,9 +109,9 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
 def _spectrum(
     parameters: SequentialParameters, target: HierarchicalTarget, X: Any, y: np.ndarray
 ) -> Metrics:
-    """Eigenvalues of the moment operator, and the edges of its bulk without the true directions."""
+    """Eigenvalues of the moment operator, and bulk edges with the true directions projected out."""
     wanted = parameters.samples <= parameters.spectrum_samples
-    if not wanted or target.n_features_total > 2_000:  # seconds and 32 MB a matrix
+    if not wanted or target.n_features_total > 2_000:  # a matrix takes seconds and 32 MB
         return {"spectrum": None, "bulk_edges": None}
     rows = parameters.samples
     labels = standardise(y[:rows])[0]
@@ -123,7 +123,7 @@ def _spectrum(
     ).dense()
     features = np.linalg.qr(target.directions)[0]
     images = matrix @ features
-    # The bulk is the spectrum of (1 - A A^T) C (1 - A A^T), without the true directions.
+    # The bulk is the spectrum of (1 - A A^T) C (1 - A A^T), which projects out the true directions A.
     rest = matrix - images @ features.T - features @ images.T
     rest += features @ (features.T @ images) @ features.T
     bulk = np.linalg.eigvalsh(rest)
@@ -147,7 +147,7 @@ def _kernels(
     X_test: np.ndarray,
     y_test: np.ndarray,
 ) -> Metrics:
-    """Error of kernel ridge regression on the rows of the spectral step."""
+    """Errors of polynomial and RBF kernel ridge regression on the rows of the spectral step."""
     rows = parameters.samples
     errors = kernel_errors(
         lambda: next(block for _, block in _head(X, rows).chunks(rows)),

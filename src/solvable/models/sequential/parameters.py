@@ -27,34 +27,35 @@ class SequentialParameters(Parameters):
     samples: int = Field(26_240, ge=2, le=10**9)
     """Number n of samples of the spectral step."""
     inputs: Literal["hermite", "gaussian"] = "hermite"
-    """True Hermite features of x, or Gaussian features of the same covariance (the limit)."""
+    """True Hermite features of x, or Gaussian features of the same covariance (limit of large d)."""
     readout: Literal["identity", "tanh"] = "identity"
-    """Readout g of the label y = g(h2)."""
+    """Function g in the label y = g(h2), where h2 is the quadratic form of the latent features."""
     signs: Literal["random", "alternating", "positive"] = "alternating"
-    """Signs of the weights; random ones are drawn once and shared by all replicates."""
+    """Signs of the weights; random signs are drawn once and shared by all replicates."""
     first_layer: Literal["orthonormal", "random"] = "orthonormal"
     """Directions of the features: orthonormal, or independent Gaussian entries."""
     label_map: Literal["identity", "tanh", "clip"] = "tanh"
-    """Map of the standardised label inside the moment operator."""
+    """Function applied to the standardised labels that weight the moment operator."""
     correction: Literal["none", "wick"] = "wick"
     """`wick` keeps only the degree-2q part of the moment operator; `none` keeps all of it."""
     selection: Literal["edges", "modulus"] = "edges"
-    """Directions returned: farthest beyond the edges of the bulk, or (published) largest modulus."""
+    """Directions returned: eigenvalues farthest beyond the edges of the bulk, or (published) of largest
+    modulus."""
     solver: Literal["lanczos", "power-iteration"] = "lanczos"
-    """Converged eigenvectors, or (published) 15 passes of block power iteration."""
+    """Solver: Lanczos to convergence, or (published) 15 passes of block power iteration."""
     second_layer: Literal["least-squares", "in-sample", "shrinkage"] = "least-squares"
-    """Second layer: fitted on fresh rows, made of the eigenvalues, or of shrunk eigenvalues."""
+    """Second layer: fitted on fresh rows, made of the eigenvalues, or made of shrunk eigenvalues."""
     test_samples: int = Field(5_000, ge=2, le=10**7)
     """Number of fresh samples for the test error."""
     kernel_samples: int = Field(0, ge=0, le=50_000)
-    """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
+    """Largest n at which kernels are fitted (RBF kernel: up to half of this n); 0: never."""
     spectrum_samples: int = Field(0, ge=0, le=10**9)
-    """Largest n at which the whole spectrum is stored (if D is at most 2,000); 0 for never."""
+    """Largest n at which the whole spectrum is stored (for D of at most 2,000); 0: never."""
 
     @model_validator(mode="before")
     @classmethod
     def _default_correction(cls, values: Any) -> Any:
-        """Set correction to wick by default, to none for Gaussian inputs or degree 1."""
+        """Set `correction` to wick if it is not given, or to none for Gaussian inputs or degree 1."""
         if isinstance(values, Mapping) and "correction" not in values:
             plain = values.get("inputs", "hermite") == "gaussian" or values.get("degree", 2) == 1
             return {**values, "correction": "none" if plain else "wick"}
@@ -82,12 +83,12 @@ class SequentialParameters(Parameters):
 
     @property
     def samples_per_feature(self) -> float:
-        """Ratio n/D."""
+        """Number of samples per feature, n/D."""
         return self.samples / self.n_features_total
 
     @property
     def rounding_width(self) -> float:
-        """Width D^(-1/3) of a rounded transition, in units of the threshold."""
+        """Width D^(-1/3) over which finite size rounds a transition, in units of the threshold."""
         return float(self.n_features_total ** (-1 / 3))
 
     @property

@@ -22,11 +22,12 @@ from solvable.moment_spectrum.spike_law import check_dimension, check_range
 from solvable.spectra.density import SpectralDensity, weighted_density
 
 TARGETS = 32
-"""Targets averaged over in the moments: squared norms of random directions scatter by sqrt(2/D)."""
+"""Number of targets over which moments are averaged, as squared norms of random directions vary by
+sqrt(2/D)."""
 
 
 def predict(parameters: SequentialParameters) -> Metrics:
-    """Predicted metrics of a parameter set, and further predicted quantities."""
+    """Predicted metrics of a parameter set, and predicted quantities that are not measured."""
     if parameters.selection == "modulus" or parameters.solver == "power-iteration":
         raise InvalidParameter(
             f"selection is {parameters.selection!r} and solver is {parameters.solver!r}; the theory "
@@ -39,7 +40,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
     n = parameters.samples
     theory = predict_from(moments, n)
     overlap, eigenvalues = theory.squared_overlap, theory.eigenvalues
-    if moments.mixing is not None:  # directions that are not orthogonal mix
+    if moments.mixing is not None:  # no eigenvalue belongs to a feature that mixes with others
         eigenvalues = np.where(np.diag(moments.mixing) > 0.5, eigenvalues, np.nan)
     mixing = neighbour_mixing(
         heights=moments.law.heights,
@@ -79,7 +80,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
 
 
 def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
-    """Metrics of random directions and of a constant prediction."""
+    """Metrics of a learner with random directions and a constant prediction."""
     share = parameters.features / parameters.n_features_total
     return {
         "squared_overlap": [share] * parameters.features,
@@ -90,14 +91,14 @@ def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
 
 
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
-    """Predicted density of the bulk; None for plain operators and for degree 3."""
+    """Predicted density of the bulk; None for operators without correction and for degree 3."""
     law = _moments_of(parameters).law
     known = law.background
     corrected = isinstance(known, QuadraticBackground | OperatorDraws) and not known.plain
     if known is not None and not corrected:
         return None
     background = known.at(parameters.samples) if known else None
-    # The law of the weights is reduced to 2,000 quantiles.
+    # The distribution of the sample weights is reduced to 2,000 quantiles.
     places = (np.arange(2_000) + 0.5) / 2_000
     chances = np.cumsum(law.sample.probabilities)
     return weighted_density(
@@ -110,7 +111,7 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
 
 
 def _moments_of(parameters: SequentialParameters) -> FiniteSizeMoments:
-    """Moments of the parameters; fields that do not affect them are reset so that the cache is hit."""
+    """Moments of a parameter set, from the cache if only parameters without effect on them changed."""
     same = {"samples": 2, "test_samples": 2, "kernel_samples": 0, "spectrum_samples": 0}
     return _moments(parameters.model_copy(update={**same, "second_layer": "least-squares"}))
 
@@ -119,7 +120,8 @@ def _moments_of(parameters: SequentialParameters) -> FiniteSizeMoments:
 def _moments(parameters: SequentialParameters) -> FiniteSizeMoments:
     d, p = parameters.dimension, parameters.features
     targets = [make_target(parameters, seed) for seed in range(TARGETS)]
-    # About two million numbers: many features need fewer draws, as their heights lie on a smooth curve.
+    # About two million numbers are drawn. With many features fewer draws suffice, because the heights of
+    # the spikes lie on a smooth curve.
     draws = int(np.clip(2e6 / p, 2_000, DRAWS))
     if is_cubic(targets[0]):
         check_cubic(d, p, parameters.correction)
@@ -131,7 +133,7 @@ def _moments(parameters: SequentialParameters) -> FiniteSizeMoments:
 
 
 def _kernel_floor(parameters: SequentialParameters) -> float | None:
-    """Least error of a rotation-invariant kernel; None unless degree 2 and the identity readout."""
+    """Least error of a rotation-invariant kernel, for degree 2 and the identity readout; else None."""
     count = TARGETS if parameters.first_layer == "random" else 1
     targets = [make_target(parameters, seed) for seed in range(count)]
     if not is_quadratic(targets[0]) or parameters.readout != "identity":

@@ -2,8 +2,8 @@
 
 The label is a quadratic form of a few hidden features, which are quadratic in the input. A
 layer-wise spectral learner finds the features as outliers in the spectrum of a label-weighted
-moment of the data, each feature at its own sample size. Every curve is predicted from the
-parameters alone, at the dimension of the study; nothing is fitted.
+moment of the data, each feature at its own sample size. The parameters alone determine every
+predicted curve, at the dimension of the study; no constant is fitted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PAPER_SAMPLES = (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 
 
 PRESETS = {
     "quick": Preset(
-        "d = 40, six features of true Hermite inputs, with kernels; under a minute.",
+        "d = 40, true Hermite features, six of them hidden, compared with kernels; under a minute.",
         {
             "dimension": (40,),
             "features": (6,),
@@ -30,7 +30,7 @@ PRESETS = {
         replicates=3,
     ),
     "gaussian": Preset(
-        "Limit of many inputs: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
+        "Limit of large dimension: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
         {
             "dimension": (30,),
             "features": (16,),
@@ -45,7 +45,7 @@ PRESETS = {
         replicates=5,
     ),
     "exponents": Preset(
-        "Threshold exponent and slope of the error: 64 Gaussian features; about ten minutes.",
+        "Exponents of the thresholds and of the error, with 64 Gaussian features; about ten minutes.",
         {
             "dimension": (30,),
             "features": (64,),
@@ -57,7 +57,7 @@ PRESETS = {
         replicates=4,
     ),
     "corrections": Preset(
-        "Effect of the Wick correction: d = 40, plain and corrected operator; under a minute.",
+        "Effect of the Wick correction: moment operator with and without it, d = 40; under a minute.",
         {
             "dimension": (40,),
             "samples": tuple(ratio * QUICK_TOTAL for ratio in (16, 32, 64, 128)),
@@ -66,7 +66,7 @@ PRESETS = {
         replicates=3,
     ),
     "cubic": Preset(
-        "Features of degree 3: d = 16, three features, up to 418,000 samples; about a minute.",
+        "Three features of degree 3, d = 16, up to 418,000 samples; about a minute.",
         {
             "dimension": (16,),
             "degree": (3,),
@@ -77,8 +77,8 @@ PRESETS = {
         replicates=3,
     ),
     "paper": Preset(
-        "d = 120, 11 features, tanh readout, up to 1.7 million samples, plain and corrected; "
-        "about an hour on two cores.",
+        "d = 120, 11 features, tanh readout, up to 1.7 million samples, with and without the Wick "
+        "correction; about an hour on two cores.",
         {
             "dimension": (120,),
             "features": (11,),

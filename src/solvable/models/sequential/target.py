@@ -21,14 +21,14 @@ from solvable.teachers.persistence import construct, load_teacher, save_teacher,
 from solvable.teachers.readouts import ReadoutFunction
 
 INPUTS = ("hermite", "gaussian")
-"""True Hermite features of Gaussian inputs, or their Gaussian equivalent."""
+"""Kinds of inputs: true Hermite features, or Gaussian features of the same covariance."""
 
 SIGNS = ("random", "alternating", "positive")
 """Choices for the signs of the second-layer weights."""
 
 
 def random_signs(features: int, seed: int) -> tuple[int, ...]:
-    """Rademacher signs of a seed; the first k are the same for every number of features."""
+    """Random signs drawn from a seed; the first k signs are the same for every number of features."""
     check_integer("features", features, 1)
     check_integer("seed", seed, 0)
     drawn = random_stream(seed, "teacher", "signs").choice([-1.0, 1.0], features)
@@ -66,8 +66,8 @@ class HierarchicalTarget(LatentTarget):
         :math:`z_i`: Rademacher signs of the seed (:func:`random_signs`), +-+-..., all +1, or a tuple
         with +1 or -1 for each feature.
     first_layer : {"orthonormal", "random"}
-        Orthonormal :math:`A_i` (code of the authors) or independent Gaussian entries of variance
-        1/D (text of the paper).
+        Orthonormal :math:`A_i` (as in the authors' code), or independent Gaussian entries of variance
+        1/D (as in the paper's text).
     seed : int
         Seed of the teacher; the stream is ``random_stream(seed, "teacher", ...)``.
 
@@ -122,7 +122,7 @@ class HierarchicalTarget(LatentTarget):
                 f"{self.n_features_total}. Lower features or raise the dimension."
             )
         self._check_signs()
-        # Evaluated here so that a degenerate readout raises an error on construction.
+        # The readout is evaluated here, so that a degenerate readout raises an error on construction.
         _ = self.readout_function
 
     def _check_signs(self) -> None:
@@ -136,7 +136,7 @@ class HierarchicalTarget(LatentTarget):
                 f"signs is {self.signs}; allowed: {', '.join(SIGNS)}, or one +1 or -1 for each of "
                 f"the {self.features} features."
             )
-        # A file stores the signs as a list.
+        # Signs read from a file are a list.
         object.__setattr__(self, "signs", tuple(int(sign) for sign in pattern))
 
     @property
@@ -188,7 +188,7 @@ class HierarchicalTarget(LatentTarget):
                 f"inputs is {self.inputs!r} and degree is {self.degree}; symmetric matrices "
                 "exist for inputs='hermite' and degree=2 only."
             )
-        # h_i = (x^T M_i x - tr M_i) / sqrt(2)
+        # The matrices M_i satisfy h_i = (x^T M_i x - tr M_i) / sqrt(2).
         return np.asarray(self.feature_map.to_symmetric(self.directions))
 
     def _latent_block(self, block: np.ndarray) -> np.ndarray:
@@ -196,7 +196,8 @@ class HierarchicalTarget(LatentTarget):
         return np.asarray(self.feature_map.project(block, directions), dtype=np.float64)
 
     def _index_of(self, latent: np.ndarray) -> np.ndarray:
-        # h2 = (1 / sqrt(2)) sum_i lambda_i (h_i² - 1)   (sequential 1; Equations 2.1 to 2.5)
+        # The index is h2 = (1 / sqrt(2)) sum_i lambda_i (h_i² - 1)   (sequential 1; arXiv:2605.14567,
+        # Equations 2.1 to 2.5).
         return np.asarray((latent**2 - 1) @ self.weights / np.sqrt(2))
 
     @property
@@ -207,11 +208,11 @@ class HierarchicalTarget(LatentTarget):
     def index_variance(self) -> float:
         r""":math:`\mathrm{Var}(h^{(2)})`: exact for degrees 1 and 2, Monte Carlo for degree 3."""
         if self._features_are_gaussian:
-            # Var h2 = sum_ij lambda_i lambda_j <A_i, A_j>², 1 for orthonormal directions
+            # The variance is sum_ij lambda_i lambda_j <A_i, A_j>², which is 1 for orthonormal directions.
             return float(self.weights @ self.gram**2 @ self.weights)
         if self.degree == 2:
             return quadratic_index_variance(self.symmetric_matrices(), self.weights)
-        draws = 200_000  # the variance of cubic features to about a per cent
+        draws = 200_000  # gives the variance for cubic features to about 1 %
         latent = self.draw_latent(draws, random_stream(self.seed, "index variance"))
         return float(self._index_of(latent).var())
 
@@ -228,19 +229,19 @@ class HierarchicalTarget(LatentTarget):
         return degree_two_energy(self.symmetric_matrices(), self.weights)
 
     def draw_latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Latent features of ``n`` fresh samples, shape (n, p); Gaussian ones cost O(n p)."""
+        """Latent features of ``n`` fresh samples, shape (n, p); Gaussian features cost O(n p)."""
         if self._features_are_gaussian:
             return rng.standard_normal((n, self.features)) @ np.linalg.cholesky(self.gram).T
         return super().draw_latent(n, rng)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the teacher to a ``.npz`` file without pickle; only named readouts can be stored."""
+        """Write the teacher to a ``.npz`` file without pickle; the readout must be given by name."""
         arrays = {"weights": self.weights, "directions": self.directions}
         return save_teacher(path, type(self).__name__, asdict(self), arrays, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> HierarchicalTarget:
-        """Read a saved teacher with its arrays; nothing is drawn again."""
+        """Read a saved teacher with its arrays, without drawing them again."""
         parameters, arrays = load_teacher(path, cls.__name__)
         target = construct(path, cls, parameters)
         shape = (target.n_features_total, target.features)
@@ -250,7 +251,7 @@ class HierarchicalTarget(LatentTarget):
 
 
 def make_target(parameters: SequentialParameters, seed: int) -> HierarchicalTarget:
-    """Target of a seed, which sets the directions; the weights do not depend on the seed."""
+    """Target for a seed that determines the directions; the weights do not depend on the seed."""
     return HierarchicalTarget(
         dimension=parameters.dimension,
         degree=parameters.degree,

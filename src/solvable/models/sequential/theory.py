@@ -20,35 +20,38 @@ from solvable.spectra._edge_ensemble import MOST
 
 @dataclass(frozen=True)
 class SequentialPrediction:
-    r"""Prediction for p features, at one sample size or (leading axis m) at several.
+    r"""Prediction for p features, at one sample size or, with a leading axis, at m sample sizes.
 
     Attributes
     ----------
     samples : ndarray of shape () or (m,)
-        :math:`n`.
+        Sample size :math:`n`.
     squared_overlap : ndarray of shape (p,) or (m, p)
-        :math:`c_i^2` with the span of the p directions that stand out most, chance included.
+        Squared overlap :math:`c_i^2` of each true feature with the span of the p learned directions,
+        overlap by chance included.
     recovered : ndarray of bool, shape (p,) or (m, p)
         True for a feature whose eigenvalue is outside the bulk in the limit of many features.
     threshold_samples : ndarray of shape (p,)
-        :math:`n_i`; infinite for a feature that stays inside the bulk at every n.
+        Threshold :math:`n_i` of each feature; infinite for a feature that stays inside the bulk at
+        every n.
     eigenvalues : ndarray of shape (p,) or (m, p)
         Eigenvalue of each feature; the edge of the bulk for a feature inside it.
     bulk_edges : ndarray of shape (2,) or (m, 2)
-        Lower and upper edge.
+        Lower and upper edge of the bulk.
     noise_scale : ndarray of shape () or (m,)
-        :math:`s=\sqrt{D\tau_2/n}`, half of the half-width.
+        Noise scale :math:`s=\sqrt{D\tau_2/n}`; the half-width of the bulk is 2s.
     normalised_mse : ndarray of shape () or (m,)
         Error of a second layer fitted by least squares on :math:`\min(\max(n,4000),20000)` fresh
-        samples, and of a readout if the label has one.
+        samples, followed by a readout if the label has one.
     normalised_mse_tail_only : ndarray of shape () or (m,)
-        Error if recovered features were known exactly: a lower bound on the error.
+        Error of a learner that knows the recovered features exactly; a lower bound on the error.
     normalised_mse_in_sample : ndarray of shape () or (m,)
         Error of a second layer made of the eigenvalues, which are biased upwards.
     normalised_mse_shrinkage : ndarray of shape () or (m,)
-        Error of a second layer made of eigenvalues shrunk to :math:`\sqrt{(\hat\lambda^2-4s^2)_+}`.
+        Error of a second layer made of eigenvalues with modulus shrunk to
+        :math:`\sqrt{(\hat\lambda^2-4s^2)_+}`.
     population_floor : ndarray of shape (p,)
-        Overlap lost to the population bulk of true features at infinite n.
+        Squared overlap that each feature loses at infinite n to the population bulk.
     """
 
     samples: np.ndarray
@@ -67,7 +70,7 @@ class SequentialPrediction:
 
 @dataclass(frozen=True)
 class _GivenWeights(HierarchicalTarget):
-    """Target of Gaussian features with given weights."""
+    """Target with Gaussian features and given weights."""
 
     given: tuple[float, ...] = ()
 
@@ -83,7 +86,7 @@ def predict_sequential(
 
     For the target :math:`y=\frac1{\sqrt2}\sum_i\lambda_i(h_i^2-1)` of Gaussian features and the moment
     matrix :math:`\frac1n\sum_\mu y_\mu(F_\mu F_\mu^\top-I)`, by the resolvent formula of
-    :func:`~solvable.spectra.predict_spikes`. For :math:`n/D\gtrsim30` it is
+    :func:`~solvable.spectra.predict_spikes`. For :math:`n/D\gtrsim30` the formula becomes
 
     .. math::
         c_i^2=\frac{(\nu_i-1)_+}{\nu_i+4\lambda_i^2},\quad \nu_i=2\lambda_i^2\frac nD,
@@ -96,11 +99,12 @@ def predict_sequential(
     Parameters
     ----------
     weights : array of shape (p,)
-        :math:`\lambda_i` of either sign, none 0; scaled to :math:`\sum_i\lambda_i^2=1` here.
+        Weights :math:`\lambda_i`, positive or negative but not 0; the function rescales them to
+        :math:`\sum_i\lambda_i^2=1`.
     n_features_total : int
-        :math:`D`, at least 2p.
+        Total number :math:`D` of features, at least 2p.
     samples : float or array of shape (m,)
-        :math:`n`, at least p.
+        Sample size :math:`n`, at least p.
 
     Returns
     -------
@@ -116,7 +120,8 @@ def predict_sequential(
 
     Notes
     -----
-    About 10 ms per sample size, 0.1 s for the errors; 0.6 s for thresholds, floor and draws.
+    A call takes about 10 ms per sample size for the spectrum and 0.1 s for the errors, after 0.6 s for
+    thresholds, floor and draws.
     Equations 5 to 16 of docs/derivations/sequential.md; arXiv:2605.14567, Equation 2.10 and Theorem
     3.1, with constants. Backed by ``tests/models/sequential/test_theory.py`` and
     ``tests/models/sequential/test_errors.py`` (simulations) and by
@@ -135,7 +140,7 @@ def predict_sequential(
     usable = strengths.ndim == 1 and strengths.size > 0
     if not usable or not np.isfinite(strengths).all() or not strengths.all():
         raise InvalidParameter(
-            f"weights have shape {strengths.shape}; allowed: (p,), finite and none zero."
+            f"weights have shape {strengths.shape}; allowed: shape (p,), all finite and nonzero."
         )
     check_range(np.inf, strengths.size, n_features_total)
     target = _GivenWeights(
@@ -152,7 +157,7 @@ def predict_from(moments: FiniteSizeMoments, samples: float | np.ndarray) -> Seq
     """Predict all quantities of a target with given moments."""
     sizes = np.atleast_1d(np.asarray(samples, dtype=np.float64))
     if sizes.ndim != 1 or not (np.isfinite(sizes).all() and (sizes > 0).all()):
-        raise InvalidParameter(f"samples is {samples}; allowed: numbers above 0, () or (m,).")
+        raise InvalidParameter(f"samples is {samples}; allowed: numbers above 0, shape () or (m,).")
     check_range(float(sizes.min()), moments.law.heights.size, moments.n_features)
     spectrum = _spectrum(moments, sizes)
     errors = layer_errors(moments, spectrum, sizes)
@@ -160,7 +165,8 @@ def predict_from(moments: FiniteSizeMoments, samples: float | np.ndarray) -> Seq
         spectrum, errors = _next_order(moments, spectrum, errors, sizes)
     overlap, floor = spectrum.overlap, spectrum.floor
     if moments.mixing is not None:
-        # |P a_j|² = sum_k <a_j, b_k>² c_k² for directions a_j in a basis b_k   (sequential 18)
+        # The squared overlap of a direction a_j is sum_k <a_j, b_k>² c_k², where the basis vectors b_k
+        # have squared overlaps c_k²   (sequential 18).
         overlap, floor = overlap @ moments.mixing, floor @ moments.mixing
     first = 0 if np.ndim(samples) == 0 else slice(None)
     return SequentialPrediction(
@@ -185,9 +191,9 @@ def _next_order(
     errors: dict[str, np.ndarray],
     sizes: np.ndarray,
 ) -> tuple[Spectrum, dict[str, np.ndarray]]:
-    """Correct the law by its difference from drawn operators in fewer dimensions."""
-    # The law treats the contraction {B, .} as free of the noise. The noise is a tensor symmetric in four
-    # indices and larger where B is larger, an effect of relative order 1/d.
+    """Correct the formula by its difference from operators drawn in a smaller dimension."""
+    # The formula treats the contraction {B, .} as freely independent of the noise. In fact the noise is a
+    # tensor symmetric in four indices and is larger where B is larger, an effect of relative order 1/d.
     assert moments.smaller is not None
     small, reach = moments.smaller.moments, moments.smaller.reach
     background = small.law.background
@@ -208,18 +214,19 @@ def _next_order(
 def _spectrum(
     moments: FiniteSizeMoments, samples: np.ndarray, background: QuadraticBackground | None = None
 ) -> Spectrum:
-    """Spectrum by the resolvent formula, with the background of the law or a given background."""
+    """Spectrum by the resolvent formula, with a given background or the background in the moments."""
     law = moments.law if background is None else replace(moments.law, background=background)
     D = moments.n_features
     spikes = [law.spikes(float(n)) for n in samples]
     drawn = [law.drawn(float(n), D) for n in samples]
     operators = [at for at in spikes if isinstance(at, OperatorSpikes)]
-    # With this many features the learner fits squares alone; the directions are too many to draw.
+    # With many features the learner fits squares alone, and the directions are too many to draw.
     undrawn = any(draws is None for draws in drawn) and not operators
     many = law.heights.size > MOST and undrawn
-    # c_i² = -L' / (-L' + R_i'), (nu - tau_2)_+ / ((nu - tau_2)_+ + tau_2h) for n >> D and
-    # 1 - c_i² = (D/n) (1 / (2 lambda_i²) + 2) far above threshold   (sequential 6) (sequential 8)
-    # (sequential 9; arXiv:2605.14567, Theorem 3.1); places theta + s² / theta   (sequential 10)
+    # Squared overlaps are c_i² = -L' / (-L' + R_i')   (sequential 6), which becomes
+    # (nu - tau_2)_+ / ((nu - tau_2)_+ + tau_2h) for n >> D   (sequential 8) and
+    # 1 - (D/n) (1 / (2 lambda_i²) + 2) far above threshold   (sequential 9; arXiv:2605.14567, Theorem
+    # 3.1). The eigenvalues are theta + s² / theta   (sequential 10).
     overlap, places = [], []
     for n, at, draws in zip(samples, spikes, drawn, strict=True):
         crowded = law.crowded(float(n), D, draws)
@@ -231,7 +238,7 @@ def _spectrum(
         thresholds=law.thresholds,
         places=np.array(places),
         edges=np.array([at.bulk_edges for at in spikes]),
-        # s² = D tau_2 / n   (sequential 4; arXiv:2605.14567, Equation 2.9)
+        # noise scale s² = D tau_2 / n   (sequential 4; arXiv:2605.14567, Equation 2.9)
         noise_scale=np.sqrt(law.noise * law.n_features / samples),
         floor=law.floor,
         drawn=tuple(drawn),

@@ -45,14 +45,15 @@ class LayerwiseSpectralRegressor(
 ):
     r"""Learn latent features layer by layer, as outliers of label-weighted moments.
 
-    With :math:`F` the orthonormal Hermite features of degree q of the inputs and T the centred,
-    mapped labels, the directions are eigenvectors of
+    Let :math:`F` be the orthonormal Hermite features of degree q of the inputs, and T the mapped and
+    centred labels. The directions are eigenvectors of
 
     .. math:: \hat C = \frac1n\sum_\mu T_\mu\,(F_\mu F_\mu^\top - I_D)
 
-    (without its Wick contractions if corrected) with eigenvalues outside the predicted bulk.
-    The latent features :math:`\hat h_i = \langle\hat A_i, F(x)\rangle` are the inputs of the next
-    layer, of degree 2, or of the output
+    (without its Wick contractions if the correction is used) with eigenvalues outside the predicted
+    bulk. The latent features :math:`\hat h_i = \langle\hat A_i, F(x)\rangle` are the inputs of the
+    next spectral layer, which has degree 2. The latent features of the last layer are the inputs of
+    the output
 
     .. math:: \hat y = \hat g\Big(b + \sum_{ij} Q_{ij}\hat h_i\hat h_j\Big),
 
@@ -61,45 +62,46 @@ class LayerwiseSpectralRegressor(
     Parameters
     ----------
     degree : {1, 2, 3}
-        :math:`q` of the first layer; deeper layers have degree 2. With degree 1 the features are
+        Degree :math:`q` of the first layer; deeper layers have degree 2. With degree 1 the features are
         the inputs themselves (Gaussian-equivalent model).
     n_directions : "auto", int, or tuple of these, one per spectral layer
-        "auto" returns every outlier. A number is the largest number returned, or the exact number
-        unless ``selection="outliers"``.
+        "auto" returns every outlier. An integer is the largest number of directions returned for
+        ``selection="outliers"``, and the exact number for other selections.
     label_map : {"tanh", "clip", "identity"} or callable
-        T as a function of the standardised labels. A bounded map lowers the threshold.
+        Function that maps the standardised labels to T. A bounded map lowers the threshold.
     correction : {"auto", "wick", "none"}
-        "wick" keeps only the chaos of degree 2q. This removes the O(1/d) bias of the moment and a
-        share of the height of the features: about 7/d for degree 2, 12/d for degree 3. "auto"
-        corrects degree 2 only, an advantage for d of 20 or more. The correction assumes Gaussian
-        inputs; it has no effect at degree 1.
+        "wick" keeps only the Hermite component of degree 2q of the moment. This removes the O(1/d)
+        bias of the moment, but also lowers the eigenvalues of the features, by a fraction of about
+        7/d for degree 2 and 12/d for degree 3. "auto" corrects degree 2 only, which is an advantage
+        for d of 20 or more. The correction assumes Gaussian inputs; it has no effect at degree 1.
     second_layer : {"least-squares", "in-sample", "shrinkage"}
         "least-squares" fits the held-back rows; "in-sample" uses the eigenvalues, which are biased
-        away from zero; "shrinkage" shrinks them. The last two have the units of the labels for
-        ``label_map="identity"`` only; with another map a readout restores the units.
+        away from zero; "shrinkage" uses shrunk eigenvalues. Layers made of eigenvalues have the units
+        of the labels only for ``label_map="identity"``; for other maps a readout restores the units.
     cross_terms : bool or "auto"
         True adds the columns :math:`\hat h_i\hat h_j`, :math:`i\ne j`, to the least squares; "auto"
-        adds them with at least ten held-back rows per coefficient.
+        adds these columns if there are at least ten held-back rows per coefficient.
     linear_terms : bool
-        True adds the columns :math:`\hat h_i` to the least squares. The models of the papers have no
-        such terms; real data may.
+        True adds the columns :math:`\hat h_i` to the least squares. The targets of the papers have no
+        linear terms; real data may have them.
     regularisation : float
-        Ridge of the least squares, relative to the variance of each column.
+        Ridge penalty of the least squares, relative to the variance of each column.
     held_back : float or int
-        Rows kept for the second layer and the readout: a fraction in [0, 1), or a number. 0 is
-        allowed if both are fitted without them.
+        Rows kept for the second layer and the readout: a fraction of all rows in [0, 1), or a number
+        of rows. 0 is allowed if neither the second layer nor the readout is fitted.
     shuffle : bool
-        True draws the held-back rows at random; False takes the last rows, and reads arrays as
-        views.
+        True draws the held-back rows at random; False takes the last rows, which avoids a copy of
+        arrays.
     readout : {"spline", "none"}
-        "spline" fits a penalised spline of the index, constant outside its training range; "none"
-        predicts the index itself.
+        "spline" fits a penalised spline of the index, constant outside the training range of the
+        index; "none" predicts the index itself.
     selection : {"outliers", "forced", "modulus"}
         "outliers" returns directions with eigenvalues outside the bulk. "forced" returns exactly
-        ``n_directions``, farthest beyond their edge first. "modulus" (published) returns those of
-        largest modulus, which loses features if the bulk is shifted or skewed.
+        ``n_directions`` directions, those with eigenvalues farthest beyond an edge of the bulk first.
+        "modulus" (published) returns the directions with eigenvalues of largest modulus, which loses
+        features if the bulk is shifted or skewed.
     solver : {"auto", "lanczos", "dense", "gram", "power-iteration"}
-        Solver for the eigenpairs; "auto" takes the cheapest that fits into memory.
+        Solver for the eigenpairs; "auto" chooses the fastest solver that fits into memory.
         "power-iteration" (published) makes 15 passes with ten more vectors than ``n_directions``
         and no Ritz step.
     tolerance : float
@@ -112,21 +114,22 @@ class LayerwiseSpectralRegressor(
     Attributes
     ----------
     directions_ : ndarray of shape (D, k)
-        Orthonormal :math:`\hat A_i` of the first layer, farthest beyond their edge first.
+        Orthonormal directions :math:`\hat A_i` of the first layer. The direction whose eigenvalue is
+        farthest beyond an edge of the bulk comes first.
     eigenvalues_ : ndarray of shape (k,)
         Eigenvalues of the directions.
     bulk_edges_ : tuple of float
-        Edges against which eigenvalues are tested: noise, the population bulk implied by the
-        selected features, and a margin that noise exceeds in one of a hundred fits per side.
+        Edges against which eigenvalues are tested. They include the noise, the population bulk that
+        the selected features imply, and a margin that noise exceeds in one of 100 fits per side.
     noise_edges_ : tuple of float
         Edges of the noise alone, with the same margin.
     noise_scale_ : float
-        :math:`s`, with :math:`s^2 = E_n[T^2\|F\|^4]/(nD)`.
+        Standard deviation :math:`s` of the noise spectrum, :math:`s^2 = E_n[T^2\|F\|^4]/(nD)`.
     rejected_ : tuple of Rejection
-        Candidate directions that do not count as features, each with its reason and numbers. For
-        ``n_directions="auto"`` at most three for each reason.
+        Candidate directions that do not count as features, each with the reason and the values behind
+        the reason. For ``n_directions="auto"`` at most three candidates are listed for each reason.
     layers_ : list of SpectralLayer
-        All layers, each with the attributes above.
+        All spectral layers; each has the attributes above, without the trailing underscore.
     second_layer_ : SecondLayer
         Intercept and matrix Q, in the units of the labels.
     readout_ : SplineReadout or None
@@ -136,13 +139,13 @@ class LayerwiseSpectralRegressor(
     route_ : str
         Solver used for the eigenpairs of the first layer.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
 
     Raises
     ------
     InvalidData
-        From ``fit`` for NaN, infinite or constant labels, fewer than two spectral rows, wrong
-        shapes.
+        From ``fit`` for NaN, infinite or constant labels, for fewer than two rows in the spectral
+        step, and for wrong shapes.
     InvalidParameter
         From ``fit`` for a parameter out of range.
 
@@ -154,16 +157,18 @@ class LayerwiseSpectralRegressor(
     Notes
     -----
     Inputs should have mean 0 and covariance I: standardise or whiten them first. Each product costs
-    about :math:`4nd^2` flops (q = 2), and a fit takes 50 to 120 products; memory beyond X is a chunk
-    plus :math:`O(n + kD)`. float32 inputs are multiplied in float32. X may also be a path to a
-    ``.npy`` file, a :class:`solvable.arrays.Source` regenerated chunk by chunk, or a
-    torch tensor, which stays on its device.
+    about :math:`4nd^2` flops (q = 2), and a fit takes 50 to 120 products. In addition to X, a fit needs
+    memory for one chunk of rows and :math:`O(n + kD)` numbers. float32 inputs are multiplied in
+    float32. X may also be a path to a ``.npy`` file, a :class:`solvable.arrays.Source` that is
+    regenerated chunk by chunk, or a torch tensor, which stays on its device.
 
-    Each deeper layer gets separate rows where there are enough: as many as are held back, and for
-    all layers at most half of the spectral rows. Its inputs are centred and scaled on these rows.
+    If there are enough rows, each deeper layer gets separate rows: as many as are held back, and
+    together at most half of the spectral rows. The inputs of a layer are centred and scaled on the
+    rows of this layer.
 
-    The error of least squares is :math:`1-\sum_i\lambda_i^2c_i^4` for the identity readout and
-    Gaussian features. The estimator finds even structure only and misses a linear function of x.
+    With squared overlaps :math:`c_i^2`, the error of least squares is :math:`1-\sum_i\lambda_i^2c_i^4`
+    for the identity readout and Gaussian features. The estimator finds only functions that are even
+    in x; for example, it misses a linear function of x.
 
     References
     ----------
@@ -221,7 +226,7 @@ class LayerwiseSpectralRegressor(
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn tags; `poor_score`, as the estimator misses linear functions."""
+        """Return scikit-learn tags, with `poor_score`, because the estimator misses linear functions."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         tags.target_tags.required = True
@@ -246,7 +251,7 @@ class LayerwiseSpectralRegressor(
         *spectral, fresh = split_rows(source, labels, sizes, rng)
         self.layers_ = self._fit_layers(spectral, wanted, seed)
         self._publish()
-        # A layer with too few rows uses those of the first layer.
+        # A layer that got no rows of its own uses the rows of the first layer.
         last = spectral[-1] if spectral[-1].labels.size else spectral[0]
         self._fit_output(last, fresh)
         return self
@@ -254,7 +259,7 @@ class LayerwiseSpectralRegressor(
     def _fit_layers(
         self, parts: list[Part], wanted: list[int | Literal["auto"]], seed: int
     ) -> list[SpectralLayer]:
-        """Fit the spectral layers in order; stop after a layer without features."""
+        """Fit the spectral layers in order; stop after a layer that finds no feature."""
         layers: list[SpectralLayer] = []
         for depth, count in enumerate(wanted):
             degree = self.degree if depth == 0 else 2
@@ -283,14 +288,14 @@ class LayerwiseSpectralRegressor(
     def _warn_of_nothing(self, depth: int, layer: SpectralLayer) -> None:
         nearest = layer.rejected[0].message if layer.rejected else "there is no candidate"
         warnings.warn(
-            f"layer {depth + 1} has no feature among {layer.features.n_features} directions with "
+            f"layer {depth + 1} found no feature among {layer.features.n_features} directions with "
             f"{layer.n_samples} samples; predictions are the mean label. Nearest candidate: {nearest}",
             NoFeatureFound,
             stacklevel=4,
         )
 
     def _publish(self) -> None:
-        """Set the fitted attributes of the first layer and the total number of products."""
+        """Copy the first layer's attributes to the estimator, and add up the products of all layers."""
         first = self.layers_[0]
         self.directions_ = first.directions
         self.eigenvalues_ = first.eigenvalues
@@ -402,9 +407,9 @@ def directions_per_layer(
             )
         elif selection != "outliers" or solver == "power-iteration":
             raise InvalidParameter(
-                f"n_directions is 'auto' with selection={selection!r} and solver={solver!r}; allowed "
-                "there: integers of at least 1. Give the number of directions, or use "
-                "selection='outliers' and another solver."
+                f"n_directions is 'auto' with selection={selection!r} and solver={solver!r}; with "
+                "these settings only integers of at least 1 are allowed. Give the number of "
+                "directions, or use selection='outliers' and another solver."
             )
         else:
             checked.append("auto")
@@ -412,9 +417,9 @@ def directions_per_layer(
 
 
 def correction_for(correction: str, degree: int, below: Sequence[SpectralLayer]) -> Correction:
-    """Correction of a layer: none at degree 1 and for deeper layers of fewer than 20 inputs."""
-    # The correction removes about 7/d of the height of a feature of degree 2 and 12/d at degree 3, too
-    # much for a deeper layer of few inputs.
+    """Correction of a layer: none at degree 1, and none for deeper layers with fewer than 20 inputs."""
+    # The correction lowers the eigenvalue of a feature by a fraction of about 7/d at degree 2 and 12/d at
+    # degree 3, which is too much for a deeper layer with few inputs.
     if below and below[-1].eigenvalues.size < 20:
         return "none"
     if correction == "auto":

@@ -1,4 +1,4 @@
-"""Block power iteration, the published solver, for comparison with the solver of the library."""
+"""Block power iteration, the solver of the paper, for comparison with the library's solver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from solvable.operators.base import SymmetricOperator
 from solvable.operators.eigen import Eigenpairs
 
 SAFE_PIVOT = 1e-5
-"""Smallest ratio of Cholesky pivots at which vectors are orthonormal to about 1e-6."""
+"""Smallest ratio of Cholesky pivots for which the vectors are orthonormal up to about 1e-6."""
 
 
 def block_power_iteration(
@@ -21,11 +21,11 @@ def block_power_iteration(
     rayleigh_ritz: bool = False,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    r"""Return vectors of plain subspace iteration, the published solver.
+    r"""Return approximate leading eigenvectors by subspace iteration, the solver of the paper.
 
     Each pass multiplies a block of ``n_vectors + extra`` vectors by the operator and makes it
-    orthonormal by the Cholesky factor of its Gram matrix (QR where it is nearly dependent); the
-    first ``n_vectors`` are returned.
+    orthonormal by the Cholesky factor of its Gram matrix, or by QR if the vectors are nearly
+    dependent. The first ``n_vectors`` vectors are returned.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def block_power_iteration(
     extra : int
         Number of further vectors in the block.
     rayleigh_ritz : bool
-        True rotates the block to the eigenvectors of the operator inside it, with one more product,
-        and returns those of largest modulus.
+        True rotates the block to the eigenvectors of the operator inside the span of the block, with
+        one more product, and returns the vectors whose eigenvalues have the largest modulus.
     rng : numpy.random.Generator
         Generator of the starting block.
 
@@ -59,8 +59,8 @@ def block_power_iteration(
     Notes
     -----
     The code of the authors of arXiv:2605.14567 (Algorithm 1) has no Rayleigh-Ritz step. The first
-    vectors of the block approach the leading eigenvectors only as gaps between moduli are amplified,
-    and eigenvalues of both signs with nearly equal modulus converge slowly. The cost is
+    vectors of the block converge to the leading eigenvectors at a rate set by the ratio of moduli, so
+    two eigenvalues of opposite sign and nearly equal modulus converge slowly. The cost is
     ``passes (n_vectors + extra)`` products with single vectors. Backed by
     ``tests/models/sequential/test_power_iteration.py``.
 
@@ -92,7 +92,7 @@ def block_power_iteration(
 def iterated_pairs(
     operator: SymmetricOperator, n_vectors: int, tolerance: float, rng: np.random.Generator
 ) -> Eigenpairs:
-    """First vectors of the block after 15 passes, with Rayleigh quotients in descending order."""
+    """First vectors of the block after 15 passes, sorted by descending Rayleigh quotient."""
     start = operator.products
     extra = min(10, operator.shape[0] - n_vectors)
     vectors = block_power_iteration(operator, n_vectors, extra=extra, rng=rng)
@@ -129,7 +129,7 @@ def _orthonormalised(block: np.ndarray, step: int) -> np.ndarray:
     except np.linalg.LinAlgError:
         return np.linalg.qr(block)[0]
     pivots = np.diag(factor)
-    # The Gram matrix squares the condition number: smaller pivots give errors above 1e-6.
+    # The Gram matrix squares the condition number, so smaller pivots would give errors above 1e-6.
     if pivots.min() < SAFE_PIVOT * pivots.max():
         return np.linalg.qr(block)[0]
     return solve_triangular(factor, block.T, lower=True).T

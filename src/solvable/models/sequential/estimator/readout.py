@@ -10,18 +10,18 @@ DEGREE = 3
 """Degree of the spline pieces."""
 
 ROWS_PER_PIECE = 10
-"""Least number of rows per piece of the spline."""
+"""Smallest number of rows for each piece of the spline."""
 
 
 @dataclass(frozen=True)
 class SplineReadout:
     """Scalar function of the index, constant outside the training range."""
 
-    low: float  # range of the index in the training rows
+    low: float  # low and high: range of the index in the training rows
     high: float
-    knots: np.ndarray  # in the rescaled index in [0, 1], with multiplicity, (c + 4,)
-    coefficients: np.ndarray  # of the cubic B-splines, (c,)
-    degrees_of_freedom: float  # effective number of parameters, from 2 (a straight line)
+    knots: np.ndarray  # knots of the index rescaled to [0, 1], end knots repeated, (c + 4,)
+    coefficients: np.ndarray  # coefficients of the cubic B-splines, (c,)
+    degrees_of_freedom: float  # effective number of parameters; 2 for a straight line
 
     def __call__(self, index: np.ndarray) -> np.ndarray:
         """Return predictions for an index of shape (n,)."""
@@ -35,9 +35,9 @@ def fit_spline_readout(index: np.ndarray, labels: np.ndarray) -> SplineReadout |
     """Fit a penalised cubic spline of labels on the index; None for few rows or a constant index."""
     from scipy.interpolate import BSpline
 
-    # min_g (1/m) sum_mu (y_mu - g(s_mu))² + rho int g''(s)² ds with rho by generalised cross-validation;
-    # a straight line as rho -> infinity. This replaces the readout of arXiv:2605.14567, Equation 2.14,
-    # since polynomials extrapolate badly.
+    # The spline minimises (1/m) sum_mu (y_mu - g(s_mu))² + rho int g''(s)² ds over g. Generalised
+    # cross-validation chooses the penalty rho; an infinite rho gives a straight line. The spline replaces
+    # the polynomial readout of arXiv:2605.14567, Equation 2.14, because polynomials extrapolate badly.
     low, high = float(index.min()), float(index.max())
     scale = max(abs(low), abs(high))
     if index.size < 2 * ROWS_PER_PIECE or high - low <= 1e-9 * scale:
@@ -45,7 +45,7 @@ def fit_spline_readout(index: np.ndarray, labels: np.ndarray) -> SplineReadout |
     position = np.clip((index - low) / (high - low), 0.0, 1.0)
     pieces = int(np.clip(index.size // ROWS_PER_PIECE, 2, 12))
     inner = np.unique(np.quantile(position, np.arange(1, pieces) / pieces))
-    # Knots that nearly coincide would give splines without data.
+    # Knots that nearly coincide are dropped: a spline piece between them would contain no rows.
     inner = inner[(inner > 1e-6) & (inner < 1 - 1e-6)]
     inner = inner[np.concatenate([[True], np.diff(inner) > 1e-6])] if inner.size else inner
     knots = np.concatenate([np.zeros(DEGREE + 1), inner, np.ones(DEGREE + 1)])
@@ -61,14 +61,14 @@ def fit_spline_readout(index: np.ndarray, labels: np.ndarray) -> SplineReadout |
 
 
 def _roughness(knots: np.ndarray) -> np.ndarray:
-    """Matrix L with L^T L the quadratic form of the integrated squared second derivative."""
+    """Matrix L such that c^T L^T L c is the integrated squared second derivative of a spline c."""
     from scipy.interpolate import BSpline
 
     count = knots.size - DEGREE - 1
     second = BSpline(knots, np.eye(count), DEGREE).derivative(2)
     borders = np.unique(knots)
     middle, half = (borders[1:] + borders[:-1]) / 2, np.diff(borders) / 2
-    # Second derivatives are linear on each piece: two Gauss points integrate their products.
+    # Second derivatives are linear on each piece, so two Gauss points integrate their products exactly.
     points = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)])
     return np.asarray(np.sqrt(np.concatenate([half, half]))[:, None] * second(points))
 
@@ -76,13 +76,14 @@ def _roughness(knots: np.ndarray) -> np.ndarray:
 def _choose(
     gram: np.ndarray, target: np.ndarray, power: float, rough: np.ndarray, n_rows: int
 ) -> tuple[np.ndarray, float]:
-    """Coefficients at the penalty with the least cross-validation score, and degrees of freedom."""
+    """Spline coefficients at the penalty with the lowest cross-validation score; degrees of freedom."""
     from scipy.linalg import cholesky, solve_triangular
 
     ridge = 1e-10 * np.trace(gram) / len(gram)
     factor = cholesky(gram + ridge * np.eye(len(gram)))
-    # Singular values are more accurate than eigenvalues of the product: with a heavy-tailed index knots
-    # lie close together, and roughnesses range over twelve orders of magnitude.
+    # Singular values of the matrix are more accurate than eigenvalues of its Gram matrix. Accuracy
+    # matters: a heavy-tailed index gives knots close together and roughnesses over twelve orders of
+    # magnitude.
     _, singular, right = np.linalg.svd(solve_triangular(factor, rough.T, trans="T").T)
     roughness = np.zeros(len(gram))
     roughness[: singular.size] = singular**2
@@ -90,13 +91,14 @@ def _choose(
     order = np.argsort(roughness)
     roughness, basis = roughness[order], basis[:, order]
     projections = basis.T @ target
-    # Penalties in units of the third roughness; the first two are those of straight lines and vanish.
+    # Penalties are in units of the third-smallest roughness; the two smallest roughnesses belong to
+    # straight lines and vanish.
     weights = np.logspace(-8, 8, 65) / max(float(roughness[2]), 1e-300)
     kept = 1 / (1 + np.outer(weights, roughness))
     kept[:, :2] = 1.0
     residual = np.maximum(power - (2 * kept - kept**2) @ projections**2, 0.0)
     freedom = kept.sum(axis=1)
-    # Degrees of freedom count 1.4 times; a factor of 1 sometimes undersmooths.
+    # The score multiplies the degrees of freedom by 1.4, because a factor of 1 sometimes undersmooths.
     room = np.maximum(n_rows - 1.4 * freedom, 1e-3)
     # Ties, as in a perfect fit, are broken towards the largest penalty.
     score = residual / room**2

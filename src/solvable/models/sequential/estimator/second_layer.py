@@ -16,19 +16,19 @@ from solvable.models.sequential.estimator.spectral_layer import SpectralLayer
 class SecondLayer:
     """The index s(h) = b + a^T h + h^T Q h, in the units of the labels."""
 
-    intercept: float  # b
-    linear: np.ndarray  # a, zero without linear terms, (k,)
-    quadratic: np.ndarray  # Q, symmetric, (k, k)
+    intercept: float  # intercept b
+    linear: np.ndarray  # linear coefficients a, zero without linear terms, (k,)
+    quadratic: np.ndarray  # symmetric matrix Q, (k, k)
     kind: str  # "least-squares", "in-sample", "shrinkage" or "constant"
 
     def __call__(self, latent: np.ndarray) -> np.ndarray:
-        """Return the index of latent features, shape (n, k) to (n,)."""
+        """Return the index, shape (n,), of latent features of shape (n, k)."""
         forms = np.einsum("ni,ni->n", latent @ self.quadratic, latent)
         return np.asarray(forms + latent @ self.linear + self.intercept)
 
 
 def constant_layer(mean: float) -> SecondLayer:
-    """Second layer that predicts the mean of the labels, used without latent features."""
+    """Second layer that predicts the mean of the labels, used if there are no latent features."""
     return SecondLayer(mean, np.zeros(0), np.zeros((0, 0)), "constant")
 
 
@@ -40,10 +40,11 @@ def layer_from_spectrum(
     scale: float,
 ) -> SecondLayer:
     """Second layer made of the eigenvalues, unchanged or shrunk, without further data."""
-    # s(h) = y_mean + (sigma / 2) sum_i lambda_i (h_i² - 1), in the units of the labels if their map is
-    # the identity   (sequential 14; arXiv:2605.14567, Equations 2.12 and 2.13). In sample the moment
-    # (1/n) sum_mu T_mu (h h^T - I) is the diagonal matrix of the eigenvalues. Shrinkage maps lambda to
-    # sign(lambda) sqrt((lambda² - 4 s²)_+)   (sequential 15).
+    # The index is s(h) = y_mean + (sigma / 2) sum_i lambda_i (h_i² - 1), in the units of the labels if
+    # the label map is the identity   (sequential 14; arXiv:2605.14567, Equations 2.12 and 2.13): on the
+    # training rows the moment (1/n) sum_mu T_mu (h h^T - I) of the learned features is the diagonal
+    # matrix of the eigenvalues. Shrinkage maps an eigenvalue lambda to sign(lambda) sqrt((lambda² - 4
+    # s²)_+)   (sequential 15).
     values = layer.eigenvalues
     if kind == "shrinkage":
         moved = values - layer.noise_centre
@@ -60,7 +61,7 @@ def fit_least_squares(
     linear_terms: bool,
     regularisation: float,
 ) -> SecondLayer:
-    """Fit labels by ridge regression on 1 and products of latent features of fresh rows."""
+    """Fit the labels of fresh rows by ridge regression on a constant and products of latent features."""
     rows_i, rows_j = np.triu_indices(n_latent) if cross_terms else (np.arange(n_latent),) * 2
 
     def design(latent: np.ndarray) -> np.ndarray:
@@ -96,13 +97,13 @@ def fit_least_squares(
 
 
 def _ridge(covariance: np.ndarray, regularisation: float) -> np.ndarray:
-    """Ridge coefficients of the last variable on the others, with standardised columns."""
+    """Coefficients of a ridge regression of the last variable on all other, standardised variables."""
     scale = np.sqrt(np.diag(covariance)[:-1])
     safe = np.where(scale > 0, scale, 1.0)
     matrix = covariance[:-1, :-1] / np.outer(safe, safe)
     target = covariance[:-1, -1] / safe
     values, vectors = np.linalg.eigh(matrix)
-    # Directions that the rows do not determine get weight zero for every ridge.
+    # Directions that the rows do not determine get weight zero, whatever the ridge penalty is.
     determined = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
     inverse = np.where(determined, 1 / np.where(determined, values + regularisation, 1.0), 0.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ target)) / safe)

@@ -1,4 +1,4 @@
-"""Select the eigenvalues that are features by predicted edges; give reasons for the others."""
+"""Select the eigenvalues beyond the predicted edges as features; give reasons for each rejection."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from solvable.moment_spectrum.bulk_edges import Edges, NullEdges
 from solvable.operators.eigen import Eigenpairs
 
 Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver not converged"]
-"""Why a direction does not count as a feature."""
+"""Reason for which a direction does not count as a feature."""
 
 
 @dataclass(frozen=True)
 class Rejection:
     """A candidate direction that does not count as a feature, with the reason."""
 
-    rank: int  # among all candidates, from 1, by the distance of the eigenvalue beyond an edge
+    rank: int  # rank among all candidates, 1 for the eigenvalue farthest beyond an edge
     eigenvalue: float
-    # The eigenvalue is inside the noise, which shrinks with more samples; or inside the population bulk,
-    # which does not; or the solver did not converge.
+    # One of three reasons: the eigenvalue is inside the noise, which shrinks with more samples; it is
+    # inside the population bulk, which does not shrink; or the solver did not converge.
     reason: Reason
-    message: str  # the reason with its numbers
-    returned: bool = False  # True if the direction is returned nevertheless (selection="forced")
+    message: str  # sentence that states the reason with the values behind it
+    returned: bool = False  # True if the direction is still returned (selection="forced")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidates returned, most significant first, and the edges used for the test."""
+    """Candidates to return, most significant first, and the edges used for the test."""
 
-    distance: np.ndarray  # of every candidate beyond the nearer edge; negative inside
+    distance: np.ndarray  # distance of every candidate beyond the nearer edge; negative inside
     order: np.ndarray  # indices of the candidates returned
     outliers: np.ndarray  # True for each returned candidate that counts as a feature
     edges: NullEdges
@@ -41,12 +41,13 @@ class Selection:
 
 
 def is_enough(pairs: Eigenpairs, selection: Selection, wanted: int | None, *, forced: bool) -> bool:
-    """Return True if further products cannot change the selection."""
+    """Return True if further products with the operator cannot change the selection."""
     good = pairs.converged
     if wanted is not None and (forced or selection.outliers.sum() == wanted):
         return bool(good[selection.order].all())
-    # All candidates outside must have converged. Ritz values move outwards, so on each side the candidate
-    # nearest to the edge from inside must have a residual too small to leave the bulk.
+    # Two conditions must hold. All candidates outside the bulk have converged. On each side, the
+    # candidate inside the bulk that is nearest to the edge has too small a residual to leave the bulk,
+    # since Ritz values only move outwards.
     outside = selection.distance > 0
     near = pairs.residuals <= np.maximum(5e-3 * pairs.scale, -selection.distance / 4)
     ends = np.arange(good.size) < pairs.n_upper
@@ -56,7 +57,7 @@ def is_enough(pairs: Eigenpairs, selection: Selection, wanted: int | None, *, fo
 
 
 def beyond(values: np.ndarray, edges: Edges) -> np.ndarray:
-    """Distance of values beyond the nearer edge; negative inside."""
+    """Distance of each value beyond the nearer edge of the bulk; negative inside the bulk."""
     return np.maximum(values - edges[1], edges[0] - values)
 
 
@@ -69,12 +70,12 @@ def select_outliers(
     forced: bool = False,
     by_modulus: bool = False,
 ) -> Selection:
-    """Select candidates outside the bulk that the selected features imply."""
-    # `edges_with(values, vectors)` returns the edges for selected features. The strongest candidates
-    # outside are selected first. They widen the population bulk, and weaker candidates are tested against
-    # the wider bulk, until none is outside. `corrected` are the values <u, W u> of the operator without
-    # its lower chaoses: a feature may be outside the corrected bulk but inside the plain bulk, which it
-    # widens itself.
+    """Select the candidates outside the bulk, where the bulk depends on the selected features."""
+    # `edges_with(values, vectors)` returns the edges for given selected features. The strongest
+    # candidates outside the bulk are selected first and widen the population bulk. Weaker candidates
+    # are then tested against the wider bulk, until no candidate is outside. `corrected` contains <u, W
+    # u> for each candidate u, with the operator W whose lower Hermite components are removed: a feature
+    # may be inside the plain bulk, which the feature itself widens, but outside the corrected bulk.
     values = pairs.values
     corrected = values if corrected is None else corrected
     chosen = np.zeros(values.size, dtype=bool)
@@ -84,12 +85,13 @@ def select_outliers(
         open_ones = ~chosen & pairs.converged & (distance > 0)
         if not open_ones.any():
             break
-        # The strongest come first: eigenvectors at the edge of a population bulk are no features and
-        # would imply a wrong bulk if they were selected.
+        # Only the strongest candidates are selected in each round. Eigenvectors at the edge of a
+        # population bulk are not features and would imply a wrong bulk if they were selected.
         chosen |= open_ones & (distance >= distance[open_ones].max() / 2)
     outside = chosen & (distance > 0)
-    # Published ranking: by modulus (arXiv:2605.14567, Algorithm 1). Otherwise candidates clearly beyond
-    # an edge are ranked by the distance from it, all others by the distance from the centre.
+    # The published ranking is by modulus (arXiv:2605.14567, Algorithm 1). Otherwise, candidates clearly
+    # beyond an edge are ranked by their distance from the edge, and all other candidates by their
+    # distance from the centre of the bulk.
     far = np.abs(values) if by_modulus else np.maximum(distance - edges.room, 0.0)
     ranking = np.lexsort((-np.abs(values - edges.centre), -far))
     if forced:
@@ -108,7 +110,7 @@ def _reasons(
     outside: np.ndarray,
     wanted: int | None,
 ) -> tuple[Rejection, ...]:
-    """Give the reason for each requested candidate that is not a feature."""
+    """Return the reason for each requested candidate that does not count as a feature."""
     missing = [(place, int(k)) for place, k in enumerate(ranking, start=1) if not outside[k]]
     if wanted is not None:
         missing = missing[: max(0, wanted - int(np.count_nonzero(outside)))]
@@ -136,7 +138,7 @@ def _reason(pairs: Eigenpairs, edges: NullEdges, rank: int, k: int, returned: bo
         reason = "below threshold"
         message = (
             f"{name} lies inside the noise, {noise}, and is not significant. The noise shrinks as "
-            "1/sqrt(n): use more samples or a bounded label map."
+            "1/sqrt(n). Use more samples or a bounded label map."
         )
     elif beyond(pairs.values[k : k + 1], edges.bulk)[0] <= 0:
         reason = "inside population bulk"

@@ -28,7 +28,7 @@ from solvable.operators.labels import LabelMap
 from solvable.operators.routes import RouteName
 
 STORED_LATENT_BYTES = 64_000_000
-"""Largest size in bytes of stored latent features of held-back rows; larger are recomputed."""
+"""Largest size in bytes of latent features of held-back rows that are stored and not recomputed."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,18 @@ class LayerSettings:
 class SpectralLayer:
     """Directions of one layer, with their eigenvalues and the edges used for the selection."""
 
-    features: HermiteFeatures  # F, of the inputs of this layer
+    features: HermiteFeatures  # Hermite features F of the layer's inputs
     centre: np.ndarray | None  # the inputs are (x - centre) / scale; None for the first layer
     scale: np.ndarray | None
     directions: np.ndarray  # orthonormal columns, most significant first, (D, k)
-    eigenvalues: np.ndarray  # (k,)
+    eigenvalues: np.ndarray  # eigenvalues of the directions, (k,)
     outliers: np.ndarray  # True for each eigenvalue beyond the bulk; all True unless forced
     converged: np.ndarray  # True where the solver reached its tolerance, (k,)
-    noise_edges: Edges  # with a margin that noise exceeds in one of a hundred cases per side
-    bulk_edges: Edges  # noise and the population bulk that the features imply
-    noise_scale: float  # s, the standard deviation of the noise spectrum
+    noise_edges: Edges  # edges of the noise, with a margin exceeded in 1 of 100 cases a side
+    bulk_edges: Edges  # edges of the noise plus the population bulk implied by the features
+    noise_scale: float  # standard deviation s of the noise spectrum
     noise_centre: float  # mean of the noise spectrum, O(1/d); zero for the corrected operator
-    rejected: tuple[Rejection, ...]  # requested directions that are no features, with reasons
+    rejected: tuple[Rejection, ...]  # requested directions that do not count as features
     products: int  # number of products with the operator
     route: RouteName | Literal["power-iteration"]
     n_samples: int  # number of rows used for the fit
@@ -81,7 +81,7 @@ def fit_spectral_layer(
     centre: np.ndarray | None = None,
     scale: np.ndarray | None = None,
 ) -> SpectralLayer:
-    """Fit the directions of one layer; the inputs are already centred and scaled."""
+    """Fit the directions of one layer to inputs that are already centred and scaled."""
     features = HermiteFeatures(degree, part.source.n_columns)
     wanted = None if settings.n_directions == "auto" else settings.n_directions
     if wanted is not None and wanted > features.n_features:
@@ -90,8 +90,8 @@ def fit_spectral_layer(
             f"{degree} of the inputs (n_features={features.dimension}); allowed: 1 to "
             f"{features.n_features}."
         )
-    # C = (1/n) sum_mu T_mu (F F^T - I)   (sequential 2; arXiv:2605.14567, Equation 2.6), for
-    # correction="wick" less its lower chaoses   (sequential 20)
+    # The operator is C = (1/n) sum_mu T_mu (F F^T - I)   (sequential 2; arXiv:2605.14567, Equation 2.6).
+    # For correction="wick" its components of lower Hermite degree are subtracted   (sequential 20).
     operator = MomentOperator(
         part.source,
         apply_label_map(part.labels, settings.label_map),
@@ -126,7 +126,7 @@ def _search(
     wanted: int | None,
     rng: np.random.Generator,
 ) -> tuple[Eigenpairs, Selection]:
-    """Eigenpairs of both ends of the spectrum and the selection among them."""
+    """Eigenpairs at the two ends of the spectrum, and the selection among these eigenpairs."""
     size = operator.shape[0]
     forced, solver = settings.selection != "outliers", settings.solver
 
@@ -145,8 +145,8 @@ def _search(
         pairs = iterated_pairs(operator, wanted, settings.tolerance, rng)
         return pairs, select(pairs)
 
-    # Edges are expensive: they are computed when a further pair has converged, or after 25 % more
-    # products.
+    # Edges are slow to compute. They are computed only when a further pair has converged, or after 25 %
+    # more products.
     looked_at = 0, 0
 
     def enough(pairs: Eigenpairs) -> bool:
@@ -157,7 +157,8 @@ def _search(
         looked_at = converged, pairs.products
         return is_enough(pairs, select(pairs), wanted, forced=forced)
 
-    # For n_directions="auto" start with 16 candidates per side; double while all are features.
+    # For n_directions="auto" the search starts with 16 candidates per side. The number doubles as long as
+    # all candidates of a side are outside the bulk.
     upper = lower = 16 if wanted is None else wanted
     while True:
         n_upper, n_lower = min(upper, size - size // 2), min(lower, size // 2)
@@ -189,7 +190,7 @@ def _latent_blocks(
         latent: Any = block
         for layer in layers:
             latent = layer.transform(latent)
-        # A source is checked for finite samples only when it is read.
+        # Samples are checked for finite values here, because a source is read only now.
         if not np.isfinite(latent).all():
             raise InvalidData(
                 f"some of the samples {part.start} to {part.stop - 1} are NaN, infinite, or too "
@@ -201,13 +202,13 @@ def _latent_blocks(
 def latent_chunks(
     source: Source, layers: list[SpectralLayer]
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield rows and latent features of the last layer, shape (rows, k), chunk by chunk."""
+    """Yield the row range and the last layer's latent features, shape (rows, k), of each chunk."""
     for part, _, latent in _latent_blocks(source, layers):
         yield part, latent
 
 
 class StoredLatent:
-    """Latent features and labels of some rows, stored if small and recomputed otherwise."""
+    """Latent features and labels of given rows, stored if small and recomputed otherwise."""
 
     def __init__(self, part: Part, layers: list[SpectralLayer], n_latent: int) -> None:
         self.part = part
@@ -229,10 +230,10 @@ class StoredLatent:
 def inputs_of_next_layer(
     part: Part, layers: list[SpectralLayer]
 ) -> tuple[Part, np.ndarray, np.ndarray]:
-    """Inputs of a deeper layer with unit variance, and the centre and scale of its latent features."""
-    # All latent features and the label depend on the norm of x, so the mean of T (h h^T - I) would be
-    # largest along the identity. Features divided by the power of the norm are nearly Gaussian.
-    # Directions are computed from those and applied to the original features.
+    """Inputs of the next layer with unit variance, and centre and scale of the latent features."""
+    # All latent features and the label depend on the norm of x, so the mean of T (h h^T - I) would have
+    # its largest component along the identity. Latent features divided by a power of the norm are nearly
+    # Gaussian. Directions are computed from the divided features and applied to the original features.
     width = layers[-1].eigenvalues.size
     kind = np.float32 if "float32" in str(part.source.dtype) else np.float64
     latent = np.empty((part.labels.size, width), dtype=kind)
@@ -243,7 +244,8 @@ def inputs_of_next_layer(
     centre = latent.mean(axis=0, dtype=np.float64)
     scale = latent.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1.0
-    # After l layers features have degree 2^(l - 1) in those of the first layer. Rows with x = 0 stay.
+    # After l layers the features have degree 2^(l - 1) in the features of the first layer. Rows with x
+    # = 0 are not divided.
     powers = 2.0 ** (len(layers) - 2)
     shared = np.where(norms > 0, (norms / norms.mean()) ** powers, 1.0) if norms.any() else 1.0
     latent /= np.asarray(shared)[..., None]
