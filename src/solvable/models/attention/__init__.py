@@ -1,1 +1,1 @@
-"""Attention: estimation and training of the key-query matrix from attention matrices."""
+"""Attention: estimate or train the key-query matrix from observed attention matrices."""

@@ -1,4 +1,4 @@
-"""Predicted overlaps of a Boltzmann machine at a dimension, or the reason for no prediction."""
+"""Predict overlaps of a Boltzmann machine in a finite dimension, or give the reason for no prediction."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def component_overlaps(
     size = (strengths, parameters.samples, parameters.dimension, count)
     drawn = drawn_components(*size, draws=24)
     scatter = float(drawn.std(axis=0).max())
-    # near the threshold and for nearly equal spikes the scatter is larger and needs more draws
+    # more draws near the threshold and for nearly equal spikes, where the cosines scatter more
     return drawn if scatter < 0.04 else drawn_components(*size, draws=400 if scatter > 0.12 else 96)
 
 
 def too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> str:
-    """Reason why the limit does not predict this size; empty if there is none."""
+    """Reason why the limit does not predict the overlaps at this size; empty if the limit does."""
     d, c = parameters.dimension, 1 + parameters.weight_decay
     if phase.reason and phase.norm is None:
         return ""
     replicon = phase.replicon or 0.0
-    # measured at d = 100 to 1,000: above this replicon some samples are unstable
+    # above this replicon some samples are unstable (measured at d = 100 to 1,000)
     limit = 1 - 3 * d ** (-1 / 3)
     if replicon > limit:
         return (
@@ -40,7 +40,7 @@ def too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> str
         places = places[:1]
     elif parameters.hidden_units > len(places):
         places.append(bulk_edge(ratio))
-    # standard deviation of an eigenvalue s of the sample covariance: s (2 / n)^(1/2)
+    # an eigenvalue s of the sample covariance has the standard deviation s (2 / n)^(1/2)
     scatter = np.sqrt(2 / parameters.samples)
     if parameters.weight_decay and any(abs(s - c) < 2.5 * scatter * s for s in places):
         return (
@@ -55,13 +55,14 @@ def too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> str
 def overlaps_of(
     phase: Phase, parameters: BoltzmannParameters, ratio: float
 ) -> tuple[list[float | None], str]:
-    """Overlaps at a dimension, or the reason for none."""
+    """Overlaps in a finite dimension, or the reason why overlaps are not predicted."""
     strengths, d = parameters.strengths, parameters.dimension
     overlap: list[float | None] = [None] * len(strengths)
     for spike, unit in zip(phase.spikes, phase.units, strict=True):
         limit = component_overlap(strengths[spike], ratio)
         if unit.q > 0:
-            # limit times the finite-size ratio of the principal component of this spike alone; components
+            # The limit is multiplied by the finite-size ratio for the spike's own principal component:
+            # components
             # mix nearly equal spikes, whereas sign units separate them
             alone = component_overlaps(strengths[spike : spike + 1], parameters, 1)
             rounding = float(alone.mean()) / limit
@@ -81,7 +82,8 @@ def overlaps_of(
                 "which starts at the principal components, or raise hidden_units."
             )
     for spike in others:
-        # standard deviation sqrt((1 - zeta²) (1 + lambda_b) / d) / (1 - V lambda_b alpha E[g'])
+        # standard deviation of the overlap: sqrt((1 - zeta²) (1 + lambda_b) / d) / (1 - V lambda_b alpha
+        # E[g'])
         # (boltzmann 13)
         chance = 0.0
         for unit in phase.units:

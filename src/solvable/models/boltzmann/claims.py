@@ -14,19 +14,19 @@ def at_rest(cell: Cell) -> bool:
 
 
 def on_its_way(cell: Cell) -> bool:
-    """Return True if the machine is stopped after a given number of steps."""
+    """Return True if training stops after a fixed number of steps."""
     return bool(cell.setting.steps > 0)
 
 
 def lead(point: Point) -> np.ndarray | None:
-    """Overlap of the machine minus the overlap of principal components of the same samples."""
+    """Overlap of the machine minus the overlap of the principal components of the same samples."""
     if point.setting.steps:
         return None
     return np.asarray(point.values("overlap") - point.values("pca_overlap"))
 
 
 def predicted_lead(point: Point) -> np.ndarray:
-    """Predicted overlap of the machine minus that of principal components."""
+    """Predicted overlap of the machine minus the predicted overlap of the principal components."""
     return np.asarray(point.predicted("overlap") - point.predicted("pca_overlap"))
 
 
@@ -43,14 +43,15 @@ CLAIMS = (
         "The overlap of the weights with each learned spike equals the prediction.",
         "overlap", "derivations/boltzmann (6), (10)", within=0.02, scatter=scatter, where=at_rest,
         entry="spike",
-        because="Terms of order 1/d, and the scatter of the finite-size factor over drawn samples.",
+        because="Terms of order 1/d, and the sampling error of the finite-size factor, a mean over drawn "
+        "samples.",
         missing="no point has a stable prediction with overlap above 0.2; raise sample_ratio or spike",
     ),
     Agreement(
         "norm",
         "The norm of the weights equals the prediction.",
         "norm", "derivations/boltzmann (6)", within=0.04, relative=True,
-        because="Terms of order 1/d.",
+        because="Terms of order 1/d, which the prediction leaves out.",
         where=lambda cell: cell.setting.steps == 0 and cell.expected > 0.2,
         missing="no point has a stable prediction with norm above 0.2; raise sample_ratio or spike",
     ),
@@ -58,7 +59,7 @@ CLAIMS = (
         "stability",
         "The replicon of the fitted machine equals the prediction.",
         "replicon", "derivations/boltzmann (7)", within=0.15, relative=True, power=0.3,
-        because="The replicon is a mean square that few samples near the decision boundary dominate.",
+        because="A few samples near the decision boundary dominate the replicon, which is a mean square.",
         where=lambda cell: cell.setting.steps == 0 and 0.01 < cell.expected < 0.6,
         missing="no point has a predicted replicon between 0.01 and 0.6; raise sample_ratio",
     ),
@@ -67,7 +68,7 @@ CLAIMS = (
         "The overlap of the leading principal components equals the prediction.",
         "pca_overlap", "baik2005phase, Theorem 1.1; derivations/boltzmann (8), (10)", within=0.03,
         scatter=scatter, where=lambda cell: cell.expected > 0.2, entry="spike",
-        because="The prediction is a mean over 24 to 400 drawn samples.",
+        because="Sampling error of the prediction, a mean over 24 to 400 drawn samples.",
         missing="no spike is above the threshold of principal components; raise sample_ratio or spike",
     ),
     Agreement(
@@ -77,7 +78,7 @@ CLAIMS = (
         lead, "derivations/boltzmann (6), (8), (10)", expected=predicted_lead, within=0.004, power=0.9,
         entry="spike",
         scatter=lambda cell: 1.0,
-        because="Terms of order 1/d.",
+        because="Terms of order 1/d, which the prediction leaves out.",
         where=lambda cell: abs(cell.expected) > 0.006 and cell.predicted("overlap") > 0.2,
         missing="no stable point has a predicted difference of overlaps above 0.006; lower spike",
     ),
@@ -86,14 +87,14 @@ CLAIMS = (
         "The overlap after a number of steps of gradient ascent equals dynamical mean-field theory.",
         "overlap", "derivations/boltzmann (14), (15)", within=0.03, scatter=scatter, where=on_its_way,
         entry="spike",
-        because="Terms of order d^(-1/2), and 16,000 paths of the mean-field simulation.",
+        because="Terms of order d^(-1/2), and the sampling error of 16,000 simulated mean-field paths.",
         missing="no point has steps above 0; run with --preset dynamics",
     ),
     Agreement(
         "norm-on-the-way",
         "The norm after a number of steps of gradient ascent equals dynamical mean-field theory.",
         "norm", "derivations/boltzmann (14), (15)", within=0.04, relative=True, where=on_its_way,
-        because="Terms of order d^(-1/2), and 16,000 paths of the mean-field simulation.",
+        because="Terms of order d^(-1/2), and the sampling error of 16,000 simulated mean-field paths.",
         missing="no point has steps above 0; run with --preset dynamics",
     ),
 )

@@ -1,4 +1,4 @@
-"""Overlaps of principal components of spiked data at a finite size, drawn from their exact law."""
+"""Overlaps of principal components of spiked data at a finite size, from their exact distribution."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def drawn_components(
     blocks = min(round(7 * depth + 10), min(n, d) // r)
     cosines = np.empty((draws, r))
     for draw in range(draws):
-        # the same random numbers at every size make curves smooth
+        # use the same random numbers at every size, which makes curves smooth
         rng = random_stream("principal components", r, draw)
         vectors = _leading(_chain(spikes, n, d, blocks, rng), components)
         cosines[draw] = np.linalg.norm(vectors[:r], axis=1)
@@ -32,7 +32,7 @@ def drawn_components(
 def _chain(
     spikes: tuple[float, ...], n: int, d: int, blocks: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Lower bands (2 r, blocks r) of X^T X in the basis of the chain (boltzmann 10)."""
+    """Lower bands (2 r, blocks r) of X^T X in the basis of the block chain (boltzmann 10)."""
     r = len(spikes)
     common, start, rest = rng.standard_normal((3, r, r))
     normals = rng.standard_normal((blocks, 2, r, r))
@@ -59,7 +59,7 @@ def _chain(
 
 
 def _triangles(normals: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Upper triangles with chi variables on the diagonal, from normal numbers (blocks, r, r)."""
+    """Turn normal numbers (blocks, r, r) into upper triangles with chi variables on the diagonal."""
     places, kept = np.arange(normals.shape[1]), np.maximum(degrees, 1)
     triangles = np.triu(normals, 1)
     # chi² = k (1 - 2 / (9 k) + z (2 / (9 k))^(1/2))³ (Wilson and Hilferty)
@@ -70,7 +70,7 @@ def _triangles(normals: np.ndarray, degrees: np.ndarray) -> np.ndarray:
 
 
 def _leading(bands: np.ndarray, count: int) -> np.ndarray:
-    """Eigenvectors of the largest eigenvalues of a banded matrix."""
+    """Eigenvectors of a banded matrix for the largest eigenvalues."""
     size = bands.shape[1]
     chosen = (max(size - count, 0), size - 1)
     from scipy.linalg import eig_banded

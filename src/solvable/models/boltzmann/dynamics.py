@@ -1,4 +1,4 @@
-"""Dynamical mean-field theory of gradient ascent of one unit: overlap and norm at every step."""
+"""Dynamical mean-field theory of gradient ascent for one unit: overlap and norm at every step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ascent_path(
     gain = rate / (1 + weight_decay)
     normals = _normals(T, paths)
     xi, z, g = (np.zeros((max(T, 1), normals.shape[1])) for _ in range(3))
-    D = np.zeros((max(T, 1), max(T, 1), normals.shape[1]))  # dg(z_t) / dxi_s
+    D = np.zeros((max(T, 1), max(T, 1), normals.shape[1]))  # derivatives dg(z_t) / dxi_s
     overlap, C, R = np.zeros(T + 1), np.zeros((T + 1, T + 1)), np.zeros((T + 1, T + 1))
     R_g, C_g = np.zeros((T, T)), np.zeros((T, T))
     overlap[0], C[0, 0] = m, q
@@ -44,7 +44,7 @@ def ascent_path(
         C_g[t, past] = C_g[past, t] = (g[past] @ g[t]) / g.shape[1]
         mu = g[t].mean()
         # m' = (1 - e) m + (e / c) (sqrt(lambda) mu + sum_s R_g(t, s) m_s)   (boltzmann 15)
-        # C_w and R_w obey the same recursion with additional terms
+        # the covariance C_w and the response R_w obey the same recursion with additional terms
         push = R_g[t, past]
         overlap[t + 1] = (1 - rate) * overlap[t] + gain * (ratio * mu + push @ overlap[past])
         R[t + 1, past] = (1 - rate) * R[t, past] + gain * (push @ R[past, past])

@@ -9,40 +9,40 @@ import numpy as np
 from solvable.spectra.roots import bracketed_root
 
 LARGEST_COUPLING = 0.9999
-"""Largest allowed V; from V = 1 on the proximal map of a sample has two branches."""
+"""Largest allowed V; at V >= 1 the proximal map of a sample has two branches."""
 
 
 @dataclass(frozen=True)
 class UnitState:
-    """Fixed point of state evolution of one unit on one spike (a variance), or without spike."""
+    """Fixed point of state evolution for one unit that learns one spike or, without spike, noise."""
 
     spike: float
-    m: float  # w . w* / d
-    q: float  # |w|² / d
+    m: float  # overlap m = w . w* / d
+    q: float  # squared norm q = |w|² / d
     V: float
-    slope: float  # alpha E[g']
-    signal: float  # alpha E[u g]
-    power: float  # alpha E[g²]
-    replicon: float  # alpha V² E[g'²]   (boltzmann 7)
+    slope: float  # mean slope, alpha E[g']
+    signal: float  # mean of latent sign times message, alpha E[u g]
+    power: float  # mean squared message, alpha E[g²]
+    replicon: float  # replicon alpha V² E[g'²]   (boltzmann 7)
 
     @property
     def overlap(self) -> float:
-        """Cosine m / sqrt(q) of weights and spike; 0 without weights."""
+        """Cosine m / sqrt(q) of weights and spike; 0 if the weights are 0."""
         return self.m / float(np.sqrt(self.q)) if self.q > 0 else 0.0
 
     @property
     def stable(self) -> bool:
-        """Return True if no other maximum is nearby."""
+        """Return True if the likelihood has no other maximum nearby (replicon below 1)."""
         return self.replicon < 1 and self.V < LARGEST_COUPLING
 
 
 def bulk_edge(sample_ratio: float) -> float:
-    """Upper edge of the sample covariance spectrum of noise of variance 1."""
+    """Upper edge of the sample covariance spectrum for noise with variance 1."""
     return (1 + sample_ratio**-0.5) ** 2
 
 
 def outlier(spike: float, sample_ratio: float) -> float:
-    """Largest eigenvalue of the sample covariance with one spike; the edge below the threshold."""
+    """Largest sample covariance eigenvalue with one spike; below the threshold, the noise edge."""
     if spike**2 * sample_ratio <= 1:
         return bulk_edge(sample_ratio)
     # (1 + lambda) (1 + 1 / (alpha lambda))
@@ -59,8 +59,8 @@ def component_overlap(spike: float, sample_ratio: float) -> float:
 def unit_state(
     spike: float, sample_ratio: float, weight_decay: float = 0.0, *, partner: bool = False
 ) -> UnitState:
-    """Fixed point of one sign unit (boltzmann 6); spike 0 for a unit without spike."""
-    # with a partner, one of two units of equal weights: tanh Q_12 = tanh q adds to the decay
+    """Fixed point of one sign unit (boltzmann 6); spike=0 means a unit that learns no spike."""
+    # with a partner (a second unit with equal weights), tanh Q_12 = tanh q adds to the weight decay
     alpha, c = sample_ratio, 1 + weight_decay
     if c >= (outlier(spike, alpha) if spike else bulk_edge(alpha)):
         return _without_weights(spike, alpha, c)
@@ -81,17 +81,17 @@ def unit_state(
 
 
 def _without_weights(spike: float, alpha: float, c: float) -> UnitState:
-    """State of a unit with weights 0: no eigenvalue of the sample covariance exceeds 1 + l."""
-    # V (alpha c - alpha / (1 - V)) = 1, the smaller root   (boltzmann 9)
+    """State of a unit with weights 0, for sample covariance eigenvalues of at most 1 + l."""
+    # V is the smaller root of V (alpha c - alpha / (1 - V)) = 1   (boltzmann 9)
     half = (alpha * (c - 1) + 1) / 2
     V = (half - np.sqrt(max(half**2 - alpha * c, 0.0))) / (alpha * c)
-    # roots of alpha c V² - (alpha c + 1 - alpha) V + 1 = 0
+    # equivalent: alpha c V² - (alpha c + 1 - alpha) V + 1 = 0
     slope = 1 / (1 - V)
     return UnitState(spike, 0.0, 0.0, V, alpha * slope, 0.0, 0.0, alpha * (V * slope) ** 2)
 
 
 def _expectations(mean: float, q: float, V: float) -> tuple[float, float, float, float]:
-    """E[g'], E[u g], E[g²] and E[g'²] at omega = mean u + sqrt(q) xi."""
+    """Compute E[g'], E[u g], E[g²] and E[g'²] for omega = mean u + sqrt(q) xi."""
     z, density, _ = nodes(mean, q, V)
     g = np.tanh(z)
     curvature = 1 - g * g
@@ -105,8 +105,8 @@ def _expectations(mean: float, q: float, V: float) -> tuple[float, float, float,
 
 
 def nodes(mean: float, q: float, V: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes z = omega + V tanh z, their weights for omega ~ N(mean, q), and omega."""
-    # integrals over z are smooth for V near 1: d omega = (1 - V tanh' z) dz
+    """Nodes z that solve z = omega + V tanh z, weights for omega ~ N(mean, q), and omega."""
+    # integrate over z, because d omega = (1 - V tanh' z) dz is smooth for V near 1
     reach = abs(mean) + 8.5 * np.sqrt(q)
     last = min(reach / (1 - V), reach + V)
     z = np.linspace(-last, last, 1_001)
@@ -117,7 +117,7 @@ def nodes(mean: float, q: float, V: float) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def bayes_overlap(spike: float, sample_ratio: float) -> float:
-    """Bayes-optimal overlap for signs on both sides with known parameters (boltzmann 11)."""
+    """Bayes-optimal overlap for sign directions, latent signs and known parameters (boltzmann 11)."""
     if spike**2 * sample_ratio <= 1:
         return 0.0
     nodes, weights = np.polynomial.hermite_e.hermegauss(101)
@@ -132,6 +132,6 @@ def bayes_overlap(spike: float, sample_ratio: float) -> float:
         return F(spike * sample_ratio * F(spike * q)) - q
 
     ends = (excess(1e-6), excess(1.0))
-    if ends[1] >= 0:  # overlap 1 up to rounding
+    if ends[1] >= 0:  # the overlap is 1 up to rounding errors
         return 1.0
     return float(np.sqrt(bracketed_root(excess, 1e-6, 1.0, ends=ends))) if ends[0] > 0 else 0.0

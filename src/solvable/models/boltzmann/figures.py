@@ -23,12 +23,12 @@ def named(what: str) -> Callable[[BoltzmannParameters], Sequence[str]]:
 
 
 def fitted(curve: Curve) -> bool:
-    """Return True for curves of converged machines."""
+    """Return True for curves of machines trained to convergence."""
     return bool(curve.setting.steps == 0)
 
 
 def spike(setting: BoltzmannParameters) -> float:
-    """Strength of the spike relative to the noise."""
+    """Spike variance over noise variance."""
     return float(setting.strengths[0])
 
 
@@ -53,8 +53,8 @@ PANELS = (
         "Overlap against spike strength",
         "overlap with the spike",
         [Trace("overlap", "", mean=True)],
-        "Cosine of the weights and a single spike, at a fixed sample ratio.",
-        along=Axis("spike", "variance of the spike over that of the noise", value=spike),
+        "Cosine between the weights and a single spike, at a fixed sample ratio.",
+        along=Axis("spike", "spike variance over noise variance", value=spike),
         when=lambda curve: len(curve.setting.strengths) == 1,
         y_range=(-0.02, 1.02),
     ),

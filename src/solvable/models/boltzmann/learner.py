@@ -23,7 +23,7 @@ from solvable.models.boltzmann.maximum import (
 )
 
 SOLVERS = ("amp", "gradient")
-"""Allowed solvers."""
+"""Allowed values of the parameter `solver`."""
 
 
 class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -46,19 +46,19 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Weight decay :math:`\ell\ge0`. Weights that only fit noise vanish if :math:`1+\ell` exceeds the
         largest eigenvalue of the noise covariance, about :math:`(1+\sqrt{d/n})^2`.
     units : {"rademacher", "gaussian"}
-        Law of the hidden units: signs, or normal numbers.
+        Prior distribution of the hidden units: signs, or normal numbers.
     solver : {"amp", "gradient"}
-        Message passing (gradient ascent follows, with a warning, if it does not converge) or gradient
-        ascent. Normal units have a closed solution and use neither.
+        Message passing or gradient ascent. If message passing does not converge, gradient ascent follows
+        with a warning. Normal units have a closed solution and use no solver.
     standardise : bool
         If True, centre features and divide them by their standard deviation. The model assumes mean 0
-        and variance 1 except along a few directions; set False if the features already satisfy this.
+        and variance 1 except along a few directions; set False if the features already have both.
     max_iter : int
-        Largest number of steps of either solver.
+        Largest number of steps of the solver.
     tol : float
-        Relative change of the weights at which a solver stops.
+        Relative change of the weights per step at which the solver stops.
     random_state : int, Generator or None
-        Seed of the search for the principal components at which both solvers start.
+        Seed of the search for the principal components, from which the solver starts.
 
     Attributes
     ----------
@@ -69,18 +69,19 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         has many maxima and the weights are largely noise; raise ``weight_decay`` or lower
         ``n_components``.
     replicon_ : float
-        Growth of a squared small change in one step of message passing; NaN if its couplings do not
-        exist. Derived for independent features with a few directions; only indicative otherwise.
+        Growth of a squared small change in one step of message passing; NaN if the couplings of
+        message passing do not exist. The formula holds for independent features plus a few directions;
+        for other data it is only indicative.
     converged_ : bool
         True if the solver converged.
     norm_ : ndarray of shape (k,)
         Squared norm :math:`|w_a|^2/d` of each unit.
     gradient_norm_ : float
-        Norm of the gradient over the norm of the weights.
+        Norm of the gradient divided by the norm of the weights.
     mean_, scale_ : ndarray of shape (d,)
         Mean and scale used to standardise the features.
     solver_ : str
-        Solver of the final weights; "closed form" for normal units.
+        Name of the solver that found the final weights; "closed form" for normal units.
     n_iter_ : int
         Number of steps of the solver.
     n_features_in_ : int
@@ -144,7 +145,7 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         self.mean_ = X.mean(axis=0) if self.standardise else np.zeros(X.shape[1])
         deviation = X.std(axis=0) if self.standardise else np.ones(X.shape[1])
-        # constant features are 0 after centring and are not scaled
+        # constant features become 0 by centring, so they are not scaled
         varies = deviation > 1e-12 * (1e-300 + np.abs(self.mean_))
         self.scale_ = np.where(varies, deviation, 1.0)
         rows = (X - self.mean_) / self.scale_
@@ -161,7 +162,7 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def _maximum(self, rows: np.ndarray, start: np.ndarray) -> tuple[Maximum, str]:
-        """Return the maximum and the name of its solver."""
+        """Return the maximum and the name of the solver that found it."""
         decay, d = float(self.weight_decay), rows.shape[1]
         if self.units == "gaussian":
             return _closed_form(rows, start, decay), "closed form"
@@ -196,11 +197,11 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return field_mean(rows @ self.components_.T / np.sqrt(rows.shape[1]), self.units)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log-likelihood of each sample minus that of independent standard normal features."""
+        """Log-likelihood of each sample, minus its log-likelihood under standard normal features."""
         return sample_scores(self._rows(X), self.components_.T, self.units)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean of ``score_samples``."""
+        """Mean over the samples of ``score_samples``."""
         return float(np.mean(self.score_samples(X)))
 
 

@@ -15,18 +15,18 @@ import numpy as np
 Units = Literal["rademacher", "gaussian"]
 
 UNITS = ("rademacher", "gaussian")
-"""Allowed laws of hidden units."""
+"""Allowed prior distributions of the hidden units."""
 
 
 @lru_cache(maxsize=8)
 def _states(hidden_units: int) -> np.ndarray:
-    """Sign states (2^(k-1), k) up to a global sign."""
+    """All states (2^(k-1), k) of k signs, up to a global sign."""
     rest = list(product((1.0, -1.0), repeat=hidden_units - 1))
     return np.column_stack([np.ones(len(rest)), np.array(rest).reshape(len(rest), -1)])
 
 
 def field_energy(z: np.ndarray, units: Units) -> np.ndarray:
-    """Energy eta_1 at fields z (n, k)."""
+    """Energy eta_1 of the hidden units at fields z (n, k)."""
     if units == "gaussian":
         # eta_1 = |z|² / 2   (boltzmann 1)
         return np.asarray(np.sum(z**2, axis=1) / 2)
@@ -36,12 +36,12 @@ def field_energy(z: np.ndarray, units: Units) -> np.ndarray:
 
 
 def field_mean(z: np.ndarray, units: Units) -> np.ndarray:
-    """Gradient g of eta_1, the mean of the hidden units given their fields."""
+    """Gradient g of eta_1, which is the mean of the hidden units given their fields."""
     return np.tanh(z) if units == "rademacher" else np.asarray(z)
 
 
 def field_variance(z: np.ndarray, units: Units) -> np.ndarray:
-    """Diagonal of the second derivative of eta_1, which is diagonal."""
+    """Diagonal entries of the second derivative of eta_1; all other entries are 0."""
     return 1 - np.tanh(z) ** 2 if units == "rademacher" else np.ones_like(z)
 
 
@@ -57,7 +57,7 @@ def coupling_energy(Q: np.ndarray, units: Units) -> float:
 
 
 def coupling_moment(Q: np.ndarray, units: Units) -> np.ndarray:
-    """Moment H = <h h^T> under P(h) exp(h^T Q h / 2); tanh Q_12 off the diagonal for two signs."""
+    """Moment H = <h h^T> under P(h) exp(h^T Q h / 2); for two signs, the entry H_12 is tanh Q_12."""
     if units == "gaussian":
         return np.linalg.inv(np.eye(len(Q)) - Q)
     energies, states = _energies(Q), _states(len(Q))
@@ -72,7 +72,7 @@ def _energies(Q: np.ndarray) -> np.ndarray:
 
 
 def sample_scores(X: np.ndarray, W: np.ndarray, units: Units) -> np.ndarray:
-    """Log-likelihood of each sample minus that of a machine with weights 0 (boltzmann 1)."""
+    """Log-likelihood of each sample, minus its log-likelihood with weights 0 (boltzmann 1)."""
     d = X.shape[1]
     return field_energy(X @ W / np.sqrt(d), units) - coupling_energy(W.T @ W / d, units)
 
@@ -81,7 +81,7 @@ def gradient(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float) ->
     """Gradient of the log-likelihood with weight decay, times d / n (boltzmann 2)."""
     n, d = X.shape
     H = coupling_moment(W.T @ W / d, units) + weight_decay * np.eye(W.shape[1])
-    # (1 / (alpha sqrt(d))) X^T g(X W / sqrt(d)) - W (H + l)   (boltzmann 2)
+    # gradient (1 / (alpha sqrt(d))) X^T g(X W / sqrt(d)) - W (H + l)   (boltzmann 2)
     return np.asarray(X.T @ field_mean(X @ W / np.sqrt(d), units) * (np.sqrt(d) / n) - W @ H)
 
 
@@ -89,8 +89,8 @@ def couplings_given(
     G: np.ndarray, b: np.ndarray, ratio: float, weight_decay: float, Q: np.ndarray
 ) -> np.ndarray:
     """Solve V = (alpha (H(V G V) + l) - b)^-1 for sign units (boltzmann 5); NaN on failure."""
-    # W = Gamma V and G = Gamma^T Gamma / d. With H of the previous step instead, units of large norm
-    # rotate about each other forever.
+    # Here W = Gamma V and G = Gamma^T Gamma / d. If H were taken from the previous step, units with large
+    # norms would rotate about each other forever.
     k = len(Q)
     decay = weight_decay * np.eye(k)
     if k == 1:

@@ -16,22 +16,22 @@ from solvable.models.boltzmann.likelihood import (
 )
 
 NOTHING = 1e-8
-"""Squared norm, relative to the start or to 1, below which weights count as 0."""
+"""Weights count as 0 if their squared norm, over the start's squared norm or over 1, is below this."""
 
 
 @dataclass(frozen=True)
 class Maximum:
     """Stationary point of the likelihood with weight decay."""
 
-    weights: np.ndarray  # (d, k)
+    weights: np.ndarray  # weights W, shape (d, k)
     replicon: float  # NaN if the couplings of message passing do not exist
-    residual: float  # norm of the gradient over the norm of the weights
+    residual: float  # norm of the gradient divided by the norm of the weights
     iterations: int
     settled: bool  # True if the solver converged
 
     @property
     def norm(self) -> float:
-        """Squared norm of W over d."""
+        """Squared norm of the weights W, divided by d."""
         return float(np.sum(self.weights**2) / len(self.weights))
 
     @property
@@ -111,7 +111,7 @@ def _prox(omega: np.ndarray, V: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def responses(z: np.ndarray, V: np.ndarray, units: Units) -> np.ndarray:
-    """Slopes dg/domega = (1 - e V)^-1 e of each sample (n, k, k), with e the curvature of eta_1."""
+    """Slopes dg/domega = (1 - e V)^-1 e of the samples (n, k, k), with e the curvature of eta_1."""
     e, k = field_variance(z, units), len(V)
     if k == 1:
         return np.asarray((e / (1 - V * e))[:, :, None])
@@ -126,7 +126,7 @@ def _clipped(V: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(V)
     if values[0] > 0 and values[-1] < 0.995:
         return V
-    # negative eigenvalues have passed through infinity and become the upper limit
+    # an eigenvalue that passed through infinity is negative and is set to the upper limit
     values = np.where(values > 0, np.minimum(values, 0.995), 0.995)
     return np.asarray((vectors * values) @ vectors.T)
 
@@ -140,9 +140,10 @@ def ascend(
     max_steps: int = 2_000,
     tolerance: float = 1e-6,
 ) -> Maximum:
-    """Gradient ascent for sign units, with `rate` in (0, 1] in units of 1 / (1 + l)."""
-    # the coupling H(Q) between units is treated implicitly (boltzmann 5 with b = 0); with explicit steps
-    # two units of large norm rotate about each other forever
+    """Gradient ascent for sign units; the learning rate is `rate` / (1 + l), with `rate` in (0, 1]."""
+    # Steps treat the coupling H(Q) between units implicitly (boltzmann 5 with b = 0). With explicit
+    # steps,
+    # two units with large norms rotate about each other forever.
     (n, d), W = X.shape, start
     k, residual, steps = start.shape[1], np.inf, 0
     nothing, Q = np.zeros((k, k)), start.T @ start / d
@@ -166,7 +167,7 @@ def ascend(
 def _maximum(
     X: np.ndarray, W: np.ndarray, weight_decay: float, iterations: int, settled: bool
 ) -> Maximum:
-    """Return the final weights with gradient and replicon."""
+    """Return the final weights together with the gradient norm and the replicon."""
     if not W.any():
         settled, residual = True, 0.0
     else:
@@ -178,7 +179,7 @@ def _maximum(
 
 def replicon_of(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float) -> float:
     """Replicon at weights W (boltzmann 7); NaN if the couplings of message passing do not exist."""
-    # V = (alpha (H + l) - b(V))^-1 by iteration
+    # solve V = (alpha (H + l) - b(V))^-1 by iteration
     (n, d), k = X.shape, W.shape[1]
     z = X @ W / np.sqrt(d)
     H = coupling_moment(W.T @ W / d, units) + weight_decay * np.eye(k)
@@ -194,7 +195,8 @@ def replicon_of(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float)
         change, V = float(np.abs(new - V).max()), (new + new.T) / 2
         if change < 1e-10:
             break
-    # largest eigenvalue of alpha E[(V g') x (V g')] on changes of covariances   (boltzmann 7)
+    # the replicon is the largest eigenvalue of alpha E[(V g') x (V g')], a map of covariances (boltzmann
+    # 7)
     VG = V @ responses(z, V, units)
     square = np.einsum("nab,ncd->acbd", VG, VG).reshape(k * k, k * k) / d
     return float(np.abs(np.linalg.eigvals(square)).max())

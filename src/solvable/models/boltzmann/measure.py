@@ -1,4 +1,4 @@
-"""One replicate of a Boltzmann machine on spiked data: draw data, fit, score."""
+"""One replicate of a Boltzmann machine on spiked data: draw data, fit, measure overlaps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.models.boltzmann.parameters import ASCENT_RATE, ASCENT_START, Bolt
 
 
 def draw_directions(parameters: BoltzmannParameters, rng: np.random.Generator) -> np.ndarray:
-    """Draw sign directions w* (d, r), orthogonal up to the remainder of d over 2^r."""
+    """Draw sign directions w* (d, r), exactly orthogonal if 2^r divides d."""
     d, r = parameters.dimension, len(parameters.strengths)
     # every pattern of relative signs is equally frequent
     patterns = (np.arange(d)[:, None] >> np.arange(r)) & 1
@@ -33,7 +33,7 @@ def draw_teacher(
 def draw_samples(
     parameters: BoltzmannParameters, directions: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw samples (n, d) in units of the standard deviation of the noise."""
+    """Draw samples (n, d), divided by the standard deviation of the noise."""
     n, (d, r) = parameters.samples, directions.shape
     # x = W* Lambda^(1/2) u / sqrt(d) + z
     X = rng.standard_normal((n, d))
@@ -43,7 +43,7 @@ def draw_samples(
 
 
 def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metrics:
-    """Draw, fit and score one replicate; overlap and norm are None without a stable maximum."""
+    """Draw and fit one replicate and return its metrics; without a stable maximum some are None."""
     directions = draw_directions(parameters, rng)
     X = draw_samples(parameters, directions, rng)
     k = parameters.hidden_units
@@ -91,7 +91,7 @@ def _some_steps(
     directions: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Weights after a number of steps from a start with exact norm and overlap."""
+    """Weights after a given number of steps from a start with a prescribed norm and overlap."""
     m, q = ASCENT_START
     basis = np.linalg.qr(directions)[0] * np.sqrt(len(directions))
     truth = directions[:, int(np.argmax(parameters.strengths))]
@@ -111,9 +111,9 @@ def _some_steps(
 
 
 def span_overlap(W: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Cosine of each direction with the span of the weights; NaN for weights 0."""
+    """Cosine of each direction with the span of the weights; NaN if the weights are 0."""
     left, sizes, _ = np.linalg.svd(W, full_matrices=False)
-    # singular values below 1/30 of the largest: the difference of two units that share a direction
+    # drop singular values below 1/30 of the largest: they are differences of units that share a direction
     kept = left[:, sizes > sizes[0] / 30] if sizes[0] > 0 else left[:, :0]
     if not kept.size:
         return np.full(directions.shape[1], np.nan)

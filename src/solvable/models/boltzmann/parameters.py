@@ -11,23 +11,23 @@ from solvable.frame.parameters import Parameters, Size, memory
 Algorithm = Literal["amp", "gradient"]
 
 ASCENT_START = (0.2, 1.0)
-"""Start (m, q) of a given number of steps: m = w . w* / d and q = w . w / d."""
+"""Overlap m = w . w* / d and squared norm q = w . w / d at the start of runs with a number of steps."""
 
 ASCENT_RATE = 0.5
-"""Learning rate of a given number of steps, in units of 1 / (1 + l)."""
+"""Learning rate of runs with a given number of steps, in units of 1 / (1 + l)."""
 
 Strength = Annotated[float, Field(ge=1e-50, le=1000)]
 
 
 class BoltzmannParameters(Parameters):
-    """Parameters of spiked data and of the fitted machine."""
+    """Parameters of the spiked data and of the fitted machine."""
 
     dimension: int = Field(1000, ge=100, le=10**6)
     """Number d of visible units."""
     sample_ratio: float = Field(2.0, gt=0, le=100)
-    """Samples per visible unit, n/d."""
+    """Number n of samples per visible unit, n/d."""
     noise: float = Field(1.0, ge=1e-50, le=1000)
-    """Variance of the noise. Data are divided by its square root, so only spike / noise matters."""
+    """Variance of the noise. Data are divided by its square root: only the ratio spike / noise matters."""
     spike: Strength | Annotated[tuple[Strength, ...], Field(min_length=1, max_length=4)] = 2.0
     """Variance that a latent sign adds along its direction; a number or a list of numbers."""
     hidden_units: int = Field(1, ge=1, le=4)
@@ -37,7 +37,7 @@ class BoltzmannParameters(Parameters):
     algorithm: Algorithm = "amp"
     """Message passing from the principal components, or gradient ascent from a small random start."""
     steps: int = Field(0, ge=0, le=40)
-    """Steps of gradient ascent from norm 1 and overlap 0.2 with the largest spike; 0 runs until
+    """Number of gradient-ascent steps, from norm 1 and overlap 0.2 with the largest spike; 0 means until
     convergence."""
 
     samples = Size("sample_ratio", "dimension", least=10)
@@ -75,7 +75,7 @@ class BoltzmannParameters(Parameters):
 
     @property
     def strengths(self) -> tuple[float, ...]:
-        """Spike variances in units of the noise variance."""
+        """Spike variances divided by the noise variance."""
         spikes = self.spike if isinstance(self.spike, tuple) else (self.spike,)
         return tuple(spike / self.noise for spike in spikes)
 

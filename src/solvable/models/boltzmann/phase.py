@@ -20,9 +20,9 @@ from solvable.models.boltzmann.shared_directions import apart_growth, shared_sta
 
 @dataclass(frozen=True)
 class Phase:
-    """Phase of the units with its predictions, or the reason for no prediction."""
+    """Phase of the units with the predicted states, or the reason for no prediction."""
 
-    units: tuple[UnitState, ...] = ()  # states in the order of `spikes`
+    units: tuple[UnitState, ...] = ()  # states of the units, in the order of `spikes`
     spikes: tuple[int, ...] = ()
     norm: float | None = None
     replicon: float | None = None
@@ -44,7 +44,7 @@ def phase_of(
     apart = all(unit.stable for unit in everyone)
     growths = [apart_growth(*pair, ratio) for pair in combinations(everyone, 2)]
     growth, turning = np.max([(0.0, 0.0), *growths], axis=0)
-    # measured: above these values some starts end in another state, although both are below 1
+    # above these measured values some starts end in another state, although both growths are below 1
     mixed = growth > 0.7 or turning > 0.9
     if all(unit.q == 0 for unit in everyone):
         return Phase(norm=0.0, replicon=replicon, reason=(
@@ -78,7 +78,7 @@ def phase_of(
 
 
 def _unstable(units: tuple[UnitState, ...], ratio: float, weight_decay: float) -> str:
-    """Message for a likelihood with many maxima."""
+    """Return the message for a likelihood with many maxima."""
     edge = bulk_edge(ratio) - 1
     hint = "Raise sample_ratio or spike" + (
         f", or set weight_decay near {edge:.3g}." if edge <= 100 else "."
@@ -86,6 +86,7 @@ def _unstable(units: tuple[UnitState, ...], ratio: float, weight_decay: float) -
     if any(unit.spike == 0 for unit in units):
         hint = f"Lower hidden_units, or set weight_decay above {edge:.3g}."
     return (
-        "unstable: the likelihood has many maxima, because a small change grows in a step of message "
+        "the prediction is unstable: the likelihood has many maxima, because a small change grows in a "
+        "step of message "
         f"passing (replicon above 1). {hint}"
     )

@@ -1,4 +1,4 @@
-"""Predictions of a Boltzmann machine of sign units on spiked data at a dimension."""
+"""Predictions for a Boltzmann machine with sign units on spiked data, in a finite dimension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.models.boltzmann.phase import phase_of
 
 
 def predict(parameters: BoltzmannParameters) -> Metrics:
-    """Predict overlaps, norm, replicon, overlaps of principal components and the Bayes bound."""
+    """Predict the machine's overlaps, norm and replicon, the components' overlaps and the Bayes bound."""
     ratio = parameters.samples / parameters.dimension
     strengths = parameters.strengths
     drawn = component_overlaps(strengths, parameters, parameters.hidden_units)
@@ -59,7 +59,7 @@ def _path(spike: float, ratio: float, weight_decay: float, steps: int) -> tuple[
 
 
 def chance(parameters: BoltzmannParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random weights."""
+    """Metrics of random weights, which have no overlap with the spikes beyond chance."""
     count = min(parameters.hidden_units, len(parameters.strengths))
     random = float(np.sqrt(count / parameters.dimension))
     overlap: list[float | None] = [random] * len(parameters.strengths)

@@ -1,4 +1,4 @@
-"""Stability of two units of a Boltzmann machine that learn different spikes or share one."""
+"""Stability of two units that learn different spikes or share one spike."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from solvable.models.boltzmann.evolution import LARGEST_COUPLING, UnitState, nod
 
 @dataclass(frozen=True)
 class SharedState:
-    """Fixed point of two units of equal weights."""
+    """Fixed point at which two units have equal weights."""
 
     unit: UnitState
-    V: float  # coupling of the difference of the units
+    V: float  # effective coupling of the difference between the two units
     replicon: float
     growth: float
 
     @property
     def stable(self) -> bool:
-        """Return True if no other maximum is nearby and a difference of the units decays."""
+        """Return True if no other maximum is nearby and differences between the units decay."""
         return max(self.replicon, self.growth) < 1 and max(self.V, self.unit.V) < LARGEST_COUPLING
 
 
 def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[float, float]:
-    """Growth per step of the shared part and of a rotation of two units on two spikes."""
-    # state evolution linearised in M_12, M_21, Q_12 and V_12   (boltzmann 12). Returns the growth of
+    """Growth per step of the direction shared by two units on two spikes, and of their rotation."""
+    # State evolution is linearised in M_12, M_21, Q_12 and V_12   (boltzmann 12). Returned: the growth of
     # shared directions, then of a rotation within the plane of both, which keeps overlaps of the span.
     alpha = sample_ratio
     V1, V2 = one.V, two.V
     s1, s2 = np.sqrt(one.spike), np.sqrt(two.spike)
-    b1, b2 = one.slope, two.slope  # alpha E[g']
-    own1, own2 = s1 * one.signal, s2 * two.signal  # sqrt(lambda) alpha E[u g]
+    b1, b2 = one.slope, two.slope  # mean slopes alpha E[g']
+    own1, own2 = s1 * one.signal, s2 * two.signal  # overlap fields sqrt(lambda) alpha E[u g]
 
     def step(M12: float, M21: float, Q12: float, V12: float) -> list[float]:
         # g_1 changes by g_1' (sqrt(lambda_2) M_12 u_2 + V_12 g_2)   (boltzmann 12); Q_12 by Price's
@@ -53,7 +53,7 @@ def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[f
         new_V = -V1 * V2 * (alpha * new_Q - slope)
         return [V1 * to12 + new_V * own2, V2 * to21 + new_V * own1, new_Q, new_V]
 
-    # negative eigenvalues are oscillations of the algorithm and are ignored
+    # ignore negative eigenvalues, which are oscillations of the algorithm
     values, vectors = np.linalg.eig(np.column_stack([step(*row) for row in np.eye(4)]))
     mixed, joined = np.abs(vectors[:2]).max(axis=0), np.abs(vectors[2])
     turning = joined < 0.3 * mixed
@@ -64,8 +64,8 @@ def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[f
 def shared_state(
     spike: float, sample_ratio: float, weight_decay: float, second: float = 0.0
 ) -> SharedState:
-    """State of two units of equal weights on one spike, with the growth of their difference."""
-    # a difference can grow along the spike or along a second spike
+    """State of two units with equal weights on one spike, and the growth of their difference."""
+    # the difference between the units can grow along the spike or along a second spike
     alpha, c = sample_ratio, 1 + weight_decay
     state = unit_state(spike, alpha, weight_decay, partner=True)
     repulsion = np.tanh(state.q)

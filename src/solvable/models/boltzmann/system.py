@@ -2,8 +2,9 @@
 
 Samples have latent signs along a few directions, plus noise. A restricted Boltzmann machine with a few
 hidden units is fitted by exact maximum likelihood. State evolution predicts the overlap of the weights
-with the directions, their norm, and the stability of the maximum. The system compares it with principal
-components, which are better near their threshold without weight decay, and with the Bayes bound.
+with the directions, their norm, and the stability of the maximum. The system compares the machine
+with the Bayes bound and with principal components, which are better near their threshold without weight
+decay.
 """
 
 from __future__ import annotations

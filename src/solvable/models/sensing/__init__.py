@@ -1,1 +1,1 @@
-"""Matrices estimated from linear measurements: symmetric signals, and regression on sequences."""
+"""Estimate matrices from linear measurements: symmetric signals, and regression on token sequences."""

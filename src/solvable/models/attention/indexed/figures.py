@@ -14,8 +14,11 @@ PANELS = (
             Trace("matrix_error", "", theory="finite_size_matrix_error"),
             Trace("matrix_error", "limit", measured=False, dashed=True),
         ],
-        "Matrix error of message passing against samples per squared dimension; the prior mean has E = 1."
-        " Dashed: state evolution in the limit. Vertical lines: exact recovery without noise.",
+        "Matrix error E of message passing against samples per squared dimension. The prior mean has E = "
+        "1."
+        " Dashed: state evolution in the limit. Vertical lines: ratios above which recovery without "
+        "noise is "
+        "exact.",
         markers={"recovery_ratio": "recovery"},
         y_range=(0, 1.1),
     ),

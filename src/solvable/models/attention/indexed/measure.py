@@ -1,4 +1,4 @@
-"""One replicate of an attention-indexed model: draw data, estimate the weights, score."""
+"""One replicate of an attention-indexed model: draw data, estimate the weights, measure the errors."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def draw_weights(parameters: IndexedParameters, rng: np.random.Generator) -> np.
 
 
 def draw_teacher(parameters: IndexedParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return the weights of one replicate."""
+    """Return the true weights of one replicate."""
     return {"weights": draw_weights(parameters, rng)}
 
 
 def measure(parameters: IndexedParameters, rng: np.random.Generator) -> Metrics:
-    """Draw and score one replicate; errors are None if message passing does not converge."""
+    """Draw one replicate and measure its errors; errors are None if message passing does not converge."""
     S = draw_weights(parameters, rng)
     d, T = parameters.dimension, parameters.tokens
     sensors = TokenSensors(rng.standard_normal((parameters.samples * T, d)), T)
@@ -49,7 +49,7 @@ def measure(parameters: IndexedParameters, rng: np.random.Generator) -> Metrics:
 def settled(
     parameters: IndexedParameters, sensors: TokenSensors, messages: Messages
 ) -> MessagePassingResult | None:
-    """Fixed point of message passing from the prior mean; None if it does not converge."""
+    """Fixed point of message passing from the prior mean; None if the iteration does not converge."""
     signal, K = parameters.signal, len(parameters.channel.variances)
     start = Start(
         signal.prior_mean(sensors.size),
@@ -57,7 +57,7 @@ def settled(
         np.zeros((sensors.n_samples, K)),
     )
     try:
-        # the tolerance is small because steps shrink long before convergence near exact recovery
+        # small tolerance: near exact recovery, steps become small long before convergence
         return settle(
             sensors, messages, start, denoiser=signal_denoiser(signal, 1e-6),
             schedule=((0.5, 150), (0.85, 300)), tolerance=5e-4, circling=0.02, least_variance=1e-6,
@@ -72,10 +72,10 @@ def test_error(
     result: MessagePassingResult,
     rng: np.random.Generator,
 ) -> float:
-    """Squared error of the posterior mean of the attention matrix on test samples."""
+    """Squared test error of the posterior mean of the attention matrix."""
     T, d, channel = parameters.tokens, parameters.dimension, parameters.channel
     if not isinstance(channel, SoftmaxAttention | HardmaxAttention):
-        # T (T + 1) E, the exact mean over test tokens   (attention 6)
+        # the exact mean of the error over test tokens is T (T + 1) E   (attention 6)
         return T * (T + 1) * float(np.sum((result.estimate - S) ** 2)) / d
     sensors = TokenSensors(rng.standard_normal((TEST_SAMPLES * T, d)), T)
     spread = np.sqrt(channel.variances * max(float(result.variance[0, 0]), 0.0))
@@ -88,7 +88,7 @@ def test_error(
 
 
 def _attention(channel: SoftmaxAttention | HardmaxAttention, indices: np.ndarray) -> np.ndarray:
-    """Noiseless attention matrices (n, T, T) of indices."""
+    """Noiseless attention matrices (n, T, T) computed from the indices."""
     if isinstance(channel, SoftmaxAttention):
         return channel.attention(indices)
     return np.eye(channel.tokens)[channel.choices(indices)]

@@ -27,15 +27,15 @@ class IndexedParameters(Parameters):
     dimension: int = Field(100, ge=20, le=100_000)
     """Dimension d of a token; above 600 only `solvable theory` is allowed."""
     sample_ratio: float = Field(0.2, gt=0, le=20.0)
-    """Samples per squared dimension, n/d²."""
+    """Number n of samples over the squared dimension, n/d²."""
     noise: float = Field(0.0, ge=0, le=1e3)
-    """Variance Delta of the noise of diagonal logits, added before the activation; half off-diagonal."""
+    """Variance Delta of the noise on diagonal logits before the activation; off-diagonal Delta / 2."""
     tokens: int = Field(2, ge=1, le=8)
     """Number T of tokens per sample."""
     rank_ratio: float = Field(0.5, ge=0.05, le=20.0)
-    """Columns r of W over d, in S = W W^T / sqrt(r d)."""
+    """Rank ratio r/d, for a factor W with r columns in S = W W^T / sqrt(r d)."""
     activation: Activation = "softmax"
-    """Activation of the logits: linear, or softmax or hardmax of each row."""
+    """Activation applied to the logits: linear, or the softmax or hardmax of each row."""
 
     samples = Size("sample_ratio", "dimension", "dimension", least=4)
     rank = Size("rank_ratio", "dimension", least=1)
@@ -64,12 +64,12 @@ class IndexedParameters(Parameters):
 
     @cached_property
     def signal(self) -> SymmetricSignal:
-        """Law of the weights at the integer rank."""
+        """Distribution of the weights, for an integer rank."""
         return SymmetricSignal(marchenko_pastur(self.rank / self.dimension))
 
     @cached_property
     def channel(self) -> GaussianIndices | SoftmaxAttention | HardmaxAttention:
-        """Channel of the labels."""
+        """Channel from the indices of a sample to its label."""
         if self.activation == "softmax":
             return SoftmaxAttention(self.tokens, self.noise)
         if self.activation == "hardmax":

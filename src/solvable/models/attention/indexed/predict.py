@@ -1,4 +1,4 @@
-"""Predictions of attention-indexed models in the limit and at a dimension."""
+"""Predictions of attention-indexed models, in the limit and at a finite dimension."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvable.models.attention.indexed.theory import bayes_test_error, peakednes
 
 
 def predict(parameters: IndexedParameters) -> Metrics:
-    """Errors in the limit and at the dimension, and the recovery threshold."""
+    """Predict the errors in the limit and at the setting's dimension, and the recovery threshold."""
     d, threshold = parameters.dimension, recovery_ratio(parameters)
     ratio = parameters.samples / d**2
     limit = signal_evolution(parameters.signal, parameters.channel, ratio)
@@ -26,9 +26,10 @@ def predict(parameters: IndexedParameters) -> Metrics:
     elif parameters.tokens * parameters.samples < FEWEST * d and 0 < float(limit.error) < 0.9:
         error = None
         reason = (
-            f"there are {parameters.samples} samples of {parameters.tokens} tokens, less than {FEWEST:g} "
-            "tokens a dimension; the first order in 1/d then fails by up to 30 % of the error. Raise "
-            "dimension or sample_ratio."
+            f"there are {parameters.samples} samples of {parameters.tokens} tokens; allowed: at least "
+            f"{FEWEST:g} tokens per dimension. With fewer tokens the expansion to first order in 1/d is "
+            "wrong "
+            "by up to 30 %. Raise dimension or sample_ratio."
         )
     elif threshold is not None and abs(ratio / threshold - 1) < MARGIN / d:
         error = None
@@ -41,7 +42,8 @@ def predict(parameters: IndexedParameters) -> Metrics:
         test = None
         reason = (
             f"the excess kurtosis of an index is {peakedness(parameters):.2g} at rank {parameters.rank} "
-            f"and dimension {d}; test_error is predicted up to {PEAKED:g}. Raise dimension or rank_ratio."
+            f"and dimension {d}; allowed for a prediction of test_error: up to {PEAKED:g}. Raise "
+            "dimension or rank_ratio."
         )
     return {
         "matrix_error": float(limit.error),
@@ -54,18 +56,18 @@ def predict(parameters: IndexedParameters) -> Metrics:
 
 
 PEAKED = 1.5
-"""Largest excess kurtosis of an index for a prediction of the test error; the measured test error is
-below the prediction by 0.02 times the kurtosis."""
+"""Largest excess kurtosis of a diagonal index at which the test error is predicted. The measured test
+error is below the prediction by the fraction 0.02 times the kurtosis."""
 
 FEWEST = 4.0
-"""Fewest tokens n T / d for which the first order in 1/d holds."""
+"""Smallest number n T / d of tokens per dimension for which the expansion in 1/d is used."""
 
 MARGIN = 6.0
-"""Relative distance from the recovery threshold, times d, within which nothing is predicted."""
+"""Nothing is predicted if sample_ratio is nearer to recovery_ratio than the fraction MARGIN / d."""
 
 
 def chance(parameters: IndexedParameters, prediction: Metrics) -> Metrics:
-    """Metrics of the prior mean."""
+    """Metrics of the estimate that ignores the data, the prior mean."""
     variance = parameters.signal.variance
     test = bayes_test_error(parameters, variance, 1e6)
     return {

@@ -1,8 +1,8 @@
 """Attention-indexed models: Bayes-optimal estimation of attention weights from attention matrices.
 
-A label is the softmax or hardmax of each row of the logits of T tokens; one matrix of extensive rank
-defines the logits. State evolution predicts the error of Bayes message passing for this matrix, and the
-sample ratio above which it is exact without noise.
+A label is the softmax or hardmax of each row of the logits of T tokens, and one matrix of extensive
+rank defines the logits. State evolution predicts the error of Bayes message passing for this matrix, and
+the sample ratio above which message passing recovers the matrix exactly without noise.
 """
 
 from __future__ import annotations

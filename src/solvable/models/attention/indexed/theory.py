@@ -12,21 +12,22 @@ from solvable.spectra.free_convolution import SpectralLaw
 
 
 def recovery_ratio(parameters: IndexedParameters) -> float | None:
-    """Sample ratio n/d² above which recovery is exact; None if it never is (attention 5)."""
+    """Sample ratio n/d² above which recovery is exact; None if recovery is never exact (attention 5)."""
     if parameters.noise or parameters.activation == "hardmax":
         return None
     rho = min(parameters.rank / parameters.dimension, 1.0)
-    # alpha = (rho - rho² / 2) / k: free parameters over the k indices that a sample shows   (attention 5)
+    # free parameters over the number k of indices that a sample shows: (rho - rho² / 2) / k  (attention
+    # 5)
     numbers = len(parameters.channel.variances) - (parameters.activation == "softmax")
     return (rho - rho**2 / 2) / numbers
 
 
 def bayes_test_error(parameters: IndexedParameters, error: float, noise: float) -> float:
     """Mean squared error of the posterior mean of noiseless attention matrices (attention 6)."""
-    # the weights are estimated from S + sqrt(t) G with t the noise
+    # the argument `noise` is the variance t in the observation S + sqrt(t) G of the weights
     T = parameters.tokens
     if parameters.activation == "linear" or error == 0:
-        # sum over T² logits: 2 E on the diagonal, E off the diagonal
+        # sum over T² logits, each with error 2 E on the diagonal and E off the diagonal
         return T * (T + 1) * error
     skews = _skews(parameters.signal, noise)
     return T * _row_error(
@@ -47,7 +48,7 @@ def _skews(signal: SymmetricSignal, noise: float) -> tuple[float, float, float]:
     """Means of Tr F³, Tr F D² and Tr D³ over d, for the estimate F and D = S - F (attention 7)."""
     law = SpectralLaw(signal.spectrum, noise=float(np.sqrt(noise)))
     f, u, shift = 2 * law.u - law.x, law.u, law.x - law.u
-    # mean of v^T S² v for an eigenvector v of S + sqrt(t) G; that of v^T S v is f
+    # mean of v^T S² v for an eigenvector v of S + sqrt(t) G; the mean of v^T S v is f
     square = noise + u**2 - 2 * u * shift - law.height**2
     cube = signal.spectrum.node_weights @ signal.spectrum.nodes**3
     known, second = law.integrate(f**3), law.integrate(square * f)
@@ -62,10 +63,12 @@ def _row_error(
     error: float,
     skews: tuple[float, float, float],
 ) -> float:
-    # h = omega + delta with variances v (Q - E) and v E. E |a(h) - abar(omega)|², with abar the mean over
-    # omega + sqrt(v E) n, is estimated with two independent n   (attention 6). x^T S x is skewed:
-    # Edgeworth weights of first order, third cumulants 8 Tr / sqrt(d) for (aa, aa, aa) and 2 Tr / sqrt(d)
-    # for (aa, ab, ab)   (attention 7).
+    # The indices are h = omega + delta, where omega and delta have variances v (Q - E) and v E. The error
+    # is
+    # E |a(h) - abar(omega)|², where abar averages a over omega + sqrt(v E) n; two independent draws of n
+    # estimate the square (attention 6). Because x^T S x is skewed, first-order Edgeworth weights correct
+    # the mean: the third cumulants are 8 Tr / sqrt(d) for the indices (aa, aa, aa) and 2 Tr / sqrt(d) for
+    # (aa, ab, ab)   (attention 7).
     v = np.append(2.0, np.ones(tokens - 1))
     spread, rest = np.sqrt(v * max(second_moment - error, 0.0)), np.sqrt(v * error)
     omega, delta, one, two = np.split(_normals(4 * tokens), 4, axis=1)
@@ -84,7 +87,7 @@ def _row_error(
 def _edgeworth(
     normals: tuple[np.ndarray, ...], scales: tuple[np.ndarray, ...], skew: float
 ) -> np.ndarray:
-    """Edgeworth weight of one third cumulant; the last two families of indices are equal."""
+    """Edgeworth weight of a third cumulant of three sets of indices, of which the last two are equal."""
     if min(float(scale[0]) for scale in scales) == 0:
         return np.zeros(len(normals[0]))
     (a, b), (s, r) = normals[:2], scales[:2]
@@ -94,13 +97,13 @@ def _edgeworth(
         others = 3 * x * np.sum(A**2 - 1 / s[1:] ** 2, axis=1)
     else:
         diagonal = x * (y**2 - 1 / r[0] ** 2)
-        # any of the indices (aa, ab, ab) may be the one of the first family
+        # the first set may supply any of the three indices (aa, ab, ab)
         others = x * np.sum(B**2 - 1 / r[1:] ** 2, axis=1) + 2 * y * np.sum(A * B, axis=1)
     return skew * (8 * diagonal + 2 * others) / 6
 
 
 def _row(activation: Activation, logits: np.ndarray) -> np.ndarray:
-    """Attention of one row of logits."""
+    """Attention weights (n, T) from one row of logits per sample."""
     if activation == "hardmax":
         return np.eye(logits.shape[1])[logits.argmax(axis=1)]
     return _softmax(logits)

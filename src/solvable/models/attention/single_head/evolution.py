@@ -1,4 +1,4 @@
-"""State evolution of a trained attention head: m, q and Sigma, and their conjugates."""
+"""State evolution of a trained head: overlap m, norm q, response Sigma, and their conjugates."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
 
 COARSE = 1_024
-"""Number of quadrature points of the first solution."""
+"""Number of quadrature points for the first, coarse solution."""
 
 
 def fine_points(contrasts: int) -> int:
-    """Number of quadrature points of the final solution, for errors of a few parts in 1,000."""
-    # different scramblings agree to 0.1 % for two contrasts; more contrasts need fewer points
+    """Number of quadrature points for the final solution, which gives errors of a few parts in 1,000."""
+    # for two contrasts, results from different scramblings agree to 0.1 %; more contrasts need fewer
+    # points
     return {1: 16_384, 2: 16_384, 5: 8_192}.get(contrasts, 4_096)
 
 
@@ -57,19 +58,19 @@ class Learned(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Conjugates of norm, overlap and response from the samples (attention 11)."""
+    """Conjugates of norm, overlap and response, computed as means over samples (attention 11)."""
 
     norm: float
     overlap: float
     response: float
     growth: float
-    """Mean squared norm of dg/domega, times 2 alpha; enters the replicon."""
+    """Mean squared norm of the derivative dg/domega, times 2 alpha; the replicon uses this value."""
     train_error: float
 
 
 @dataclass
 class Evolution:
-    """Maps between learned matrix and conjugates, and their fixed point."""
+    """Maps from learned matrix to conjugates and back, and the joint fixed point of these two maps."""
 
     output: Output
     target: Measure
@@ -83,9 +84,10 @@ class Evolution:
         self.energy = float(self.target.node_weights @ self.target.nodes**2)
 
     def learn(self, conjugates: np.ndarray) -> Learned:
-        """Learned matrix from the logarithms of the conjugates (norm, overlap, response)."""
+        """Compute the learned matrix from the logarithms of the conjugates (norm, overlap, response)."""
         q_hat, m_hat, response_hat = np.exp(conjugates)
-        # eta = m^ / Sigma^, delta = sqrt(q^) / m^, epsilon = 2 lambda / m^   (attention 9)
+        # scale eta = m^ / Sigma^, noise delta = sqrt(q^) / m^, threshold epsilon = 2 lambda / m^
+        # (attention 9)
         eta, delta, epsilon = (
             m_hat / response_hat,
             np.sqrt(q_hat) / m_hat,
@@ -106,7 +108,7 @@ class Evolution:
         )
 
     def indices(self, learned: Learned, count: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-        """Noisy indices of the target and indices of the learned matrix."""
+        """Draw noisy indices of the target and, jointly, indices of the learned matrix."""
         points, k = gaussian_points(2 * self.output.size, count), self.output.size
         m, q, total = learned.overlap, learned.norm, self.energy + noise / 2
         seen = np.sqrt(total) * points[:, :k]
@@ -114,11 +116,11 @@ class Evolution:
         return seen, m / total * seen + rest * points[:, k:]
 
     def look(self, learned: Learned, count: int) -> Seen:
-        """Conjugates from the samples for a learned matrix (attention 11)."""
+        """Compute the conjugates of a learned matrix by averages over samples (attention 11)."""
         output, variance = self.output, learned.response
         seen, omega = self.indices(learned, count, self.noise)
         labels = output.values(seen)
-        # the messages of the previous call are a good start
+        # start from the messages of the previous call
         last = self._messages.get(count)
         start = omega if last is None else omega + variance * last
         s = proximal(output, labels, omega, variance, start)
@@ -142,7 +144,7 @@ class Evolution:
     def fixed_point(
         self, count: int, start: np.ndarray | None = None
     ) -> tuple[np.ndarray, Learned, Seen, float]:
-        """Fixed point of both maps: conjugates, learned matrix, samples, residual."""
+        """Fixed point of `learn` and `look`: conjugates, learned matrix, sample averages, residual."""
         if start is None:
             half = 0.5 * self.energy
             law = SpectralLaw(self.target, noise=1.0)
@@ -167,14 +169,14 @@ class Evolution:
     def solve(
         self, start: np.ndarray | None = None, count: int | None = None
     ) -> tuple[np.ndarray, Learned, Seen, float]:
-        """Fixed point with few quadrature points, refined with many."""
+        """Solve with few quadrature points, then refine the fixed point with many points."""
         count = fine_points(self.output.size) if count is None else count
         if start is None:
             start = self.fixed_point(COARSE)[0]
         return self.fixed_point(count, start)
 
     def split(self, learned: Learned, count: int = 4_096) -> float:
-        """Fraction of samples whose proximal problem has two minima."""
+        """Fraction of samples whose proximal problem has two local minima."""
         seen, omega = self.indices(learned, count, self.noise)
         labels = self.output.values(seen)
         ends = [
@@ -205,7 +207,7 @@ class _History:
         self.steps: list[np.ndarray] = []
 
     def next(self, x: np.ndarray, image: np.ndarray) -> np.ndarray:
-        """Return the next point: the image, or the extrapolation if the last steps were small."""
+        """Return the next point: the map's image, or the extrapolation if the last steps were small."""
         step = image - x
         if np.abs(step).max() > 0.3:
             self.places, self.steps = [], []

@@ -18,7 +18,7 @@ MARKERS = {"interpolation_ratio": "interpolation", "recovery_ratio": "recovery"}
 
 
 def of(metric: str) -> list[Trace]:
-    """Traces of a metric and of its prediction with the first order in 1/d."""
+    """Traces of a metric: limit, prediction with first order in 1/d, and measurements."""
     name = f"finite_size_{metric}"
     return [
         Trace(metric, ""),
@@ -51,13 +51,13 @@ RANK = Panel(
 
 
 def shown_spectra(curve: Curve) -> list[Point]:
-    """First, middle and last point of a curve with a predicted spectrum."""
+    """First, middle and last of the points that have a predicted spectrum."""
     points = [p for p in curve.points if p.prediction.get("eigenvalues") is not None]
     return [points[k] for k in sorted({0, len(points) // 2, len(points) - 1})] if points else []
 
 
 def eigenvalues(point: Point) -> list[np.ndarray]:
-    """Positive eigenvalues of each replicate, up to rounding."""
+    """Eigenvalues of each replicate that exceed 0 by more than rounding errors."""
     state, rows = state_of(point.setting), point.values("eigenvalues")
     rows = rows[np.isfinite(rows).all(axis=-1)]
     end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
@@ -65,17 +65,17 @@ def eigenvalues(point: Point) -> list[np.ndarray]:
 
 
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
-    """Predicted density of the positive eigenvalues, with the edge of the noise."""
+    """Predicted density of the positive eigenvalues, and the edge of the noise spectrum spectrum."""
     setting, state = point.setting, state_of(point.setting)
     end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
     top = max(max((float(row.max(initial=0.0)) for row in values), default=0.0), end, 0.1)
     x = np.linspace(0.0, 1.02 * top, 600)
-    # an eigenvalue s of S corresponds to s / eta + epsilon in the law of S* + delta Z
+    # an eigenvalue s of S corresponds to the eigenvalue s / eta + epsilon of S* + delta Z
     density = setting.dimension * state.law.density(x / state.scale + state.threshold) / state.scale
     edge = state.scale * max(2 * state.effective_noise - state.threshold, 0.0)
     return Law(
         [("law", x, density, "line")],
-        [Marker(edge, "edge of the noise", 2)],
+        [Marker(edge, "edge of the noise spectrum", 2)],
         np.linspace(0.0, 1.02 * top, int(np.clip(setting.dimension / 4, 15, 40)) + 1),
         f"{float(point.mean('rank_fraction')):.0%} of the eigenvalues are positive; predicted: "
         f"{state.rank_fraction:.0%}.",

@@ -1,18 +1,20 @@
 """First order in 1/d of a trained attention head (derivations/attention)."""
 
-# All predictions are derivatives of Phi, the minimum of the objective over d²: Tr S / d from lambda, the
-# overlap m and the norm q from sources that add -h_m m / 2 + h_q q / 4 to the objective   (attention 17).
-# Two terms of order 1/d are missing from the limit. Spectrum: the law of S* + delta Z has a correction,
-# so J becomes J + J_1/d. Samples: they are not Gaussian matrices. Replacing them one at a time
-# (Lindeberg) changes Phi d² by the mean of min_z |y - sigma(z)|² + C(z), where C is the Legendre dual of
+# All predictions are derivatives of Phi, the minimum of the objective over d². The derivative in lambda
+# gives Tr S / d. The derivatives in the sources h_m and h_q, which add -h_m m / 2 + h_q q / 4 to the
+# objective, give the overlap m and the norm q   (attention 17).
+# The limit lacks two terms of order 1/d. (1) Spectrum: the eigenvalue density of S* + delta Z has a
+# correction, so J becomes J + J_1/d. (2) Samples: they are not Gaussian matrices. Replacing the samples
+# one at a time (Lindeberg) changes Phi d² by the mean of min_z |y - sigma(z)|² + C(z), where C is the
+# Legendre dual of
 #
 #     W(g) = g omega + g V g / 2 + w_3(g) + w_4(g)   (attention 16)
 #
-# with non-Gaussian indices, leverages V that differ between samples, and the third and fourth order in g.
-# For one linear token these are the closed forms of `quadratic.sample_shape`. Terms of first order in W
-# are averaged over drawn samples of drawn targets, terms of second order over Gaussian variables. The
-# limit is a surface over (q^, m^, Sigma^, lambda) on which sample_ratio and the sources are explicit
-# functions, so derivatives need no new fixed point.
+# Here the indices are non-Gaussian, the leverages V differ between samples, and w_3 and w_4 are of third
+# and fourth order in g. For one linear token `quadratic.sample_shape` has closed forms. Terms of first
+# order in W are averaged over drawn samples of drawn targets; terms of second order are averaged over
+# Gaussian variables. In the limit, sample_ratio and the sources are explicit functions of
+# (q^, m^, Sigma^, lambda), so the derivatives need no new fixed point.
 
 from __future__ import annotations
 
@@ -38,15 +40,15 @@ from solvable.spectra.excess_mass import excess_moment
 from solvable.spectra.functionals import tail_rule
 
 STEP = 0.02
-"""Step of central differences, in logarithms."""
+"""Step of the central differences in the logarithms of (q^, m^, Sigma^, lambda)."""
 
 DRAWS = 4
-"""Number of drawn targets; their scatter is a fifth of the first order."""
+"""Number of drawn targets; the scatter between targets is a fifth of the first-order term."""
 
 
 @dataclass(frozen=True)
 class FiniteSize:
-    """Coefficient of 1/d of each prediction (attention 17)."""
+    """Coefficient of the order 1/d in each prediction (attention 17)."""
 
     overlap: float
     norm: float
@@ -58,7 +60,7 @@ class FiniteSize:
 
     @property
     def matrix_error(self) -> float:
-        """Coefficient of 1/d of E = Q - 2 m + q."""
+        """Coefficient of the order 1/d in the matrix error E = Q - 2 m + q."""
         return self.energy - 2 * self.overlap + self.norm
 
 
@@ -73,7 +75,7 @@ class _Drawn(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A solution of the limit with the coefficients of 1/d in Phi."""
+    """A solution in the limit, with the coefficients of the order 1/d in Phi."""
 
     coordinates: np.ndarray
     """Coordinates sample_ratio, h_m, h_q and log lambda."""
@@ -84,7 +86,7 @@ class _Place(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _drawn(rank: int, size: int, output: SoftmaxOutput, samples: int, number: int) -> _Drawn:
-    # fixed seeds, so that a prediction depends only on its parameters
+    # fixed seeds, so that equal parameters give equal predictions
     rng = random_stream(number, "finite size of a head")
     W = rng.standard_normal((size, rank))
     Z = rng.standard_normal((size, size))
@@ -100,7 +102,7 @@ def _drawn(rank: int, size: int, output: SoftmaxOutput, samples: int, number: in
 
 
 def _contrasts(output: SoftmaxOutput, products: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Contrasts of samples from x_a^T S x_b."""
+    """Contrasts of the samples, computed from the products x_a^T S x_b."""
     rows, columns = output.pairs
     h = products[:, rows, columns] - np.where(rows == columns, np.trace(matrix), 0.0)
     return np.asarray(h / np.sqrt(len(matrix) * output.variances) @ output.contrasts)
@@ -118,7 +120,7 @@ def finite_size(
     ends = [(order.at(x - step), order.at(x + step)) for step in STEP * np.eye(4)]
     moved = np.array([b.coordinates - a.coordinates for a, b in ends])
     change = np.array([[b.gaussian - a.gaussian, b.shape - a.shape] for a, b in ends])
-    # slopes in the sources and log lambda at fixed sample_ratio   (attention 17)
+    # slopes of Phi in the sources and log lambda, at fixed sample_ratio   (attention 17)
     slopes = np.linalg.solve(moved, change).sum(axis=1)
     trace = slopes[3] / evolution.regularisation
     total = here.gaussian + here.shape
@@ -136,7 +138,7 @@ def finite_size(
 def test_errors(
     evolution: Evolution, state: SingleHeadState, extra: FiniteSize, dimension: int
 ) -> tuple[float, float]:
-    """Test errors at a dimension, with noiseless and with noisy labels."""
+    """Test errors in a finite dimension, on noiseless and on noisy labels."""
     moved = replace(evolution)
     moved.energy += extra.energy / dimension
     learned = Learned(
@@ -158,7 +160,7 @@ class _Order:
     samples: int
 
     def at(self, place: np.ndarray) -> _Place:
-        """Evaluate the solution at logarithms of (q^, m^, Sigma^, lambda)."""
+        """Evaluate the solution at the given logarithms of (q^, m^, Sigma^, lambda)."""
         conjugates, regularisation = place[:3], float(np.exp(place[3]))
         one = replace(self.evolution, sample_ratio=1.0, regularisation=regularisation)
         learned = one.learn(conjugates)
@@ -167,7 +169,7 @@ class _Order:
         q_hat, m_hat, response_hat = np.exp(conjugates)
         alpha = q_hat / seen.norm
         sources = (m_hat - alpha * seen.overlap, response_hat - alpha * seen.response)
-        # -((m^)² / 4 Sigma^) J_1, and the growth of Tr S*² / d by 1/d
+        # correction -((m^)² / 4 Sigma^) J_1 from the spectrum, and the effect of Tr S*² / d larger by 1/d
         gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
         gaussian += alpha * _by_energy(one, learned, count)
         parts = np.mean(
@@ -185,7 +187,7 @@ class _Order:
     def _gain(
         self, one: Evolution, learned: Learned, conjugates: np.ndarray, number: int
     ) -> tuple[float, float, float]:
-        """Mean gain of a sample to first order in W (attention 16), and test errors."""
+        """Mean change of a sample's term in Phi to first order in W (attention 16), and test errors."""
         output: SoftmaxOutput = one.output  # type: ignore[assignment]
         d = self.size
         drawn = _drawn(max(1, round(self.rank_ratio * d)), d, output, self.samples, number)
@@ -225,14 +227,14 @@ class _Order:
 
 
 class _Functions(NamedTuple):
-    """Functions of the eigenvalues y of a drawn target plus noise."""
+    """Functions of the eigenvalues y of a drawn target matrix plus noise matrix."""
 
     vectors: np.ndarray
     kept: np.ndarray
     divided: np.ndarray
     """Divided differences D_ij = (f_i - f_j) / (y_i - y_j) of f = (y - epsilon)_+."""
     tilts: np.ndarray
-    """Sums over j, k of the divided differences of 2 f at y_i, y_j, y_k."""
+    """For each i, the sum over j and k of the second divided differences of 2 f at y_i, y_j, y_k."""
 
 
 def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
@@ -256,8 +258,9 @@ def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
 def _leverages(
     rotated: np.ndarray, forms: np.ndarray, divided: np.ndarray, response: float
 ) -> np.ndarray:
-    """Quadratic order g V g / 2 of W."""
-    # g V g = <P, D P> 2 / (d Sigma^) with P = X^T Gamma X / sqrt(d), normalised by its mean
+    """Second-order term g V g / 2 of W."""
+    # g V g = <P, D P> 2 / (d Sigma^) with P = X^T Gamma X / sqrt(d), divided by the sum of the D_ij off
+    # the diagonal
     off = divided - np.diag(np.diag(divided))
     mean = float(off.sum())
     quadratic, T = np.empty(len(forms)), forms.shape[1]
@@ -271,12 +274,12 @@ def _leverages(
         quadratic[rows] = np.einsum(
             "nab,nce,nacbe->n", gamma, gamma, inner.reshape(-1, T, T, T, T), optimize=True
         )
-    # off the diagonal E P_ij² = tr Gamma² = sum v g² / 2
+    # E P_ij² = tr Gamma² = sum v g² / 2 for i different from j
     return quadratic * response / mean
 
 
 def _second_order(one: Evolution, learned: Learned, third: float, d: int, samples: int) -> float:
-    """Mean second-order term: half the squared slope of the non-Gaussian part of W, times curvature."""
+    """Mean second-order term: half the curvature times the squared slope of W's non-Gaussian part."""
     output: SoftmaxOutput = one.output  # type: ignore[assignment]
     k, root = output.size, np.sqrt(output.variances)
     x = learned.law.typical_places(400)
@@ -286,7 +289,7 @@ def _second_order(one: Evolution, learned: Learned, third: float, d: int, sample
     divided = (f[:, None] - f[None]) / gaps
     np.fill_diagonal(divided, (f > 0).astype(float))
     rows = divided.mean(axis=1)
-    # the centred forms x^T S* x, x^T S x and x^T rho x are Gaussian to this order
+    # to this order, the centred forms x^T S* x, x^T S x and x^T rho x are Gaussian
     m, q = learned.overlap, learned.norm
     with_target, with_learned = np.mean(rows * (2 * u - x)), learned.scale * np.mean(rows * f)
     joint = np.array(
@@ -327,7 +330,7 @@ def _second_draws(output: SoftmaxOutput, samples: int) -> tuple[np.ndarray, np.n
 
 
 def _forms(output: SoftmaxOutput, messages: np.ndarray) -> np.ndarray:
-    """Symmetric matrices Gamma with X^T Gamma X / sqrt(d) = sum of messages times sensors."""
+    """Symmetric matrices Gamma such that X^T Gamma X / sqrt(d) is the sum of messages times sensors."""
     rows, columns = output.pairs
     forms = np.zeros((len(messages), output.tokens, output.tokens))
     forms[:, rows, columns] += messages / 2
@@ -336,21 +339,22 @@ def _forms(output: SoftmaxOutput, messages: np.ndarray) -> np.ndarray:
 
 
 def _pairs(output: SoftmaxOutput, matrices: np.ndarray) -> np.ndarray:
-    """Entries a <= b of symmetric matrices."""
+    """Entries (a, b) with a <= b of symmetric matrices."""
     rows, columns = output.pairs
     return np.asarray(matrices[:, rows, columns])
 
 
 def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, float, float]:
-    """Factors of tr Gamma³, of its dependence on the tokens, and of tr Gamma⁴ in W."""
+    """Coefficients in W of tr Gamma³, of the token-dependent cubic term, and of tr Gamma⁴."""
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
     t = learned.law.variance
-    # Tr (M + theta - b)_+² changes by sum theta^p tau_p, tau_p = int 2 (x - b) Im g^p dx / (p pi)
+    # adding a spike theta to M changes Tr (M - b)_+² by the sum over p of theta^p tau_p, where
+    # tau_p = int 2 (x - b) Im g^p dx / (p pi)
     g = (points.x - points.u) / t + 1j * points.height / t
     phases = weights * t / points.height * 2 * (points.x - learned.threshold)
     third, fourth = (float(phases @ np.imag(g**p)) / p for p in (3, 4))
     m_hat, response_hat = np.exp(conjugates[1:])
-    # W = (d (m^)² / 4 Sigma^) times this change, for theta = 2 Gamma / (d^(3/2) m^) x x^T
+    # W is (d (m^)² / 4 Sigma^) times this change, for the spike theta = 2 Gamma / (d^(3/2) m^) x x^T
     unit, front = 2 / (d**1.5 * m_hat), d * m_hat**2 / (4 * response_hat)
     return front * unit**3 * d**3 * third, front * unit**3, front * unit**4 * d**4 * fourth
 
@@ -358,7 +362,7 @@ def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, fl
 def _whitened(
     target: np.ndarray, omega: np.ndarray, noise: np.ndarray, energy: float, learned: Learned
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rescale indices to the covariance of the limit, so that only higher cumulants differ."""
+    """Rescale drawn indices to the covariance of the limit, so that only higher cumulants differ."""
     k = target.shape[1]
     joint = np.concatenate([target, omega, noise], axis=1)
     joint = joint - joint.mean(axis=0)
@@ -391,7 +395,7 @@ def _envelope(one: Evolution, learned: Learned, count: int, excess: float = 0.0)
 
 
 def _by_energy(one: Evolution, learned: Learned, count: int) -> float:
-    """Derivative of the envelope in the variance Q + Delta / 2 of the noisy indices."""
+    """Derivative of `_envelope` in the variance Q + Delta / 2 of the noisy indices."""
     step = 0.01
     low, high = (_envelope(one, learned, count, sign * step) for sign in (-1, 1))
     return (high - low) / (2 * step * (one.energy + one.noise / 2))

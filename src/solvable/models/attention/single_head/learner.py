@@ -1,4 +1,4 @@
-"""Training of an attention head: minimiser of its loss over the weights."""
+"""Train an attention head: minimise its loss over the weights."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from solvable.operators.sensors import TokenSensors
 
 @dataclass(frozen=True)
 class HeadSolution:
-    """Minimiser S = B B^T of the loss of a head."""
+    """Trained attention head, the minimiser S = B B^T of the loss."""
 
     factor: np.ndarray
     """Factor B (d, p): the weights W over (p d)^(1/4)."""
     train_error: float
     objective: float
-    """Minimal loss over d²."""
+    """Loss at the minimum, over d²."""
     gradient: float
-    """Largest entry of the gradient in B, relative to regularisation / d."""
+    """Largest entry of the gradient with respect to B, relative to regularisation / d."""
     iterations: int
 
     @property
@@ -36,7 +36,7 @@ class HeadSolution:
 
 
 def contrasts_of(output: SoftmaxOutput, sensors: TokenSensors, matrix: np.ndarray) -> np.ndarray:
-    """Contrasts (n, k) of a matrix on each sample."""
+    """Contrasts (n, k) of a matrix on the samples."""
     indices = sensors.forward(matrix) / np.sqrt(output.variances)
     return np.asarray(indices @ output.contrasts)
 
@@ -60,19 +60,22 @@ def train_head(
     from scipy.optimize import minimize
 
     d = sensors.size
-    # B needs at most d columns at any width
+    # d columns of B suffice at any width
     shape = (d, min(width, d))
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         B = flat.reshape(shape)
         s = contrasts_of(output, sensors, B @ B.T)
-        # d^-2 (sum |y - sigma|² + lambda d Tr S)   (attention 8); derivative d^-2 (lambda d - sum g Phi)
+        # loss d^-2 (sum |y - sigma|² + lambda d Tr S), derivative d^-2 (lambda d - sum g Phi)  (attention
+        # 8)
         value = losses(output, s, labels).sum() + regularisation * d * (flat @ flat)
-        pull = sensors.adjoint(to_indices(output, forces(output, s, labels)))  # 2/d sum g Phi
+        pull = sensors.adjoint(
+            to_indices(output, forces(output, s, labels))
+        )  # sum of forces times sensors, 2/d sum g Phi
         return float(value) / d**2, ((2 * regularisation * d * B - d * (pull @ B)) / d**2).ravel()
 
     start = random_stream(seed, "head").standard_normal(shape) / (2 * np.sqrt(shape[1]))
-    # ftol stops when a step lowers the objective only by rounding
+    # this ftol stops the search when a step lowers the objective by no more than rounding errors
     options = {
         "maxiter": max_iterations, "maxfun": 2 * max_iterations, "maxcor": 20, "ftol": 1e-12,
         "gtol": 1e-5 * regularisation / d,

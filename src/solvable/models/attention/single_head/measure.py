@@ -1,4 +1,4 @@
-"""One replicate of the attention head: draw target and samples, train, score."""
+"""One replicate of the attention head: draw target and samples, train, measure the errors."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ METRICS = (
     "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
     "norm", "eigenvalues", "gradient", "iterations",
 )  # fmt: skip
-"""Metrics of a replicate."""
+"""Names of the metrics measured in each replicate."""
 
 FRESH = 8_000
-"""Number of test samples, for an error of about 1 %."""
+"""Number of test samples, which gives a sampling error of about 1 %."""
 
 
 def draw_teacher(
     parameters: SingleHeadParameters, rng: np.random.Generator
 ) -> Mapping[str, np.ndarray]:
-    """Draw the factor of the target S* = factor factor^T."""
+    """Draw the factor F of the target S* = F F^T."""
     d, r = parameters.dimension, parameters.rank
     # S* = W W^T / sqrt(r d)
     return {"factor": rng.standard_normal((d, r)) / (r * d) ** 0.25}
@@ -38,13 +38,13 @@ def draw_samples(
     T, output = parameters.tokens, parameters.output
     sensors = TokenSensors(rng.standard_normal((count * T, parameters.dimension)), T)
     s = contrasts_of(output, sensors, matrix)
-    # noise variance v Delta / 2 of an index is Delta / 2 of a contrast
+    # noise of variance v Delta / 2 on an index is noise of variance Delta / 2 on a contrast
     noisy = s + np.sqrt(parameters.noise / 2) * rng.standard_normal(s.shape)
     return sensors, output.values(s), output.values(noisy)
 
 
 def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metrics:
-    """Draw and score one replicate."""
+    """Draw one replicate, train its head and measure the errors."""
     d, output = parameters.dimension, parameters.output
     factor = draw_teacher(parameters, rng)["factor"]
     target = factor @ factor.T
@@ -67,7 +67,7 @@ def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metri
         "test_error": clean,
         "noisy_test_error": noisy,
         "train_error": found.train_error,
-        # the penalty shrinks columns to 0 only geometrically, so small eigenvalues count as 0
+        # the penalty shrinks unused columns towards 0 but never to 0, so small eigenvalues count as 0
         "rank_fraction": float(np.mean(values > 1e-4 * max(float(values[0]), 0.1))),
         "overlap": float(np.sum(matrix * target) / d),
         "norm": float(np.sum(matrix**2) / d),
@@ -84,7 +84,7 @@ def _fresh_errors(
     output: SoftmaxOutput,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Mean squared errors on test samples with noiseless and with noisy labels."""
+    """Mean squared test errors, on noiseless and on noisy labels."""
     sensors, clean, noisy = draw_samples(parameters, target, FRESH, rng)
     learned = output.values(contrasts_of(output, sensors, matrix))
     return tuple(float(np.mean(np.sum((y - learned) ** 2, axis=1))) for y in (clean, noisy))  # type: ignore[return-value]

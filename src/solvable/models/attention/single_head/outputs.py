@@ -1,4 +1,4 @@
-"""Attention matrices of symmetric logits, and the proximal step of the squared loss."""
+"""Attention matrices from symmetric logits, and the proximal step of the squared loss."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 
 class Output(Protocol):
-    """Interface of an output of k independent indices of equal variance."""
+    """Interface of an output that depends on k independent indices with equal variances."""
 
     @property
     def size(self) -> int:
-        """Number k of indices."""
+        """Number k of indices per sample."""
 
     def values(self, indices: np.ndarray) -> np.ndarray:
-        """Outputs (n, o) of indices (n, k)."""
+        """Outputs (n, o) for indices (n, k)."""
 
     def jacobian(self, indices: np.ndarray) -> np.ndarray:
-        """Derivatives (n, o, k) of the outputs in the indices."""
+        """Derivatives (n, o, k) of the outputs with respect to the indices."""
 
     def hessian(self, indices: np.ndarray, labels: np.ndarray, *, convex: bool) -> np.ndarray:
         """Second derivative (n, k, k) of the squared loss; `convex` keeps only its positive terms."""
@@ -50,15 +50,16 @@ class SoftmaxOutput:
 
     @cached_property
     def contrasts(self) -> np.ndarray:
-        """Orthonormal columns C (K, k) with s = C^T h / sqrt(v), and h = sqrt(v) C s up to a shift."""
-        # the softmax is invariant to a common shift of all logits, the direction 1 / sqrt(v) of h /
-        # sqrt(v); orthogonal directions are independent of the shift
+        """Orthonormal columns C (K, k); indices h have the contrasts s = C^T h / sqrt(v)."""
+        # The softmax does not change if all logits shift by the same amount, which moves h / sqrt(v)
+        # along
+        # 1 / sqrt(v). Orthogonal directions do not depend on the shift.
         shift = 1 / np.sqrt(self.variances)
         return np.asarray(np.linalg.svd(shift[None])[2][1:].T)
 
     @cached_property
     def _logits(self) -> np.ndarray:
-        """Derivative (T, T, k) of the logits, times the inverse temperature, in the contrasts."""
+        """Inverse temperature times the derivative (T, T, k) of logits with respect to contrasts."""
         rows, columns = self.pairs
         slope = np.zeros((self.tokens, self.tokens, self.size))
         slope[rows, columns] = slope[columns, rows] = (
@@ -69,7 +70,7 @@ class SoftmaxOutput:
     def _softmax(self, indices: np.ndarray) -> np.ndarray:
         T = self.tokens
         if T == 2:
-            # for two tokens the softmax is a logistic function
+            # for two tokens the softmax reduces to the logistic function
             gaps = indices @ (self._logits[:, 1] - self._logits[:, 0]).T
             second = 0.5 + 0.5 * np.tanh(gaps / 2)
             return np.stack([1 - second, second], axis=2)
@@ -78,25 +79,25 @@ class SoftmaxOutput:
         return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
     def values(self, indices: np.ndarray) -> np.ndarray:
-        """Attention matrices, flattened by rows."""
+        """Attention matrices as vectors (n, T²), row after row."""
         return self._softmax(indices).reshape(len(indices), -1)
 
     def _centred(self, p: np.ndarray) -> np.ndarray:
-        """Derivatives of logits minus their mean under the attention of the row, (n, T, T, k)."""
-        # mean = sum_b p_ab l_abk
+        """Derivatives (n, T, T, k) of the logits minus their attention-weighted mean in each row."""
+        # attention-weighted mean sum_b p_ab l_abk in row a
         mean = sum(p[:, :, b, None] * self._logits[:, b] for b in range(self.tokens))
         return np.asarray(self._logits[None] - mean[:, :, None, :])
 
     def jacobian(self, indices: np.ndarray) -> np.ndarray:
-        """Derivatives of the attention weights in the contrasts."""
+        """Derivatives of the attention weights with respect to the contrasts."""
         p = self._softmax(indices)
         slope = p[..., None] * self._centred(p)
         return slope.reshape(len(p), -1, self.size)
 
     def hessian(self, indices: np.ndarray, labels: np.ndarray, *, convex: bool) -> np.ndarray:
-        """Second derivative of the squared loss."""
-        # 2 sum_ab p (p + e - <e>_a) l l^T with e = p - y and centred slopes l of the logits; `convex`
-        # drops terms of negative weight
+        """Second derivative of the squared loss with respect to the contrasts."""
+        # 2 sum_ab p (p + e - <e>_a) l l^T with errors e = p - y and centred derivatives l of the logits;
+        # `convex` drops the terms with negative weight
         p = self._softmax(indices)
         error = p - labels.reshape(p.shape)
         weights = 2 * p * (p + error - np.sum(p * error, axis=2, keepdims=True))
@@ -107,13 +108,13 @@ class SoftmaxOutput:
 
 
 def losses(output: Output, indices: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Squared error of the output of each sample."""
+    """Squared error of each sample's output."""
     error = labels - output.values(indices)
     return np.asarray(np.einsum("no,no->n", error, error))
 
 
 def forces(output: Output, indices: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Forces on the indices, minus the derivative of the squared error."""
+    """Forces on the indices: the negative derivatives of the squared error."""
     error = labels - output.values(indices)
     return np.asarray(2 * np.einsum("nok,no->nk", output.jacobian(indices), error))
 
@@ -142,7 +143,7 @@ def proximal(
 
 
 def _norms(rows: np.ndarray) -> np.ndarray:
-    """Norms of rows; much faster than a sum over a short axis."""
+    """Norms of the rows, much faster than a sum over a short axis."""
     return np.asarray(np.sqrt(np.einsum("nk,nk->n", rows, rows)))
 
 
@@ -154,7 +155,7 @@ def _stepped(
     s: np.ndarray,
     gradient: np.ndarray,
 ) -> np.ndarray:
-    """Newton step if it lowers the objective, else a halved step with the convexified Hessian."""
+    """Newton step if this step lowers the objective, else a halved step with the convexified Hessian."""
 
     def objective(place: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         near = _norms(place - omega[chosen]) ** 2 / 2
@@ -165,7 +166,7 @@ def _stepped(
     unit = np.eye(s.shape[1])
     step = -_solve(unit + variance * output.hessian(s, labels, convex=False), gradient)
     moved = s + step
-    # tolerate rounding in the comparison of objectives
+    # allow for rounding errors when objectives are compared
     slack = 1e-13 * (1 + np.abs(before))
     falls = np.einsum("nk,nk->n", step, gradient)
     bad = (falls >= 0) | ~(objective(moved, everything) <= before + 1e-4 * falls + slack)
@@ -195,7 +196,7 @@ def inverses(matrices: np.ndarray) -> np.ndarray:
 
 
 def _solve(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Solve small linear systems; two unknowns by Cramer's rule."""
+    """Solve many small linear systems, with Cramer's rule for two unknowns."""
     if vectors.shape[1] == 2:
         a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
         x, y = vectors.T

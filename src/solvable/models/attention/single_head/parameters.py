@@ -15,19 +15,19 @@ class SingleHeadParameters(Parameters):
     dimension: int = Field(60, ge=20, le=10_000)
     """Dimension d of a token; above a few hundred only `solvable theory` is allowed."""
     sample_ratio: float = Field(0.3, ge=0.02, le=20)
-    """Samples per squared dimension, n/d²; a sample is T tokens and their attention matrix."""
+    """Number n of samples over d², where a sample is T tokens and their attention matrix."""
     noise: float = Field(0.4, ge=0, le=10)
-    """Variance Delta of the noise of diagonal logits, added before the softmax; half off-diagonal."""
+    """Variance Delta of the noise on diagonal logits before the softmax; off-diagonal Delta / 2."""
     tokens: int = Field(2, ge=2, le=6)
     """Number T of tokens per sample, at least 2."""
     rank_ratio: float = Field(0.3, gt=0, le=10)
-    """Rank of the weights of the target over d."""
+    """Rank r of the target's weights over d."""
     width_ratio: float = Field(1.0, gt=0, le=10)
-    """Width p of the trained weights over d; it has no effect above the learned rank."""
+    """Width p of the trained weights over d; above the learned rank the width has no effect."""
     regularisation: float = Field(0.02, ge=1e-4, le=10)
-    """Penalty of Tr S: weight decay times sqrt(width / d)."""
+    """Penalty lambda on Tr S, equal to the weight decay times sqrt(width / d)."""
     inverse_temperature: float = Field(1.0, ge=0.1, le=3)
-    """Inverse temperature beta of the softmax of target and trained head."""
+    """Inverse temperature beta of the softmax, the same for target and trained head."""
 
     n_samples = Size("sample_ratio", "dimension", "dimension")
     rank = Size("rank_ratio", "dimension", floor=1)
@@ -52,12 +52,12 @@ class SingleHeadParameters(Parameters):
 
     @property
     def ratio(self) -> float:
-        """Samples per squared dimension, for an integer number of samples."""
+        """Ratio n/d² for the integer number n of samples."""
         return self.n_samples / self.dimension**2
 
     @property
     def output(self) -> SoftmaxOutput:
-        """Softmax output of a sample."""
+        """Softmax output as a function of a sample's contrasts."""
         return SoftmaxOutput(self.tokens, self.inverse_temperature)
 
 

@@ -19,17 +19,17 @@ from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
 
 SIZED = ("matrix_error", "test_error", "noisy_test_error", "train_error", "overlap", "norm")
-"""Metrics with a prediction at a dimension."""
+"""Metrics that are also predicted at a finite dimension."""
 
 NUMBERS = (
     "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
     "norm", "objective", "effective_noise", "threshold", "scale",
 )  # fmt: skip
-"""Attributes of the state that are reported as metrics."""
+"""Attributes of `SingleHeadState` that are reported as metrics."""
 
 
 def predict(parameters: SingleHeadParameters) -> Metrics:
-    """Predict the metrics of one setting."""
+    """Predict the metrics of one setting, in the limit and at the setting's dimension."""
     state = state_of(parameters)
     reason = _refusal(parameters, state)
     orders = None
@@ -42,19 +42,19 @@ def predict(parameters: SingleHeadParameters) -> Metrics:
 
 
 def curve(parameters: SingleHeadParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predictions at increasing sample ratios; each fixed point starts the next search."""
+    """Predict metrics at increasing sample ratios; each search starts at the previous fixed point."""
     states: list[SingleHeadState] = []
     places = [parameters.model_copy(update={"sample_ratio": float(r)}) for r in ratios]
     for place in places:
         start = states[-1].conjugates if states else None
         # curves use fewer quadrature points than single settings
         states.append(solve_output(_evolution(_key(place)), start, 4_096))
-    # curves show the limit; the first order in 1/d is predicted at the measured points
+    # curves show the limit; the first order in 1/d is predicted only at the measured points
     return [_metrics(place, state, None) for place, state in zip(places, states, strict=True)]
 
 
 def state_of(parameters: SingleHeadParameters) -> SingleHeadState:
-    """Fixed point of one setting."""
+    """Fixed point of state evolution for one setting."""
     return _state(_key(parameters))
 
 
@@ -74,7 +74,7 @@ def chance(parameters: SingleHeadParameters, prediction: Metrics) -> Metrics:
 
 
 def _nothing(parameters: SingleHeadParameters) -> tuple[float, float]:
-    """Test errors of uniform attention, with noiseless and with noisy labels."""
+    """Test errors of uniform attention, on noiseless and on noisy labels."""
     evolution = _evolution(_key(parameters))
     zero = Learned(state_of(parameters).law, 0.0, 0.0, 0.0, 0.0, 0.0)
     clean, noisy = (fresh_error(evolution, zero, noise) for noise in (0.0, parameters.noise))
@@ -108,7 +108,7 @@ def _metrics(
 def _at_this_size(
     parameters: SingleHeadParameters, state: SingleHeadState, orders: FiniteSize
 ) -> tuple[Metrics, str]:
-    """Limit plus first order in 1/d, and the reason if it is not predicted."""
+    """Limit plus first order in 1/d; if this sum is not predicted, also the reason."""
     d = parameters.dimension
     clean, noisy = test_errors(_evolution(_key(parameters)), state, orders, d)
     sizes: Metrics = {"finite_size_test_error": clean, "finite_size_noisy_test_error": noisy}
@@ -118,7 +118,7 @@ def _at_this_size(
     for name in SIZED:
         limit, value = getattr(state, name), sizes[f"finite_size_{name}"]
         assert isinstance(value, float)
-        # the expansion is not used if its first order exceeds a third of the limit
+        # no prediction if the first-order term exceeds a third of the limit
         if not abs(value - limit) <= abs(limit) / 3:
             beyond.append(f"{name} {value - limit:+.2g} on {limit:.2g}")
     # if the expansion fails for one metric, none is predicted
@@ -135,12 +135,13 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
     """Reason why the state does not describe a trained head; empty if there is none."""
     if not state.stable:
         return (
-            f"unstable: the loss has many minima. Replicon {state.replicon:.2g} (allowed: below 1) "
-            f"and {state.split:.1%} of the samples have two proximal minima (allowed: up to 0.1%). Raise "
-            "regularisation, or lower inverse_temperature or noise."
+            "the prediction is unstable because the loss has many minima: the replicon is "
+            f"{state.replicon:.2g} (allowed: below 1), and {state.split:.1%} of the samples have two "
+            "proximal "
+            "minima (allowed: up to 0.1%). Raise regularisation, or lower inverse_temperature or noise."
         )
     learned = state.rank_fraction * parameters.dimension
-    # the learned rank of a finite sample scatters by about 1
+    # the learned rank scatters by about 1 between finite samples
     if parameters.width < min(learned + 2, parameters.dimension):
         return (
             f"width_ratio is {parameters.width_ratio:g} ({parameters.width} columns), and the predicted "
@@ -152,8 +153,8 @@ def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
 
 def _thresholds(rank_ratio: float, noise: float, contrasts: int) -> Metrics:
     """Interpolation threshold (attention 14) and recovery threshold (attention 15)."""
-    # at vanishing regularisation a sample fixes k = (T² + T - 2) / 2 linear functions of the matrix, so
-    # both thresholds are those of one linear measurement a sample, over k
+    # At vanishing regularisation a sample fixes k = (T² + T - 2) / 2 linear functions of the matrix. So
+    # each threshold is the threshold for one linear measurement per sample, divided by k.
     recovery, interpolation = None, None
     if noise == 0:
         recovery = perfect_recovery_threshold(min(rank_ratio, 1.0)) / contrasts
@@ -169,7 +170,7 @@ def _interpolation(rank_ratio: float, noise: float) -> float:
 
 
 class Key(NamedTuple):
-    """Parameters on which the limit depends."""
+    """The parameters on which the prediction in the limit depends."""
 
     rank_ratio: float
     sample_ratio: float
@@ -199,6 +200,6 @@ def _state(key: Key) -> SingleHeadState:
 
 @lru_cache(maxsize=1024)
 def _orders(key: Key) -> FiniteSize:
-    # samples in 60 dimensions are close enough to the limit for the first order
+    # samples in 60 dimensions give the first-order coefficients accurately enough
     samples = 2_048 if key.tokens == 2 else 1_024
     return finite_size(_evolution(key), _state(key), key.rank_ratio, size=60, samples=samples)

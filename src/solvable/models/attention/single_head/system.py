@@ -1,7 +1,7 @@
 """An attention head with tied weights trained on a target head: errors, rank and spectrum.
 
-Keys and queries share their weights, so a head is a positive matrix S. Weight decay is a nuclear norm of
-S, and training recovers a target of low rank from fewer samples than S has entries.
+Keys and queries share their weights, so a head is a positive matrix S. Weight decay acts on S as a
+nuclear-norm penalty, so training recovers a target of low rank from fewer samples than S has entries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PRESETS = {
         replicates=6,
     ),
     "recovery": Preset(
-        "Targets of low rank without noise, below and above the recovery threshold; a minute.",
+        "Targets of low rank without noise, below and above the recovery threshold; one minute.",
         {
             "dimension": (60,),
             "noise": (0.0,),

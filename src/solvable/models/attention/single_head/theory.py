@@ -1,4 +1,4 @@
-"""Trained attention head in the limit: errors, rank, spectrum, stability."""
+"""Errors, rank, spectrum and stability of a trained attention head in the limit."""
 
 from __future__ import annotations
 
@@ -21,30 +21,33 @@ from solvable.spectra.functionals import tail_rule
 class SingleHeadState:
     """State of a trained head in the limit: S = scale (S* + noise Z - threshold)_+ (attention 9)."""
 
-    overlap: float  # m = Tr S S* / d
-    norm: float  # q = Tr S² / d
-    response: float  # Sigma, response of an output to the force on it
-    effective_noise: float  # delta
-    threshold: float  # epsilon
-    scale: float  # eta
-    matrix_error: float  # |S - S*|_F² / d
+    overlap: float  # overlap m = Tr S S* / d
+    norm: float  # squared norm q = Tr S² / d
+    response: float  # response Sigma of an index to the force on this index
+    effective_noise: float  # standard deviation delta of the effective noise
+    threshold: float  # threshold epsilon on the eigenvalues
+    scale: float  # scale eta of the learned eigenvalues
+    matrix_error: float  # squared error |S - S*|_F² / d of the learned matrix
     test_error: float  # squared error of the attention matrix on noiseless test labels
     noisy_test_error: float
     train_error: float
-    rank_fraction: float  # rank over d
-    trace: float  # Tr S / d
-    objective: float  # minimal loss over d²: alpha train_error + lambda trace
-    replicon: float  # growth of a squared small change per step of message passing (attention 13)
+    rank_fraction: float  # learned rank over d
+    trace: float  # trace of the learned matrix, Tr S / d
+    objective: float  # minimum of the loss over d², alpha train_error + lambda trace
+    replicon: (
+        float  # growth factor of a small change's square per message-passing step (attention 13)
+    )
     split: float  # fraction of samples whose proximal problem has two minima
     residual: float  # relative residual of the fixed point
-    law: SpectralLaw  # of S* + delta Z
-    conjugates: np.ndarray  # logarithms of q^, m^, Sigma^
+    law: SpectralLaw  # eigenvalue density of S* + delta Z
+    conjugates: np.ndarray  # logarithms of the conjugates q^, m^, Sigma^
 
     @property
     def stable(self) -> bool:
         """Return True if the fixed point describes a unique minimum."""
-        # two proximal minima make the replicon infinite; a fraction of 0.1 % is below the quadrature
-        # error
+        # Samples with two proximal minima make the replicon infinite. Up to 0.1 % of such samples count
+        # as 0,
+        # because this fraction is below the quadrature error.
         return self.replicon < 1 and self.split <= 1e-3
 
     def eigenvalues(self, count: int) -> np.ndarray:
@@ -55,9 +58,10 @@ class SingleHeadState:
 def solve_output(
     evolution: Evolution, start: np.ndarray | None = None, count: int | None = None
 ) -> SingleHeadState:
-    """Solve state evolution for a trained head, or for another output."""
-    # minimiser of sum_mu |y_mu - sigma_beta(h_mu(S))|² + lambda d Tr S   (attention 8; arXiv:2509.24914);
-    # matrix error E = Q - 2 m + q, rank = int_epsilon mu_delta   (attention 12)
+    """Solve state evolution for a trained head, or for any other output function."""
+    # The learned S minimises sum_mu |y_mu - sigma_beta(h_mu(S))|² + lambda d Tr S   (attention 8;
+    # arXiv:2509.24914). Its error is E = Q - 2 m + q, its rank over d is int_epsilon mu_delta (attention
+    # 12).
     count = fine_points(evolution.output.size) if count is None else count
     conjugates, learned, seen, residual = evolution.solve(start, count)
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
@@ -94,9 +98,9 @@ def fresh_error(
 
 
 def replicon(learned: Learned, seen: Seen) -> float:
-    """Growth of a squared small change in one step of message passing (attention 13)."""
-    # (2 alpha / Sigma^²) E|dg/domega|² <D_ij²>, D_ij = (f_i - f_j) / (x_i - x_j), f = (x - epsilon)_+
-    # (attention 13); <D²> / (2 alpha) for one linear token
+    """Factor by which a small change's square grows in one step of message passing (attention 13)."""
+    # replicon (2 alpha / Sigma^²) E|dg/domega|² <D_ij²> with D_ij = (f_i - f_j) / (x_i - x_j) and
+    # f = (x - epsilon)_+   (attention 13); for one linear token this is <D²> / (2 alpha)
     x = learned.law.typical_places(600)
     top, low = x[x > learned.threshold], x[x <= learned.threshold]
     divided = (top[:, None] - learned.threshold) / (top[:, None] - low)

@@ -1,1 +1,1 @@
-"""Regression on sequences of tokens; the weight matrix is a product of two factors."""
+"""Regression on token sequences with a weight matrix that is a product of two factors."""

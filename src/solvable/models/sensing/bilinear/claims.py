@@ -13,19 +13,22 @@ from solvable.frame.points import Point
 
 SOURCE = "arXiv:2410.18858, Figure 3; derivations/sensing (15), (19)"
 
-MISSING = "no point has 100 samples and a predicted error of 0.01; raise noise or dimension"
+MISSING = (
+    "no point has at least 100 samples and a predicted error above 0.01; raise noise or dimension"
+)
 
 
 def finite(cell: Cell) -> float:
-    """Tolerance: terms of order 1/d, and the stopping error of message passing."""
+    """Tolerance for terms of order 1/d and for the error at which message passing stops."""
     return (0.02 + 0.8 / cell.setting.dimension) * cell.expected + 1e-3
 
 
 def steadied(name: str, response: str = "power_response") -> Callable[[Point], np.ndarray]:
-    """Metric that divides an error by the effect of the squared norm of the drawn weights."""
+    """Return a metric: an error, corrected for the squared norm of the drawn weights."""
 
     def metric(point: Point) -> np.ndarray:
-        # E(P) = E(1) P^(dlogE / dlogP): the norm P causes most of the scatter   (sensing 19)
+        # E(P) = E(1) P^(dlogE / dlogP): the squared norm P causes most of the error's scatter  (sensing
+        # 19)
         return np.asarray(point.values(name) / point.values("power") ** point.predicted(response))
 
     return metric
@@ -46,12 +49,12 @@ def expected_gain(point: Point) -> np.ndarray:
 
 
 def testable(cell: Cell) -> bool:
-    """Return True if the cell has 100 samples and an error above the stopping error."""
+    """Return True if the cell has at least 100 samples and an error above 0.01."""
     return bool(cell.setting.samples >= 100 and cell.expected > 0.01)
 
 
 def below_or_between(point: Point) -> bool:
-    """Select noiseless points: errors above 0.1 below recovery, ratios below nuclear_norm_ratio above."""
+    """Select noiseless points: errors above 0.1 below recovery, else ratios below nuclear_norm_ratio."""
     left = float(point.predicted("matrix_error")) > 0.1
     before = point.setting.sample_ratio < float(point.predicted("nuclear_norm_ratio"))
     below = point.setting.sample_ratio < float(point.predicted("recovery_ratio"))
@@ -64,7 +67,8 @@ CLAIMS = (
         "matrix-error",
         "The matrix error of Bayes message passing equals the prediction of state evolution.",
         MATRIX, SOURCE, expected="matrix_error", within=finite,
-        because="Terms of order 1/d of denoiser and sensors; message passing stops at 1e-3.",
+        because="0.02 plus 0.8/d of the error, for terms of order 1/d; 0.001, the error at which the "
+        "algorithm stops.",
         where=testable,
         missing=MISSING,
     ),
@@ -77,31 +81,31 @@ CLAIMS = (
     ),
     Agreement(
         "ridge-error",
-        "The error of ridge regression at its best penalty equals its prediction.",
+        "The error of ridge regression at the best penalty equals the prediction.",
         RIDGE, "arXiv:2410.18858, Figure 1; derivations/sensing (18), (19)", expected="ridge_error",
         within=0.02, relative=True,
-        because="Terms of order 1/(dL).",
+        because="2 % for terms of order 1/(d L), which the prediction leaves out.",
         where=testable,
-        missing="no point has 100 samples and a ridge error above 0.01; lower sample_ratio",
+        missing="no point has at least 100 samples and a ridge error above 0.01; lower sample_ratio",
     ),
     Agreement(
         "gain",
-        "Message passing lowers the error of ridge regression by the predicted amount.",
+        "The error of message passing is below the error of ridge regression by the predicted amount.",
         gain, "derivations/sensing (15), (18), (19)", expected=expected_gain,
         within=lambda cell: 1.5 * finite(cell),
-        because="Terms of order 1/d.",
+        because="Terms of order 1/d in the errors of message passing and ridge regression.",
         where=lambda cell: cell.expected > 0.1 and cell.setting.samples >= 100,
-        missing="no point has a predicted gain of 0.1; lower rank_ratio",
+        missing="no point has at least 100 samples and a predicted gain above 0.1; lower rank_ratio",
     ),
     Contrast(
         "recovery-before-the-nuclear-norm",
-        "Without noise message passing recovers the matrix exactly between recovery_ratio and the "
-        "threshold of the nuclear norm, and does not below recovery_ratio.",
+        "Without noise, message passing recovers the matrix exactly between recovery_ratio and "
+        "nuclear_norm_ratio, but not below recovery_ratio.",
         "arXiv:2410.18858, Figure 4; derivations/sensing (16), (17)", metric=MATRIX,
         expected="matrix_error", across="recovery_ratio", along="sample_ratio",
         below=(0.0, 1.0), above=(1.1, inf), where=below_or_between,
         within=0.03, relative=True, because="3 % of the predicted difference of errors.",
-        missing="needs points with noise 0 below recovery_ratio, and between recovery_ratio and "
+        missing="needed: points with noise 0 below recovery_ratio, and between recovery_ratio and "
         "nuclear_norm_ratio; set noise=0 and vary sample_ratio",
     ),
 )

@@ -7,7 +7,7 @@ from solvable.frame.panels import Panel
 from solvable.frame.traces import Trace
 
 THRESHOLDS = {"recovery_ratio": "recovery", "nuclear_norm_ratio": "nuclear norm"}
-"""Thresholds drawn as vertical lines; both are for labels without noise."""
+"""Thresholds for noiseless labels, drawn as vertical lines."""
 
 PANELS = (
     Panel(
@@ -18,9 +18,11 @@ PANELS = (
             Trace("matrix_error", "Bayes-optimal"),
             Trace("ridge_error", "ridge on all entries", dashed=True),
         ],
-        "Matrix error against samples per entry. Lines: Bayes-optimal error and ridge; points: message "
-        "passing and ridge. Vertical lines: sample ratios above which noiseless labels determine "
-        "the matrix, for the Bayes estimator and for the least nuclear norm.",
+        "Matrix error against samples per entry. Lines: predicted errors of the Bayes-optimal estimator "
+        "and "
+        "of ridge regression; points: measured errors of message passing and ridge regression. Vertical "
+        "lines: sample ratios above which the Bayes-optimal estimator and the least nuclear norm recover "
+        "the matrix from noiseless labels.",
         markers=THRESHOLDS,
         y_range=(-0.02, 1.02),
     ),
@@ -32,7 +34,7 @@ PANELS = (
             Trace("test_error", "against clean labels"),
             Trace("noisy_test_error", "against noisy labels"),
         ],
-        "The test error equals the matrix error, plus the noise variance on noisy labels.",
+        "The test error equals the matrix error; on noisy labels, add the noise variance.",
         markers={"recovery_ratio": "recovery"},
     ),
     Panel(
@@ -40,7 +42,7 @@ PANELS = (
         "Matrix error for each rank",
         "matrix error E",
         [Trace("matrix_error", "")],
-        "Bayes-optimal error (lines) and message passing (points) for each rank ratio.",
+        "Bayes-optimal error (lines) and error of message passing (points) for each rank ratio.",
         markers={"recovery_ratio": ""},
         overlay=("rank_ratio",),
         y_range=(-0.02, 1.02),
@@ -50,7 +52,7 @@ PANELS = (
         "Matrix error against aspect ratio",
         "matrix error E",
         [Trace("matrix_error", "")],
-        "Bayes-optimal error (line) and message passing (points) at fixed samples per entry.",
+        "Bayes-optimal error (line) and error of message passing (points) at fixed samples per entry.",
         along=Axis("aspect", "aspect ratio L/d"),
         y_range=(-0.02, 1.02),
     ),

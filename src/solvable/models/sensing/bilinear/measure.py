@@ -1,4 +1,4 @@
-"""One replicate of bilinear sequence regression: draw data, estimate, score."""
+"""One replicate of bilinear sequence regression: draw data, estimate the weights, measure the errors."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def draw_weights(parameters: BilinearParameters, rng: np.random.Generator) -> np
 
 
 def draw_teacher(parameters: BilinearParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return the weights of one replicate."""
+    """Return the true weights of one replicate."""
     return {"weights": draw_weights(parameters, rng)}
 
 
 def draw_sensors(
     parameters: BilinearParameters, samples: int, rng: np.random.Generator
 ) -> MatrixSensors:
-    """Draw the sensors; large ones are stored as a seed and drawn again for each product."""
+    """Draw the sensors; large sensors are stored as a seed and drawn again for each product."""
     d, L = parameters.shape
     if samples * d * L <= HELD:
         return MatrixSensors(rng.standard_normal((samples, d * L), dtype=np.float32), (d, L))
@@ -43,7 +43,7 @@ def draw_sensors(
 
 
 def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics:
-    """Draw and score one replicate."""
+    """Draw one replicate, estimate the weights and measure the errors."""
     S = draw_weights(parameters, rng)
     sensors, channel = draw_sensors(parameters, parameters.samples, rng), parameters.channel
     y = channel.sample(sensors.forward(S), rng)
@@ -90,14 +90,14 @@ def estimate(
 
 
 def linear_messages(y: np.ndarray, noise: float) -> Messages:
-    """Messages (y - omega) / s; s is the mean of assumed and empirical residual variance."""
+    """Messages (y - omega) / s, where s is the mean of the assumed and the measured residual variance."""
 
     def given(omega: np.ndarray, V: np.ndarray) -> Message:
         residual = y - omega
-        # g = (y - omega) / (Delta + V)   (sensing 4). Delta + V and the mean squared residual estimate
-        # the same variance. With Delta + V alone, noiseless runs above recovery stop at V = 0.3 with an
-        # error of 0.01. With the empirical value alone, runs just below recovery and half of the runs
-        # with fewer than 100 samples oscillate.
+        # The message is g = (y - omega) / (Delta + V)   (sensing 4). The mean squared residual also
+        # estimates the variance Delta + V. With Delta + V alone, noiseless runs above recovery stop at
+        # V = 0.3 with an error of 0.01. With the mean squared residual alone, runs just below recovery
+        # oscillate, as do half of the runs with fewer than 100 samples.
         spread = (noise + float(V[0, 0]) + float(np.mean(residual**2))) / 2
         return bayes_message(residual / max(spread, 1e-14))
 
@@ -105,9 +105,9 @@ def linear_messages(y: np.ndarray, noise: float) -> Messages:
 
 
 def ridge_estimate(sensors: MatrixSensors, y: np.ndarray, noise: float) -> np.ndarray:
-    """Ridge estimate of all entries; the penalty is the noise variance. Uses conjugate gradients."""
-    # S = A^T (A A^T + Delta)^-1 y, the posterior mean for independent entries; for Delta = 0 the solution
-    # of least norm. A relative residual of 1e-4 is far below the error of the estimate.
+    """Ridge estimate of all entries by conjugate gradients; the penalty is the noise variance."""
+    # S = A^T (A A^T + Delta)^-1 y is the posterior mean for independent entries, and for Delta = 0 the
+    # solution of least norm. The solver's relative residual 1e-4 is far below the estimate's error.
     c, residual = np.zeros_like(y), y.copy()
     direction, square = residual, float(np.sum(residual**2))
     aim = 1e-8 * square

@@ -10,7 +10,7 @@ from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.rectangular_signal import RectangularSignal
 
 HELD = 3e8
-"""Largest number of sensor entries kept in memory; larger sensors are drawn again per product."""
+"""Largest number of sensor entries kept in memory; larger sensors are drawn again for each product."""
 
 
 class BilinearParameters(Parameters):
@@ -19,9 +19,9 @@ class BilinearParameters(Parameters):
     dimension: int = Field(60, ge=10, le=100_000)
     """Shorter side d of the weight matrix; above 400 only `solvable theory` is allowed."""
     aspect: float = Field(1.0, ge=1, le=100)
-    """Aspect ratio L/d of the longer to the shorter side, at least 1."""
+    """Aspect ratio L/d, the longer over the shorter side of the weight matrix."""
     rank_ratio: float = Field(0.2, gt=0, le=100)
-    """Rank of the weights over the shorter side, r/d; may exceed 1."""
+    """Rank ratio r/d, with r the number of columns of the first factor; r/d may exceed 1."""
     sample_ratio: float = Field(0.4, gt=0, le=20)
     """Samples per entry of the weight matrix, n/(d L)."""
     noise: float = Field(0.1, ge=0, le=1e4)
@@ -46,10 +46,10 @@ class BilinearParameters(Parameters):
 
     @property
     def channel(self) -> GaussianIndices:
-        """Gaussian channel: one index of variance 1 per sample, plus noise."""
+        """Gaussian channel: each label is an index with variance 1, plus noise."""
         return GaussianIndices(np.array([1.0]), np.array([self.noise]))
 
     @property
     def signal(self) -> RectangularSignal:
-        """Law of the weights at the integer shape and rank."""
+        """Distribution of the weights, for the integer shape and rank."""
         return RectangularSignal(self.length / self.dimension, self.rank / self.dimension)

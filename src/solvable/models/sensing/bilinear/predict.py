@@ -13,12 +13,13 @@ from solvable.models.sensing.bilinear.parameters import BilinearParameters
 from solvable.spectra.nuclear_norm import nuclear_norm_ratio
 
 STEEPEST = 3.0
-"""Largest change of the error, as a factor, within the spread of drawn matrices."""
+"""Largest factor by which the predicted error may change within the scatter of drawn matrices."""
 
 
 def recovery_ratio(aspect: float, rank_ratio: float) -> float:
     """Sample ratio n/(dL) above which noiseless labels determine the matrix."""
-    # alpha = rho (1 + beta - rho) / beta: r (d + L - r) free parameters of d L   (sensing 16)
+    # alpha = rho (1 + beta - rho) / beta, from r (d + L - r) free parameters for d L entries   (sensing
+    # 16)
     rho = min(rank_ratio, 1.0)
     return rho * (1 + aspect - rho) / aspect
 
@@ -36,7 +37,7 @@ def ridge_error(sample_ratio: np.ndarray | float, noise: float) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def thresholds(signal: RectangularSignal) -> Metrics:
-    """Recovery thresholds without noise: Bayes-optimal, and of the least nuclear norm."""
+    """Recovery thresholds without noise, for the Bayes-optimal estimator and the least nuclear norm."""
     shape = {"aspect": signal.aspect, "rank_ratio": signal.rank_ratio}
     return {
         "recovery_ratio": recovery_ratio(**shape),
@@ -45,10 +46,10 @@ def thresholds(signal: RectangularSignal) -> Metrics:
 
 
 def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metrics]:
-    """Predictions at an array of sample ratios."""
+    """Predict the metrics at an array of sample ratios."""
     alpha = np.asarray(coordinates, dtype=float)
     signal = parameters.signal
-    # log slopes from 1 % more and fewer samples, and 1 % more and less noise
+    # logarithmic slopes of the error, from 1 % more and fewer samples and from 1 % more and less noise
     near = alpha * np.array([[1.0], [0.99], [1.01]])
     # t = (Delta + E) / alpha, E = mmse(t)   (sensing 15)
     error, *sides = signal_evolution(signal, parameters.channel, near).error
@@ -76,14 +77,14 @@ def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metri
 
 
 def _slope(sides: list[np.ndarray]) -> np.ndarray:
-    """Logarithmic slope from errors 1 % above and below a place; 0 where an error is 0."""
+    """Logarithmic slope from the errors 1 % above and 1 % below a value; 0 where an error is 0."""
     more, less = (np.asarray(side) for side in sides)
     known = (more > 0) & (less > 0)
     return np.where(known, np.log(np.where(known, more / np.where(known, less, 1), 1)) / 0.02, 0.0)
 
 
 def predict(parameters: BilinearParameters) -> Metrics:
-    """State evolution at the integer shape, rank and number of samples."""
+    """Predict the metrics by state evolution at the integer shape, rank and number of samples."""
     d, L = parameters.shape
     metrics = curve(parameters, np.array([parameters.samples / (d * L)]))[0]
     reason = unsettled(parameters, metrics)
@@ -94,10 +95,10 @@ def predict(parameters: BilinearParameters) -> Metrics:
 
 
 def unsettled(parameters: BilinearParameters, metrics: Metrics) -> str:
-    """Reason why the limit does not predict this size; empty if there is none."""
+    """Reason why the limit does not predict the error at this size; empty if the limit does."""
     d, L = parameters.shape
     alpha = parameters.samples / (d * L)
-    # The threshold of a drawn matrix scatters like its squared norm, by (2 / (r d))^(1/2).
+    # A drawn matrix's recovery threshold and squared norm have the relative scatter (2 / (r d))^(1/2).
     width = min(0.5, (2 / (parameters.rank * d)) ** 0.5)
     sides = alpha * np.array([1 - width, 1 + width])
     above, below = signal_evolution(parameters.signal, parameters.channel, sides).error
@@ -105,14 +106,15 @@ def unsettled(parameters: BilinearParameters, metrics: Metrics) -> str:
         return ""
     return (
         f"sample_ratio is too near recovery: the predicted error falls from {above:.2g} to {below:.2g} "
-        f"if sample_ratio changes by {100 * width:.0f} %, the scatter of matrices with rank "
-        f"{parameters.rank} and {d} rows. Raise dimension or noise, or move sample_ratio away from "
+        f"if sample_ratio changes by {100 * width:.0f} %, the scatter of the recovery threshold between "
+        f"matrices with rank {parameters.rank} and {d} rows. Raise dimension or noise, or move "
+        "sample_ratio away from "
         f"{metrics['recovery_ratio']:.3g}."
     )
 
 
 def chance(parameters: BilinearParameters, prediction: Metrics) -> Metrics:
-    """Metrics of the estimate 0."""
+    """Metrics of the estimate 0, which ignores the data."""
     return {
         "matrix_error": 1.0,
         "test_error": 1.0,

@@ -1,8 +1,9 @@
 """Regression on token sequences whose weight matrix is a product of two factors.
 
 A label is the scalar product of a token sequence with a weight matrix of extensive rank, plus noise.
-Bayes message passing with a singular-value denoiser reaches the Bayes-optimal error. Without noise it
-recovers the matrix above the number of free parameters, below the threshold of the nuclear norm.
+Bayes message passing with a singular-value denoiser reaches the Bayes-optimal error. Without noise,
+message passing recovers the matrix from as many samples as the matrix has free parameters, fewer than
+the nuclear norm needs.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from solvable.models.sensing.matrix.predict import at_dimension
 
 
 def growth(cell: Cell) -> float:
-    """Relative first order in 1/d of the Bayes error; used for both estimators."""
+    """First-order term in 1/d of the Bayes error, relative to the limit; used for both estimators."""
     setting = cell.setting
     bayes = setting.model_copy(update={"estimator": "bayes"})
     error = at_dimension(bayes, setting.ratio)
@@ -22,18 +22,18 @@ def growth(cell: Cell) -> float:
 
 
 def at_size(cell: Cell) -> bool:
-    """Return True if the first order in 1/d is below 0.3 and the error is not 0."""
+    """Return True for d of at least 20, a positive error, and a relative first-order term below 0.3."""
     setting = cell.setting
     if float(cell.point.predicted("matrix_error")) < 1e-3 or growth(cell) > 0.3:
         return False
-    # Without noise the error changes within 1 % of the samples near recovery.
+    # Without noise, 1 % more or fewer samples change the error near recovery strongly.
     near = setting.ratio / float(cell.point.predicted("recovery_ratio"))
     quiet = setting.noise < 0.05 * float(cell.point.predicted("matrix_error"))
     return setting.dimension >= 20 and not (quiet and near > 0.8)
 
 
 def of(estimator: str) -> Callable[[Cell], bool]:
-    """Return a filter for cells of one estimator near the limit."""
+    """Return a filter for cells that use the estimator and are close to the limit."""
     return lambda cell: cell.setting.estimator == estimator and at_size(cell)
 
 
@@ -44,7 +44,7 @@ def settled_errors(point: Point) -> np.ndarray:
 
 
 def quiet_and_settled(point: Point) -> bool:
-    """Return True without noise if message passing converged in half of the replicates."""
+    """Return True for noise 0 if message passing converged in at least half of the replicates."""
     enough = 2 * settled_errors(point).size >= max(point.replicates, 4)
     return bool(point.setting.noise == 0 and enough)
 
@@ -53,11 +53,14 @@ def quiet_and_settled(point: Point) -> bool:
 CLAIMS = (
     Agreement(
         "error-of-bayes",
-        "The error of Bayes message passing equals the prediction with its first order in 1/d.",
+        "The error of Bayes message passing equals the prediction, which includes the first order in "
+        "1/d.",
         "matrix_error", "derivations/sensing (3), (22)", relative=True, power=0.2,
         expected="finite_size_matrix_error", within=lambda cell: 0.04 + growth(cell) ** 2,
-        because="4 %, and the square of the relative first order in 1/d.", where=of("bayes"),
-        missing="needs estimator=bayes, dimension 20 and a first order in 1/d below 0.3, away from "
+        because="4 %, plus the square of the relative first-order term in 1/d as a bound on the next "
+        "order.",
+        where=of("bayes"),
+        missing="needed: estimator=bayes, dimension >= 20 and a first order in 1/d below 0.3, away from "
         "recovery without noise",
     ),
     Agreement(
@@ -65,18 +68,22 @@ CLAIMS = (
         "The error of the nuclear norm at its best penalty equals the prediction of state evolution.",
         "matrix_error", "derivations/sensing (10)", relative=True, power=0.4,
         within=lambda cell: 0.04 + 1.5 * growth(cell),
-        because="Only the limit is predicted: 4 %, and 1.5 times the first order of the Bayes error.",
+        because="4 %, plus 1.5 times the relative first order of the Bayes error, because only the limit "
+        "is predicted.",
         where=of("nuclear-norm"),
-        missing="needs estimator=nuclear-norm, dimension 20, a first order in 1/d below 0.3, away from "
+        missing="needed: estimator=nuclear-norm, dimension >= 20 and a first order in 1/d below 0.3, "
+        "away from "
         "recovery without noise",
     ),
     Agreement(
         "train-error",
-        "The training error equals the prediction from the degrees of freedom of the estimate.",
+        "The training error equals the prediction from the estimate's degrees of freedom.",
         "train_error", "derivations/sensing (8)", relative=True, power=0.5,
         within=lambda cell: 0.08 + 2 * growth(cell),
-        because="Only the limit is predicted: 8 %, and twice the first order in 1/d of the matrix error.",
-        # With few measurements the training error is small and doubles at order 1/d (measured).
+        because="8 %, plus twice the relative first order of the matrix error, because only the limit is "
+        "predicted.",
+        # With few measurements the training error is small, and measurements show terms of order 1/d
+        # that double the training error.
         where=lambda cell: at_size(cell)
         and cell.expected > 0.25 * (cell.setting.noise + 2 * cell.predicted("matrix_error")),
         missing="no point has a predicted training error above a quarter of the noisy test error; "
@@ -87,32 +94,36 @@ CLAIMS = (
         "The rank of the nuclear-norm estimate over the dimension equals the prediction.",
         "rank_fraction", "derivations/sensing (11)", power=0.3,
         within=lambda cell: 0.03 + 1 / cell.setting.dimension,
-        because="One eigenvalue, and the error of the best penalty, which has a flat optimum.",
-        where=of("nuclear-norm"), missing="needs estimator=nuclear-norm at 20 dimensions or more",
+        because="1/d for one eigenvalue, and 0.03 because the best penalty has a flat optimum.",
+        where=of("nuclear-norm"), missing="needed: estimator=nuclear-norm, dimension >= 20 and a first "
+        "order in 1/d below 0.3",
     ),
     Agreement(
         "spectrum-of-the-estimate",
         "The mean eigenvalues of the estimate in eight groups equal the predictions.",
         "eigenvalues", "derivations/sensing (9)", entry="group", power=0.3,
         within=lambda cell: 0.05 + (0.05 + growth(cell) / 2) * abs(cell.expected),
-        because="5 %, half of the first order of the error, and 0.05 for the scatter of eigenvalues.",
-        where=at_size, missing="needs dimension 32 and a first order in 1/d below 0.3",
+        because="5 %, half the relative first order of the error, and 0.05 for the scatter of "
+        "eigenvalues.",
+        where=at_size, missing="needed: dimension >= 20 and a first order in 1/d below 0.3",
     ),
     Contrast(
         "recovery-without-noise",
-        "Without noise the error equals the prediction below the recovery threshold and is 0 above.",
+        "Without noise the error equals the prediction below the recovery threshold, and is 0 above.",
         "derivations/sensing (5), (12)", metric=settled_errors, expected="matrix_error",
         across="recovery_ratio", along="ratio", within=0.1, relative=True,
-        because="A tenth of the predicted difference.", where=quiet_and_settled, power=0.3,
-        missing="no points without noise on both sides of the recovery threshold; run with --preset "
+        because="A tenth of the predicted difference of errors below and above the threshold.",
+        where=quiet_and_settled, power=0.3,
+        missing="needed: points without noise on both sides of the recovery threshold; run with --preset "
         "recovery",
     ),
     Lead(
         "bayes-beats-nuclear-norm", "Knowing the spectrum lowers the error by the predicted amount.",
         "derivations/sensing (3), (10)", metric="matrix_error", of={"estimator": "bayes"},
         over={"estimator": "nuclear-norm"},
-        within=0.2, relative=True, because="A fifth of the predicted difference.", power=0.5,
-        missing="no setting has both estimators; set estimator=bayes,nuclear-norm",
+        within=0.2, relative=True, power=0.5,
+        because="A fifth of the predicted difference of the estimators' errors.",
+        missing="needed: a setting measured with both estimators; set estimator=bayes,nuclear-norm",
     ),
 )
 # fmt: on

@@ -42,7 +42,7 @@ PANELS = (
         "Eigenvalues of the estimate",
         "mean eigenvalue of each group",
         [Trace("eigenvalues", "group")],
-        "Mean eigenvalues of the estimate in eight groups of equal size, from the largest.",
+        "Mean eigenvalue of the estimate in each of eight groups of equal size; group 1 has the largest.",
     ),
     Panel(
         "train-error",
@@ -56,7 +56,7 @@ PANELS = (
         "Rank of the estimate",
         "rank over d",
         [Trace("rank_fraction", "nuclear norm")],
-        "Fraction of eigenvalues of the nuclear-norm estimate that are not 0.",
+        "Fraction of the nuclear-norm estimate's eigenvalues that are not 0.",
         when=lambda curve: curve.setting.estimator == "nuclear-norm",
         y_range=(0, 1.02),
     ),

@@ -1,4 +1,4 @@
-"""One replicate of matrix sensing: draw a signal and measurements, estimate, score."""
+"""One replicate of matrix sensing: draw signal and measurements, estimate, measure the errors."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from solvable.operators.sensors import GoeSensors, TokenSensors, goe_sensors
 METRICS = (
     "matrix_error", "test_error", "train_error", "rank_fraction", "eigenvalues", "converged",
 )  # fmt: skip
-"""Metrics of a replicate; all but `converged` are None if message passing does not converge."""
+"""Names of a replicate's metrics; all but `converged` are None if message passing does not converge."""
 
 
 def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -> np.ndarray:
     """Draw a symmetric matrix with the chosen spectrum."""
     d = parameters.dimension
     if parameters.signal == "power-law":
-        # Uniform (Haar) eigenvectors: rank-one sensors are not invariant in a fixed basis
+        # Draw uniform (Haar) eigenvectors, because rank-one sensors single out a fixed basis.
         basis, triangle = np.linalg.qr(rng.standard_normal((d, d)))
         basis *= np.sign(np.diag(triangle))
         return np.asarray((basis * power_law_strengths(d, parameters.exponent)) @ basis.T)
@@ -40,12 +40,12 @@ def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -
 def draw_teacher(
     parameters: MatrixSensingParameters, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Return the signal of one replicate."""
+    """Return the true signal of one replicate."""
     return {"signal": draw_signal(parameters, rng)}
 
 
 def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Metrics:
-    """Draw and score one replicate."""
+    """Draw one replicate, estimate the signal and measure the errors."""
     signal = draw_signal(parameters, rng)
     sensors = draw_sensors(parameters, rng)
     y = parameters.channel.sample(sensors.forward(signal), rng)
@@ -74,7 +74,7 @@ def draw_sensors(
 def estimate(
     parameters: MatrixSensingParameters, sensors: TokenSensors | GoeSensors, y: np.ndarray
 ) -> MessagePassingResult:
-    """Run message passing; for the nuclear norm its fixed point is the minimiser."""
+    """Run message passing; for the nuclear norm, the fixed point of message passing is the minimiser."""
     law, d, n = law_of(parameters), parameters.dimension, parameters.samples
     silent = np.zeros((n, 1))
     variance = np.array([[law.variance]])
@@ -89,13 +89,13 @@ def estimate(
 
 
 def shrinking(law: NuclearNormSignal) -> Denoiser:
-    """Soft threshold at the best cut; the variance follows from its divergence."""
+    """Soft threshold at the best cut; the variance follows from the soft threshold's divergence."""
 
     def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         noise = float(np.clip(1 / max(A[0, 0], 1e-300), 1e-9, 1e9))
         values, vectors = np.linalg.eigh(b * noise)
         shrunk = soft(values, law.best(_rounded(noise)).cut)
-        # V = t D, the Onsager term of a function of eigenvalues   (sensing 10)
+        # V = t D, the Onsager term for a denoiser that acts on eigenvalues   (sensing 10)
         variance = noise * divergence_of(values, shrunk)
         return (vectors * shrunk) @ vectors.T, np.array([[variance]])
 
@@ -103,7 +103,7 @@ def shrinking(law: NuclearNormSignal) -> Denoiser:
 
 
 def _rounded(noise: float) -> float:
-    """Round the noise to 1 %, so that few thresholds are computed."""
+    """Round the noise to 1 %, so that few soft thresholds have to be computed."""
     return float(np.exp(np.round(np.log(noise), 2)))
 
 
@@ -114,11 +114,11 @@ def score(
     y: np.ndarray,
     found: np.ndarray,
 ) -> Metrics:
-    """Compute errors, rank and eigenvalues of an estimate."""
+    """Compute the errors, the rank and the eigenvalues of an estimate."""
     d = parameters.dimension
     error = float(np.sum((found - signal) ** 2)) / d
     values = np.linalg.eigvalsh(found)[::-1]
-    # eigenvalues below 5e-3 of the largest are residues of damping and count as 0
+    # eigenvalues below 5e-3 times the largest remain because of damping, and count as 0
     top = max(float(np.abs(values).max()), 1e-300)
     return {
         "matrix_error": error,

@@ -20,20 +20,20 @@ class MatrixSensingParameters(Parameters):
     dimension: int = Field(100, ge=4, le=100_000)
     """Number d of rows of the symmetric matrix; above 600 only `solvable theory` is allowed."""
     sample_ratio: float = Field(0.3, gt=0, le=1e6)
-    """Measurements per squared dimension, n/d²."""
+    """Number n of measurements over the squared dimension, n/d²."""
     noise: float = Field(0.25, ge=0, le=1e6)
-    """Variance Delta of the noise of a measurement; its noiseless value has variance 2 Tr S² / d."""
+    """Variance Delta of the noise on a measurement; noiseless measurements have variance 2 Tr S² / d."""
     rank_ratio: float = Field(0.5, gt=0, le=1e4)
-    """Columns r of W over d, for the signal W W^T / sqrt(r d); may exceed 1."""
+    """Rank ratio r/d of the signal W W^T / sqrt(r d), with r the columns of W; r/d may exceed 1."""
     sensors: Literal["goe", "rank-one"] = "rank-one"
     """Measurement matrices: x x^T - I with Gaussian x, or independent GOE matrices."""
     signal: Literal["wishart", "power-law"] = "wishart"
-    """Spectrum of the signal: Wishart (W W^T), or eigenvalues sqrt(d) i^-exponent."""
+    """Spectrum of the signal: that of the Wishart matrix W W^T, or eigenvalues sqrt(d) i^-exponent."""
     exponent: float = Field(1.0, gt=0.5, le=10)
-    """Exponent of a power-law signal; its second moment is the sum of i^(-2 exponent)."""
+    """Exponent of a power-law signal; the signal's second moment is the sum of i^(-2 exponent)."""
     estimator: Literal["bayes", "nuclear-norm"] = "bayes"
-    """Bayes message passing with known spectrum, or least squares with the best nuclear-norm penalty
-    (without noise: the least nuclear norm that fits)."""
+    """Bayes message passing with known spectrum, or least squares with the best nuclear-norm penalty.
+    Without noise, `nuclear-norm` is the matrix of least nuclear norm that fits the measurements."""
 
     samples = Size("sample_ratio", "dimension", "dimension", least=1, name="measurements")
     rank = Size("rank_ratio", "dimension", floor=1)
@@ -48,30 +48,30 @@ class MatrixSensingParameters(Parameters):
 
     @property
     def ratio(self) -> float:
-        """Measurements per squared dimension, for an integer number of measurements."""
+        """Ratio n/d² for the integer number n of measurements."""
         return self.samples / self.dimension**2
 
     @property
     def spectrum(self) -> Measure:
-        """Law of the eigenvalues of the signal."""
+        """Distribution of the signal's eigenvalues."""
         if self.signal == "power-law":
             return _power_law(self.dimension, self.exponent)
         return marchenko_pastur(self.rank / self.dimension)
 
     @property
     def channel(self) -> GaussianIndices:
-        """Gaussian channel of one measurement."""
+        """Gaussian channel from the index of a measurement, with variance factor 2, to the label."""
         return GaussianIndices(np.array([2.0]), np.array([self.noise]))
 
 
 def power_law_strengths(dimension: int, exponent: float) -> np.ndarray:
-    """Eigenvalues sqrt(d) i^-gamma, descending."""
+    """Eigenvalues sqrt(d) i^-gamma in descending order, with gamma the exponent."""
     return np.asarray(np.sqrt(dimension) * np.arange(1, dimension + 1) ** -exponent)
 
 
 @lru_cache(maxsize=32)
 def _power_law(dimension: int, exponent: float) -> Measure:
-    """Law of the power-law eigenvalues; above 600 the small ones are binned."""
+    """Distribution of the power-law eigenvalues; above 600 dimensions small eigenvalues are binned."""
     strengths = power_law_strengths(dimension, exponent)
     if dimension <= 600:
         return discrete(strengths)

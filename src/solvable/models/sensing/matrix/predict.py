@@ -36,9 +36,9 @@ TOO_SMALL = (
 )
 
 
-@lru_cache(maxsize=256)  # claims call this once per cell
+@lru_cache(maxsize=256)  # claims call this function once per cell
 def at_dimension(parameters: MatrixSensingParameters, ratio: float) -> float | None:
-    """Error with its first order in 1/d; None if that is large, and for the nuclear norm."""
+    """Error to first order in 1/d; None for the nuclear norm, or if the first-order term is large."""
     law = law_of(parameters)
     if not isinstance(law, SymmetricSignal):
         return None
@@ -47,7 +47,7 @@ def at_dimension(parameters: MatrixSensingParameters, ratio: float) -> float | N
 
 
 def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predictions at an array of sample ratios."""
+    """Predict the metrics at an array of sample ratios."""
     # q^ = 4 alpha / (Delta + 2 E), E = mmse(1 / q^)   (sensing 3, sensing 4)
     state = signal_evolution(law_of(parameters), parameters.channel, ratios)
     bayes = state
@@ -71,7 +71,7 @@ def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metri
 def _along(
     parameters: MatrixSensingParameters, errors: np.ndarray, ratios: np.ndarray
 ) -> list[float | None]:
-    """Errors with their first order in 1/d; interpolated from twelve points on long curves."""
+    """Errors to first order in 1/d; long curves are interpolated from twelve points."""
     if parameters.estimator != "bayes":
         return [None] * ratios.size
     if ratios.size <= 12:
@@ -112,7 +112,8 @@ def _freedom(
     if noise == 0:
         if parameters.estimator == "bayes":
             return 0.0, None
-        # For a power law the rank would depend on the cut-off below which an eigenvalue counts as 0.
+        # The rank is None for a power law: it would depend on the value below which eigenvalues count as
+        # 0.
         whole = parameters.signal == "power-law"
         return 0.0, None if whole else min(1.0, parameters.rank / parameters.dimension)
     law = law_of(parameters)
@@ -144,7 +145,8 @@ def _limits(parameters: MatrixSensingParameters) -> Metrics:
     """Sample ratios above which the signal is recovered exactly without noise."""
     rank = parameters.rank / parameters.dimension
     if parameters.signal == "power-law" or rank >= 1:
-        # as many measurements as free entries: the known spectrum fixes only d of d² / 2 numbers
+        # As many measurements as free entries are needed: the known spectrum fixes only d of d² / 2
+        # entries.
         return {"recovery_ratio": 0.5, "bayes_recovery_ratio": 0.5}
     best = rank - rank**2 / 2  # (sensing 5)
     norm = perfect_recovery_threshold(rank, sides=2)  # (sensing 12)

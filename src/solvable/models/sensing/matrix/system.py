@@ -1,7 +1,8 @@
 """Matrix sensing: estimation of a symmetric matrix of high rank from noisy linear measurements.
 
-The system compares Bayes message passing (a denoiser of eigenvalues) with the nuclear norm, rank-one with
-Gaussian measurements, and predicts the sample ratios above which each estimator is exact without noise.
+The system compares Bayes message passing, which denoises eigenvalues, with the nuclear norm, and rank-one
+measurements with Gaussian measurements. It predicts the sample ratios above which each estimator is exact
+without noise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The nuclear norm at its best penalty as a denoiser of eigenvalues."""
+"""The nuclear norm at the best penalty, as a denoiser that acts on eigenvalues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUPS = 8
 
 
 class BestThreshold(NamedTuple):
-    """Best soft threshold at a noise: cut, error, kept fraction (sensing 11), divergence."""
+    """Best soft threshold at a noise level: cut, error, kept fraction (sensing 11) and divergence."""
 
     cut: float
     error: float
@@ -32,7 +32,7 @@ class BestThreshold(NamedTuple):
 class NuclearNormSignal:
     """Symmetric signal whose eigenvalues are estimated by soft thresholding."""
 
-    spectrum: Measure  # law of the eigenvalues; the estimator does not use it
+    spectrum: Measure  # distribution of the eigenvalues, which the estimator does not use
     _known: dict[float, BestThreshold] = field(default_factory=dict, compare=False, repr=False)
 
     multiplicity = 2
@@ -48,7 +48,7 @@ class NuclearNormSignal:
         return self.second_moment
 
     def mmse(self, noise: np.ndarray) -> np.ndarray:
-        """Error of the best soft threshold at these noise variances."""
+        """Error of the best soft threshold at each of the noise variances."""
         t = np.asarray(noise, dtype=np.float64)
         return np.array([self.best(value).error for value in t.ravel()]).reshape(t.shape)
 
@@ -64,14 +64,14 @@ class NuclearNormSignal:
         # E(t) = mmse(t) + min_b int mu_t (f_b - xi)², f_b(x) = sign(x) (|x| - b)_+, xi = 2 u - x
         # (sensing 10)
         law = SpectralLaw(self.spectrum, noise=float(np.sqrt(variance)))
-        # The noise spectrum ends at 2 sqrt(t), so larger cuts are not best.
+        # The noise spectrum ends at 2 sqrt(t), so the best cut is at most 2 sqrt(t).
         grid = np.linspace(0.0, 3.0, 10) * law.noise
         slopes, errors, _ = _cut_errors(law, grid)
         k = int(np.argmin(errors))
         cut = float(grid[k])
         left, right = (k, k + 1) if slopes[k] < 0 else (k - 1, k)
         if left >= 0 and right < grid.size and slopes[left] < 0 < slopes[right]:
-            # The error is quadratic at its minimum: 1e-3 of the cut is 1e-6 of the error.
+            # The error is quadratic near the minimum, so an error of 1e-3 in the cut changes it by 1e-6.
             inner = np.linspace(grid[left], grid[right], 8)[1:-1]
             places = np.concatenate([grid[left : left + 1], inner, grid[right : right + 1]])
             along = np.concatenate(
@@ -94,8 +94,9 @@ def soft(values: np.ndarray, cut: float) -> np.ndarray:
 
 
 def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Half the derivative of the error in b, the excess over the Bayes error, the mass beyond b."""
-    # int (f_b - xi)², with f_b = 0 between the cuts; this form avoids cancellation at small noise
+    """Half the error's derivative in the cut b, the excess over the Bayes error, the mass beyond b."""
+    # excess error int (f_b - xi)², with f_b = 0 between -b and b; this form avoids cancellation at
+    # small noise
     slope, mass = np.zeros(cuts.size), np.zeros(cuts.size)
     xi = 2 * law.u - law.x
     error = np.full(cuts.size, float(law.weights @ xi**2))
@@ -115,7 +116,7 @@ def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _parts(rise: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Contribution of an eigenvalue beyond the cut to slope, error and mass."""
+    """Contributions of an eigenvalue beyond the cut to the slope, the error and the mass."""
     shifted = rise - best
     return -shifted, shifted**2 - best**2, np.ones_like(shifted)
 
@@ -140,7 +141,7 @@ def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
     np.fill_diagonal(gaps, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = (shrunk[:, None] - shrunk) / gaps
-    # f'(l_i) is 1 for kept eigenvalues and 0 otherwise; used for equal eigenvalues too
+    # the derivative f'(l_i) is 1 for kept eigenvalues, else 0; equal eigenvalues use it as difference
     kept = (shrunk != 0).astype(float)
     slopes = np.where(np.isfinite(slopes), slopes, kept[:, None])
     np.fill_diagonal(slopes, 2 * kept)
@@ -149,7 +150,7 @@ def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
 
 @lru_cache(maxsize=64)
 def law_of(parameters: MatrixSensingParameters) -> SymmetricSignal | NuclearNormSignal:
-    """Signal law of the chosen estimator."""
+    """Signal model of the chosen estimator: `SymmetricSignal` for Bayes, else `NuclearNormSignal`."""
     kind = SymmetricSignal if parameters.estimator == "bayes" else NuclearNormSignal
     return kind(parameters.spectrum)
 
