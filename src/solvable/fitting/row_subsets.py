@@ -156,8 +156,8 @@ def count_held_back(held_back: Any, n_samples: int) -> int:
 def part_sizes(n_samples: int, held_back: int, n_layers: int) -> list[int]:
     """Return the number of rows for each spectral layer and for the second layer, with sum n_samples."""
     # Deeper layers have far fewer features than the first. Each deeper layer gets as many rows as
-    # are held back, but all deeper layers together get at most half of the spectral rows. A layer that would get
-    # fewer than two rows gets none, and uses the rows of the first layer instead.
+    # are held back, but all deeper layers together get at most half of the spectral rows. A layer
+    # with fewer than two rows gets none, and uses the rows of the first layer instead.
     spectral = n_samples - held_back
     deeper = 0
     if n_layers > 1:

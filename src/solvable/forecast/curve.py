@@ -165,7 +165,7 @@ class LearningCurve:
 
     @cached_property
     def expected(self) -> np.ndarray:
-        """Error that the fits use at each size, shape (k,): the mean, or an error rate's posterior mean."""
+        """Error that the fits use at each size, shape (k,): the mean, or a rate's posterior mean."""
         # k wrong predictions among m rows give (k + 1) / (m + 2), the posterior mean of a uniform prior.
         m = self.tested
         return self.means if m is None else (self.means * m + 1) / (m + 2)

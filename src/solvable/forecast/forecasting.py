@@ -92,8 +92,8 @@ def forecast(
     Takes about 1 s for 8 sizes, for any number of replicates. The cascade follows
     arXiv:2605.14567, Theorems 3.1 and 3.2, with constants for the identity readout. The intervals were
     checked on simulated and measured curves (``tests/forecast/test_coverage.py``,
-    ``benchmarks/forecast_coverage.py``). The intervals assume one of the families; a change of regime beyond
-    the data is not covered.
+    ``benchmarks/forecast_coverage.py``). The intervals assume one of the families; they do not
+    cover a change of regime beyond the data.
 
     Examples
     --------

@@ -89,7 +89,7 @@ class Profile:
 
 
 def _spread(shapes: np.ndarray, target: np.ndarray, white: np.ndarray) -> np.ndarray:
-    """Compute the standard deviation of each shape's error at the target; offset and amplitude are free."""
+    """Compute the standard deviation of each shape's error at the target size."""
     ones, columns = white.sum(axis=1), shapes @ white.T
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     determinant = np.maximum(a * c - b**2, 1e-9 * a * c)

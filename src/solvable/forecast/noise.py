@@ -81,7 +81,7 @@ def _of_counts(curve: LearningCurve) -> np.ndarray:
     """Return the binomial variance of an error rate, a lower bound for the variance of a mean error."""
     if curve.tested is None:
         return np.zeros(curve.sizes.size)
-    # p (1 - p) / (m + 3): posterior variance for a uniform prior, positive even without wrong predictions.
+    # p (1 - p) / (m + 3): posterior variance for a uniform prior, which is always positive
     return np.asarray(curve.expected * (1 - curve.expected) / (curve.tested + 3))
 
 

@@ -22,7 +22,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Forecast error at one sample size; its interval includes the uncertainty of parameters and model."""
+    """Forecast error at one sample size, with the uncertainty of parameters and model."""
 
     samples: float
     mean: float

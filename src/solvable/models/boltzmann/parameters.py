@@ -27,7 +27,7 @@ class BoltzmannParameters(Parameters):
     sample_ratio: float = Field(2.0, gt=0, le=100)
     """Number n of samples per visible unit, n/d."""
     noise: float = Field(1.0, ge=1e-50, le=1000)
-    """Variance of the noise. Data are divided by its square root: only the ratio spike / noise matters."""
+    """Variance of the noise. Data are divided by its square root: only spike / noise matters."""
     spike: Strength | Annotated[tuple[Strength, ...], Field(min_length=1, max_length=4)] = 2.0
     """Variance that a latent sign adds along its direction; a number or a list of numbers."""
     hidden_units: int = Field(1, ge=1, le=4)

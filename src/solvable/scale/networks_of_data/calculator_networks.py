@@ -28,7 +28,7 @@ LARGE = 300_000_000
 
 @dataclass(frozen=True)
 class RealSizes:
-    """What was measured for a network: the sizes of a real model, the spectrum of data, or both."""
+    """Measured inputs of a network: the sizes of a real model, the spectrum of data, or both."""
 
     model: ModelDescription | None
     inputs: InputSpectrum | None
