@@ -89,7 +89,7 @@ def test_blocks_of_attention_have_one_target_whatever_their_titles() -> None:
     ("layers", "at", "words"),
     [
         (["erf:n"], {}, "1 network is given"),
-        (["erf:n1,erf:n2", "erf:n3"], {}, "sizes n1, n2, n3 have no numbers"),
+        (["erf:n1,erf:n2", "erf:n3"], {}, "sizes n1, n2, n3 have no values"),
         (["erf:n", "erf:2"], {"q": F(1)}, "q is not a symbol of the networks; allowed: n"),
     ],
 )

@@ -28,9 +28,7 @@ class TailFit:
     n_tail: int  # number of values in the tail
     reach: float  # largest value divided by the threshold
     distance: float  # Kolmogorov-Smirnov distance between the tail and the fitted power law
-    p_value: (
-        float  # p-value of this distance under a power law; below 0.1 the power law is rejected
-    )
+    p_value: float  # p-value of this distance; below 0.1 the power law is rejected
     # p-value, under the power law, of the log-likelihood's gain by the best truncated log-normal; below
     # 0.05 the log-normal is better
     power_law_p_value: float

@@ -36,9 +36,7 @@ class RidgeFit:
     # Mean squared leave-one-out (or generalised cross-validation) error, summed over outputs. It is too
     # low as an estimate of the test error if the features were selected by the labels.
     criterion: float
-    degrees_of_freedom: (
-        float  # degrees of freedom: the trace of the smoother, including the constant
-    )
+    degrees_of_freedom: float  # trace of the smoothing matrix, including the constant
 
 
 def kernel_ridge(

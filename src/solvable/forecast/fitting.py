@@ -46,9 +46,7 @@ class Fitted:
     white: np.ndarray  # weight matrix of the fit, (k, k)
     simulated: np.ndarray  # bootstrap data, (b, k)
     draws: Fits  # curves fitted to the bootstrap data
-    misfit: (
-        float  # relative deviation tau of the means from the family, beyond the noise of the means
-    )
+    misfit: float  # relative deviation tau of the means from the family, beyond noise
     freedom: float  # residual degrees of freedom of the fit
     chi_square: float  # sum of squares weighted by replicate noise only; NaN without replicates
 

@@ -22,9 +22,7 @@ class FeatureStrength:
     # lambda_0 = w^T Sigma w / (|w|² tr Sigma)   (scale 19)
     label: str  # name of the class or of the target
     strength: float  # lambda_0 for the direction w that a ridge regression finds
-    error: (
-        float | None
-    )  # standard error of log lambda_0, from fits that leave out a fifth of the rows
+    error: float | None  # standard error of log lambda_0, leaving out fifths of the rows
     alignment: float  # <y, K_0, y> / <y, y> for the linear part of y, with tr K_0 = 1
     explained: float  # share of the target's variance that a linear fit explains on held-out rows
 

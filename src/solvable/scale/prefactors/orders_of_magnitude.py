@@ -39,9 +39,7 @@ class DegreeRow:
     power: float | None  # kappa times d to the exponent of the energy, without a prefactor
     samples: float | None  # number of samples with its prefactor; None if no prefactor is derived
     lazy_exponent: Fraction | None
-    lazy_samples: (
-        float | None
-    )  # number of samples with its prefactor, for the kernel at infinite width
+    lazy_samples: float | None  # samples for the kernel at infinite width, with prefactor
     learns: str  # description of the layers that learn
 
 
@@ -53,9 +51,7 @@ class Overview:
     dimension: int
     kappa: float
     rounded: bool
-    underived: (
-        str  # property of the network for which no prefactors are derived; empty if there is none
-    )
+    underived: str  # property without derived prefactors; empty if prefactors are derived
 
     def table(self) -> Table:
         """Build the table with one row per target."""

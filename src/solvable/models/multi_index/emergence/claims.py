@@ -1,4 +1,4 @@
-"""Claims on the emergence of features in online gradient descent, one row each."""
+"""Claims on the emergence of features in online gradient descent; each row is one claim."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ APART = " with dimension >= 24 and 7 width <= dimension features"
 
 
 def relative_to(theory: str, point: Point) -> np.ndarray:
-    """Ratio of measured and predicted losses from the same starts, without the scatter of starts."""
-    # 1 + (L - L_theory) / mean(L_theory): differences cancel the scatter between starts, which is larger
-    # than the difference of the theories.
+    """Ratio of measured to predicted loss from the same starts, without the scatter between starts."""
+    # 1 + (L - L_theory) / mean(L_theory): the difference cancels the scatter between starts, which is larger
+    # than the difference between the theories.
     measured, expected = point.values("loss"), point.values(theory)
     return np.asarray(1 + (measured - expected) / expected.mean())
 
 
 def times_over_theory(point: Point) -> np.ndarray | None:
-    """Ratio of measured escape times to those of independent features from the same start."""
+    """Ratio of measured escape times to the escape times of independent features from the same start."""
     times, alone = point.values("escape_time"), point.values("ode_escape_time")
     return np.asarray(times / alone) if times.shape == alone.shape else None
 
 
 def independent(setting: Any) -> bool:
-    """Return True if usually a single student learns each feature: few students, large dimension."""
+    """Return True if usually a single student learns each feature, as for few students in large dimension."""
     few = 7 * setting.width <= setting.dimension * setting.features
     return bool(few and setting.dimension >= 24)
 
 
 def mean_loss_over(theory: str) -> Callable[[Sequence[Point]], tuple[float, float]]:
-    """Make an estimate of the measured loss divided by that of a theory, averaged over points."""
+    """Make an estimate of the measured loss divided by a theory's loss, averaged over points."""
     return lambda points: (float(np.mean([relative_to(theory, p).mean() for p in points])), 1.0)
 
 
 def much_left(theory: str, least: float) -> Callable[[Point], bool]:
-    """Make a predicate: True if the loss of a theory is above a value."""
+    """Make a predicate that is True if a theory's loss is above a value."""
     return lambda point: bool(
         np.isfinite(relative_to(theory, point)).all() and point.mean(theory) > least
     )
 
 
 def exponents_of_the_loss(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured exponent of the loss in time, corrected by the flow of the same starts, and prediction."""
+    """Exponent of the loss in time, measured (corrected by the flow from the same starts) and predicted."""
     names = ("loss", "flow_loss")
     losses = np.array(
         [[*(p.mean(name) for name in names), p.predicted("loss")] for p in points], dtype=float
@@ -69,7 +69,7 @@ def between_escapes(point: Point) -> bool:
 
 
 def growing(point: Point) -> np.ndarray:
-    """Mask of features that are predicted to be partly captured."""
+    """Return a mask of the features that are predicted to be partly captured."""
     mean = np.atleast_1d(point.predicted("captured"))
     return np.asarray((mean > 0.05) & (mean < 0.98))
 
@@ -81,7 +81,7 @@ def law_known(point: Point) -> bool:
 
 
 def shares_over_law(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured shares of partly captured features, divided by their mean over random starts."""
+    """Measured shares of partly captured features, divided by the shares predicted for random starts."""
     pairs = [(growing(point), point) for point in points]
     expected = sum(np.atleast_1d(p.predicted("captured"))[k].sum() for k, p in pairs)
     measured = sum(p.values("captured")[:, k].sum(axis=1).mean() for k, p in pairs)
@@ -94,7 +94,7 @@ CLAIMS = (
         "sgd-follows-flow",
         "The loss of online gradient descent, averaged over times, equals that of the flow of all "
         "overlaps from the same start.",
-        f"{PAGE} (31)", within=0.05, because="5 %: fluctuations of the gradient, and finite steps.",
+        f"{PAGE} (31)", within=0.05, because="5 %: the flow neglects gradient noise and finite steps.",
         estimate=mean_loss_over("flow_loss"), where=much_left("flow_loss", 0.03), power=0.15,
         missing="no point has a predicted flow_loss above 0.03; lower time",
     ),
@@ -103,7 +103,7 @@ CLAIMS = (
         "While the first features emerge, the loss equals that of independent features from the same "
         "start.",
         f"{PAGE} (29), (30)", within=0.05,
-        because="5 %: features share students, of relative order log(m)/d.",
+        because="5 %: features share students, an effect of relative order log(m)/d.",
         estimate=mean_loss_over("ode_loss"), power=0.15,
         where=lambda point: independent(point.setting) and much_left("ode_loss", 0.1)(point),
         missing=f"no point{APART} has a predicted ode_loss above 0.1; lower time",
@@ -113,14 +113,14 @@ CLAIMS = (
         "The time at which half of a feature is captured equals that of an independent feature from the "
         "same start.",
         times_over_theory, f"{PAGE} (29), (30)", within=0.05, expected=1.0, entry="feature",
-        because="Features share students, of relative order log(m)/d; noise of the gradient.",
+        because="Features share students, an effect of relative order log(m)/d, and the gradient is noisy.",
         where=lambda cell: independent(cell.setting), power=0.15,
         missing=f"no point{APART} has a feature that every replicate learns; raise time",
     ),
     Estimate(
         "law-of-starts",
         "The captured shares of partly learned features equal their predicted means over random starts.",
-        f"{PAGE} (29), (30)", within=0.05, because="5 %: students that share a feature.",
+        f"{PAGE} (29), (30)", within=0.05, because="5 %: several students may share a feature.",
         estimate=shares_over_law, where=law_known, power=0.3,
         missing="no feature is predicted to be partly captured; add values of time",
     ),
@@ -129,7 +129,7 @@ CLAIMS = (
         "Between the first and the last escape the exponent of the loss in time equals the prediction at "
         "this number of features.",
         f"{PAGE} (32)", estimate=exponents_of_the_loss, apart=("time",), fewest=3, within=0.05,
-        relative=True, because="5 %: noise of the gradient.", where=between_escapes, power=0.2,
+        relative=True, because="5 %: the gradient is noisy.", where=between_escapes, power=0.2,
         missing="no setting has three times between the first and the last escape; add values of time",
     ),
 )

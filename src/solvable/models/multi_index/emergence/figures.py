@@ -15,12 +15,12 @@ from solvable.plots.figure import Series
 
 
 def compute(setting: EmergenceParameters) -> float:
-    """Compute m t / eta: number of students times number of steps."""
+    """Return the compute m t / eta, the number of students times the number of steps."""
     return float(setting.width / setting.learning_rate * setting.time)
 
 
 def guide(curves: Sequence[Curve]) -> list[Series]:
-    """Line with the asymptotic exponent, near the lower envelope of the curves."""
+    """Draw a line with the asymptotic exponent near the lower envelope of the curves."""
     decay = curves[0].setting.decay
     x = np.concatenate([curve.grid for curve in curves])
     y = np.concatenate([curve.line("loss") for curve in curves])

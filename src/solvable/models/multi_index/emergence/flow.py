@@ -15,14 +15,14 @@ class FlowCourse:
 
     times: np.ndarray
     loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
-    captured: np.ndarray  # share of each feature, (T, P)
-    squared_overlap: np.ndarray  # largest with each feature, (T, P)
-    cosines: np.ndarray  # final, of students and features, (starts, m, P)
-    norms: np.ndarray  # final squared norms of the students, (starts, m)
+    captured: np.ndarray  # captured share of each feature, (T, P)
+    squared_overlap: np.ndarray  # largest squared overlap of a student with each feature, (T, P)
+    cosines: np.ndarray  # final cosines of students and features, (starts, m, P)
+    norms: np.ndarray  # final squared norms of students, (starts, m)
 
 
 def flow_step(strengths: np.ndarray, link: EvenLink) -> float:
-    """Step of the integration, set by the fastest rate 2 a K'(1), that of the first overlap."""
+    """Return the integration step, set by the fastest rate 2 a K'(1), the rate of the first overlap."""
     return float(0.8 / (strengths[0] * link.activity))
 
 
@@ -39,17 +39,17 @@ def population_flow(
     step: float | None = None,
 ) -> FlowCourse:
     """Integrate the flow by Runge-Kutta from cosines of shape (starts, m, P)."""
-    # The parts of students outside the span of the features count as orthogonal: the kernel of a random
+    # Components of students outside the features' span count as orthogonal, because the kernel of a random
     # pair is of order d^(-k/2).
     diagonal = np.arange(cosines.shape[1])
 
     def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Kernels and their derivatives, net fit of each student, and loss of each start."""
+        """Compute kernels and their derivatives, the net fit of each student, and the loss of each start."""
         own, pulls = _kernels(link, s)
         mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
         mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0
         taught, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
-        # 1/2 (sum a² - 2 sum n a K + sum n n K)
+        # loss: 1/2 (sum a² - 2 sum n a K + sum n n K)
         loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * taught), axis=1))
         return own, pulls, toward, taught - others, loss
 
@@ -86,7 +86,7 @@ def population_flow(
 
 
 def _kernels(link: EvenLink, cosines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Kernel K(s) and its derivative K'(s) at cosines s."""
+    """Compute the kernel K(s) and the derivative K'(s) at cosines s."""
     squares = cosines**2
     safe = np.where(np.abs(cosines) < 1e-12, 1.0, cosines)
     return link.kernel(squares), link.pull(squares) / safe

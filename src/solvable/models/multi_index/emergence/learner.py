@@ -1,4 +1,4 @@
-"""Online stochastic gradient descent on a 2-homogeneous student, both layers at once."""
+"""Online stochastic gradient descent on both layers of a 2-homogeneous network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 class Student:
     """Trained network f(x) = sum_j |v_j|² sigma(<v_j, x> / |v_j|) with students v_j."""
 
-    weights: np.ndarray  # rows v_j, (m, d)
+    weights: np.ndarray  # weights with rows v_j, (m, d)
     escape_times: np.ndarray  # time at which half of each feature was captured, or infinity, (P,)
 
     @property
@@ -28,7 +28,7 @@ class Student:
         return np.asarray(np.einsum("jd,jd->j", self.weights, self.weights))
 
     def squared_overlaps(self, features: int) -> np.ndarray:
-        """Squared overlaps with the directions of the teacher, the first P axes; shape (m, P)."""
+        """Squared overlaps with the teacher's directions, which are the first P axes; shape (m, P)."""
         return np.asarray(self.weights[:, :features] ** 2 / self.norms[:, None])
 
     def loss(self, link: EvenLink, strengths: np.ndarray) -> float:
@@ -39,14 +39,14 @@ class Student:
 
 
 def draw_student(parameters: EmergenceParameters, rng: np.random.Generator) -> np.ndarray:
-    """Draw students of random directions and equal norms, shape (m, d)."""
+    """Draw students with random directions and equal norms, shape (m, d)."""
     weights = rng.standard_normal((parameters.width, parameters.dimension))
     weights *= np.sqrt(parameters.initial_norm) / np.linalg.norm(weights, axis=1, keepdims=True)
     return weights
 
 
 def captured(weights: np.ndarray, link: EvenLink, strengths: np.ndarray) -> np.ndarray:
-    """Captured share sum_j |v_j|² K(s_jp) / a_p of each feature."""
+    """Compute the captured share sum_j |v_j|² K(s_jp) / a_p of each feature."""
     n = np.einsum("jd,jd->j", weights, weights)
     kernel = link.kernel(weights[:, : strengths.size] ** 2 / n[:, None])
     return np.asarray(n @ kernel / strengths)

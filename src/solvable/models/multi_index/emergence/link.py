@@ -1,4 +1,4 @@
-"""Even links of information exponent above 2, their kernels, and the amplitudes of a teacher."""
+"""Even links with information exponent above 2, the links' kernels, and amplitudes of a teacher."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EvenLink:
 
     @property
     def information_exponent(self) -> int:
-        """Lowest degree with a non-zero Hermite coefficient."""
+        """Lowest degree at which the Hermite coefficient is non-zero."""
         return 2 * next(i for i, energy in enumerate(self.energies) if energy > 0)
 
     def kernel(self, y: np.ndarray) -> np.ndarray:
@@ -32,7 +32,7 @@ class EvenLink:
         return _horner(self.energies, y)
 
     def pull(self, y: np.ndarray) -> np.ndarray:
-        """Pull s K'(s) at squared overlaps y = s²."""
+        """Compute s K'(s), the pull of a feature on a student, at squared overlaps y = s²."""
         return _horner([2 * i * energy for i, energy in enumerate(self.energies)], y)
 
     def pull_slope(self, y: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ class EvenLink:
 
     @property
     def activity(self) -> float:
-        """Mean square of the derivative, K'(1)."""
+        """Mean square K'(1) of the link's derivative."""
         return float(self.pull(np.array(1.0)))
 
 
@@ -88,7 +88,11 @@ def _cosine_energies(highest: int = 44) -> tuple[float, tuple[float, ...]]:
         (exp(-0.5) - SECOND * 4.0**i * exp(-2.0)) / sqrt(factorial(2 * i))
         for i in range(highest // 2 + 1)
     ]
-    squares = [0.0, 0.0, *(value**2 for value in raw[2:])]  # the mean and degree 2 are 0
+    squares = [
+        0.0,
+        0.0,
+        *(value**2 for value in raw[2:]),
+    ]  # the coefficients of degree 0 (the mean) and degree 2 are 0
     total = sum(squares)
     return sqrt(total), tuple(square / total for square in squares)
 
@@ -104,7 +108,7 @@ def _cosmix(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=8)
 def even_link(name: str) -> EvenLink:
-    """Return the link of this name."""
+    """Return the link with this name."""
     links = {
         "he4": (_he4, (0.0, 0.0, 1.0)),
         "he6": (_he6, (0.0, 0.0, 0.0, 1.0)),
@@ -116,7 +120,7 @@ def even_link(name: str) -> EvenLink:
 
 
 def amplitudes(features: int, decay: float) -> np.ndarray:
-    """Amplitudes p^-beta, scaled to sum of squares 1."""
+    """Return the amplitudes p^-beta, scaled to sum of squares 1."""
     values = np.arange(1, features + 1.0) ** -decay
     return np.asarray(values / np.linalg.norm(values))
 
@@ -128,7 +132,7 @@ def population_loss(
     overlaps: np.ndarray,
     mutual: np.ndarray,
 ) -> float:
-    """Half the mean squared distance to the teacher, from squared overlaps (m, P) and (m, m)."""
+    """Compute half the mean squared distance to the teacher, from squared overlaps (m, P) and (m, m)."""
     # 1/2 E (f* - f)² with E sigma(<u, x>) sigma(<v, x>) = K(<u, v>)   (multi-index 28)
     cross, own = norms @ link.kernel(overlaps) @ strengths, norms @ link.kernel(mutual) @ norms
     return float(0.5 * (strengths @ strengths - 2 * cross + own))

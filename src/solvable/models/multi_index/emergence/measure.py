@@ -1,4 +1,4 @@
-"""One replicate of online gradient descent, with both theories from the same start."""
+"""One replicate of online gradient descent, and both theories from the same start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import match_students, sgd_emergence
 
 MOST_PAIRS = 1e9
-"""Largest number of pairs times stages in the flow of a replicate, about a minute."""
+"""Largest number of pairs times stages for which a replicate's flow is computed; takes about a minute."""
 
 
 def draw_teacher(
@@ -50,7 +50,7 @@ def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metric
 
 
 def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
-    """Theory of independent features and flow of all pairs, from the start of this replicate."""
+    """Compute the theory of independent features and the flow of all pairs from this replicate's start."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
     starts = match_students(cosines[None] ** 2, a, link)

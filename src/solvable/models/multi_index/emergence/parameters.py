@@ -12,7 +12,7 @@ from solvable.models.multi_index.emergence.link import amplitudes, even_link
 
 
 class EmergenceParameters(Parameters):
-    """Parameters of a teacher of orthonormal features and of a network trained on fresh samples."""
+    """Parameters of a teacher with orthonormal features, and of a network trained on fresh samples."""
 
     dimension: int = Field(48, ge=4, le=4096)
     """Number d of input coordinates."""
@@ -72,7 +72,7 @@ class EmergenceParameters(Parameters):
 
     @property
     def courses(self) -> dict[str, Any]:
-        """Common settings of both theories: independent features and flow of all pairs."""
+        """Settings that both theories use (independent features, and flow of all pairs)."""
         return {
             "initial_norm": self.initial_norm,
             "dimension": self.dimension,

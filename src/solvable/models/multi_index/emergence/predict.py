@@ -19,7 +19,7 @@ from solvable.models.multi_index.emergence.theory import (
     sgd_emergence,
 )
 
-# Ranges of the theory, see refuse_noise and predict.
+# Limits of the theory's range of validity, which refuse_noise and predict apply.
 MOST_KICK = 0.3
 MOST_DIFFUSION = 0.15
 MOST_INITIAL = 0.1
@@ -28,7 +28,7 @@ MOST_GROWTH = 0.5
 
 @lru_cache(maxsize=32)
 def _starts(dimension: int, features: int, width: int, decay: float, link: str) -> np.ndarray:
-    """Draws of the squared overlaps from which features are learned, up to 512."""
+    """Draws (up to 512) of the initial squared overlaps with which features are learned."""
     pairs = width * features
     draws = int(np.clip(1e6 / pairs, max(1.0, min(8.0, 2e7 / pairs)), 512))
     rng = random_stream("emergence-in-sgd", "starts")
@@ -52,17 +52,17 @@ def _courses(parameters: EmergenceParameters) -> SgdEmergence:
 
 
 Coupling = tuple[np.ndarray, dict[str, np.ndarray]]
-"""Times, and the change of each mean by pairs of students."""
+"""Times, and the change of each mean that pairs of students cause."""
 
 COURSES = ("loss", "captured", "squared_overlap")
 
 
 @lru_cache(maxsize=64)
 def _coupling(parameters: EmergenceParameters) -> Coupling | None:
-    """Flow of all pairs minus independent features, from the same starts; None if it is too slow."""
+    """Flow of all pairs minus independent features, from the same starts; None if the flow is too slow."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
-    # A pair and a stage take 50 ns, so the flow takes a few seconds.
+    # One pair takes 50 ns per stage, so that the flow takes a few seconds.
     draws = int(min(48, 1e8 / (4 * p.time / flow_step(a, link) * p.width * (p.width + p.features))))
     if draws < 4:
         return None
@@ -78,7 +78,7 @@ def _coupling(parameters: EmergenceParameters) -> Coupling | None:
 
 
 def _until(parameters: EmergenceParameters, time: float) -> EmergenceParameters:
-    """Parameters of a time course that are the same for all times of a study."""
+    """Return the parameters of a time course that all times of a study share."""
     p = parameters
     free = {"time": time, "batch": 1, "learning_rate": p.learning_rate / p.batch}
     return EmergenceParameters.model_construct(**{**dict(p), **free})
@@ -93,7 +93,7 @@ def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
     rates = k * (k - 2) * link.energies[k // 2] * p.strengths
     escaped = rates * np.median(starts, axis=0) ** (k / 2 - 1)
     if not (escaped > 0).any():
-        # A single student learns a different feature in each draw, so the medians are 0.
+        # A single student learns a different feature in each draw, so that the medians are 0.
         escaped = np.median(np.max(rates * starts ** (k / 2 - 1), axis=1), keepdims=True)
     slowest = np.max(1 / escaped[escaped > 0])
     horizon = max(float(slowest), time)
@@ -101,7 +101,7 @@ def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
 
 
 def refuse_noise(parameters: EmergenceParameters) -> None:
-    """Raise InvalidParameter where neglected effects of noise or of initial norms are large."""
+    """Raise InvalidParameter if neglected effects of noise or of initial norms are large."""
     p, link = parameters, even_link(parameters.link)
     initial = p.width * p.initial_norm**2
     if initial > MOST_INITIAL:
@@ -129,7 +129,7 @@ def refuse_noise(parameters: EmergenceParameters) -> None:
 
 
 def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: float) -> float:
-    """Deviation of overlaps by gradient noise before they escape, relative to their starts."""
+    """Deviation that gradient noise causes in overlaps before their escape, relative to their starts."""
     p = parameters
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
     until = np.minimum(courses.escape_times, time)
@@ -141,7 +141,7 @@ def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: 
 
 
 def predict(parameters: EmergenceParameters) -> Metrics:
-    """Predict means over random starts: independent features, corrected for pairs of students."""
+    """Predict means over random starts, from independent features and a correction for pairs of students."""
     (metrics,) = curve(parameters, np.array([parameters.time]))
     moved = metrics["displacement"]
     assert isinstance(moved, float)
@@ -160,7 +160,7 @@ def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metr
     p, latest = parameters, float(np.max(coordinates))
     refuse_noise(p)
     a, courses = p.strengths, _lone_courses(p, latest)
-    # The flow runs for a power of two of its steps, so that nearby times share it.
+    # The number of flow steps is a power of two, so that nearby times share one flow.
     step = flow_step(a, even_link(p.link))
     pairs = _coupling(_until(p, step * 2.0 ** max(0.0, np.ceil(np.log2(latest / step)))))
     lines = {}
@@ -195,7 +195,7 @@ def _columns(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.nda
 
 
 def chance(parameters: EmergenceParameters, prediction: Metrics) -> Metrics:
-    """Metrics of a network that is zero."""
+    """Return the metrics of a network whose output is zero."""
     return {
         "loss": 0.5,
         "captured": [0.0] * parameters.features,

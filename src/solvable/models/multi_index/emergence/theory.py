@@ -12,16 +12,16 @@ from solvable.models.multi_index.emergence.link import EvenLink, even_link
 
 @dataclass(frozen=True)
 class SgdExponents:
-    """Exponents of the loss for infinitely many features of amplitudes p^-beta."""
+    """Exponents of the loss for infinitely many features with amplitudes p^-beta."""
 
-    time: float  # of learning rate times steps
-    width: float  # of the number of students, at the end of training
-    compute: float  # of students times steps, at the best width
-    samples: float  # of samples, with a learning rate proportional to the weakest amplitude wanted
+    time: float  # exponent in time, which is learning rate times steps
+    width: float  # exponent in the number of students, at the end of training
+    compute: float  # exponent in students times steps, at the best width
+    samples: float  # exponent in samples, if the learning rate is proportional to the weakest wanted amplitude
 
 
 def sgd_exponents(decay: float) -> SgdExponents:
-    r"""Scaling exponents of online gradient descent on features of decaying amplitudes.
+    r"""Compute scaling exponents of online gradient descent on features with decaying amplitudes.
 
     Feature :math:`p` emerges at a time :math:`\propto 1/a_p\propto p^\beta`. If the first :math:`P_*`
     features have emerged, the loss is :math:`\propto\sum_{p>P_*}a_p^2\propto P_*^{1-2\beta}`.
@@ -73,12 +73,14 @@ def sgd_exponents(decay: float) -> SgdExponents:
 class SgdEmergence:
     """Time courses of independent features, averaged over starts, and the escape times of each start."""
 
-    times: np.ndarray  # learning rate times steps, (T,)
+    times: np.ndarray  # times: learning rate times steps, (T,)
     loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
     captured: np.ndarray  # captured share of each feature, (T, P)
-    squared_overlap: np.ndarray  # between each feature and the student that learns it, (T, P)
-    diffusion: np.ndarray  # variance of an overlap by noise of the gradient, (T,)
-    escape_times: np.ndarray  # (starts, P), infinite if less than half was captured
+    squared_overlap: (
+        np.ndarray
+    )  # squared overlap of each feature and the student that learns it, (T, P)
+    diffusion: np.ndarray  # variance of an overlap that gradient noise causes, (T,)
+    escape_times: np.ndarray  # escape times, (starts, P); infinite if less than half was captured
 
 
 def draw_overlaps(
@@ -93,9 +95,9 @@ def draw_overlaps(
 
 
 def match_students(overlaps: np.ndarray, strengths: np.ndarray, link: EvenLink) -> np.ndarray:
-    """Squared overlap of each feature with the student that learns it, or 0 if no student is left."""
+    """Return each feature's squared overlap with the student that learns it; 0 if no student is left."""
     # A pair escapes at the rate a_p s K'(s) / y   (multi-index 30). The fastest pair is matched, its
-    # student and feature are removed, and so on. All pairs that are fastest for both their student and
+    # student and feature are removed, and this is repeated. All pairs that are fastest for both their student and
     # their feature can be matched at once.
     draws, width, features = overlaps.shape
     rates = strengths * link.pull(overlaps) / overlaps
@@ -127,7 +129,7 @@ def sgd_emergence(
     label_noise: float = 0.0,
     step: float = 0.01,
 ) -> SgdEmergence:
-    r"""Time courses of independent features of a shallow network in online gradient descent.
+    r"""Compute time courses of independent features that a shallow network learns by online gradient descent.
 
     The teacher is :math:`\sum_pa_p\sigma(\langle w_p,x\rangle)` with orthonormal directions and
     :math:`x\sim\mathcal N(0,I_d)`. The network
@@ -245,7 +247,7 @@ def _advanced(
     kappa: np.ndarray,
     dimension: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared overlaps and norms after a step; stable for steps longer than the relaxation time."""
+    """Compute squared overlaps and norms after a step; steps may exceed the relaxation time."""
     # dy/dt = 2 a s K'(s) (1 - y) - kappa (d y - 1)   (multi-index 29). The step is exact for a linear
     # equation: y + h phi(h J) f with phi(z) = (e^z - 1) / z.
     pull = link.pull(y)
@@ -259,7 +261,7 @@ def _advanced(
 
 
 def _grown(n: np.ndarray, rate: np.ndarray, h: float) -> np.ndarray:
-    """Solution of dn/dt = n (rate - 4 n) after a time h."""
+    """Return the solution of dn/dt = n (rate - 4 n) after a time h."""
     # n / (e^-x + 4 n h (1 - e^-x) / x) with x = rate h
     x = np.maximum(rate * h, 1e-12)
     return np.asarray(n / (np.exp(-x) + 4 * n * h * -np.expm1(-x) / x))
@@ -268,7 +270,7 @@ def _grown(n: np.ndarray, rate: np.ndarray, h: float) -> np.ndarray:
 def _losses(
     a: np.ndarray, n: np.ndarray, captured: np.ndarray, spare: int, idle: np.ndarray
 ) -> np.ndarray:
-    """Half the mean squared distance to the teacher, for each start."""
+    """Compute half the mean squared distance to the teacher for each start."""
     # 1/2 sum_p (a² - 2 a n K + n²), plus the squared norms of students that learn nothing
     own = a * a * (1 - 2 * captured) + n * n
     return np.asarray(0.5 * own.sum(axis=1) + 0.5 * spare * idle**2)

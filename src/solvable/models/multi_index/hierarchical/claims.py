@@ -1,4 +1,4 @@
-"""Claims on hierarchical multi-index models, one row each, with the reason for its tolerance."""
+"""Claims on hierarchical multi-index models; each row gives the reason for its tolerance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = "derivations/multi-index"
 
 
 def above_threshold(cell: Cell) -> bool:
-    """Return True if n/d is at least 1.5 times the threshold of a feature, in one pass."""
+    """Return True if n/d is at least 1.5 times a feature's threshold, with one pass."""
     if cell.setting.deflation:
         return False
     threshold = cell.predicted("threshold_ratio")
@@ -22,10 +22,10 @@ def above_threshold(cell: Cell) -> bool:
 
 
 def near_threshold(cell: Cell) -> bool:
-    """Return True if a feature is near its threshold and predicted to exceed chance, in one pass."""
+    """Return True if a feature is near its threshold and predicted above chance, with one pass."""
     if cell.setting.deflation or above_threshold(cell):
         return False
-    # Far below the threshold the prediction is chance, which would test nothing.
+    # Far below the threshold the predicted overlap is chance, so that a comparison tests nothing.
     return cell.expected > max(0.15, 2 * cell.setting.features / cell.setting.dimension)
 
 
@@ -35,23 +35,23 @@ def deflated(cell: Cell) -> bool:
 
 
 def outlying(cell: Cell) -> bool:
-    """Return True if an eigenvalue is predicted at least 15 % beyond the edge, in one pass."""
+    """Return True if an eigenvalue is predicted at least 15 % beyond the edge, with one pass."""
     edge, place = float(cell.point.predicted("bulk_edge")), cell.expected
     return not cell.setting.deflation and abs(place) > 1.15 * abs(edge) and place * edge > 0
 
 
 def bounded(cell: Cell) -> bool:
-    """Return True if weights are bounded and n/d is at least 2, so that the bulk has two edges."""
+    """Return True if the label map is bounded and n/d is at least 2, so that the bulk has two edges."""
     return cell.setting.label_map in ("tanh", "square") and cell.setting.sample_ratio >= 2
 
 
 def readout_of(kind: str, *, passes: int) -> Callable[[Cell], bool]:
-    """Select cells of a readout with one pass or two."""
+    """Select the points with a given readout and with one pass or two."""
     return lambda cell: cell.setting.readout == kind and cell.setting.deflation == passes - 1
 
 
 def between_thresholds(point: Point) -> bool:
-    """Return True between the first and the last threshold, where the error is a power law."""
+    """Return True if n/d is between the first and the last threshold, where the error is a power law."""
     setting = point.setting
     thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
     finite = thresholds[np.isfinite(thresholds)]
@@ -66,7 +66,7 @@ CLAIMS = (
         "Above 1.5 times its threshold the squared overlap of a feature equals the prediction.",
         "squared_overlap", f"{PAGE} (7), (8), (24)", within=0.03, entry="feature",
         scatter=overlap_scatter,
-        because="0.03: terms of order 1/d, and features that mix near the edge.",
+        because="0.03: the theory neglects terms of order 1/d and the mixing of features near the edge.",
         where=above_threshold,
         missing="no feature has a threshold below sample_ratio / 1.5; raise sample_ratio",
     ),
@@ -75,7 +75,7 @@ CLAIMS = (
         "Near and below its threshold the squared overlap of a feature equals the mean predicted at this "
         "dimension.",
         "squared_overlap", f"{PAGE} (24)", within=0.08, entry="feature", scatter=overlap_scatter,
-        because="0.08: the theory uses the mean ranking of eigenvalues at the edge.",
+        because="0.08: the theory ranks the eigenvalues at the edge by their means.",
         where=near_threshold, power=0.5,
         missing="no feature near its threshold has a predicted overlap above chance; lower sample_ratio",
     ),
@@ -87,22 +87,22 @@ CLAIMS = (
         where=deflated, power=0.3, missing="no point has a second pass; set deflation=1",
     ),
     Agreement(
-        "outlier-places", "The eigenvalue of a detected feature equals the outlier psi(lambda*).",
+        "outlier-places", "The eigenvalue of a detected feature equals the predicted outlier psi(lambda*).",
         "eigenvalues", f"{PAGE} (7)", within=0.05, relative=True, entry="eigenvalue", where=outlying,
-        because="5 %: fluctuations at finite d.",
+        because="5 %: eigenvalues fluctuate at finite d.",
         missing="no eigenvalue lies 15 % beyond the edge; raise sample_ratio",
     ),
     Agreement(
         "permuted-edge", "With permuted labels the edge of the spectrum equals the prediction.",
         "bulk_edge", f"{PAGE} (7)", within=lambda cell: cell.setting.dimension ** (-2 / 3),
-        relative=True, because="d^(-2/3): fluctuation of the largest of d eigenvalues.",
+        relative=True, because="d^(-2/3): the largest of d eigenvalues fluctuates by this order.",
         where=bounded,
         missing="no point has label_map tanh or square and n/d of at least 2", power=0.15,
     ),
     Agreement(
         "subspace-error", "The weighted error of the subspace equals the prediction.",
         "subspace_error", f"{PAGE} (23), (24)", within=0.05, relative=True,
-        because="5 %: features near their threshold.", power=0.15,
+        because="5 %: overlaps of features near their threshold are predicted less accurately.", power=0.15,
     ),
     Slope(
         "error-exponent",
@@ -110,7 +110,7 @@ CLAIMS = (
         "prediction at this number of features.",
         f"arXiv:2602.05846, Theorems 3.2 and 3.6; {PAGE} (23)",
         metric="subspace_error", along="sample_ratio", ignore=("test_samples",), span=3.9,
-        within=0.03, because="0.03: features near their threshold.",
+        within=0.03, because="0.03: overlaps of features near their threshold are predicted less accurately.",
         where=between_thresholds, power=0.15,
         missing="no curve has three values of sample_ratio between three times the first threshold and "
         "twice the last; run with --preset scaling",
@@ -120,7 +120,7 @@ CLAIMS = (
         "The excess risk of a readout on monomials, fitted to the same samples as its directions, equals "
         "the prediction.",
         "risk", f"{PAGE} (25), (26)", within=0.08,
-        relative=True, because="8 %: overlaps differ between replicates and enter squared.",
+        relative=True, because="8 %: overlaps differ between replicates, and the risk depends on their squares.",
         where=readout_of("monomials", passes=1), power=0.2,
         missing="no point has readout=monomials and deflation=0",
     ),

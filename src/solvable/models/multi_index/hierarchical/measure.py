@@ -1,4 +1,4 @@
-"""One replicate of the hierarchical model: draw, find directions, fit the readout, score them."""
+"""One replicate of the hierarchical model: draw data, find directions, fit the readout, score the fit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from solvable.models.multi_index.target import draw_target
 
 @dataclass(frozen=True)
 class _Found:
-    """Directions of one fit, and its predictions for fresh samples."""
+    """Directions that one fit finds, and the fit's predictions for fresh samples."""
 
-    directions: np.ndarray  # orthonormal, (d, p)
-    eigenvalues: np.ndarray  # farthest from the bulk first, (p,)
+    directions: np.ndarray  # orthonormal directions, (d, p)
+    eigenvalues: np.ndarray  # leading eigenvalues, farthest from the bulk first, (p,)
     edges: tuple[float, float]
     predictions: np.ndarray | None
 
@@ -35,7 +35,7 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
     seed = int(rng.integers(2**31))
     fit = _optimal if parameters.label_map == "optimal" else _learned
     found = fit(parameters, X, y, fresh, seed)
-    # Squared projection of w_k on the span of all eigenvectors, because single eigenvectors mix.
+    # The overlap is w_k's squared projection on the span of all eigenvectors, because eigenvectors mix.
     # (multi-index 24)
     squared = np.sum((found.directions.T @ target.directions) ** 2, axis=0)
     a = np.array(target.channel.amplitudes)
@@ -45,7 +45,7 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
         risk = float(np.mean((found.predictions - target.clean(fresh)) ** 2))
     return {
         "squared_overlap": squared.tolist(),
-        # sum_k a_k² (1 - rho_k²)   (multi-index 23)
+        # weighted subspace error sum_k a_k² (1 - rho_k²)   (multi-index 23)
         "subspace_error": float(a**2 @ (1 - squared)),
         "risk": risk,
         "eigenvalues": found.eigenvalues.tolist(),
@@ -56,7 +56,7 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
 def _learned(
     parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
-    """Directions and predictions of the learner, which does not use the channel."""
+    """Return directions and predictions of the learner, which does not know the channel."""
     learner = MultiIndexRegressor(
         parameters.features,
         label_map=parameters.label_map,  # type: ignore[arg-type]  # never "optimal" here
@@ -76,7 +76,7 @@ def _learned(
 def _optimal(
     parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
-    """Directions and predictions with the best label map of the channel, which is not centred."""
+    """Return directions and predictions with the channel's best label map, which is not centred."""
     moments = parameters.channel.moments
     weights = np.interp(y, moments.labels, mapped_labels(moments, "optimal"))
     found = spectral_directions(

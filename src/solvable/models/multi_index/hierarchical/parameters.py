@@ -14,7 +14,7 @@ from solvable.models.multi_index.limits import SAMPLES_IN_MEMORY
 from solvable.models.multi_index.target import power_law_channel
 
 NEURONS = 300
-"""Number of random neurons of the readout "relu"."""
+"""Number of random neurons in the readout "relu"."""
 
 
 class HierarchicalParameters(Parameters):
@@ -25,7 +25,7 @@ class HierarchicalParameters(Parameters):
     features: int = Field(8, ge=1, le=256)
     """Number p of features and of estimated directions; below the dimension."""
     decay: float = Field(1.0, ge=0, le=5)
-    """Decay gamma of the amplitudes k^-gamma; at 0.5 or less they are scaled to sum of squares 1."""
+    """Decay gamma of the amplitudes k^-gamma; at 0.5 or less the amplitudes are scaled to sum of squares 1."""
     link: str = "he2"
     """Link of all features, by name (he2, abs, cosmix, he4, relu, tanh, ...) or a formula in z."""
     noise: float = Field(0.5, ge=0, le=1_000)
@@ -34,14 +34,14 @@ class HierarchicalParameters(Parameters):
     """Samples per coordinate, n/d."""
     label_map: Literal["tanh", "square", "identity", "optimal"] = "tanh"
     """Weights of the second moment: centred tanh, square (cut at 9) or identity of standardised labels;
-    or optimal, the map of lowest threshold for the last feature, which uses the channel."""
+    or optimal, the map with the lowest threshold for the last feature; it depends on the channel."""
     readout: Literal["monomials", "relu", "none"] = "monomials"
     """Ridge readout on monomials up to degree 2 of the estimated coordinates, on 300 random neurons, or
     none."""
     deflation: int = Field(0, ge=0, le=1)
-    """Number of further passes on the residuals, which find features that strong ones hide."""
+    """Number of further passes on the residuals, which find features that stronger features hide."""
     test_samples: int = Field(2_000, ge=2, le=10**6)
-    """Number of fresh samples that measure the risk."""
+    """Number of fresh samples on which the risk is measured."""
     standardised: bool = True
     """Shift and scale the link to mean 0 and variance 1."""
 
@@ -71,17 +71,17 @@ class HierarchicalParameters(Parameters):
 
     @property
     def channel(self) -> AdditiveChannel:
-        """Channel of the labels."""
+        """Channel from the features' coordinates to the label."""
         return _channel(self.link, self.features, self.decay, self.noise, self.standardised)
 
     @property
     def regularisation(self) -> Regularisation:
-        """Penalty of the readout; tiny for monomials, which amounts to least squares."""
+        """Penalty of the ridge readout; for monomials it is tiny, which amounts to least squares."""
         return 1e-6 if self.readout == "monomials" else "leave-one-out"
 
     @property
     def place(self) -> str:
-        """Description of a point in a study."""
+        """Description of one point in a study."""
         return (
             f"n/d = {self.sample_ratio:.4g}, link {self.link}, decay {self.decay:g}, noise "
             f"{self.noise:g}, label map {self.label_map}" + (", deflated" if self.deflation else "")
@@ -92,7 +92,7 @@ class HierarchicalParameters(Parameters):
 def _channel(
     link: str, features: int, decay: float, noise: float, standardised: bool
 ) -> AdditiveChannel:
-    """Channel for these numbers, cached with its conditional moments."""
+    """Return the channel with these parameters, cached with the channel's conditional moments."""
     return power_law_channel(
         link, features=features, decay=decay, noise=noise, standardised=standardised
     )

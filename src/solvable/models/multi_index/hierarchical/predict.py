@@ -1,4 +1,4 @@
-"""Predictions for the hierarchical model at finite size: overlaps, spectrum, errors and thresholds."""
+"""Predictions for the hierarchical model at finite size: overlaps, spectrum, errors, thresholds."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
 
 
 def _moments(channel: AdditiveChannel) -> ConditionalMoments:
-    """Conditional moments of the channel, with moments of pairs if links are not even."""
+    """Conditional moments of the channel; moments of feature pairs are included if links are not even."""
     if channel.n_directions > MOST_CROSS and channel.links[0].parity != "even":
         raise InvalidParameter(
             f"features is {channel.n_directions} with the link {channel.links[0].name!r}, which is not "
@@ -82,18 +82,18 @@ def _spectral(parameters: HierarchicalParameters, found: SpectralPrediction) -> 
 
 
 def _subspace_error(channel: AdditiveChannel, squared_overlap: np.ndarray) -> float:
-    # sum_k a_k² (1 - rho_k²)   (multi-index 23)
+    # weighted subspace error sum_k a_k² (1 - rho_k²)   (multi-index 23)
     return float(np.array(channel.amplitudes) ** 2 @ (1 - squared_overlap))
 
 
 @lru_cache(maxsize=32)
 def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Metrics:
-    """Threshold ratio of each feature for this label map and for its best map."""
+    """Return each feature's threshold in n/d, for this label map and for the feature's best map."""
     moments = _moments(channel)
     T = mapped_labels(moments, label_map)
     law = moments.law(T)
     if moments.cross is not None:
-        # Eigenvectors of E[T G]: combinations of features by decreasing strength.
+        # Eigenvectors of E[T G] are combinations of features, sorted by decreasing strength.
         strengths, rotation = np.linalg.eigh(
             np.einsum("m,mab->ab", moments.probabilities * T, moments.cross)
         )
@@ -108,7 +108,7 @@ def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Met
 
 
 def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random directions and of a readout that predicts the mean label."""
+    """Return the metrics of random directions and of a readout that predicts the mean label."""
     p, share = parameters.features, parameters.features / parameters.dimension
     a2 = np.array(parameters.channel.amplitudes) ** 2
     z, weight = parameters.channel.links[0].nodes()

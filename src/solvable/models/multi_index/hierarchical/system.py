@@ -37,7 +37,7 @@ PRESETS = {
         replicates=4,
     ),
     "noise-sensitivity": Preset(
-        "Links of noise sensitivity exponents 1 and 2, label maps tanh and square; two minutes.",
+        "Links with noise sensitivity exponents 1 and 2, label maps tanh and square; two minutes.",
         {
             "dimension": (100,), "features": (4,), "decay": (0.5,), "noise": (0.1,),
             "link": ("he2", "cosmix"), "label_map": ("tanh", "square"), "readout": ("none",),
@@ -46,7 +46,7 @@ PRESETS = {
         replicates=8,
     ),
     "links": Preset(
-        "Even and other links with both readouts; about three minutes.",
+        "Links that are even and links that are not, with both readouts; about three minutes.",
         {
             "dimension": (150,), "features": (4,), "link": ("abs", "relu", "tanh", "cos(z)"),
             "label_map": ("tanh", "square"), "readout": ("monomials", "relu"),
