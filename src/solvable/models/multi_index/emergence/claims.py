@@ -18,7 +18,7 @@ APART = " with dimension >= 24 and 7 width <= dimension features"
 
 def relative_to(theory: str, point: Point) -> np.ndarray:
     """Ratio of measured to predicted loss from the same starts, without the scatter between starts."""
-    # 1 + (L - L_theory) / mean(L_theory): the difference cancels the scatter between starts, which is larger
+    # 1 + (L - L_theory) / mean(L_theory): the difference cancels the scatter of starts, which is larger
     # than the difference between the theories.
     measured, expected = point.values("loss"), point.values(theory)
     return np.asarray(1 + (measured - expected) / expected.mean())
@@ -31,7 +31,7 @@ def times_over_theory(point: Point) -> np.ndarray | None:
 
 
 def independent(setting: Any) -> bool:
-    """Return True if usually a single student learns each feature, as for few students in large dimension."""
+    """Return True if usually a single student learns each feature (few students, large dimension)."""
     few = 7 * setting.width <= setting.dimension * setting.features
     return bool(few and setting.dimension >= 24)
 
@@ -49,7 +49,7 @@ def much_left(theory: str, least: float) -> Callable[[Point], bool]:
 
 
 def exponents_of_the_loss(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Exponent of the loss in time, measured (corrected by the flow from the same starts) and predicted."""
+    """Exponent of the loss in time: measured, corrected by the flow of the same starts, and predicted."""
     names = ("loss", "flow_loss")
     losses = np.array(
         [[*(p.mean(name) for name in names), p.predicted("loss")] for p in points], dtype=float
@@ -113,7 +113,7 @@ CLAIMS = (
         "The time at which half of a feature is captured equals that of an independent feature from the "
         "same start.",
         times_over_theory, f"{PAGE} (29), (30)", within=0.05, expected=1.0, entry="feature",
-        because="Features share students, an effect of relative order log(m)/d, and the gradient is noisy.",
+        because="Features share students, an effect of order log(m)/d, and gradients are noisy.",
         where=lambda cell: independent(cell.setting), power=0.15,
         missing=f"no point{APART} has a feature that every replicate learns; raise time",
     ),

@@ -39,12 +39,12 @@ def population_flow(
     step: float | None = None,
 ) -> FlowCourse:
     """Integrate the flow by Runge-Kutta from cosines of shape (starts, m, P)."""
-    # Components of students outside the features' span count as orthogonal, because the kernel of a random
+    # Components of students outside the features' span count as orthogonal: the kernel of a random
     # pair is of order d^(-k/2).
     diagonal = np.arange(cosines.shape[1])
 
     def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Compute kernels and their derivatives, the net fit of each student, and the loss of each start."""
+        """Compute kernels and their derivatives, each student's net fit, and the loss of each start."""
         own, pulls = _kernels(link, s)
         mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
         mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0

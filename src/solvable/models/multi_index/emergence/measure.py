@@ -50,7 +50,7 @@ def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metric
 
 
 def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
-    """Compute the theory of independent features and the flow of all pairs from this replicate's start."""
+    """Compute independent features and the flow of all pairs from the start of this replicate."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
     starts = match_students(cosines[None] ** 2, a, link)

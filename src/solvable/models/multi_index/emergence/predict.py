@@ -59,7 +59,7 @@ COURSES = ("loss", "captured", "squared_overlap")
 
 @lru_cache(maxsize=64)
 def _coupling(parameters: EmergenceParameters) -> Coupling | None:
-    """Flow of all pairs minus independent features, from the same starts; None if the flow is too slow."""
+    """Flow of all pairs minus independent features, from the same starts; None if this is too slow."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
     # One pair takes 50 ns per stage, so that the flow takes a few seconds.
@@ -141,7 +141,7 @@ def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: 
 
 
 def predict(parameters: EmergenceParameters) -> Metrics:
-    """Predict means over random starts, from independent features and a correction for pairs of students."""
+    """Predict means over random starts: independent features plus a correction for pairs of students."""
     (metrics,) = curve(parameters, np.array([parameters.time]))
     moved = metrics["displacement"]
     assert isinstance(moved, float)

@@ -17,7 +17,7 @@ class SgdExponents:
     time: float  # exponent in time, which is learning rate times steps
     width: float  # exponent in the number of students, at the end of training
     compute: float  # exponent in students times steps, at the best width
-    samples: float  # exponent in samples, if the learning rate is proportional to the weakest wanted amplitude
+    samples: float  # exponent in samples, with a learning rate ~ the weakest wanted amplitude
 
 
 def sgd_exponents(decay: float) -> SgdExponents:
@@ -76,9 +76,7 @@ class SgdEmergence:
     times: np.ndarray  # times: learning rate times steps, (T,)
     loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
     captured: np.ndarray  # captured share of each feature, (T, P)
-    squared_overlap: (
-        np.ndarray
-    )  # squared overlap of each feature and the student that learns it, (T, P)
+    squared_overlap: np.ndarray  # overlap of each feature with its student, squared, (T, P)
     diffusion: np.ndarray  # variance of an overlap that gradient noise causes, (T,)
     escape_times: np.ndarray  # escape times, (starts, P); infinite if less than half was captured
 
@@ -97,7 +95,7 @@ def draw_overlaps(
 def match_students(overlaps: np.ndarray, strengths: np.ndarray, link: EvenLink) -> np.ndarray:
     """Return each feature's squared overlap with the student that learns it; 0 if no student is left."""
     # A pair escapes at the rate a_p s K'(s) / y   (multi-index 30). The fastest pair is matched, its
-    # student and feature are removed, and this is repeated. All pairs that are fastest for both their student and
+    # student and feature are removed, and so on. All pairs that are fastest for both their student and
     # their feature can be matched at once.
     draws, width, features = overlaps.shape
     rates = strengths * link.pull(overlaps) / overlaps
@@ -129,7 +127,7 @@ def sgd_emergence(
     label_noise: float = 0.0,
     step: float = 0.01,
 ) -> SgdEmergence:
-    r"""Compute time courses of independent features that a shallow network learns by online gradient descent.
+    r"""Compute time courses of independent features that online gradient descent learns.
 
     The teacher is :math:`\sum_pa_p\sigma(\langle w_p,x\rangle)` with orthonormal directions and
     :math:`x\sim\mathcal N(0,I_d)`. The network

@@ -87,7 +87,7 @@ CLAIMS = (
         where=deflated, power=0.3, missing="no point has a second pass; set deflation=1",
     ),
     Agreement(
-        "outlier-places", "The eigenvalue of a detected feature equals the predicted outlier psi(lambda*).",
+        "outlier-places", "The eigenvalue of a detected feature equals the outlier psi(lambda*).",
         "eigenvalues", f"{PAGE} (7)", within=0.05, relative=True, entry="eigenvalue", where=outlying,
         because="5 %: eigenvalues fluctuate at finite d.",
         missing="no eigenvalue lies 15 % beyond the edge; raise sample_ratio",
@@ -102,7 +102,7 @@ CLAIMS = (
     Agreement(
         "subspace-error", "The weighted error of the subspace equals the prediction.",
         "subspace_error", f"{PAGE} (23), (24)", within=0.05, relative=True,
-        because="5 %: overlaps of features near their threshold are predicted less accurately.", power=0.15,
+        because="5 %: predictions are less accurate near a threshold.", power=0.15,
     ),
     Slope(
         "error-exponent",
@@ -110,7 +110,7 @@ CLAIMS = (
         "prediction at this number of features.",
         f"arXiv:2602.05846, Theorems 3.2 and 3.6; {PAGE} (23)",
         metric="subspace_error", along="sample_ratio", ignore=("test_samples",), span=3.9,
-        within=0.03, because="0.03: overlaps of features near their threshold are predicted less accurately.",
+        within=0.03, because="0.03: predictions are less accurate near a threshold.",
         where=between_thresholds, power=0.15,
         missing="no curve has three values of sample_ratio between three times the first threshold and "
         "twice the last; run with --preset scaling",
@@ -120,7 +120,7 @@ CLAIMS = (
         "The excess risk of a readout on monomials, fitted to the same samples as its directions, equals "
         "the prediction.",
         "risk", f"{PAGE} (25), (26)", within=0.08,
-        relative=True, because="8 %: overlaps differ between replicates, and the risk depends on their squares.",
+        relative=True, because="8 %: overlaps differ between replicates, and enter squared.",
         where=readout_of("monomials", passes=1), power=0.2,
         missing="no point has readout=monomials and deflation=0",
     ),

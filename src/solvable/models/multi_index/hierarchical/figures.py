@@ -36,7 +36,7 @@ RISK = Panel(
 
 
 def found(point: Point) -> bool:
-    """Return True above twice the first threshold; at lower n/d the farthest eigenvalue may be at either end."""
+    """Return True above twice the first threshold; below, the farthest eigenvalue is at either end."""
     thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
     first = np.min(thresholds[np.isfinite(thresholds)], initial=np.inf)
     return not point.refused and bool(point.setting.sample_ratio >= 2 * first)
