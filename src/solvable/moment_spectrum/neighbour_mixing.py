@@ -58,8 +58,8 @@ def neighbour_mixing(
     -----
     The cost is O(mp). See Equation 17 of docs/derivations/sequential.md. The limit of small mixing is
     the second moment of arXiv:2605.14567, Equation 3.2. The noise is invariant under rotations of
-    the two features, :math:`\mathrm{Var}(\epsilon_{ii}-\epsilon_{jj})=4v`, which is exact for equal heights. Backed by
-    ``tests/models/sequential/test_mixing.py`` (simulation).
+    the two features, :math:`\mathrm{Var}(\epsilon_{ii}-\epsilon_{jj})=4v`, which is exact for
+    equal heights. Backed by ``tests/models/sequential/test_mixing.py`` (simulation).
 
     Examples
     --------
