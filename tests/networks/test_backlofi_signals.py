@@ -213,6 +213,22 @@ def test_importance_of_a_linear_layer_is_its_first_moment():
     np.testing.assert_allclose(found, np.linalg.norm(y.T @ X @ unit / 300, axis=0), rtol=1e-9)
 
 
+def test_importance_of_a_square_layer_is_its_gradient():
+    """The gradient (1/n) sum y sigma'(h_i) v.z / |v| where sigma' is linear (lofi 35)."""
+    stream = random_stream(8)
+    X = stream.standard_normal((300, 5))
+    X -= X.mean(axis=0)
+    y = stream.standard_normal((300, 2))
+    v = np.array([[1.0], [-2.0], [0.5], [0.0], [3.0]])
+    lift = np.where(stream.standard_normal((1, 20)) > 0, 1.0, -1.0)
+    # E h_i² = 1, so that sigma'(h) = 2 h is its own linear part.
+    layer = CoupledLayer(v, lift, np.ones(1, int), np.zeros(1, int), (X @ v).std(), "square")
+    fields = layer.preactivation(X)
+    found = column_importance(layer, X, fields, y, "gradient-importance")
+    gradient = np.einsum("no,ni,n->oi", y, 2 * fields, X @ v[:, 0] / np.linalg.norm(v)) / 300
+    np.testing.assert_allclose(found, np.sqrt(np.sum(gradient**2) / 20), rtol=1e-9)
+
+
 @pytest.mark.parametrize("drop", ["rayleigh", "gradient-importance"])
 def test_importance_does_not_depend_on_how_column_and_row_share_a_factor(drop):
     layers, X, y, _ = network(activation="relu")

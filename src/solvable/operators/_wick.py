@@ -42,7 +42,10 @@ def _there(matrix: np.ndarray) -> Callable[[Array], Array]:
 
 
 def quadratic_contraction(engine: Quadratic, second_moment: np.ndarray) -> Contraction:
-    """Correction of degree 2, U -> B_1 U + U B_1, with B_1 = (1/n) sum T (x x^T - I)."""
+    """Correction of degree 2, U -> B_1 U + U B_1, with B_1 = (1/n) sum T (x x^T - I).
+
+    This is what (sequential 20) subtracts.
+    """
     second = _there(second_moment)
 
     def apply(U: Array) -> Array:

@@ -165,7 +165,8 @@ class MomentOperator(SymmetricOperator):
         return cubic_contraction(engine, second_moment, fourth)
 
     def _apply(self, U: Array) -> Array:
-        # C U = (1/n) F^T diag(T) F U - mean(T) U, minus the correction (2605.14567, Equation 2.6)
+        # C U = (1/n) F^T diag(T) F U - mean(T) U (2605.14567, Equation 2.6), minus the correction
+        # (sequential 20)
         weights = self._weights_there
         blocks = ((X, weights[part]) for part, X in self.source.chunks(self._rows(U.shape[1])))
         total = self.features.weighted_sum(blocks, U)

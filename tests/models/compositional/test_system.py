@@ -197,6 +197,34 @@ def test_predictions_improve_with_samples(samples):
 
 
 @pytest.mark.parametrize("second_layer", ["dense", "diagonal"])
+def test_overlap_of_the_whole_representation(second_layer, monkeypatch):
+    """|A^T A_hat|² / p in the true, not the rotated, directions, and its mean (compositional 6)."""
+    from solvable.models.compositional import measure
+
+    learners, original = [], measure._fit
+
+    def spy(*arguments):
+        learners.append(original(*arguments))
+        return learners[-1]
+
+    monkeypatch.setattr(measure, "_fit", spy)
+    values = {
+        "dimension": 24, "features": 3, "teacher": 6, "samples": 5_000,
+        "second_layer": second_layer, "test_samples": 1_000,
+    }  # fmt: skip
+    parameters, found = CompositionalParameters(**values), []
+    for seed in range(6):
+        found.append(record_of(values, seed)["subspace_overlap"])
+        A = draw_target(parameters, random_stream("one", seed)).directions
+        expected = np.linalg.norm(A.T @ learners[-1].directions_) ** 2 / 3
+        assert found[-1] == pytest.approx(expected, rel=1e-5)
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    predicted = system.predict(parameters)["subspace_overlap"]
+    assert 0.2 < predicted < 0.95
+    assert abs(np.mean(found) - predicted) < 3 * error + 0.04
+
+
+@pytest.mark.parametrize("second_layer", ["dense", "diagonal"])
 def test_theory_meets_the_experiment_at_a_small_size(second_layer):
     values = {
         "dimension": 24, "features": 3, "teacher": 6, "samples": 20_000,

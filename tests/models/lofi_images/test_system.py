@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,12 @@ from sklearn.datasets import load_digits
 from sklearn.kernel_ridge import KernelRidge
 
 from solvable.arrays import random_stream
-from solvable.models.lofi_images.claims import CLAIMS, gap_to_limit, null_ratio
+from solvable.models.lofi_images.claims import (
+    CLAIMS,
+    exponent_in_width,
+    gap_to_limit,
+    null_ratio,
+)
 from solvable.models.lofi_images.images import images
 from solvable.models.lofi_images.measure import _Split
 from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
@@ -202,6 +208,23 @@ def test_first_directions_that_do_not_stand_out_are_told(points):
         metrics = [m | {"null_ratios": [1.0] * len(m["null_counts"])} for m in point.metrics]
         flat.append(Point(point.parameters, metrics, point.prediction))
     assert one.verdict(system.settled(flat)).status == "fails"
+
+
+@pytest.mark.parametrize("exponent", [0.5, 0.7, 1.0])
+def test_exponent_in_width_of_gaps_that_follow_a_power(exponent):
+    """Replicates that scatter around a gap of 3 P^-beta (lofi 32)."""
+
+    def one(width, other=None):
+        limits = np.linspace(0.1, 0.2, 4)[:, None]
+        scatter = 1 + np.array([0.1, -0.2, 0.3, -0.2])[:, None]
+        values = {"squared_error": limits + 3 * width**-exponent * scatter}
+        values["limit_squared_error"] = limits
+        setting = SimpleNamespace(width=width)
+        return SimpleNamespace(setting=setting, values=values.get, replicates=4, other=other)
+
+    found = exponent_in_width(one(100.0, one(1_500.0)))
+    assert found.mean() == pytest.approx(exponent, rel=1e-9)
+    assert exponent_in_width(one(100.0)) is None
 
 
 def test_figures_show_measurement_and_prediction(points):

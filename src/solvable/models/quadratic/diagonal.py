@@ -313,7 +313,7 @@ system = System(
             scatter=lambda cell: (
                 (cell.expected * (1 - min(cell.expected / cell.setting.dimension, 0.99))) ** 0.5
             ),
-            **CLOSE,
+            **{**CLOSE, "source": "derivations/quadratic (32)"},
         ),
         Agreement(
             "captured",

@@ -33,6 +33,28 @@ def test_what_is_measured(setting):
     assert abs(np.mean(found) - wanted) < 3 * error + 0.1 * wanted
 
 
+def test_variance_of_an_element_of_the_noise_by_sampling():
+    """Var (r Z_ij) of samples with the residual r = Tr(Z E) + noise (quadratic 17)."""
+    d, rows, repeats, noise = 6, 20_000, 20, 0.4
+    E = np.linspace(-1.2, 1.5, d)
+    rng = random_stream("elements of the noise")
+    found = []
+    for _ in range(repeats):
+        x = rng.standard_normal((rows, d))
+        residual = (x**2 - 1) @ E / np.sqrt(d) + np.sqrt(noise) * rng.standard_normal(rows)
+        weighted = x**2 * residual[:, None] ** 2
+        found.append(weighted.T @ x**2 / rows / d)
+    # 2 R + Delta = 2 Tr E² / d + Delta; the mean of an element i != j vanishes.
+    test_error = 2 * np.sum(E**2) / d + noise
+    excess = 8 * (E[:, None] ** 2 + E**2 + np.outer(E, E)) / (d * test_error)
+    expected = test_error / d * (1 + excess)
+    error = np.std(found, axis=0, ddof=1) / np.sqrt(repeats)
+    apart = ~np.eye(d, dtype=bool)
+    assert excess[apart].max() > 1
+    assert np.all(np.abs(np.mean(found, axis=0) - expected)[apart] < 4.5 * error[apart])
+    assert np.max(error[apart] / expected[apart]) < 0.03
+
+
 def test_samples_make_more_noise_than_gaussian_matrices():
     """The variance rises by 14 / d for a target near a multiple of the identity (quadratic 17)."""
     setting = {"dimension": 10, "width_ratio": 50.0, "sample_ratio": 50.0, "regularisation": 1e4}

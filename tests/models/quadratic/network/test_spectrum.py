@@ -125,3 +125,20 @@ def test_a_fit_that_learned_nothing_estimates_the_noise_at_any_number_of_samples
     estimate = spectral_estimate(found, 1e5)
     assert estimate.degrees_of_freedom == 0
     assert estimate.gcv_score == pytest.approx(np.mean(labels**2), rel=1e-9)
+
+
+@pytest.mark.parametrize(("penalty", "cuts"), [(0.05, "noise"), (4.0, "threshold")])
+def test_pruning_cuts_at_the_edge_of_the_noise_or_at_the_threshold(penalty, cuts):
+    """Pruned fits from the dual alone, M = S + b H (quadratic 15)."""
+    d, n = 40, 1600
+    sensing, labels, _ = problem(d, n, 0)
+    found = solve_fista(sensing, labels, penalty, tolerance=1e-9)
+    estimate = spectral_estimate(found, penalty)
+    epsilon = estimate.shrinkage / penalty
+    noise = 2 * epsilon / d * np.linalg.norm(found.residual)  # (quadratic 7)
+    assert (2 * noise > estimate.shrinkage) == (cuts == "noise")
+    values, vectors = np.linalg.eigh(found.matrix + penalty * epsilon * found.dual)
+    kept = np.maximum(values - max(2 * noise, penalty * epsilon), 0)
+    np.testing.assert_allclose(estimate.pruned(), (vectors * kept) @ vectors.T, atol=1e-6)
+    if cuts == "threshold":
+        np.testing.assert_allclose(estimate.pruned(), found.matrix, atol=1e-9)
