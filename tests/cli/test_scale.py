@@ -104,7 +104,7 @@ def test_bad_files_are_refused_in_one_line(solvable, tmp_path, content, says):
         ((), "needs a file, or layers and target"),
         (("missing.toml",), "No such file"),
         (("--layers", "erf:1"), "needs a file, or layers and target"),
-        (("--layers", "erf:1", "--target", "he3", "--at", "n=2"), "is no symbol"),
+        (("--layers", "erf:1", "--target", "he3", "--at", "n=2"), "is not a symbol"),
         (("--layers", "erf:n", "--target", "he3", "--at", "n=-2"), "width of layer 1"),
         (("--layers", "erf:n", "--target", "he3", "--at", "n"), "as in n1=1,n2=3/2"),
         (("--layers", "erf:1", "--target", "he3", "--kappa", "oops()"), "kappa is 'oops()'"),

@@ -204,4 +204,4 @@ def test_models_beyond_json_and_names_of_weights(tmp_path, capsys):
     capsys.readouterr()
     assert status in (0, 2)
     describe_layers(["linear 9", "relu", "linear 1"], 8).save(tmp_path / "m.json")
-    assert "is no symbol" in refused([str(tmp_path / "m.json"), "--at", "n=1"], capsys)
+    assert "is not a symbol" in refused([str(tmp_path / "m.json"), "--at", "n=1"], capsys)

@@ -38,5 +38,5 @@ def test_the_picture_has_the_title_of_its_figure(name):
 
 
 def test_an_unknown_figure_is_refused():
-    with pytest.raises(SystemExit, match=r"not drawn here: other\.svg"):
+    with pytest.raises(SystemExit, match=r"not drawn by this script: other\.svg"):
         TABLE["main"](["other.svg"])

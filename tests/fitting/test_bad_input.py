@@ -167,7 +167,7 @@ def test_no_feature_is_a_warning_and_a_constant():
     rng = random_stream("nothing")
     X, y = rng.standard_normal((400, 20)), rng.standard_normal(400)
     learner = LayerwiseSpectralRegressor(random_state=0)
-    with pytest.warns(NoFeatureFound, match=r"layer 1 has no feature .*inside the noise"):
+    with pytest.warns(NoFeatureFound, match=r"layer 1 found no feature .*inside the noise"):
         learner.fit(X, y)
     assert learner.directions_.shape == (210, 0)
     assert {one.reason for one in learner.rejected_} == {"below threshold"}

@@ -218,7 +218,7 @@ def test_sizes_are_sorted_and_distinct_and_what_is_far_away_or_below_is_noted():
         ({"at": (0,)}, "at holds 0"),
         ({"at": (np.nan,)}, "at holds nan"),
         ({"factors": (-2,)}, "factors holds -2"),
-        ({"factors": ()}, "at and factors are empty"),
+        ({"factors": ()}, "`at` and `factors` are both empty"),
         ({"confidence": 1.0}, "confidence is 1.0; allowed: 0.5 to 0.99"),
         ({"confidence": float("nan")}, "confidence is nan"),
         ({"of": "median"}, "of is 'median'; allowed: mean, measurement"),

@@ -123,7 +123,7 @@ def test_weights_count_by_their_ratios(modulus, ratio):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weights": np.array([0.8, 0.0])}, "none zero"),
+        ({"weights": np.array([0.8, 0.0])}, "finite and nonzero"),
         ({"weights": np.ones((2, 2))}, "weights have shape"),
         ({"weights": np.ones(51)}, "up to half of the directions, 50"),
         ({"n_features_total": 0}, "n_features_total"),

@@ -18,8 +18,8 @@ STEEPEST = 3.0
 
 def recovery_ratio(aspect: float, rank_ratio: float) -> float:
     """Sample ratio n/(dL) above which noiseless labels determine the matrix."""
-    # alpha = rho (1 + beta - rho) / beta, from r (d + L - r) free parameters for d L entries   (sensing
-    # 16)
+    # alpha = rho (1 + beta - rho) / beta: r (d + L - r) free parameters for d L entries
+    # (sensing 16)
     rho = min(rank_ratio, 1.0)
     return rho * (1 + aspect - rho) / aspect
 
