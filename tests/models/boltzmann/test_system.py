@@ -95,7 +95,7 @@ def test_an_unstable_machine_is_said_to_be_so_and_has_no_number():
         assert found["overlap"] == [None]
         assert found["norm"] is None
         assert found["replicon"] is None or found["replicon"] > 1
-        assert found[NO_PREDICTION].startswith("unstable")
+        assert found[NO_PREDICTION].startswith("the prediction is unstable")
         assert found["pca_overlap"][0] > 0.3
     # message passing does not converge either
     record = record_of({"spike": 1.0, "dimension": 400})

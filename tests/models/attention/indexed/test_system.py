@@ -127,7 +127,7 @@ def test_near_recovery_nothing_is_predicted_and_beyond_it_the_limit():
         IndexedParameters(dimension=40, sample_ratio=0.0144, rank_ratio=0.2, tokens=4, noise=0.3)
     )
     assert few["finite_size_matrix_error"] is few["finite_size_test_error"] is None
-    assert "tokens a dimension" in few[NO_PREDICTION]
+    assert "tokens per dimension" in few[NO_PREDICTION]
     narrow = system.predict(IndexedParameters(dimension=60, rank_ratio=0.1, noise=0.4))
     assert narrow["finite_size_matrix_error"] > narrow["matrix_error"]
     assert narrow["finite_size_test_error"] is None

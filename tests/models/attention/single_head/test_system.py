@@ -90,7 +90,7 @@ def test_a_narrow_head_and_a_cold_one_have_no_prediction():
     )
     assert cold["stability"] == "unstable"
     assert cold["matrix_error"] is None
-    assert cold[NO_PREDICTION].startswith("unstable")
+    assert cold[NO_PREDICTION].startswith("the prediction is unstable")
 
 
 def test_a_head_that_learns_nothing_is_predicted():
