@@ -25,13 +25,13 @@ TABLES = {
     3: np.array([3.03526587, -0.16572675, -0.04732406, 0.00482355]),
 }
 # fmt: on
-"""Chebyshev coefficients in 2 sqrt(s) - 1 of (E + Delta / 2) sum v E[g²] / sqrt(s) for the hardmax of T
-tokens, s = (E + Delta / 2) / (Q + Delta / 2), computed with the functions of the module `hardmax`."""
+"""Information of the hardmax of T tokens: Chebyshev coefficients of (E + Delta / 2) sum v E[g²] / sqrt(s)
+in 2 sqrt(s) - 1, with s = (E + Delta / 2) / (Q + Delta / 2); computed with the module `hardmax`."""
 
 
 @dataclass(frozen=True)
 class _Attention:
-    """Base of the channels of the indices of T tokens."""
+    """Base class of channels whose labels depend on the indices of T tokens."""
 
     tokens: int
     noise: float
@@ -65,7 +65,7 @@ class _Attention:
 
 @dataclass(frozen=True)
 class SoftmaxAttention(_Attention):
-    """Attention matrices softmax(h + xi) of each row; they hide a common shift of the indices."""
+    """Attention matrices, the softmax of each row of h + xi; they hide a common shift of the indices."""
 
     # ``tokens`` is T, at least 2. ``noise`` is Delta, the variance of xi on the diagonal; off the
     # diagonal the variance is Delta / 2.
@@ -87,7 +87,7 @@ class SoftmaxAttention(_Attention):
         return self.attention(self.noisy(indices, rng))
 
     def indices(self, labels: np.ndarray) -> np.ndarray:
-        """Noisy indices (n, K) of attention matrices; the common shift makes the first index 0."""
+        """Noisy indices (n, K) computed from attention matrices, shifted so that the first index is 0."""
         if not (labels > 0).all():
             raise InvalidData(
                 "an attention weight is 0, negative or not a number; allowed: weights above 0."
@@ -100,12 +100,13 @@ class SoftmaxAttention(_Attention):
         return np.asarray(against[:, first, second] + diagonal[:, first])
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """Messages of the observed indices, projected orthogonally to the common shift."""
+        """Messages of the observed indices, with their component along the common shift projected out."""
         seen = self.indices(np.asarray(labels, dtype=np.float64))
 
         def given(omega: np.ndarray, V: np.ndarray) -> Message:
             # g = C^-1 (r - 1 (1^T C^-1 r) / (1^T C^-1 1)), C = V + v Delta / 2, r = seen - omega
-            # (attention 2): projects out the shift in the metric in which the noise is white
+            # (attention 2); this removes the common shift, orthogonally in coordinates in which the noise
+            # is white
             inverse = np.linalg.inv(V + np.diag(self.variances * self.noise / 2))
             shift = inverse.sum(axis=0)
             inverse = inverse - np.outer(shift, shift) / shift.sum()
@@ -120,9 +121,9 @@ class HardmaxAttention(_Attention):
     """Labels argmax_b (h_ab + xi_ab): the token with the largest logit in each row, 2 or 3 tokens."""
 
     # Two tokens use a closed form. Three tokens use a fixed Sobol sequence over the largest indices, with
-    # errors of 3 % in messages and 1 % in the information. Noise as in SoftmaxAttention.
+    # errors of 3 % in messages and 1 % in the information. `noise` has the meaning of SoftmaxAttention.
 
-    second_moment: float  # Q of the signal
+    second_moment: float  # second moment Q of the signal
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,7 +138,8 @@ class HardmaxAttention(_Attention):
         unseen = np.asarray(error, dtype=float) + self.noise / 2
         share = np.clip(unseen / (self.second_moment + self.noise / 2), 0.0, 1.0)
         with np.errstate(divide="ignore"):
-            # sqrt(s) times a smooth function of sqrt(s): only labels near a tie carry information
+            # The sum is sqrt(s) times a smooth function of sqrt(s), as only labels near a tie give
+            # information.
             root = np.sqrt(share)
             return (
                 root * np.polynomial.chebyshev.chebval(2 * root - 1, TABLES[self.tokens]) / unseen
@@ -152,7 +154,7 @@ class HardmaxAttention(_Attention):
         return self.choices(self.noisy(indices, rng))
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """Messages of the posterior means of the indices given the labels."""
+        """Messages computed from the posterior means of the indices given the labels."""
         orders = Order.groups(np.asarray(labels), self.tokens)
 
         def given(omega: np.ndarray, V: np.ndarray) -> Message:
@@ -167,8 +169,8 @@ class HardmaxAttention(_Attention):
 class SignOfIndex:
     """Labels y = sign(h + xi) of one noisy index."""
 
-    noise: float  # variance of xi
-    second_moment: float  # Q of the signal; the index has variance 2 Q
+    noise: float  # variance Delta of the noise xi
+    second_moment: float  # second moment Q of the signal; the index has variance 2 Q
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.noise) and self.noise >= 0):

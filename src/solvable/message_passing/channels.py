@@ -77,7 +77,7 @@ class AdditiveChannel:
 
     @cached_property
     def moments(self) -> ConditionalMoments:
-        """Conditional moments of each coordinate."""
+        """Conditional moments of each latent coordinate given the label."""
         if self.n_directions == 1 and self.noise == 0:
             try:
                 return preimage_moments(additive_output(self))
@@ -87,7 +87,7 @@ class AdditiveChannel:
 
     @cached_property
     def pair_moments(self) -> ConditionalMoments:
-        """Conditional moments, including those of pairs of coordinates where they are not 0."""
+        """Conditional moments given the label, including nonzero moments of pairs of coordinates."""
         if all(link.parity == "even" for link in self.links) or self.n_directions == 1:
             return self.moments
         if self.n_directions > MOST_CROSS:
@@ -117,11 +117,12 @@ def additive_output(channel: AdditiveChannel) -> GaussianOutput:
 
 
 def _cells(link: Link, amplitude: float) -> ConditionalMoments:
-    """Moments of one noiseless coordinate, with labels gathered in cells."""
+    """Conditional moments of one noiseless coordinate, with labels gathered in cells."""
     z, chance = link.fine_nodes(panels=28_000)
     y = amplitude * link(z)
-    # Values that differ only by rounding are merged; others share cells of equal width in the logit of
-    # the probability, which resolves the tails.
+    # Values that differ only by rounding are merged. All other values are gathered in cells of equal
+    # width
+    # in the logit of the probability, which resolves the tails.
     scale = float(np.sqrt(chance @ (y - chance @ y) ** 2))
     order = np.argsort(y, kind="stable")
     y, z, chance = y[order], z[order], chance[order]
@@ -147,7 +148,7 @@ class _Transforms:
     def __init__(self, channel: AdditiveChannel) -> None:
         self.channel = channel
         self._cache: dict[tuple[Link, float], tuple[np.ndarray, ...]] = {}
-        # half the range of labels: the largest term, and nine standard deviations of the sum
+        # half the range of labels: the larger of the largest term and nine standard deviations of the sum
         panels = 1_400 if channel.n_directions <= 4 else 350
         self._nodes = {link: link.fine_nodes(panels) for link in set(channel.links)}
         spread = channel.noise
@@ -168,7 +169,8 @@ class _Transforms:
         cells = int(min(max(2 ** ceil(log2(max(min(wanted, 1e9), 2_048))), 2_048), 2**17))
         self.cell = 2 * reach / cells
         self.size = cells
-        # noise below two cells, which the grid does not resolve, is replaced by two cells
+        # the grid does not resolve noise with a standard deviation below two cells, so two cells replace
+        # it
         self.noise = max(channel.noise, (2 * self.cell) ** 2)
         frequency = 2 * np.pi * np.fft.rfftfreq(cells, self.cell)
         self.damping = np.exp(-self.noise * frequency**2 / 2)
@@ -206,7 +208,7 @@ class _Transforms:
 
 
 def _spline_weights(share: np.ndarray) -> np.ndarray:
-    """Weights (order, n) of a central B-spline for places a fraction above a cell."""
+    """Weights (order, n) of a central B-spline at positions that lie a given fraction above a cell."""
     weights = np.zeros((SPLINE_ORDER, share.size))
     weights[0], weights[1] = 1 - share, share
     for order in range(3, SPLINE_ORDER + 1):
@@ -275,7 +277,7 @@ def _pairs(
 
 
 class _Merge:
-    """Averages over neighbouring labels, which reduce a law to a few thousand labels."""
+    """Averages over neighbouring labels, which reduce a label distribution to a few thousand labels."""
 
     def __init__(self, labels: np.ndarray, density: np.ndarray) -> None:
         most = 4_096
@@ -283,7 +285,7 @@ class _Merge:
         if labels.size <= most:
             group = np.arange(labels.size)
         else:
-            # group widths proportional to density^(-1/3) minimise the interpolation error
+            # choose group widths proportional to density^(-1/3), which minimises the interpolation error
             place = np.cumsum(np.cbrt(density))
             group = np.unique((place / place[-1] * (most - 1)).astype(int), return_inverse=True)[1]
         self._group, self._total = group, np.bincount(group, density)

@@ -38,7 +38,7 @@ def label_information(output: GaussianOutput, overlap: float) -> float:
 
 
 def _noisy(output: GaussianOutput, q: float) -> float:
-    """E(q) for a noisy channel: sum over labels and cavity means by matrix products."""
+    """Information E(q) of a noisy channel, a sum over labels and cavity means by matrix products."""
     from scipy.sparse import csr_array
 
     V, scale = 1 - q, np.sqrt(output.noise)
@@ -69,7 +69,7 @@ def _noisy(output: GaussianOutput, q: float) -> float:
 
 
 def _label_nodes(output: GaussianOutput, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and weights of dy, evenly spaced in the bulk and wider in the tails."""
+    """Quadrature nodes (labels) and weights of dy, evenly spaced in the bulk and wider in the tails."""
     z = np.linspace(-REACH, REACH, 1_401)
     chance = np.exp(-(z**2) / 2)
     chance /= chance.sum()
@@ -102,7 +102,7 @@ def _cavity_means(q: float) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _noiseless(output: GaussianOutput, q: float) -> float:
-    """E(q) for a noiseless channel: sum over z and the cavity mean given z."""
+    """Information E(q) of a noiseless channel, a sum over z and over cavity means given z."""
     V = 1 - q
     z, weight = preimage_nodes(output, min(0.5, 2 * np.sqrt(V)))
     # omega given z is N(q z, q (1 - q))
@@ -125,8 +125,8 @@ class StateEvolution:
     # perfect. State evolution: arXiv:2405.15480; potential: arXiv:1708.03395.
 
     output: GaussianOutput
-    # conditional moments of the channel, if known; without them rounding hides the threshold at large
-    # noise
+    # conditional moments of the channel, if known; without these moments, rounding errors hide the
+    # threshold at large noise
     moments: ConditionalMoments | None = None
 
     @cached_property
@@ -136,7 +136,7 @@ class StateEvolution:
             exact = float(self.moments.linear_information[0])
             return exact if exact > 1e-6 * self._scale else 0.0
         value = label_information(self.output, 0.0)
-        # values that are 0 by symmetry are computed up to rounding
+        # values that are 0 by symmetry have rounding errors
         return value if value > 1e-7 * self._scale else 0.0
 
     @cached_property
@@ -170,7 +170,7 @@ class StateEvolution:
         t = largest * np.linspace(0, 1, 61) ** 2
         values = [label_information(self.output, float(-np.expm1(-each))) for each in t[1:]]
         even = not self.first_information
-        # E / t is smooth at 0 for even links, E for all others
+        # at t = 0, E / t is smooth for even links and E is smooth for all other links
         start = 1 / self.threshold_ratio if even else self.first_information
         spline = CubicSpline(t, [start, *(np.array(values) / (t[1:] if even else 1.0))])
 
@@ -214,7 +214,7 @@ class StateEvolution:
         if start == 0 and sample_ratio <= self.threshold_ratio:
             return 0.0
         begin = int(np.searchsorted(q, start))
-        # the update raises q where alpha(q) < alpha; it is monotone, so it never jumps over a fixed point
+        # the update raises q where alpha(q) < alpha; being monotone, it never jumps over a fixed point
         rising = begin == q.size or fixed[begin] < sample_ratio
         if rising:
             stops = np.flatnonzero(fixed[begin:] >= sample_ratio)
@@ -229,7 +229,7 @@ class StateEvolution:
         return self._root(sample_ratio, stop)
 
     def best_overlap(self, sample_ratio: float) -> float:
-        """Bayes-optimal squared overlap, at the maximum of the potential."""
+        """Bayes-optimal squared overlap, which maximises the potential."""
         check_positive(sample_ratio=sample_ratio)
         t, _, information = self._curve
         _, fixed, _ = self._ratios

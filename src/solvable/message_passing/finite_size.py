@@ -1,9 +1,10 @@
 """First order in 1/d of the Bayes error of symmetric matrices (derivations/sensing)."""
 
-# Two effects have order 1/d. (1) Denoiser: the spectrum of a matrix with d rows differs from its law by
-# `excess_mass`, and diagonal noise entries have twice the variance   (sensing 20). (2) Sensors: tokens
-# are not Gaussian matrices. Replacing them one sample at a time (Lindeberg) changes the mean log-evidence
-# by
+# Two effects have order 1/d. (1) Denoiser: the spectrum of a matrix with d rows differs from the limiting
+# density by `excess_mass`, and diagonal noise entries have twice the variance   (sensing 20). (2)
+# Sensors:
+# samples built from tokens are not Gaussian matrices. Replacing Gaussian samples by token samples, one at
+# a time (Lindeberg), changes the mean log-evidence by
 #     -|Var V|² / 4 (1 / s⁴) - |kappa_3|² / 12 (1 / s⁶),   s² = E + Delta / 2   (sensing 21).
 # The covariance V of the indices under the posterior depends on the tokens of a sample, and the posterior
 # is not Gaussian along x x^T. The change of the evidence moves the fixed point like a field on E (I-MMSE;
@@ -28,18 +29,18 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 @dataclass(frozen=True)
 class TokenShape:
-    """Number of indices that labels of T tokens show, and norms of their cumulant tensors."""
+    """Number of indices that the labels of T tokens show, and norms of the indices' cumulant tensors."""
 
     # ``pairs`` and ``triples``: squared norms of the tensors in V and in the third cumulants; 1 for T = 1
 
-    seen: int  # number k of indices that labels show
+    seen: int  # number k of indices that the labels show
     pairs: float
     triples: float
 
 
 @lru_cache(maxsize=16)
 def token_shape(tokens: int, shifted: bool = False) -> TokenShape:
-    """Token shape of labels that show all indices, or all but their common shift (softmax)."""
+    """Token shape of labels that show all indices or, for softmax, all except the common shift."""
     # orthonormal symmetric matrices B: the indices Tr B h / sqrt 2 have variance E
     first, second = index_pairs(tokens)
     basis = np.zeros((first.size, tokens, tokens))
@@ -59,12 +60,12 @@ def token_shape(tokens: int, shifted: bool = False) -> TokenShape:
 
 @dataclass(frozen=True)
 class FirstOrder:
-    """Coefficients of 1/d in log E, from denoiser and sensors, and the response of the error."""
+    """Coefficients of the order 1/d in log E from denoiser and sensors, and the error's response."""
 
-    error: float  # E in the limit
-    denoiser: float  # from the finite spectrum
-    sensors: float  # from tokens instead of Gaussian matrices
-    response: float  # d log E / d log alpha in the limit, negative
+    error: float  # error E in the limit
+    denoiser: float  # coefficient from the denoiser's finite spectrum
+    sensors: float  # coefficient from sensors that use tokens instead of Gaussian matrices
+    response: float  # response d log E / d log alpha in the limit, a negative number
 
 
 def first_order(
@@ -73,14 +74,15 @@ def first_order(
     sample_ratio: float,
     shape: TokenShape | None = None,
 ) -> FirstOrder:
-    """First order in 1/d of the Bayes error; without a shape the sensors are Gaussian matrices."""
+    """First order in 1/d of the Bayes error; shape=None means that sensors are Gaussian matrices."""
     # a non-Gaussian channel is treated as a Gaussian one with the same information
     state = signal_evolution(signal, channel, sample_ratio)
     E, t = float(state.error), float(state.noise)
     if E == 0:
         return FirstOrder(0.0, 0.0, 0.0, 0.0)
     if t > 1e4 * signal.variance:
-        # no information: the variance of a random matrix exceeds that of its law by 1/d
+        # at zero information, a sampled matrix's variance exceeds the variance of its limiting density by
+        # 1/d
         own = float(isinstance(signal.spectrum, MarchenkoPasturMeasure))
         return FirstOrder(E, own, 0.0, -1e-4)
     step = 1e-3
@@ -121,7 +123,7 @@ def error_at_dimension(
     grown = (order.denoiser + order.sensors) / dimension
     if abs(grown) > LARGEST:
         return None
-    # the first order is converted to missing samples, so that the correction grows with the response
+    # convert the first order to a number of missing samples, so the correction grows with the response
     missing = grown / order.response
     if abs(missing) > LARGEST:
         # weak response: the error hardly depends on the number of samples
@@ -130,7 +132,7 @@ def error_at_dimension(
 
 
 LARGEST = 0.35
-"""Largest first order of log E; the measured second order is at most the square of the first."""
+"""Largest first-order term of log E; in measurements, the second-order term is at most its square."""
 
 
 def _denoiser(law: SpectralLaw) -> float:

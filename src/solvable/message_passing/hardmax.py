@@ -1,9 +1,9 @@
 """Posterior means of Gaussian indices given the position of the largest index in every row."""
 
-# Only the largest index of a row bounds other indices. Given the largest ones, all other indices are
-# independent truncated normal variables, so an integral over at most T variables remains; it starts from
-# the index that nothing bounds. For two tokens the label is the signs of two differences, whose truncated
-# means have closed forms (attention 3).
+# Only the largest index of a row bounds other indices. Given each row's largest index, all other indices
+# are independent truncated normal variables. An integral over at most T variables remains; it starts from
+# the index without an upper bound. For two tokens the label consists of the signs of two differences,
+# whose truncated means have closed forms (attention 3).
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.errors import InvalidData
 from solvable.operators.sensors import index_pairs
 
 POINTS = 64
-"""Number of Sobol points for each posterior; as many antithetic points are added."""
+"""Number of Sobol points for each posterior; an equal number of antithetic points is added."""
 
 CHUNK = 1_024
 """Number of samples with the same label that are integrated together."""
@@ -29,9 +29,9 @@ class Order:
     choices: tuple[int, ...]
     rows: np.ndarray
     largest: tuple[int, ...]
-    """Indices that are the largest of a row; each comes after the indices that bound it."""
+    """Indices that are the largest in a row, ordered so that each follows the indices that bound it."""
     bounds: tuple[tuple[int, ...], ...]
-    """For every index, the largest indices of its rows that bound it."""
+    """For every index, the row maxima that bound this index."""
 
     @classmethod
     def groups(cls, labels: np.ndarray, tokens: int) -> list[Order]:
@@ -88,11 +88,11 @@ def hardmax_messages(orders: list[Order], omega: np.ndarray, spread: np.ndarray)
 
 
 def _shifts(order: Order, mean: np.ndarray, scale: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Posterior minus prior means, in prior standard deviations, for samples of one outcome."""
+    """Posterior means minus prior means, in prior standard deviations, for samples of one outcome."""
     tops = list(order.largest)
     centre, width = np.zeros((len(mean), len(tops))), np.ones((len(mean), len(tops)))
     for _ in range(2):
-        # move the points to the posterior of the largest indices, estimated in the previous round
+        # centre the points on the posterior of the largest indices, as estimated in the previous round
         shifts, share = _weighted(order, mean, scale, uniform, centre, width)
         centre = np.einsum("nkp,np->nk", shifts[:, tops], share)
         square = np.einsum("nkp,np->nk", (shifts[:, tops] - centre[..., None]) ** 2, share)
@@ -125,7 +125,7 @@ def _weighted(
         u, top = uniform[:, column], bound(k)
         m, c = centre[:, column, None], width[:, column, None]
         if top is not None:
-            # truncated to below the bound by inversion of the distribution function
+            # draw a normal variable below the bound by inversion of the distribution function
             weight += log_ndtr((top - m) / c)
             u = np.maximum(u * ndtr((top - m) / c), 1e-300)
         normal = ndtri(u)
@@ -169,7 +169,7 @@ def pair_messages(orders: list[Order], omega: np.ndarray, spread: np.ndarray) ->
 
 
 def _orthant(x: np.ndarray, signs: np.ndarray, correlation: float) -> tuple[np.ndarray, np.ndarray]:
-    """Probability of the signs of a correlated normal pair with mean x, and its mean shift."""
+    """Probability that a correlated normal pair with mean x has these signs, and its mean shift."""
     from scipy.special import ndtr
 
     a, b = (signs * x).T
@@ -186,7 +186,7 @@ def _orthant(x: np.ndarray, signs: np.ndarray, correlation: float) -> tuple[np.n
         np.exp(-(p**2) / 2) / np.sqrt(2 * np.pi) * ndtr((q - r * p) / root)
         for p, q in ((a, b), (b, a))
     )
-    # for outcomes of probability below 1e-13 the mean is at the corner of the orthant
+    # for outcomes with probability below 1e-13, take the corner of the orthant as the mean
     safe = np.maximum(probability, 1e-13)
     shift = np.column_stack([one + r * two, r * one + two]) / safe[:, None]
     unlikely = probability < 1e-13

@@ -15,13 +15,13 @@ MOST_NODES = 200_000
 
 
 def line_nodes(output: GaussianOutput, deviation: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of dz that resolve the likelihood and a Gaussian of given deviation."""
+    """Nodes and weights of dz that resolve the likelihood and a Gaussian with a given deviation."""
     knots = np.union1d(np.linspace(-REACH, REACH, 2_801), output.breakpoints)
     knots = knots[np.abs(knots) <= REACH]
     values = output.scalar(knots)
     _check_finite(knots, values)
-    # panel width: twice the smaller of the Gaussian deviation and sqrt(noise) / |g'|; jumps of g between
-    # knots count as steep and cost additional nodes
+    # The panel width is twice the smaller of the Gaussian deviation and sqrt(noise) / |g'|. Jumps of g
+    # between knots count as steep and need additional nodes.
     steepness = np.abs(np.diff(values)) / np.diff(knots)
     width = np.minimum(deviation, np.sqrt(output.noise) / np.maximum(steepness, 1e-12))
     place = np.concatenate([[0.0], np.cumsum(np.diff(knots) / (2 * width))])
@@ -76,7 +76,7 @@ class LinePosterior:
         self.rows = np.repeat(np.arange(len(self.labels)), counts)
         chosen = order[np.arange(counts.sum()) - np.repeat(self.starts - first, counts)]
         self.z = z[chosen]
-        # log of dz N(y; g(z), noise)
+        # logarithm of the weight dz N(y; g(z), noise)
         misfit = (self.labels[self.rows] - values[chosen]) ** 2 / (2 * self.output.noise)
         self.log_weight = np.log(weight[chosen] / (scale * np.sqrt(2 * np.pi))) - misfit
 

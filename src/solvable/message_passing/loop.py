@@ -70,7 +70,7 @@ class GaussianSensors:
         return variance
 
     def precision(self, slope: np.ndarray) -> np.ndarray:
-        """Negative summed slope over d."""
+        """Precision A: the negative sum of the slopes, divided by d."""
         return -slope / self.size
 
     def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
@@ -122,12 +122,12 @@ class Start:
 class MessagePassingResult:
     """Fixed point of message passing."""
 
-    estimate: np.ndarray  # h of the signal, shape (d, p), or a matrix
-    variance: np.ndarray  # V, shape (p, p)
-    messages: np.ndarray  # last g, shape (n, K)
+    estimate: np.ndarray  # estimate h of the signal, shape (d, p), or a matrix
+    variance: np.ndarray  # variance V of the estimate, shape (p, p)
+    messages: np.ndarray  # messages g of the last step, shape (n, K)
     steps: int
-    residual: float  # change of the estimate in the last step, relative to its norm
-    history: tuple[np.ndarray, ...] = ()  # estimate after each step, with keep=True
+    residual: float  # change of the estimate in the last step, relative to the estimate's norm
+    history: tuple[np.ndarray, ...] = ()  # estimates after each step, if keep=True
 
 
 def message_passing(
@@ -152,8 +152,8 @@ def message_passing(
     messages : callable
         Messages of the channel for given labels; :func:`messages_of` builds them from a posterior.
     start : Start
-        Estimate, variance and messages before the first step. Messages that do not belong to the
-        estimate halve its overlap in the first steps.
+        Estimate, variance and messages before the first step. If the messages do not belong to the
+        estimate, the first steps halve the estimate's overlap.
     denoiser : callable
         Function :math:`\eta` that returns the estimate and its variance; by default the posterior for
         standard Gaussian entries.
@@ -230,7 +230,9 @@ def message_passing(
         norm = max(float(np.linalg.norm(mean)), 1e-300)
         change = float(np.linalg.norm(mean - h)) / norm
         if change <= circling:
-            # Eigenvalues that cross an edge in every step alternate forever; a drift would not cancel.
+            # Compare with the estimate two steps ago: eigenvalues that cross a spectral edge in every
+            # step
+            # alternate forever, and a drift would not cancel.
             change = min(change, float(np.linalg.norm(mean - before)) / (2 * norm))
         before = h
         h, V = mean, _floored(variance, least_variance)

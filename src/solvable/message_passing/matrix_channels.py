@@ -12,7 +12,7 @@ from solvable.message_passing.outputs import Message, Messages
 
 
 class MatrixChannel(Protocol):
-    """Interface of a channel of K indices."""
+    """Interface of a channel whose labels depend on K indices."""
 
     @property
     def variances(self) -> np.ndarray:
@@ -25,18 +25,19 @@ class MatrixChannel(Protocol):
         """Draw labels of indices (n, K)."""
 
     def messages(self, labels: np.ndarray) -> Messages:
-        """Messages of the samples for given labels."""
+        """Return the function from cavity means and variances to the messages of the samples."""
 
 
 def bayes_message(values: np.ndarray) -> Message:
-    """Messages of posterior means, with slopes from their empirical second moments."""
-    # For posterior means -E[dg/domega] = E[g²]. With the slope itself the iteration diverges on finite
-    # samples, by factors above 10^18   (sensing 6).
+    """Messages from posterior means; the messages' second moments serve as slopes."""
+    # For posterior means, -E[dg/domega] = E[g²]. With the slopes dg/domega instead, the iteration
+    # diverges
+    # on finite samples, by factors above 10^18   (sensing 6).
     return Message(values, -values.T @ values)
 
 
 def unbiased_message(values: np.ndarray, slopes: np.ndarray, variances: np.ndarray) -> Message:
-    """Scale messages so that b / A is the signal plus noise of variance 1 / A for any V."""
+    """Scale messages so that, for any V, b / A is the signal plus noise with variance 1 / A."""
     # b / A = S + c (S* - S) + noise with c = a / A and a = -sum v dg/domega. Only A = a is unbiased; the
     # noise then has variance sum v g² / a². Multiplying messages by a / sum v g² makes it 1 / A
     # (sensing 7). The factor is 1 if V is the true error; on finite samples it makes the loop converge.

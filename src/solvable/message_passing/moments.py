@@ -11,13 +11,15 @@ from solvable.spectra.label_law import LabelLaw
 
 @dataclass(frozen=True)
 class ConditionalMoments:
-    """Law of the label y with the conditional moments of the latent coordinates z."""
+    """Distribution of the label y, with the conditional moments of the latent coordinates z given y."""
 
     labels: np.ndarray  # labels y in ascending order, shape (m,)
-    probabilities: np.ndarray  # positive, with sum 1
-    first: np.ndarray  # E[z_k | y], shape (m, p)
-    second: np.ndarray  # E[z_k² - 1 | y], with mean 0, shape (m, p)
-    cross: np.ndarray | None = None  # E[z z^T - I | y]; None if it is diagonal or not computed
+    probabilities: np.ndarray  # probabilities of the labels, positive and with sum 1
+    first: np.ndarray  # conditional means E[z_k | y], shape (m, p)
+    second: np.ndarray  # second moments E[z_k² - 1 | y], whose mean over labels is 0, shape (m, p)
+    cross: np.ndarray | None = (
+        None  # matrices E[z z^T - I | y]; None if all are diagonal or not computed
+    )
 
     @property
     def n_directions(self) -> int:
@@ -43,7 +45,7 @@ class ConditionalMoments:
             return np.asarray(1 / np.where(power > 1e-18, power, 0.0))
 
     def law(self, weights: np.ndarray) -> LabelLaw:
-        """Law of a function of the label, given its value at each label."""
+        """Distribution of a function of the label, given the function's value at each label."""
         return LabelLaw(weights, self.probabilities, np.maximum(1 + self.second, 0.0))
 
     def at(self, y: np.ndarray) -> np.ndarray:

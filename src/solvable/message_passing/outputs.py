@@ -11,15 +11,17 @@ import numpy as np
 from solvable.errors import InvalidParameter
 
 REACH = 7.0
-"""Standard deviations at which Gaussian integrals are cut; the mass beyond is 3e-12."""
+"""Number of standard deviations at which Gaussian integrals end; the neglected mass is 3e-12."""
 
 
 @dataclass(frozen=True)
 class GaussianOutput:
     """A channel y = g(z) + sqrt(Delta) xi of p standard Gaussian directions."""
 
-    function: Callable[[np.ndarray], np.ndarray]  # g, from (..., p) to (...), in float64
-    noise: float  # variance Delta
+    function: Callable[
+        [np.ndarray], np.ndarray
+    ]  # link g, which maps arrays (..., p) to arrays (...) in float64
+    noise: float  # noise variance Delta
     n_directions: int = 1
     breakpoints: tuple[float, ...] = ()  # positions of kinks and jumps of g
 
@@ -59,7 +61,7 @@ Messages = Callable[[np.ndarray, np.ndarray], Message]
 
 
 def output_message(posterior: Posterior, omega: np.ndarray, variance: np.ndarray) -> Message:
-    """Output messages of a posterior."""
+    """Output messages computed from a posterior."""
     inverse = np.linalg.inv(variance)
     # g = V^-1 (E[z | y] - omega),  dg/domega = V^-1 Cov[z | y] V^-1 - V^-1
     values = (posterior.mean - omega) @ inverse

@@ -22,12 +22,12 @@ Outputs = Callable[[np.ndarray, np.ndarray], Posterior]
 
 
 def posterior_given(output: GaussianOutput, labels: np.ndarray) -> Outputs:
-    """Posterior of z given labels, as a function of the cavity."""
+    """Return the function that maps cavity means and variance to the posterior of z given labels."""
     y = np.asarray(labels, dtype=np.float64)
     if y.ndim != 1 or not np.isfinite(y).all():
         raise InvalidData(f"labels have shape {y.shape}; allowed: (n,), finite.")
-    # P(z | y, omega, V) ~ N(z; omega, V) P(y | z), with error 1e-9: nodes resolve likelihood and cavity;
-    # without noise they are the preimages of the label
+    # The posterior P(z | y, omega, V) ~ N(z; omega, V) P(y | z) has error 1e-9, because the nodes resolve
+    # likelihood and cavity. Without noise the nodes are the preimages of the label.
     if output.n_directions != 1:
         raise InvalidParameter(
             f"the channel has {output.n_directions} directions; allowed: 1, because message passing "
@@ -37,7 +37,7 @@ def posterior_given(output: GaussianOutput, labels: np.ndarray) -> Outputs:
 
 
 def messages_of(posterior: Outputs) -> Messages:
-    """Messages g = V^-1 (E[z | y, omega, V] - omega) of a posterior."""
+    """Messages g = V^-1 (E[z | y, omega, V] - omega) computed from a posterior."""
 
     def given(omega: np.ndarray, V: np.ndarray) -> Message:
         return output_message(posterior(omega, V), omega, V)

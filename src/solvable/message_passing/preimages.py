@@ -27,7 +27,7 @@ def monotone_branches(output: GaussianOutput) -> list[tuple[float, float]]:
             f"the link is not finite at z = {grid[~np.isfinite(values)][0]:.4g}; allowed: finite "
             f"values on [-{REACH:g}, {REACH:g}]."
         )
-    # differences of the size of rounding count as 0; beyond abs(z) = 5 they are ignored
+    # differences no larger than rounding errors count as 0, but are ignored for abs(z) above 5
     slopes = np.sign(np.where(np.abs(np.diff(values)) > 1e-13 * np.ptp(values), np.diff(values), 0))
     if (slopes[np.abs(grid[1:]) < 5] == 0).any():
         flat = float(grid[1:][(slopes == 0) & (np.abs(grid[1:]) < 5)][0])
@@ -55,7 +55,7 @@ def _extremum(output: GaussianOutput, low: float, high: float, rising: float) ->
         inner = np.array([low + (high - low) / 3, high - (high - low) / 3])
         left, right = rising * output.scalar(inner)
         low, high = (inner[0], high) if left < right else (low, inner[1])
-    # rounding limits the search near the top of a parabola; a breakpoint nearby is the exact position
+    # rounding errors limit the search near an extremum; a breakpoint nearby gives the exact position
     middle = (low + high) / 2
     near = [point for point in output.breakpoints if abs(point - middle) < 1e-6]
     return near[0] if near else float(middle)
@@ -67,11 +67,11 @@ def invert(output: GaussianOutput, labels: np.ndarray) -> tuple[np.ndarray, np.n
     z = np.zeros((len(labels), len(branches)))
     logs = np.full(z.shape, -np.inf)
     for j, (low, high) in enumerate(branches):
-        # the value exactly at a jump may belong to the neighbouring branch
+        # the value of the link exactly at a jump may belong to the neighbouring branch
         inside = 1e-9 * (high - low)
         ends = output.scalar(np.array([low + inside, high - inside]))
         rising = bool(ends[1] > ends[0])
-        slack = 1e-12 * np.abs(ends).max()  # rounding at an extremum
+        slack = 1e-12 * np.abs(ends).max()  # allow for rounding errors at an extremum
         hit = np.flatnonzero((labels >= ends.min() - slack) & (labels <= ends.max() + slack))
         if not hit.size:
             continue
@@ -113,7 +113,7 @@ class PreimagePosterior:
 
 
 def atoms(z: np.ndarray, logs: np.ndarray, omega: np.ndarray, V: float) -> Posterior:
-    """Posterior on preimages (..., branches) with given log densities, for cavity means (...)."""
+    """Posterior over the preimages (..., branches) with given log densities, for cavity means (...)."""
     moved = z - omega[..., None]
     weight = logs - moved**2 / (2 * V)
     top = weight.max(axis=-1, keepdims=True)
@@ -128,7 +128,7 @@ def atoms(z: np.ndarray, logs: np.ndarray, omega: np.ndarray, V: float) -> Poste
 
 
 def preimage_nodes(output: GaussianOutput, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes of z with probabilities, dense where the number of preimages changes."""
+    """Quadrature nodes of z with probabilities, dense where the number of preimages changes."""
     branches = monotone_branches(output)
     ends = np.array([low for low, _ in branches[1:]])
     # near an extremum, and near the other preimages of its label, moments vary like a square root
@@ -147,7 +147,8 @@ def preimage_nodes(output: GaussianOutput, width: float) -> tuple[np.ndarray, np
 
 def preimage_moments(output: GaussianOutput) -> ConditionalMoments:
     """Conditional moments of a noiseless one-direction channel, exact at every label."""
-    # labels are taken at nodes of z, E f(y) = E f(g(z)); cells of labels would mix branches at extrema
+    # Means over labels are means over nodes of z, E f(y) = E f(g(z)), because cells of labels would mix
+    # branches at extrema.
     z, chance = preimage_nodes(output, 0.06)
     y = output.scalar(z)
     posterior = PreimagePosterior(output, y)(np.zeros((z.size, 1)), np.eye(1))

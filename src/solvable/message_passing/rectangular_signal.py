@@ -1,4 +1,4 @@
-"""Signal law of a rectangular product of Gaussian matrices."""
+"""Rectangular signals that are products of two Gaussian matrices."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from solvable.spectra.rectangular import (
 class RectangularSignal:
     """Signal S = A B / sqrt(r) / (d L)^(1/4) with Gaussian factors A (d, r) and B (r, L)."""
 
-    aspect: float  # beta = L / d, at least 1
-    rank_ratio: float  # rho = r / d, above 0; may exceed 1
+    aspect: float  # aspect ratio beta = L / d, at least 1
+    rank_ratio: float  # rank ratio rho = r / d, above 0; may exceed 1
 
     multiplicity = 1
     variance = 1.0
@@ -33,14 +33,14 @@ class RectangularSignal:
         return rectangular_mmse(noise, aspect=self.aspect, rank_ratio=self.rank_ratio)
 
     def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
-        """Posterior mean of S from S + sqrt(t) Z: keep singular vectors, map values (sensing 13)."""
+        """Posterior mean of S from S + sqrt(t) Z; only the singular values change (sensing 13)."""
         if noise > 1e9:
             return np.zeros_like(observed)
         law = RectangularLaw(aspect=self.aspect, rank_ratio=self.rank_ratio, noise=noise)
-        # Singular values beyond the edge of the law are noise of finite samples, which the denoiser would
-        # keep and message passing would follow; they are moved to the edge. The largest singular value of
-        # a drawn signal exceeds its law by a factor 1 + m (Tracy-Widom, 2.5 standard deviations), so the
-        # edge is that of (1 + m) S + sqrt(t) Z.
+        # Singular values beyond the edge of the limiting density are noise of finite samples, which the
+        # denoiser would keep and message passing would amplify. They are moved to the edge. A drawn
+        # signal's largest singular value exceeds the limit by a factor 1 + m (Tracy-Widom, 2.5 standard
+        # deviations), so the edge used is the edge of (1 + m) S + sqrt(t) Z.
         d = observed.shape[0]
         factors = min(max(1.0, self.rank_ratio * d), d)
         larger = 1 + 2.5 * d**-0.5 * factors ** (-1 / 6)
@@ -54,5 +54,5 @@ class RectangularSignal:
         return shrink(observed, lambda s: law.denoised(np.minimum(s, edge)))
 
     def prior_mean(self, dimension: int) -> np.ndarray:
-        """Prior mean 0."""
+        """Prior mean of the signal, which is 0."""
         return np.zeros((dimension, round(self.aspect * dimension)))

@@ -24,10 +24,10 @@ LEAST_NOISE = 1e-9
 
 @dataclass(frozen=True)
 class SignalEvolution:
-    """Fixed points of message passing at an array of sample ratios."""
+    """Fixed points of state evolution at an array of sample ratios."""
 
     sample_ratio: np.ndarray
-    error: np.ndarray  # E per dimension; 0 at exact recovery
+    error: np.ndarray  # error E per dimension; 0 at exact recovery
     noise: np.ndarray  # effective noise t = 1 / q^ of S + sqrt(t) G; 0 at exact recovery
     residual: np.ndarray  # relative residual of the fixed-point equation
 
@@ -45,7 +45,7 @@ def signal_evolution(
         blank = np.zeros(shape)
         return SignalEvolution(ratios.reshape(shape), blank, blank, blank)
 
-    # scan t downwards for the first crossing, then refine it in its bracket, for all ratios at once
+    # for all ratios at once: scan t downwards to the first crossing, then refine the crossing
     def log_ratio(log_noise: np.ndarray) -> np.ndarray:
         t = np.exp(log_noise)
         with np.errstate(divide="ignore"):
@@ -86,12 +86,12 @@ SCAN = 48
 def _far_below(
     signal: Signal, channel: MatrixChannel, ratios: np.ndarray, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Noise and error below the scan, where E / t is constant; 0 if the noise decreases to 0."""
+    """Noise and error below the scanned t, where E / t is constant; 0 if the noise decreases to 0."""
     share = float(signal.mmse(start[:1])[0] / start[0])
     noise, before = start, start
     for _ in range(300):
         before = noise
-        # an overflow means infinite information, so the noise is 0
+        # on overflow the information is infinite, so the noise is 0
         with np.errstate(over="ignore", divide="ignore"):
             noise = 1 / (signal.multiplicity * ratios * channel.information(share * before))
     noise = np.where(noise < (1 - 1e-6) * before, 0.0, noise)
@@ -115,8 +115,8 @@ def _scanned(
 
 def _first_crossing(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Largest scan index with alpha(t) >= ratio for each ratio; -1 if there is none."""
-    # alpha(t) is small at large t; the first crossing from there is the fixed point of the iteration
-    enough = values >= target[:, None]  # NaN where the scan stopped earlier
+    # alpha(t) is small at large t; the first crossing from large t is the iteration's fixed point
+    enough = values >= target[:, None]  # values that the scan did not reach are NaN
     last = values.size - 1 - np.argmax(enough[:, ::-1], axis=1)
     return np.where(enough.any(axis=1), np.minimum(last, values.size - 2), -1)
 

@@ -1,4 +1,4 @@
-"""Laws of symmetric signal matrices: error and denoiser at a noise variance."""
+"""Symmetric signal matrices: Bayes error and denoiser at a given noise variance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from solvable.spectra.wishart_errors import (
 
 
 class Signal(Protocol):
-    """Law of matrices with uniform singular vectors."""
+    """Interface of a distribution of matrices with uniform singular vectors."""
 
     @property
     def multiplicity(self) -> int:
@@ -33,7 +33,7 @@ class Signal(Protocol):
 
     @property
     def second_moment(self) -> float:
-        """Mean squared norm per dimension."""
+        """Mean squared norm of the signal per dimension."""
 
     def mmse(self, noise: np.ndarray) -> np.ndarray:
         """Bayes error per dimension of S observed as S + sqrt(t) G, at variances t."""
@@ -72,7 +72,7 @@ class SymmetricSignal:
     def mmse(self, noise: np.ndarray) -> np.ndarray:
         """E(t) = t - (4 pi² / 3) t² int mu_t³ for each t (sensing 2)."""
         t = np.asarray(noise, dtype=np.float64)
-        # at large t the linear estimate is exact to 1e-7 and the integral form cancels
+        # at large t the linear estimate is exact to 1e-7, and the integral form suffers from cancellation
         loud = t > 2e4 * self.variance
         if loud.any():
             linear = np.divide(self.variance * t, self.variance + t)
@@ -104,7 +104,8 @@ class SymmetricSignal:
         if mapped is not None:
             return scale * mapped
         law = SpectralLaw(spectrum, noise=float(np.sqrt(noise)))
-        # a law with a gap: the edge leaves room for a largest eigenvalue above its law
+        # spectrum with a gap: set the edge higher, because a sample's largest eigenvalue exceeds the
+        # limit
         room = 1 + largest_by_chance(ratio, values.size)
         larger = SpectralLaw(spectrum, noise=float(np.sqrt(noise)) / room)
         return denoised(law, np.clip(values, law.edges[0, 0], room * larger.edges[-1, 1]))

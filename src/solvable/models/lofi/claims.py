@@ -1,4 +1,4 @@
-"""Claims of the system `neural-lofi`, one row each, with the reason for its tolerance."""
+"""Claims of the system `neural-lofi`, each with the reason for its tolerance."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from solvable.frame.points import Point
 
 
 def at(point: Point | Cell, target: str, **above: float) -> bool:
-    """Return True if a point has this target, no lift, and predictions above the given values."""
+    """Return True if a point has the given target, no lift, and predictions above the given values."""
     fits = (point.setting.target, point.setting.lift) == (target, "none")
     return fits and all(float(point.predicted(name)) > value for name, value in above.items())
 
 
 def gaps_to_kernels(point: Point) -> np.ndarray | None:
-    """Errors of unfiltered networks of one and three layers, minus that of the filtered network."""
+    """Test errors of unfiltered networks (one and three layers) minus the filtered network's error."""
     if not at(point, "subspace", subspace_overlap=0.7):
         return None
     kernels = np.stack([point.values("kernel_error"), point.values("deep_kernel_error")], axis=1)
@@ -26,18 +26,18 @@ def gaps_to_kernels(point: Point) -> np.ndarray | None:
 
 
 def mean_hidden_overlap(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Ratio of measured to predicted best overlaps, summed over all points of a hidden target."""
+    """Sum of the measured best overlaps over all points of a hidden target, over the predicted sum."""
     name = "best_squared_overlap"
     expected = sum(float(point.predicted(name)) for point in points)
     return (sum(float(p.mean(name)) for p in points) / expected, 1.0) if expected else None
 
 
 STANDS_OUT = 1.5
-"""A direction stands out if its eigenvalue is at least this multiple of the mean null."""
+"""A direction stands out if its eigenvalue exceeds the mean null eigenvalue by this factor."""
 
 
 def standing_out(group: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured and predicted log(n/d) above which a direction stands out."""
+    """Measured and predicted values of log(n/d) above which a direction stands out."""
     group = sorted(group, key=lambda point: point.setting.ratio)
     if not group:
         return None
@@ -46,14 +46,14 @@ def standing_out(group: Sequence[Point]) -> tuple[float, float] | None:
     means = np.array([[abs(float(point.mean(name))) for point in group] for name in names])
     theory = np.array([[abs(float(point.predicted(name))) for point in group] for name in names])
     measured, predicted = (np.log(a[0] / a[1] / STANDS_OUT) for a in (means, theory))
-    # k: last sample ratio at which the direction is predicted not to stand out
+    # index k of the last sample ratio at which the prediction is that the direction does not stand out
     below = np.flatnonzero(predicted < 0)
     if not below.size or below[-1] + 1 == x.size:
         return None
     k = int(below[-1])
     share = predicted[k] / (predicted[k] - predicted[k + 1])
     place = float(x[k] + share * (x[k + 1] - x[k]))
-    # y(x) = y_predicted(x - delta) to first order, least squares, within a factor of 3 of that place
+    # fit delta in y(x) = y_predicted(x - delta), to first order by least squares, within a factor 3 of k
     near = np.abs(x - place) < np.log(3)
     slope = np.gradient(predicted, x)[near]
     delta = float(np.sum((predicted - measured)[near] * slope) / np.sum(slope**2))
@@ -61,9 +61,9 @@ def standing_out(group: Sequence[Point]) -> tuple[float, float] | None:
 
 
 def saved_by_centring(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured and predicted factor by which centring lowers the samples needed to stand out."""
-    # Ratio of the two crossings, as published over centred; about n = d² c_0² (c_1² + c_*²) tau_2 /
-    # (c_1⁴ theta²) over alpha_c d (lofi 15)
+    """Measured and predicted factor by which centring lowers the samples that a direction needs."""
+    # The factor is the crossing as published over the crossing with centring; about
+    # n = d² c_0² (c_1² + c_*²) tau_2 / (c_1⁴ theta²) over alpha_c d (lofi 15).
     plain, centred = (
         standing_out([point for point in points if point.setting.features == name])
         for name in ("as-published", "centred")
@@ -87,7 +87,8 @@ CLAIMS = (
         "The squared overlap of the leading eigenvector with the direction equals the predicted value "
         "below, at and above the threshold.",
         "squared_overlap", "derivations/lofi (6), (9)", within=0.04,
-        because="0.04: corrections of relative order 1/d, and the rounding at the threshold.",
+        because="0.04, for corrections of relative order 1/d and for the smooth onset of the overlap at "
+        "finite d.",
         entry="direction",
         scatter=overlap_scatter,
         where=lambda cell: at(cell, "single-index"),
@@ -97,7 +98,7 @@ CLAIMS = (
         "place-of-the-outlier",
         "The outlier eigenvalue of a recovered direction equals the prediction psi(lambda*).",
         "eigenvalue", "derivations/lofi (6), (9)", within=0.04, relative=True,
-        because="4 % of the eigenvalue, for finite d.",
+        because="4 % of the eigenvalue, for corrections at finite d.",
         where=lambda cell: at(cell, "single-index", subspace_overlap=0.2),
         missing="no single-index target has a predicted squared overlap above 0.2; raise ratio",
     ),
@@ -114,7 +115,8 @@ CLAIMS = (
         "With an infinitely wide lift (random features) before the filter, the squared overlap is that "
         "of a filter of the inputs with a transformed label.",
         "squared_overlap", "derivations/lofi (11), (16), (18)", within=0.05, entry="direction",
-        because="0.05: terms of order 1/d from the norms of inputs, and the rounding at the threshold.",
+        because="0.05, for terms of order 1/d from the inputs' norms and for the smooth onset of the "
+        "overlap.",
         scatter=overlap_scatter, where=lambda cell: cell.setting.lift != "none", power=0.15,
         missing="no point has a lift; run with --preset lift",
     ),
@@ -124,7 +126,8 @@ CLAIMS = (
         "with centred features it is the edge of the bulk.",
         "null_eigenvalue", "derivations/lofi (13), (14)",
         within=lambda cell: 0.03 + 1.5 / cell.setting.n_inputs,
-        because="3 % plus 1.5/d of the eigenvalue, from the norms of inputs.", relative=True, power=0.3,
+        relative=True, power=0.3,
+        because="3 % of the eigenvalue, and the fraction 1.5/d because the norms of the inputs vary.",
         where=lambda cell: cell.setting.lift != "none",
         missing="no point has a lift; run with --preset centring",
     ),
@@ -154,7 +157,8 @@ CLAIMS = (
         "prediction on average over sample sizes.",
         "derivations/lofi (19)", estimate=mean_hidden_overlap, where=lambda point: at(point, "hidden"),
         within=0.2,
-        because="20 %: the theory treats the repulsion of eigenvalues in a bulk approximately.",
+        because="20 %, because the theory treats the repulsion of eigenvalues in a bulk only "
+        "approximately.",
         power=0.3, missing="no point has the target hidden; run with --set target=hidden",
     ),
     Agreement(
@@ -162,7 +166,7 @@ CLAIMS = (
         "The eigenvector closest to a weak feature has the predicted rank by modulus, behind those of "
         "strong irrelevant directions.",
         "best_rank", "derivations/lofi (19)", within=lambda cell: 0.25 * cell.setting.nuisance,
-        because="A quarter of the number of strong directions.",
+        because="A quarter of the number of strong directions, because ranks scatter between samples.",
         # At low overlap any eigenvector may be the closest one.
         where=lambda cell: at(cell, "hidden", deflated_squared_overlap=0.5), power=0.5,
         missing="no point of a hidden target has a predicted overlap above 0.5 without the strong "
@@ -170,7 +174,8 @@ CLAIMS = (
     ),
     Agreement(
         "deflation-restores",
-        "After removal of the strong directions the squared overlap is that of isotropic inputs with "
+        "After removal of the strong directions the squared overlap equals the overlap of isotropic "
+        "inputs with "
         "fewer samples.",
         "deflated_squared_overlap", "derivations/lofi (6), (20)", within=0.05,
         because="0.05: corrections of order 1/d.",
@@ -198,9 +203,9 @@ CLAIMS = (
     Agreement(
         "filter-beats-kernels",
         "The test error with one filter before an infinitely wide layer is at least 14 percentage points "
-        "below those of unfiltered networks of one and three layers.",
+        "below the errors of unfiltered networks with one and three layers.",
         gaps_to_kernels, "derivations/lofi (26)", within=0.025, expected=0.14, kind="at least",
-        because="2.5 percentage points.", power=0.5,
+        because="2.5 percentage points, for the sampling error of the test errors.", power=0.5,
         missing="no subspace target has a predicted overlap above 0.7 and fitted networks "
         "(kernel_samples >= n); raise ratio or kernel_samples",
     ),
@@ -209,7 +214,7 @@ CLAIMS = (
         "The test error of the network after the filter equals the Bayes error given coordinates with "
         "the predicted overlaps.",
         "error", "derivations/lofi (26)", within=0.025, expected="error_floor",
-        because="2.5 percentage points: overlaps vary between samples, and the readout is a fit.",
+        because="2.5 percentage points, because overlaps vary between samples and the readout is fitted.",
         power=0.15,
         missing="no subspace target has fitted networks; raise kernel_samples",
     ),

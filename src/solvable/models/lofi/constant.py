@@ -1,4 +1,4 @@
-"""Pair of eigenvalues that the constant part of an activation adds to a filter of lifted features."""
+"""Pair of eigenvalues that an activation's constant part adds to a filter of lifted features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def predict_lifted_null(
     centred: bool = False,
     raw_labels: bool = False,
 ) -> float:
-    """Mean largest modulus of an eigenvalue (times n) of a lifted filter with shuffled labels."""
+    """Mean of the largest eigenvalue modulus, times n, of a lifted filter with shuffled labels."""
     check_positive(ratio=ratio)
     check_integer("dimension", dimension, 3)
     # With shuffled labels every coordinate has variance 1 given the label.
@@ -33,7 +33,7 @@ def predict_lifted_null(
         predict_lifted_filter(facing, ratio=ratio, activation=activation, dimension=dimension)
         for facing in (blind, blind.mirrored())
     ]
-    # Standard deviation of the Tracy-Widom law, 1.268, in units of the mean gap of the first two levels
+    # standard deviation 1.268 of the Tracy-Widom law, over the mean gap between the first two levels
     scatter = [1.268 / (FIRST - SECOND) * (end.eigenvalue - end.next_eigenvalue) for end in ends]
     edge = _mean_of_larger([end.eigenvalue for end in ends], scatter)
     if centred or activation_energies(activation)[0] < 1e-9:
@@ -66,8 +66,8 @@ def predict_published_filter(
     own = float((clipped.probabilities * clipped.weights**2) @ clipped.second_moments[:, 0])
     z, chance = gaussian_quadrature(16, (0.0,))
     u, share = gaussian_quadrature(12)
-    # [[a, h, B], [h, n lambda, 0], [B, 0, 0]] in the basis of the constant, the direction, and the first
-    # moment of the other features (lofi 16)
+    # matrix [[a, h, B], [h, n lambda, 0], [B, 0, 0]] in the basis of the constant, the direction, and the
+    # first moment of the other features (lofi 16)
     matrix = np.zeros((z.size, u.size, 3, 3))
     matrix[..., 0, 0] = pair.mean + pair.deviation * u
     # h² = c_0² c_1² alpha E[T² s²] xi², xi ~ N(0, 1)   (lofi 16)
@@ -92,12 +92,14 @@ def kept_by_deflation(
     activation: str,
     first_moment: tuple[float, float],
 ) -> float:
-    """Share of the squared overlap that remains after the first moment is projected out."""
-    mean, overlap = first_moment  # E[T s], and the squared overlap of its linear part
+    """Fraction of the squared overlap that remains after the first moment is projected out."""
+    mean, overlap = (
+        first_moment  # E[T s], and the squared overlap of the first moment's linear part
+    )
     _, linear, tail = activation_energies(activation)
     n, power = ratio * dimension, law.weight_power
     _, second = _hermite_coefficients(activation)
-    # s: share of the squared length of the first moment in its linear part (lofi 18)
+    # s: fraction of the first moment's squared length in its linear part (lofi 18)
     ours = linear * n * (power + ratio * mean**2)
     s = ours / (ours + tail * n * power + (second * ratio * float(law.strengths[0])) ** 2)
     # theta - v (v.theta) with v.theta = sqrt(s) c, c² the overlap, has the linear part theta - s c u:
@@ -118,9 +120,9 @@ class _Pair:
     """Eigenvalues of the constant part: lambda² - a lambda - B² = 0 (lofi 14)."""
 
     mean: float  # E[a]
-    deviation: float  # standard deviation of a over samples
+    deviation: float  # standard deviation of a between samples
     square: float  # B²
-    linear_share: float  # share of B² from the noise of the linear features
+    linear_share: float  # fraction of B² from the noise of the linear features
 
 
 def _pair(

@@ -1,6 +1,6 @@
-r"""Residual effective dimension, and the sample size at which each kept direction emerges.
+r"""Residual effective dimension, and sample size at which each kept direction emerges.
 
-A direction emerges where its eigenvalue leaves the bulk of the noise.
+A direction emerges at the sample size at which its eigenvalue leaves the bulk of the noise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from solvable.errors import InvalidData
 
 
 def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
-    """Effective dimension of a kernel after removal of its k leading directions, k = 0, 1, ..."""
+    """Effective dimension of a kernel after removal of the k leading directions, for k = 0, 1, ..."""
     # d_res(k) = sum_{j > k} mu_j / mu_{k + 1}   (lofi 21)
     mu = np.sort(_spectrum(eigenvalues))[::-1]
     tails = np.cumsum(mu[::-1])[::-1]
@@ -25,14 +25,15 @@ def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
 class FeatureEmergence:
     """Predicted sample sizes at which the directions of a fitted filter emerge; arrays of shape (k,)."""
 
-    # eigenvalue minus the contribution of noise, with its sign; NaN if it lies within the noise
+    # signed eigenvalue minus the contribution of noise; NaN if the eigenvalue lies within the noise
     strengths: np.ndarray
-    noise_levels: np.ndarray  # modulus of the eigenvalue of a direction of strength 0
-    emergence_samples: np.ndarray  # predicted n_k from the strength; NaN if the strength is NaN
-    # n_k with the eigenvalue itself as strength: an underestimate if the eigenvalue is mostly noise
+    noise_levels: np.ndarray  # eigenvalue modulus that a direction of strength 0 has
+    # sample size n_k predicted from the strength; NaN if the strength is NaN
+    emergence_samples: np.ndarray
+    # n_k with the eigenvalue as strength; an underestimate if the eigenvalue is mostly noise
     plain_emergence_samples: np.ndarray
     residual_traces: np.ndarray  # trace of the covariance after removal of stronger directions
-    residual_dimensions: np.ndarray  # residual trace over the variance of the direction
+    residual_dimensions: np.ndarray  # residual trace divided by the variance of the direction
 
 
 def predicted_emergence(
@@ -46,8 +47,8 @@ def predicted_emergence(
     r"""Sample size at which each kept direction of a fitted filter is expected to emerge.
 
     With the noise :math:`\Sigma^{1/2}W\Sigma^{1/2}\sqrt{\tau_2/n}` of centred labels and
-    :math:`H(q)=\sum_j\sigma_j/(q-\sigma_j)` over the part of :math:`\Sigma` that stronger directions
-    leave,
+    :math:`H(q)=\sum_j\sigma_j/(q-\sigma_j)` over the eigenvalues of :math:`\Sigma` that remain
+    after stronger directions are removed,
 
     .. math::
         \hat\lambda_k=q\sqrt{\tau_2H(q)/n},\qquad
@@ -56,7 +57,7 @@ def predicted_emergence(
         H(q_\star)(q_\star-s_k)^2\big),
 
     where :math:`q_\star` minimises :math:`q\sqrt{H(q)}`, the edge of the noise. The second term is the
-    sample size needed because of strong directions that were not removed. Without them both terms are
+    number of samples that strong directions require if they were not removed. Without them both terms are
     :math:`1/\Delta^2` (:math:`\Delta` the relevance of the direction to the label) times the effective
     dimension :math:`\mathrm{tr}\Sigma_{\rm res}/s_k`.
 
@@ -88,8 +89,9 @@ def predicted_emergence(
 
     Notes
     -----
-    Cost O(k d). For each stronger direction, the eigenvalue of the spectrum closest to its variance is
-    removed, and the others are scaled to the exact residual trace. Valid for :math:`n` above the
+    Cost O(k d). For each stronger direction, the covariance eigenvalue closest to the direction's
+    variance is removed, and all remaining eigenvalues are scaled to the exact residual trace.
+    Valid for :math:`n` above the
     effective dimension and labels without a large mean. Equation 22 of ``docs/derivations/lofi.md``
     (lofi 22); tested in ``tests/models/lofi/test_emergence.py``.
 
@@ -131,7 +133,7 @@ def predicted_emergence(
 def _emergence(
     size: float, variance: float, sigma: np.ndarray, n: float, power: float, trace: float
 ) -> tuple[float, float, float]:
-    """Strength, noise level, and sample size of emergence of one direction."""
+    """Strength and noise level of one direction, and the sample size at which the direction emerges."""
     from scipy.optimize import brentq
 
     top = float(sigma.max())

@@ -16,12 +16,12 @@ from solvable.plots.figure import Figure
 
 
 def of(target: str, *, lifted: bool = False) -> Callable[[Curve], bool]:
-    """Return a test for curves of a target, with or without a lift."""
+    """Return a function that is True for curves of the given target, with or without a lift."""
     return lambda curve: curve.setting.target == target and (curve.setting.lift != "none") == lifted
 
 
 def fitted(curve: Curve) -> bool:
-    """Return True if networks were fitted at some point of a curve of the subspace target."""
+    """Return True for the subspace target if networks were fitted at some point of the curve."""
     return of("subspace")(curve) and bool(np.isfinite(curve.measured("error")[0]).any())
 
 
@@ -52,7 +52,7 @@ def overlaps(curves: Sequence[Curve]) -> list[Figure]:
 
 
 def end_of(setting: NeuralLoFiParameters) -> float:
-    """Return 1 if the direction is at the upper end of the spectrum, -1 if at the lower end."""
+    """Return 1 if the direction appears at the upper end of the spectrum, -1 if at the lower end."""
     return 1.0 if label_law(setting).strengths[0] >= 0 else -1.0
 
 

@@ -1,4 +1,4 @@
-"""Filter after a lift (a layer of random features): its nonlinear part acts as a label map."""
+"""Filter after a lift (a layer of random features); the lift's nonlinear part acts as a label map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvable.spectra.roots import bracketed_root
 
 
 def activation_energies(activation: str) -> tuple[float, float, float]:
-    """Energy of an activation in Hermite degree 0, in degree 1, and in all higher degrees."""
+    """Energies of an activation in Hermite degree 0, in degree 1, and in all higher degrees together."""
     # c_0² = (E sigma)², c_1² = (E sigma(z) z)², c_*² = E sigma² - c_0² - c_1²   (lofi 10)
     nodes, chance = gaussian_quadrature(128, (0.0,))
     values = evaluate(activation, nodes)
@@ -31,12 +31,13 @@ class LiftedPrediction:
     """Prediction for a filter after an infinitely wide lift; eigenvalues are multiplied by n."""
 
     edge: float  # upper edge of the bulk
-    # outlier, NaN if there is none; at a finite dimension the mean of the largest eigenvalue
+    # outlier in the limit, or NaN; at a finite dimension the mean of the largest eigenvalue
     eigenvalue: float
-    next_eigenvalue: float  # the edge, or at a finite dimension the mean of the second eigenvalue
-    # with the linear part of the eigenfunction, the only part that generalises to fresh samples
+    # bulk edge in the limit; at a finite dimension the mean of the second eigenvalue
+    next_eigenvalue: float
+    # overlap with the eigenfunction's linear part, the only part that generalises to fresh samples
     squared_overlap: float
-    emergence_ratio: float  # threshold alpha_c
+    emergence_ratio: float  # threshold alpha_c on the sample ratio
 
 
 def predict_lifted_filter(
@@ -46,7 +47,7 @@ def predict_lifted_filter(
     activation: str = "relu",
     dimension: int | None = None,
 ) -> LiftedPrediction:
-    """Predict the upper end of a filter after an infinitely wide lift, for n = O(d), even labels."""
+    """Predict the upper spectral end of a filter after an infinite lift, for n = O(d) and even labels."""
     check_positive(ratio=ratio)
     _, linear, tail = activation_energies(activation)
     if linear <= 1e-6 * (linear + tail):
@@ -72,7 +73,7 @@ def predict_lifted_filter(
         return spectrum_end(LabelLaw(w, law.probabilities, law.second_moments), ratio, dimension)
 
     def where(quantity: Callable[[SpectrumEnd], float]) -> float:
-        """Return n lambda at which a quantity of the filter of the inputs, decreasing in it, is 1."""
+        """Return the value of n lambda at which a decreasing function of n lambda is 1."""
         # The largest weight diverges at c_*² max T, the lower bound of the search.
         base, low = tail * top, max(1.0, ratio) * linear * top
         high = low
@@ -109,23 +110,23 @@ def _threshold(law: LabelLaw, r: float) -> float:
 
 
 class _Moments:
-    """Averages over the label law at a parameter q above the largest weight."""
+    """Averages over the label distribution, for a parameter q above the largest weight."""
 
     def __init__(self, law: LabelLaw) -> None:
         self.T, self.chance = law.weights, law.probabilities
         self.square = law.second_moments[:, 0]
 
-    def A(self, q: float) -> float:  # E[T (s² - 1) / (q - T)]
+    def A(self, q: float) -> float:  # mean E[T (s² - 1) / (q - T)]
         return float((self.chance * self.T / (q - self.T)) @ (self.square - 1))
 
-    def B(self, q: float) -> float:  # E[T / (q - T)]
+    def B(self, q: float) -> float:  # mean E[T / (q - T)]
         return float(np.sum(self.chance * self.T / (q - self.T)))
 
-    def D(self, q: float) -> float:  # E[T² / (q - T)²]
+    def D(self, q: float) -> float:  # mean E[T² / (q - T)²]
         return float(np.sum(self.chance * (self.T / (q - self.T)) ** 2))
 
     def root(self, condition: Callable[[float], float]) -> float:
-        """Root in q of a condition that decreases through 0."""
+        """Root q of a function that decreases through 0."""
         base = float(self.T[-1])
         grid = base * (1 + np.geomspace(1e-9, 1e9, 181))
         values = np.array([condition(float(q)) for q in grid])
@@ -133,7 +134,7 @@ class _Moments:
         if not below.size or below[0] == 0:
             raise NotConverged(
                 f"no root was found above {base:.4g}: the condition goes from {values[0]:.3g} to "
-                f"{values[-1]:.3g}. Check the label law for extreme values.",
+                f"{values[-1]:.3g}. Check the label distribution for extreme values.",
                 {"above": base},
             )
         k = int(below[0])

@@ -1,4 +1,4 @@
-"""One replicate of a filter on Gaussian inputs: draw, filter, score."""
+"""One replicate of a filter on Gaussian inputs: draw data, apply the filter, measure overlaps."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ METRICS = (
     "deflated_rank", "error", "kernel_error", "deep_kernel_error", "null_eigenvalue",
     "first_moment_overlap",
 )  # fmt: skip
-"""Metrics of a replicate; None if the target does not define the metric."""
+"""Names of a replicate's metrics; a metric is None if the target does not define it."""
 
 
 SHUFFLES = 4
-"""Number of permutations of the labels that a null of a replicate averages over."""
+"""Number of label permutations over which each replicate averages the null eigenvalue."""
 
 
 class _Sample(NamedTuple):
-    """Target and samples of one replicate, and the generator of later draws."""
+    """Target and samples of one replicate, and the random generator for later draws."""
 
     target: Any
     X: np.ndarray
@@ -40,12 +40,12 @@ class _Sample(NamedTuple):
 
 
 def measure(parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Draw one replicate and return its metrics."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng)
     empty: Metrics = dict.fromkeys(METRICS)
     if np.all(y == y[0]):
-        # A very small sample may hold one class only, which carries no information on directions.
+        # A very small sample may contain only one class, which gives no information on directions.
         return empty
     part = {"subspace": _subspace, "hidden": _hidden, "single-index": _single}[parameters.target]
     if parameters.lift != "none":
@@ -78,7 +78,7 @@ def _single(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
 
 
 def _lifted(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """Metrics of a filter after an infinitely wide lift: eigenvalues times n, overlaps, the null."""
+    """Metrics of a filter after an infinitely wide lift: eigenvalues times n, and overlaps."""
     target, X, y, rng = sample
     from scipy.linalg import eigh
 
@@ -87,7 +87,7 @@ def _lifted(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     inner = X @ X.T / np.mean(np.sum(X**2, axis=1))
     power = np.diag(inner).copy()
     factor = factorise_kernel(dual_kernel(parameters.lift, inner, power, power))
-    # The largest eigenvalue comes from the constant of the activation, irrelevant for an even label.
+    # The largest eigenvalue comes from the activation's constant; for an even label it is irrelevant.
     published = parameters.features == "as-published"
     skipped = int(published and activation_energies(parameters.lift)[0] > 1e-9)
     R = factor.rows if published else factor.rows - factor.rows.mean(axis=0)
@@ -135,7 +135,7 @@ def _largest_modulus(R: np.ndarray, T: np.ndarray) -> float:
 
 
 def _hidden(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """Best eigenvector of the second moment, with and without the strong directions."""
+    """Overlaps of the second moment's best eigenvector, with and without the strong directions."""
     target, X, y, _ = sample
     T = label_weights(y, parameters.label_map)
     _, strong = np.linalg.eigh(X.T @ X)
@@ -150,9 +150,9 @@ def _hidden(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
 
 
 def _best(X: np.ndarray, T: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
-    """Largest squared overlap of an eigenvector, and the number of eigenvalues of larger modulus."""
+    """Largest squared overlap of any eigenvector, and number of eigenvalues with larger modulus."""
     values, vectors = np.linalg.eigh((X * T[:, None]).T @ X / len(X))
-    # With fewer samples than inputs, eigenvectors of the eigenvalue 0 are arbitrary: leave them out.
+    # With fewer samples than inputs, leave out the arbitrary eigenvectors of the eigenvalue 0.
     kernel = np.abs(values) <= 1e-9 * np.abs(values).max()
     squared = np.where(kernel, 0.0, (direction @ vectors) ** 2)
     best = int(np.argmax(squared))
@@ -160,12 +160,12 @@ def _best(X: np.ndarray, T: np.ndarray, direction: np.ndarray) -> tuple[float, f
 
 
 def _subspace(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """Overlaps with the true subspace, and errors of filtered and unfiltered networks."""
+    """Overlaps with the true subspace, and test errors of filtered and unfiltered networks."""
     target, X, y, rng = sample
     k = target.directions.shape[1]
     operator = MomentOperator(X, y, HermiteFeatures(1, X.shape[1]))
     pairs = leading_eigenpairs(operator, k, k, rng=rng, route="dense")
-    # Rank by modulus: both signs carry signal (lofi 1).
+    # Rank eigenvalues by modulus, because both signs contain signal (lofi 1).
     kept = np.argsort(-np.abs(pairs.values + y.mean()))[:k]
     squared = np.sum((target.directions.T @ pairs.vectors[:, kept]) ** 2, axis=1)
     upper = np.sum((target.directions.T @ pairs.vectors[:, :k]) ** 2, axis=1)
@@ -178,7 +178,7 @@ def _subspace(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
 
 
 def _errors(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
-    """Errors of a network with one filter and one infinitely wide layer, and of NNGP networks."""
+    """Test errors of NNGP networks, and of a network with one filter and one infinitely wide layer."""
     target, X, y, rng = sample
     X_test, y_test = target.sample(parameters.test_samples, rng)
     if parameters.samples > parameters.kernel_samples:

@@ -19,9 +19,10 @@ class NeuralLoFiParameters(Parameters):
     """single-index: one direction; hidden: one direction among strong irrelevant ones; subspace: four
     directions, with test errors of networks."""
     dimension: int = Field(0, ge=0, le=5_000)
-    """Number d of input coordinates; 0 for the default of the target: 400, 320 or 60."""
+    """Number d of input coordinates; 0 means the target's default: 400 (single-index), 320 (hidden) or
+    60 (subspace)."""
     ratio: float = Field(5.0, gt=0, le=1_000)
-    """Samples per coordinate, n/d."""
+    """Number n of samples per input coordinate, n/d."""
     channel: Literal["square-sign", "tail-sign", "sign", "square", "absolute", "cosine"] = (
         "square-sign"
     )
@@ -31,7 +32,7 @@ class NeuralLoFiParameters(Parameters):
     """Probability that a two-valued label is flipped, or standard deviation of noise added to a real
     label."""
     label_map: Literal["raw", "identity", "tanh", "clip"] = "raw"
-    """Weights of the filter: raw labels, or a centred function of standardised labels."""
+    """Map from labels to filter weights: raw labels, or a centred function of standardised labels."""
     lift: Literal["none", "relu", "tanh", "erf", "sigmoid", "gelu", "step"] = "none"
     """Activation of an infinitely wide lift (random features) before the filter, for the target
     single-index; none filters the inputs."""
@@ -39,11 +40,11 @@ class NeuralLoFiParameters(Parameters):
     """Features of the lift that enter the filter: unchanged, minus their mean over the samples, or also
     with the first moment (1/n) sum T z projected out."""
     nuisance: int = Field(20, ge=1, le=1_000)
-    """Number of strong irrelevant coordinates of a hidden target."""
+    """Number of strong irrelevant coordinates in a hidden target."""
     nuisance_variance: float = Field(10.0, gt=0, le=1e4)
     """Variance of a strong coordinate; other coordinates have variance 1."""
     test_samples: int = Field(2_000, ge=2, le=10**6)
-    """Number of fresh samples for the test errors of a subspace target."""
+    """Number of fresh samples on which the test errors of a subspace target are measured."""
     kernel_samples: int = Field(4_000, ge=0, le=20_000)
     """Largest n at which networks are fitted to a subspace target; for larger n only overlaps are
     measured."""

@@ -1,4 +1,4 @@
-"""Predicted metrics of filters on Gaussian inputs."""
+"""Predict the metrics of filters on Gaussian inputs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def predict(parameters: NeuralLoFiParameters) -> Metrics:
     best: Metrics = {"weak_recovery_ratio": listed(law.weak_recovery_ratio)}
     if parameters.lift != "none":
         return best | _lifted(parameters, law)
-    # Thresholds take longest to compute and do not depend on the sample ratio: cache one per curve.
+    # Thresholds take longest to compute but do not depend on the sample ratio, so one per curve is
+    # cached.
     # alpha_c: E[T (s² - 1) / (lambda - T)] = E[T² / (lambda - T)²] = 1 / alpha_c   (lofi 7); balanced
     # labels: alpha_c Delta² = 1 + 1 / lambda²   (lofi 8)
     curve = parameters.model_copy(update={"ratio": 1.0})
@@ -63,8 +64,8 @@ def _single(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 
 def with_other_vectors(overlap: np.ndarray, dimension: int) -> np.ndarray:
-    """Squared overlap of each direction (last axis) with the span of all kept eigenvectors."""
-    # q_i² + (1 - q_i²) sum_{j != i} (1 - q_j²) / (d - 1)   (lofi 24)
+    """Squared overlaps of the directions (last axis) with the span of all kept eigenvectors."""
+    # squared overlap q_i² + (1 - q_i²) sum_{j != i} (1 - q_j²) / (d - 1)   (lofi 24)
     rest = 1 - overlap
     others = rest.sum(axis=-1, keepdims=True) - rest
     return np.asarray(overlap + rest * others / (dimension - 1))
@@ -75,7 +76,7 @@ def _subspace(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     spectrum = label_weighted_spectrum(law, ratio=parameters.ratio, dimension=d)
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
     overlap = with_other_vectors(own, d)
-    # Filter of the k largest eigenvalues: those of its own directions and random ones (lofi 25)
+    # the filter keeps the k largest eigenvalues: positive directions, then random directions (lofi 25)
     rest = 1 - own
     kept = (rest * at_upper).sum() - rest * at_upper + k - at_upper.sum()
     upper_overlap = own * at_upper + rest * kept / (d - 1)
@@ -89,7 +90,7 @@ def _subspace(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 @lru_cache(maxsize=256)
 def _error_floor(overlap: tuple[float, ...]) -> float:
-    """Error of the best readout of coordinates with these squared overlaps (lofi 26)."""
+    """Error of the best readout from learned coordinates with given squared overlaps (lofi 26)."""
     rng = random_stream("neural-lofi", "error floor")
     a = np.asarray(SADDLES)
     c2 = np.clip(overlap, 0.0, 1.0)
@@ -98,7 +99,7 @@ def _error_floor(overlap: tuple[float, ...]) -> float:
     learned = rng.standard_normal((4_000, 1, a.size))
     spread = rng.standard_normal((4_000, 600, a.size))
     form = (np.sqrt(c2) * learned + np.sqrt(1 - c2) * spread) ** 2 @ a
-    # Decide with half of the draws and count errors on the other half, which avoids a bias.
+    # Half of the draws decide the label and the other half count the errors, which avoids a bias.
     decision = np.mean(form[:, ::2] > 0, axis=1) > 0.5
     return float(np.mean((form[:, 1::2] > 0) != decision[:, None]))
 
@@ -140,7 +141,7 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 
 def _projected(law: LabelLaw, share: float) -> LabelLaw:
-    """Label law after projection of the samples on a random subspace of this share of dimensions."""
+    """Label distribution after projection of the samples on a random subspace of relative dimension c."""
     # A removed strong direction is a vector over the samples: P T P replaces T. Free compression keeps
     # E[T] and multiplies Var T and E[T (s² - 1)] by c = 1 - k / n; higher cumulants are not changed:
     # T -> E[T] + sqrt(c) (T - E[T]), E[s² | T] - 1 -> sqrt(c) (E[s² | T] - 1)   (lofi 20)
@@ -165,7 +166,7 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
             "'sign', which the theory does not cover; allowed: features=centred, an even channel, or an "
             "odd lift (tanh, erf)."
         )
-    # The lower end is the upper end of the mirrored law.
+    # The lower end of the spectrum is the upper end for the label distribution with opposite sign.
     sign = 1.0 if law.strengths[0] >= 0 else -1.0
     facing = law if sign > 0 else law.mirrored()
     size: dict[str, Any] = {
@@ -207,7 +208,7 @@ def _first_moment(parameters: NeuralLoFiParameters, law: LabelLaw) -> tuple[floa
 
 
 def chance(parameters: NeuralLoFiParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random directions and of a readout that guesses."""
+    """Metrics of random directions, and of a readout that guesses the label."""
     d, overlaps = parameters.n_inputs, prediction.get("squared_overlap")
     names = ("subspace_overlap", "upper_subspace_overlap", "best_squared_overlap")
     return {

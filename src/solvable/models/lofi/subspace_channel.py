@@ -75,7 +75,7 @@ class SubspaceChannel:
         return X, np.where(form > 0, 1.0, -1.0)
 
     def law(self) -> LabelLaw:
-        r"""Law of the label and :math:`E[s_i^2\mid y]` of each direction, to 1e-8 (lofi 23)."""
+        r"""Label distribution and :math:`E[s_i^2\mid y]` of each direction, with error 1e-8 (lofi 23)."""
         a = np.asarray(self.coefficients, dtype=np.float64)
         mean = _sign_integral(a, None)
         strengths = np.array([_sign_integral(a, coefficient) for coefficient in a])
@@ -93,7 +93,7 @@ def _sign_integral(a: np.ndarray, tilted: float | None) -> float:
         # phi(t) = prod_j (1 - 2i a_j t)^(-1/2)   (lofi 23)
         t = np.exp(log_t)
         factor = 1.0 if tilted is None else 1 / (1 - 2j * tilted * t)
-        # Take the root of each factor: the root of the product would leave the principal branch.
+        # Take the root of each factor, because the root of the product would leave the principal branch.
         return float(np.imag(np.prod((1 - 2j * a * t) ** -0.5) * factor))
 
     scale = np.log(np.abs(a).max())

@@ -17,16 +17,16 @@ from solvable.operators.labels import LabelMap, apply_label_map, map_of_law
 from solvable.spectra.label_law import LabelLaw
 from solvable.teachers.first_layer import freeze
 
-# Quantiles of s² for Gaussian s: the median, and the one below which nine tenths lie.
+# median and 90 % quantile of s² for a standard Gaussian s
 MEDIAN, NINETIETH = 0.454936423119572, 2.705543454095404
 
 Channel = Callable[[np.ndarray], np.ndarray]
-"""Function from a latent coordinate to its label, elementwise."""
+"""Elementwise function from latent coordinates to labels."""
 
 
 @dataclass(frozen=True)
 class _Named:
-    """Named channel: its function, whether labels are two-valued, and the places of its jumps."""
+    """Named channel: label function, positions of its jumps, and whether labels are two-valued."""
 
     function: Channel
     two_valued: bool
@@ -47,7 +47,7 @@ CHANNELS = {
     "absolute": _Named(lambda s: np.abs(s), False, (0.0,)),
     "cosine": _Named(lambda s: np.cos(2 * s), False, (0.0,)),
 }
-"""Named channels: two-valued labels (balanced, one in ten positive, odd), then real labels."""
+"""Named channels: first two-valued labels (balanced, one in ten positive, odd), then real labels."""
 
 
 def label_weights(y: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
@@ -63,8 +63,8 @@ class GaussianChannel:
 
     .. math:: x\sim\mathcal N(0,\Sigma),\qquad y=g(s)\ \text{noisy},\qquad s=x\cdot\theta,
 
-    with :math:`\Sigma` diagonal: ``nuisance`` coordinates of variance ``nuisance_variance``, the rest
-    of variance 1, and :math:`\theta` a unit vector among the rest.
+    with :math:`\Sigma` diagonal: ``nuisance`` coordinates have variance ``nuisance_variance``, all
+    other coordinates have variance 1, and the unit vector :math:`\theta` uses only these others.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class GaussianChannel:
         return self.direction[:, None]
 
     def clean_label(self, latent: np.ndarray) -> np.ndarray:
-        """Labels of latent coordinates before noise, float64, same shape."""
+        """Noiseless labels of latent coordinates, as float64 with the same shape."""
         values = np.asarray(self._named.function(np.asarray(latent, dtype=np.float64)), np.float64)
         if values.shape != np.shape(latent) or not np.isfinite(values).all():
             raise InvalidParameter(
@@ -157,7 +157,7 @@ class GaussianChannel:
         return X, y + self.noise * stream.standard_normal(n)
 
     def law(self, label_map: LabelMap | str = "raw") -> LabelLaw:
-        r"""Law of :math:`T(y)` and :math:`E[s^2\mid T]`, by quadrature."""
+        r"""Distribution of :math:`T(y)`, with :math:`E[s^2\mid T]`, computed by quadrature."""
         T, chance, s = self._joint(label_map)
         return _gathered(T, chance, s**2)
 
@@ -167,7 +167,7 @@ class GaussianChannel:
         return float((chance * T) @ s)
 
     def _joint(self, label_map: LabelMap | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Quadrature of weight and latent coordinate: weights T, probabilities, latent values."""
+        """Quadrature over the latent coordinate: filter weights T, probabilities, latent values."""
         # Panels end at the jumps of the channel: exact to rounding for named channels without noise.
         s, chance = gaussian_quadrature(96, self._named.breakpoints)
         y = self.clean_label(s)
@@ -187,11 +187,11 @@ class GaussianChannel:
 
 
 def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLaw:
-    """Law of weighted draws with neighbouring weights merged; the tails keep their resolution."""
+    """Distribution of drawn filter weights: neighbouring weights are merged, except in the tails."""
     used = chance > 0
     T, chance, squares = T[used], chance[used], squares[used]
     scale = float(np.sqrt(chance @ T**2)) or 1.0
-    # Merge values that differ by rounding only.
+    # merge values that differ only by rounding errors
     _, group = np.unique(np.round(T / scale, 12), return_inverse=True)
     total = np.bincount(group, chance)
     return LabelLaw(
@@ -218,7 +218,7 @@ def make_target(parameters: NeuralLoFiParameters, seed: int) -> GaussianChannel 
 
 @lru_cache(maxsize=64)
 def label_law(parameters: NeuralLoFiParameters) -> LabelLaw:
-    """Law of the weights of a target, the same for every seed."""
+    """Distribution of a target's filter weights, which is the same for every seed."""
     target = make_target(parameters, 0)
     return target.law() if isinstance(target, SubspaceChannel) else target.law(parameters.label_map)
 

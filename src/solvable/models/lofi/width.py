@@ -1,4 +1,4 @@
-"""Deviation of random features of finite width from their kernel."""
+"""Deviation of the Gram matrix of finitely many random features from the features' kernel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def fourth_moment_kernel(
     scale = np.sqrt(np.multiply.outer(left, right))
     cosine = np.clip(inner / scale, -1.0, 1.0)
     if activation == "relu":
-        # q_aa q_bb (3 sin cos + (pi - theta) (1 + 2 cos²)) / 2 pi: arc-cosine kernel of order 2
+        # arc-cosine kernel of order 2: q_aa q_bb (3 sin cos + (pi - theta) (1 + 2 cos²)) / 2 pi
         angle, sine = np.arccos(cosine), np.sqrt((1 - cosine) * (1 + cosine))
         total = 3 * sine * cosine + (np.pi - angle) * (1 + 2 * cosine**2)
         return np.asarray(scale**2 * total / (2 * np.pi))
     nodes = np.linspace(-12.0, 12.0, 1921)
     chance = np.exp(-(nodes**2) / 2)
-    degrees = 48  # largest Hermite degree of the squared activation
+    degrees = 48  # largest Hermite degree used for the squared activation
     polynomials = hermite_polynomials(nodes, degrees) * (chance / chance.sum())
 
     def coefficients(variances: np.ndarray) -> np.ndarray:
@@ -38,7 +38,7 @@ def fourth_moment_kernel(
 
 
 def gram_deviation(X: np.ndarray, activation: str) -> float:
-    """Root mean square Frobenius distance of a Gram matrix of P features from its kernel, sqrt(P)."""
+    """Root mean square Frobenius distance of a P-feature Gram matrix from its kernel, times sqrt(P)."""
     # A lift scales its inputs to mean square norm 1.
     inner = X @ X.T / np.mean(np.sum(X**2, axis=1))
     power = np.diag(inner).copy()

@@ -1,4 +1,4 @@
-"""Claims of the system `neural-lofi-images`: methods are compared on the same splits of images."""
+"""Claims of the system `neural-lofi-images`, which compare methods on the same splits of images."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from solvable.frame.points import Point
 from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
 
 Values = Callable[[Point], np.ndarray]
-"""Function from a point to one number per replicate, NaN if not measured."""
+"""Function from a point to one number per replicate; NaN stands for values not measured."""
 
 
 def by_directions(point: Point, name: str) -> np.ndarray:
-    """Metric of each replicate at each number of kept directions, NaN if not measured."""
+    """Metric for each replicate and number of kept directions; NaN stands for values not measured."""
     values = point.values(name)
     shape = (point.replicates, len(point.setting.kept))
     return values if values.shape == shape else np.full(shape, np.nan)
 
 
 def kept(name: str, k: float = USUAL_DIRECTIONS) -> Values:
-    """Return a function for a metric at one number of kept directions."""
+    """Return a function that gives a metric at one number of kept directions."""
 
     def values(point: Point) -> np.ndarray:
         directions = [float(count) for count in point.setting.kept]
@@ -34,13 +34,13 @@ def kept(name: str, k: float = USUAL_DIRECTIONS) -> Values:
 
 
 def best(point: Point) -> np.ndarray:
-    """Squared error at the number of directions with the least mean squared error."""
+    """Squared error at the number of directions for which the mean squared error is lowest."""
     values = by_directions(point, "squared_error")
     return np.asarray(values[:, int(np.argmin(values.mean(axis=0)))])
 
 
 def null_ratio(point: Point, count: float) -> np.ndarray:
-    """Null ratio after removal of ``count`` directions, NaN if not tested (lofi 29)."""
+    """Null ratio after removal of ``count`` directions; NaN if not tested (lofi 29)."""
     tested = [
         dict(zip(_listed(metrics["null_counts"]), _listed(metrics["null_ratios"]), strict=False))
         for metrics in point.metrics
@@ -60,15 +60,15 @@ def tested_counts(point: Point) -> list[float]:
 
 
 def gap_to_limit(point: Point) -> np.ndarray:
-    """Squared error minus that of the infinitely wide network, per replicate."""
+    """Squared error minus the infinitely wide network's squared error, for each replicate."""
     squares, limits = point.values("squared_error"), point.values("limit_squared_error")
     if squares.ndim == 1 or limits.ndim == 1:
-        return np.full(point.replicates, np.nan)  # not measured
+        return np.full(point.replicates, np.nan)  # the infinitely wide network was not measured
     return np.asarray((squares - limits)[:, 0])
 
 
 def ratio_of(values: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
-    """Ratio of two means of the same replicates, and its standard error."""
+    """Ratio of two means over the same replicates, and the standard error of the ratio."""
     each = paired_ratio(values, reference)
     return float(each.mean()), float(
         each.std(ddof=1) / np.sqrt(each.size)
@@ -99,12 +99,12 @@ def ratio(
 
 
 def ones(point: Point) -> np.ndarray:
-    """Ones as reference, so that a ratio is the mean itself."""
+    """Return ones as reference, so that a ratio of means is the mean itself."""
     return np.ones(point.replicates)
 
 
 def exponent_in_width(point: Point) -> np.ndarray | None:
-    """Exponent in width of the gap to the infinitely wide network (lofi 32)."""
+    """Exponent with which the gap to the infinitely wide network depends on width (lofi 32)."""
     if not point.setting.width or point.other is None:
         return None
     narrow, wide = gap_to_limit(point), gap_to_limit(point.other)
@@ -118,7 +118,7 @@ def exponent_in_width(point: Point) -> np.ndarray | None:
 
 
 def growth_in_samples(point: Point) -> np.ndarray | None:
-    """Growth of the second null ratio between two sample sizes, over sqrt(n_2 / n_1) (lofi 30)."""
+    """Growth of the second null ratio from n_1 to n_2 samples, over sqrt(n_2 / n_1) (lofi 30)."""
     if point.other is None or point.setting.width or point.setting.task != "even-odd":
         return None
     few, many = null_ratio(point, 1.0), null_ratio(point.other, 1.0)
@@ -130,7 +130,7 @@ def growth_in_samples(point: Point) -> np.ndarray | None:
 
 
 def whole(name: str) -> Values:
-    """Return a function for a metric that does not depend on kept directions."""
+    """Return a function that gives a metric which does not depend on kept directions."""
     return lambda point: point.values(name)
 
 
@@ -138,15 +138,15 @@ def whole(name: str) -> Values:
 CLAIMS = (
     Agreement(
         "few-directions-lose",
-        "The squared test error with 5 kept directions is at least twice that with 40.",
+        "The squared test error with 5 kept directions is at least twice the error with 40 directions.",
         ratio(kept("squared_error", 5), kept("squared_error"), samples=500, task="even-odd", width=0),
         "derivations/lofi (31)", within=0.3, expected=2.0, kind="at least", power=0.3,
-        because="0.3: the ratio differs between data sets.",
+        because="0.3, because the ratio differs between data sets.",
         missing="no point of task even-odd has 5 and 40 directions and 500 samples; set directions=0",
     ),
     Agreement(
         "many-directions-lose",
-        "The squared test error with the most directions tried is at least 8 % above the lowest one.",
+        "The squared test error with the most directions tried is at least 8 % above the lowest error.",
         ratio(
             lambda point: by_directions(point, "squared_error")[:, -1], best, samples=400, tried=6,
             task="even-odd", width=0,
@@ -163,7 +163,7 @@ CLAIMS = (
             kept("squared_error"), whole("deep_squared_error"), samples=400, task="even-odd", width=0,
         ),
         "derivations/lofi (31)", within=0.04, expected=0.92, kind="at most", power=0.2,
-        because="4 % of the ratio.",
+        because="4 % of the ratio of the two errors.",
         missing="no point of task even-odd has 40 directions and 400 samples",
     ),
     Agreement(
@@ -174,7 +174,7 @@ CLAIMS = (
             activation="relu",
         ),
         "derivations/lofi (31)", within=0.01, expected=0.073, power=0.3,
-        because="Two standard deviations between splits.",
+        because="Two standard deviations of the error between splits.",
         missing="no point has digits, 600 samples and 2 filters of 40",
     ),
     Agreement(
@@ -183,14 +183,15 @@ CLAIMS = (
         "finite width without filters.",
         ratio(kept("squared_error"), whole("lazy_squared_error"), task="even-odd"),
         "derivations/lofi (31)", within=0.05, expected=0.95, kind="at most", power=0.3,
-        because="5 % of the ratio.",
+        because="5 % of the ratio of the two errors.",
         missing="no point has a finite width and 40 directions; set width",
     ),
     Agreement(
         "width-approaches-the-kernel",
-        "The gap of the squared test error to that of infinitely wide networks falls as P^(-0.7).",
+        "The squared test error minus the error of infinitely wide networks falls with width as "
+        "P^(-0.7).",
         exponent_in_width, "derivations/lofi (32)", within=0.15, expected=0.7, power=0.5,
-        because="0.15: the smallest width is far from the limit.", pairs="width",
+        because="0.15 in the exponent, because the smallest width is far from the limit.", pairs="width",
         missing="fewer than two finite widths; set width",
     ),
     Agreement(
@@ -198,7 +199,7 @@ CLAIMS = (
         "The relative distance of the Gram matrix of random features from its kernel equals the "
         "prediction, which falls as P^(-1/2).",
         "gram_deviation", "derivations/lofi (28)", within=0.1, relative=True, power=0.3,
-        because="10 % of the distance: the prediction is computed from other images.",
+        because="10 % of the distance, because the prediction is computed from other images.",
         missing="no point has a finite width; set width",
     ),
     Agreement(
@@ -206,7 +207,7 @@ CLAIMS = (
         "With permuted labels the strongest direction has the mean strength of random labels: a null "
         "ratio of 1.",
         "permuted_ratio", "derivations/lofi (29)", within=0.15, power=0.5,
-        because="Three quarters of the standard deviation of one ratio.",
+        because="Three quarters of the standard deviation of a single null ratio.",
         missing="no point is infinitely wide; set width=0",
     ),
     Agreement(
@@ -214,7 +215,7 @@ CLAIMS = (
         "After removal of the first direction, the strength of the second over that of random labels "
         "grows as sqrt(n).",
         growth_in_samples, "derivations/lofi (30)", within=0.1, expected=1.0, power=0.3,
-        because="10 %: the null depends on the split.", pairs="samples",
+        because="10 %, because the strength of random labels depends on the split.", pairs="samples",
         missing="no two points of task even-odd with width=0 differ in samples alone",
     ),
     Agreement(
@@ -225,7 +226,7 @@ CLAIMS = (
         ratio(whole("auto_squared_error"), whole("deep_squared_error"), tried=3, width=0,
               activation=("relu", "tanh", "erf")),
         "derivations/lofi (29), (31)", within=0.03, expected=1.0, kind="at most", power=0.2,
-        because="3 % of the ratio.",
+        because="3 % of the ratio of the two errors.",
         missing="no infinitely wide point with relu, tanh or erf tries several numbers of directions",
     ),
 )

@@ -25,7 +25,7 @@ from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
 
 
 def subject(curves: Sequence[Curve]) -> str:
-    """Name the data set and the task."""
+    """Return the names of the data set and of the task."""
     setting = curves[0].setting
     data = "Digits" if setting.data == "digits" else "MNIST"
     return f"{data}, {'even or odd' if setting.task == 'even-odd' else 'ten classes'}."
@@ -37,22 +37,22 @@ def wide(point: Point) -> bool:
 
 
 def several_directions(point: Point) -> bool:
-    """Return True for infinitely wide networks with several numbers of kept directions."""
+    """Return True for infinitely wide networks for which several numbers of directions were tried."""
     return wide(point) and len(point.setting.kept) > 1
 
 
 def directions(point: Point) -> np.ndarray:
-    """Numbers of kept directions."""
+    """Numbers of kept directions for which networks were fitted."""
     return np.array(point.setting.kept, dtype=float)
 
 
 def of_directions(metric: str, **options: Any) -> Trace:
-    """Trace of a metric at each number of kept directions."""
+    """Trace of a metric against the number of kept directions."""
     return Trace(metric, value=lambda point: by_directions(point, metric), **options)
 
 
 def by_number(metric: str, title: str) -> Panel:
-    """Panel of an error against kept directions, one colour per sample size."""
+    """Panel of an error against the number of kept directions, with one colour for each sample size."""
     words = metric.replace("_", " ")
     return Panel(
         f"{metric.replace('_', '-')}-by-directions", title, f"test {words}",
@@ -78,24 +78,24 @@ def null_ratios(point: Point) -> np.ndarray:
 
 
 def ratio_to_deep(values: Values) -> Callable[[Point], np.ndarray]:
-    """Return a function for a squared error over that of the deep network without filters."""
+    """Return a function: a squared error over the squared error of the deep network without filters."""
     return lambda point: paired_ratio(values(point), point.values("deep_squared_error"))
 
 
 def with_usual(point: Point) -> bool:
-    """Return True for infinitely wide networks with the usual number of directions."""
+    """Return True for infinitely wide networks that include the usual number of kept directions."""
     return wide(point) and bool(np.isfinite(kept("squared_error")(point)).all())
 
 
 def pixels(curves: Sequence[Curve]) -> str:
-    """State the squared error of ridge on pixels, too large for the figure."""
+    """Describe in words the squared error of ridge on pixels, which is too large for the figure."""
     last = curves[0].points[-1]
     ratio, _ = ratio_of(last.values("linear_squared_error"), last.values("deep_squared_error"))
     return f"Ridge on pixels: {ratio:.1f} at the largest number of images. {subject(curves)}"
 
 
 def against_width(metric: str, **options: Any) -> Trace:
-    """Trace of the first entry of a metric, for networks of finite width."""
+    """Trace of the first entry of a metric, for networks with finite width."""
 
     def first(point: Point) -> np.ndarray:
         return point.values(metric).reshape(point.replicates, -1)[:, 0]
@@ -104,7 +104,7 @@ def against_width(metric: str, **options: Any) -> Trace:
 
 
 def most_first(places: Sequence[float]) -> Sequence[float]:
-    """Sample sizes in descending order; `once` draws the first."""
+    """Sample sizes in descending order; with `once`, only the largest is drawn."""
     return places[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Images of digits and their kernels of infinitely many random features."""
+"""Images of digits, and kernels of infinitely many random features on these images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRAM_SAMPLES = 200
 
 @lru_cache(maxsize=2)
 def images(data: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels of a data set, standardised by one mean and deviation, and the digits."""
+    """Digits and pixels of a data set; all pixels are standardised by one mean and one deviation."""
     rows = load(data)
     X = np.asarray((rows.X - rows.X.mean()) / rows.X.std())
     X.setflags(write=False)
@@ -26,7 +26,7 @@ def images(data: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lifted_kernel(X: np.ndarray, activation: str) -> tuple[np.ndarray, float]:
-    """Kernel of an infinitely wide lift, and the scale c of its inputs."""
+    """Kernel of an infinitely wide lift, and the scale c of the lift's inputs."""
     scale = math.sqrt(float(np.mean(np.sum(X**2, axis=1))))  # c² = (1/n) sum_mu |x_mu|²   (lofi 2)
     inner = X @ X.T / scale**2
     return dual_kernel(activation, inner, np.diag(inner), np.diag(inner)), scale
@@ -35,7 +35,7 @@ def lifted_kernel(X: np.ndarray, activation: str) -> tuple[np.ndarray, float]:
 def residual_dimensions(
     X: np.ndarray, parameters: NeuralLoFiImagesParameters
 ) -> list[float | None]:
-    """Residual effective dimension of the kernel at each number of kept directions (lofi 21)."""
+    """Residual effective dimension of the kernel for each number of kept directions (lofi 21)."""
     kernel, _ = lifted_kernel(X, parameters.activation)
     dimensions = residual_dimension(np.maximum(np.linalg.eigvalsh(kernel), 0.0))
     return [float(dimensions[k]) for k in parameters.kept]

@@ -33,11 +33,11 @@ METRICS = (
     "significant", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
     "gram_deviation",
 )  # fmt: skip
-"""Metrics of a replicate; None if the setting does not define the metric."""
+"""Names of a replicate's metrics; a metric is None if the setting does not define it."""
 
 
 class _Split:
-    """Training and test images of one replicate, with methods to fit and to test on them."""
+    """Training and test images of one replicate, with methods that fit and test networks."""
 
     def __init__(self, parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) -> None:
         X, digits = images(parameters.data)
@@ -51,18 +51,18 @@ class _Split:
         self.seed = int(rng.integers(2**31))
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Target columns of the readout."""
+        """Columns of target values to which the readout is fitted."""
         return np.eye(10)[y] if self.ten else np.where(y == 1, 1.0, -1.0)[:, None]
 
     def judged(self, outputs: np.ndarray) -> tuple[float, float]:
-        """Error rate and mean squared error, summed over columns, of outputs on the test images."""
+        """Error rate and mean squared error (summed over columns) of outputs on the test images."""
         outputs = outputs.reshape(len(self.y_test), -1)
         chosen = np.argmax(outputs, axis=1) if self.ten else (outputs[:, 0] > 0).astype(int)
         squared = np.sum((outputs - self.targets(self.y_test)) ** 2, axis=1)
         return float(np.mean(chosen != self.y_test)), float(np.mean(squared))
 
     def fitted(self, blocks: Sequence[Block]) -> NeuralLoFiClassifier:
-        """Network of blocks on the training images."""
+        """Build a network of blocks, fitted on the training images."""
         model = NeuralLoFiClassifier(blocks, scaling="none", random_state=self.seed)
         return model.fit(self.X, self.y)
 
@@ -71,7 +71,7 @@ class _Split:
         return self.judged(self.fitted(blocks).decision_function(self.X_test))
 
     def gaussian_kernel(self) -> tuple[float, float]:
-        """Test errors of ridge with a Gaussian kernel; length and penalty by leave-one-out."""
+        """Test errors of Gaussian-kernel ridge regression; leave-one-out chooses length and penalty."""
         Y = self.targets(self.y)
         distances = _squared_distances(self.X, self.X)
         unit = float(np.median(distances[np.triu_indices(len(self.X), 1)]))
@@ -91,7 +91,7 @@ def _squared_distances(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) -> Metrics:
-    """Metrics of one replicate."""
+    """Fit all methods of one replicate and return the metrics."""
     split = _Split(parameters, rng)
     metrics: Metrics = dict.fromkeys(METRICS)
     metrics["directions"] = [float(k) for k in parameters.kept]
@@ -108,7 +108,7 @@ def _blocks(parameters: NeuralLoFiImagesParameters, k: int | str, width: float) 
 
 
 def _filtered(parameters: NeuralLoFiImagesParameters, split: _Split, width: float) -> Metrics:
-    """Errors of networks with filters, for each number of kept directions."""
+    """Test errors of networks with filters, for each number of kept directions."""
     errors = [split.network(_blocks(parameters, k, width)) for k in parameters.kept]
     rates, squares = (list(column) for column in zip(*errors, strict=True))
     return {"error": rates, "squared_error": squares}
@@ -119,7 +119,7 @@ def _named(prefix: str, errors: tuple[float, float]) -> Metrics:
 
 
 def _finite(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
-    """Errors of networks of finite width, of their infinite limit, and of random features alone."""
+    """Test errors of networks with finite width, with infinite width, and of random features alone."""
     width, name = parameters.width, parameters.activation
     return {
         **_filtered(parameters, split, width),
@@ -141,11 +141,11 @@ def _gram_deviation(X: np.ndarray, width: int, activation: str, seed: int) -> fl
 
 
 def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
-    """Methods without a filter, and filters that choose their number of directions."""
+    """Test errors of methods without filters, and of filters that choose their number of directions."""
     name = parameters.activation
     chosen = split.fitted(_blocks(parameters, "auto", math.inf))
     report = chosen.filters_[0]
-    assert report.n_significant is not None  # "auto" tests every direction
+    assert report.n_significant is not None  # "auto" compares every direction with random labels
     # With many classes, use the class with the largest ratio.
     ratios = np.nanmax(report.null_ratios, axis=0)
     return {
@@ -161,7 +161,7 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
 
 
 def _strengths(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
-    """Null ratio of permuted labels (lofi 29), and residual dimensions of the kernel."""
+    """Null ratio for permuted labels (lofi 29), and residual effective dimensions of the kernel."""
     blocks = [Block(None, math.inf, parameters.activation), Block("auto", None)]
     permuted = random_stream(split.seed, "permuted labels").permutation(split.y)
     with warnings.catch_warnings():

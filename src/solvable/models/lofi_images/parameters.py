@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 from solvable.frame.parameters import Parameters
 
 ROWS = {"digits": 1_797, "mnist-5k": 5_000}
-"""Number of images of each data set."""
+"""Number of images in each data set."""
 
 MOST_TESTED = 2_000
 """Largest number of test images of a replicate."""
 
 DIRECTIONS = (5, 10, 20, 40, 80, 160, 320)
-"""Default numbers of kept directions, used up to half of the samples."""
+"""Default numbers of kept directions; only numbers up to half of the sample size are used."""
 
 USUAL_DIRECTIONS = 40
 """Number of kept directions at which methods are compared."""
@@ -27,20 +27,20 @@ class NeuralLoFiImagesParameters(Parameters):
     data: Literal["digits", "mnist-5k"] = "digits"
     """Data set: 1,797 images of 8 x 8 pixels, or 5,000 of 28 x 28 (needs the extra `data`)."""
     task: Literal["even-odd", "ten-class"] = "even-odd"
-    """Labels: odd or even digits, or the ten digits."""
+    """Labels to predict: even or odd digit, or each of the ten digits."""
     samples: int = Field(600, ge=50, le=4_000)
     """Number n of training images."""
     directions: int = Field(0, ge=0, le=1_000)
-    """Number k of directions that each filter keeps; 0 for 5, 10, ..., 320 at infinite width, and for
-    40 at finite width."""
+    """Number k of directions that each filter keeps; 0 means 5, 10, ..., 320 at infinite width and 40
+    at finite width."""
     filters: int = Field(2, ge=1, le=3)
     """Number of filters, each between two lifts (layers of random features)."""
     width: int = Field(0, ge=0, le=20_000)
-    """Number P of random features of each lift; 0 for infinitely many."""
+    """Number P of random features in each lift; 0 means infinitely many."""
     activation: Literal["relu", "tanh", "erf", "sigmoid", "gelu"] = "relu"
     """Activation of every lift."""
     depth: int = Field(3, ge=1, le=6)
-    """Number of lifts of the network without filters."""
+    """Number of lifts in the network without filters."""
 
     @model_validator(mode="after")
     def _check(self) -> NeuralLoFiImagesParameters:

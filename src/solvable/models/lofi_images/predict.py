@@ -1,4 +1,4 @@
-"""Predictions from images without labels: convergence in width, and residual dimensions."""
+"""Predictions from images without labels: Gram matrices at finite width, residual dimensions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 
 
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
-    """Predict Gram deviation and residual dimensions, from a fixed draw of images."""
+    """Predict the Gram matrix's deviation and the residual dimensions from a fixed draw of images."""
     X, _ = images(parameters.data)
     # The same order of images for every number of samples makes prediction lines smooth.
     stream = random_stream(0, "images for predictions")
@@ -37,7 +37,7 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
 
 
 def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random filters and of readouts that predict nothing; null ratios of 1."""
+    """Metrics of random filters, whose null ratio is 1, and of readouts that always give 0."""
     guess = 0.9 if parameters.task == "ten-class" else 0.5
     metrics: Metrics = {
         "error": [guess] * len(parameters.kept),
