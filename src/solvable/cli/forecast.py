@@ -53,7 +53,7 @@ def forecast(
     confidence
         Confidence of the intervals, 0.5 to 0.99.
     of
-        Quantity of the interval: the mean error, or one new measurement.
+        Quantity that the interval covers: the mean error, or one new measurement.
     tested
         Number of test rows behind the mean at each size, if errors are shares of
         wrong predictions. Their sampling noise is then included.
@@ -64,7 +64,7 @@ def forecast(
     seed
         Seed of the bootstrap.
     details
-        Print also the parameters of both laws and the measured means.
+        Print also the parameters of both fitted formulas and the measured means.
     json
         Print everything as one JSON object.
     output

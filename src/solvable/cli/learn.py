@@ -22,7 +22,7 @@ Columns = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=
 
 
 class Options(Request):
-    """Request whose fields are options of the command and whose errors name the option."""
+    """Request whose fields are options of the command; error messages name the option."""
 
     def __post_init__(self) -> None:
         try:
@@ -64,7 +64,7 @@ def learn(
     features on unseen rows; the number of directions that carry signal; the error
     expected with 2 and 4 times the rows. Nothing is trained by gradient descent.
 
-    The output directory holds report.html, result.json, predictions.csv,
+    The output directory contains report.html, result.json, predictions.csv,
     directions.csv, figures/ and model.safetensors, which `solvable predict` uses.
 
     Parameters
@@ -78,7 +78,7 @@ def learn(
     keep
         Columns to use although they look like row numbers.
     groups
-        Column of persons, devices or days; rows of one are tested together.
+        Column of persons, devices or days; rows with the same entry are tested together.
     time
         Column of dates or numbers; rows are predicted from earlier rows.
     image_size
@@ -149,7 +149,9 @@ def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool, kept: Ke
             return learn_features(dataset, request, workers=workers, progress=show, keeper=kept)
     except KeyboardInterrupt:
         if not quiet and kept.folder.exists():
-            note("stopped; completed fits are stored, and the same command resumes with the others")
+            note(
+                "stopped; completed fits are stored, and the same command resumes with the remaining fits"
+            )
         raise
 
 

@@ -17,12 +17,12 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
       solvable predict model.safetensors new.csv > predicted.csv
 
     Columns are matched by name and prepared in the same way as the training rows.
-    If the target is among them, the error is printed too.
+    If the new rows have the target column, the error is printed too.
 
     Parameters
     ----------
     model
-        File model.safetensors, or the directory that holds it.
+        File model.safetensors, or the directory that contains this file.
     data
         File, folder or name of a data set, as for `solvable learn`; also an
         image, or a folder of images without classes.
@@ -60,7 +60,9 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     if output is not None:
         write(f"{count} predictions of {found.target.name!r} are in {output}")
     elif sys.stdout.isatty():
-        shown = 20  # rows on a terminal; a pipe and a file receive all rows
+        shown = (
+            20  # largest number of rows printed on a terminal; a pipe or a file receives all rows
+        )
         first = {name: column[:shown] for name, column in columns.items()}
         sys.stdout.write(printable(columns_as_csv(first)))
         if count > shown:
@@ -68,7 +70,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     else:
         sys.stdout.write(columns_as_csv(columns))
     if found.error is not None:
-        # Standard output holds rows of CSV only, unless they go to a file.
+        # Standard output contains only the CSV rows, unless the rows are written to a file.
         (note if output is None else write)(error_sentence(found.error, found.target))
     for treatment in found.treatments:
         note(f"- {treatment}")

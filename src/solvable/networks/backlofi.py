@@ -258,16 +258,16 @@ class BackLoFiRegressor(RegressorMixin, _BackLoFi):
     Parameters
     ----------
     signal, depth, reduce, width, activation, first_moment
-        As of :class:`BackLoFiClassifier`.
+        Same as in :class:`BackLoFiClassifier`.
     n_passes, fraction, amplitude, drop, damping
-        As of :class:`BackLoFiClassifier`.
+        Same as in :class:`BackLoFiClassifier`.
     scaling, held_back, regularisation, random_state
-        As of :class:`BackLoFiClassifier`; a fraction ``held_back`` is drawn from all rows.
+        Same as in :class:`BackLoFiClassifier`; a fraction ``held_back`` is drawn from all rows.
 
     Attributes
     ----------
     history_, best_pass_, stopped_reason_, held_back_rows_, layers_, readout_
-        As of :class:`BackLoFiClassifier`; errors in units of the label's variance.
+        Same as in :class:`BackLoFiClassifier`; errors in units of the label's variance.
 
     Raises
     ------

@@ -38,7 +38,7 @@ class FilterReport:
     """Strengths of a filter's directions, and their ratios to strengths with random labels (the null)."""
 
     # lambda_j of the kept directions, by descending modulus; for many classes the root of the eigenvalue
-    # of sum_c C_c², without sign; shape (k,)
+    # of sum_c C_c², which has no sign; shape (k,)
     eigenvalues: np.ndarray
     variances: np.ndarray  # variance s_j = v_j^T Sigma v_j along each direction
     # tr Sigma_res / s_j, Sigma_res the covariance without the stronger directions
@@ -52,8 +52,8 @@ class FilterReport:
     # (class); NaN beyond the first ratio that is not significant; shape (S, g)   (lofi 29)
     null_ratios: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     n_linear: int = 0  # number of first-moment columns before the directions
-    # number of directions above their null; 0 if the strongest is not above permuted labels, though
-    # directions may be kept; None without a test
+    # number of directions above their null; 0 if permuted labels reach the largest strength, though
+    # directions may be kept; None if no test was made
     n_significant: int | None = None
     n_samples: int = 0
     solver: str = "krylov"
@@ -78,7 +78,7 @@ class FilterReport:
 
     @property
     def n_kept_above(self) -> int:
-        """Number of kept columns above their null by ratio or by 19 permutations."""
+        """Number of kept columns above their null, by the ratio or by 19 permutations."""
         return len(self.linear_ratios) + self.n_above
 
     @property
@@ -104,7 +104,7 @@ class FilterReport:
         linear = np.maximum(self.linear_ratios, 1.0)
         weights = np.concatenate([linear, ratios])
         missed = float(np.average(np.concatenate([1 / linear**2, lost]), weights=weights))
-        # The target may depend on directions that were not found: at least 0.1.
+        # At least 0.1, as the target may depend on directions that were not found.
         return max(missed, 0.1)
 
 
@@ -150,7 +150,9 @@ def first_moments(
     found, significant, by_signal = none, 0, none
     if settings.n_directions == "auto":
         found, significant, by_signal = linear_ratios(means, drawn())
-        if few:  # exceeding a few draws is weak evidence: require the ratio as well
+        if (
+            few
+        ):  # exceeding only a few draws is weak evidence, so the ratio must also be large enough
             found = np.asarray(found[found > FIRST_RATIO])
             significant = len(found)
         number = len(found)
@@ -227,7 +229,7 @@ def _means_of(
     """First moments of the features, compared with those of random labels."""
 
     def drawn() -> np.ndarray:
-        # A stream has no permutations; use its few nulls.
+        # A stream has no permutations; compare with its few draws of random labels.
         if permuted is None:
             return np.stack([null.first_moments() for null in nulls()])
         return permuted.first_moments(range(DRAWS))
@@ -245,7 +247,7 @@ def _tested(
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Number of directions above their null, as fields of a report."""
-    # Without permutations (streams) the ratio alone decides.
+    # Streams have no permutations, so the ratio alone decides.
     passed = draws_exceeded(signals, permuted, linear, seed) if permuted else 0
     first_ratio = 1.0 if passed >= KEPT_DRAWS else FIRST_RATIO
     comparison = significant_directions(signals, nulls(), linear, most, rng, first_ratio)

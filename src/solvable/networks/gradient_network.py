@@ -286,14 +286,14 @@ class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
     Parameters
     ----------
     widths, activation, optimiser, step_size, momentum, weight_decay
-        As of :class:`GradientNetworkClassifier`.
+        Same as in :class:`GradientNetworkClassifier`.
     batch_size, max_epochs, validation, patience, scaling, device, random_state
-        As of :class:`GradientNetworkClassifier`; validation rows are drawn from all rows.
+        Same as in :class:`GradientNetworkClassifier`; validation rows are drawn from all rows.
 
     Attributes
     ----------
     weights_, biases_, history_, best_epoch_, stopped_reason_, step_size_
-        As of :class:`GradientNetworkClassifier`; losses in units of the label's variance.
+        Same as in :class:`GradientNetworkClassifier`; losses in units of the label's variance.
 
     Raises
     ------

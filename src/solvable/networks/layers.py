@@ -1,4 +1,4 @@
-r"""Fitted layers of a layer-wise filtered network: parameters, and maps of samples."""
+r"""Fitted layers of a layer-wise filtered network: parameters, and the maps applied to samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solvable.errors import InvalidData
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.lift import RandomLift, average_pool, patches
 
-KERNEL_ROWS = 2048  # number of rows of a cross kernel in memory at a time
+KERNEL_ROWS = 2048  # number of rows of a kernel between two sets that are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Lift:
 
     @property
     def features(self) -> RandomLift:
-        """The lift as a map of rows."""
+        """Map that the lift applies to rows of samples."""
         inputs = self.n_inputs + (self.bias > 0)
         return RandomLift(inputs, self.width, self.activation, self.scale, self.seed)
 
@@ -160,8 +160,8 @@ class KernelFilter:
 
     kind: ClassVar[str] = "kernel-filter"
     landmarks: np.ndarray  # training samples that span the features, shape (r, d)
-    coefficients: np.ndarray  # coefficients of the directions on the landmarks, shape (r, k)
-    offset: np.ndarray  # of the whitening, shape (k,)
+    coefficients: np.ndarray  # coefficients of the k directions on the r landmarks, shape (r, k)
+    offset: np.ndarray  # offset in the whitening, shape (k,)
     factor: np.ndarray
     activations: tuple[str, ...]
     squared_scales: tuple[float, ...]
@@ -185,9 +185,9 @@ class Residual:
     """Kept coordinates of a filter, followed by the inputs of its layers."""
 
     kind: ClassVar[str] = "residual"
-    layers: tuple[Any, ...]  # lifts, followed by a filter
-    kept_factor: float  # factor of the kept coordinates
-    input_factor: float  # factor of the inputs
+    layers: tuple[Any, ...]  # lifts and, at the end, the filter
+    kept_factor: float  # number that multiplies the kept coordinates
+    input_factor: float  # number that multiplies the inputs
 
     def kept(self, h: Array) -> Array:
         """Kept coordinates without the inputs, shape (n, k)."""
@@ -200,7 +200,7 @@ class Residual:
         return self.beside(self.kept(h), h)
 
     def beside(self, kept: Array, h: Array) -> Array:
-        """Kept coordinates and inputs, each times its factor."""
+        """Kept coordinates and inputs, each multiplied by its factor."""
         xp = namespace(kept)
         inputs = xp.astype(h, kept.dtype, copy=False)
         return xp.concat([kept * self.kept_factor, inputs * self.input_factor], axis=1)
@@ -258,7 +258,7 @@ def _chunks(h: Array) -> list[Array]:
 
 @dataclass(frozen=True)
 class Network:
-    """Sequence of fitted layers and the readout.
+    """Fitted layers of a network in order, followed by the readout.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ class Network:
         return h
 
     def kept(self, X: Array) -> Array:
-        """Inputs of the readout without those that skip adds after the last filter."""
+        """Inputs of the readout, without the inputs that ``skip`` appends after the last filter."""
         if not self.layers or not isinstance(self.layers[-1], Residual):
             return self.transform(X)
         *below, last = self.layers

@@ -30,9 +30,9 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
     Parameters
     ----------
     blocks, final_reduce, scaling, image_shape, multiclass, centre_labels, label_map
-        As of :class:`NeuralLoFiClassifier`.
+        Same as in :class:`NeuralLoFiClassifier`.
     solver, null_replicates, random_state
-        As of :class:`NeuralLoFiClassifier`.
+        Same as in :class:`NeuralLoFiClassifier`.
     regularisation : float or "leave-one-out"
         Not used, as there is no readout.
 
@@ -86,14 +86,14 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
     Parameters
     ----------
     blocks, final_reduce, scaling, image_shape, solver
-        As of :class:`NeuralLoFiClassifier`.
+        Same as in :class:`NeuralLoFiClassifier`.
     multiclass, centre_labels
         Not used: real labels give one operator and are always centred.
     label_map : {"identity", "tanh"}
         Map of the standardised labels in the filters. The hyperbolic tangent needs fewer samples and
         limits the effect of a few large labels. The readout is fitted to the labels themselves.
     regularisation, null_replicates, random_state
-        As of :class:`NeuralLoFiClassifier`.
+        Same as in :class:`NeuralLoFiClassifier`.
 
     Attributes
     ----------

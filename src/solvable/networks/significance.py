@@ -85,7 +85,7 @@ def _of_one_signal(
     ratios: list[float] = []
     counts = [count for count in _GRID if count < most]
     while counts:
-        # First k = 0 alone, where random labels usually end; then all k whose pairs are computed.
+        # Try k = 0 alone, where the search usually ends for random labels; then all k with known pairs.
         known = [count for count in counts if count < len(values)] if ratios else counts[:1]
         if not known:
             count = min(most, 2 * counts[0])
@@ -101,7 +101,7 @@ def _of_one_signal(
             ]
         )
         for count, of_count in zip(known, nulls.T, strict=True):
-            # A rare class is absent from some draws of the labels: leave these out.
+            # Leave out the draws of the labels in which a rare class is absent.
             drawn = of_count[of_count > 0]
             ratios.append(float(abs(values[count]) / np.mean(drawn)) if drawn.size else 0.0)
             if ratios[-1] <= (SIGNIFICANT_RATIO if count else first_ratio):
@@ -216,7 +216,9 @@ def relabelled(
         uniform = random_stream(seed, "null", replicate, block).random(GENERATION_ROWS)
         drawn.append(uniform[max(first_row - start, 0) : stop - start])
     uniform = np.concatenate(drawn) if drawn else np.empty(0)
-    if code.is_real:  # keep the modulus, hence the tails; draw the sign
+    if code.is_real:  # real labels: keep the modulus, and thus the tails; draw the sign
         return np.where(uniform < 0.5, -labels, labels)
-    cumulated = np.cumsum(code.counts / code.counts.sum())  # classes by their own frequencies
+    cumulated = np.cumsum(
+        code.counts / code.counts.sum()
+    )  # class labels: draw classes with their observed frequencies
     return np.minimum(np.searchsorted(cumulated, uniform, side="right"), len(cumulated) - 1)

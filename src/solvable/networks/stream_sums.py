@@ -1,4 +1,4 @@
-r"""Sums of one pass over a stream: additive, mergeable, and stored without pickle."""
+r"""Sums computed in one pass over a stream; they can be merged and are stored without pickle."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class Survey:
             return self
         total = self.rows + other.rows
         share = other.rows / total
-        # M = M_a + M_b + (mean_b - mean_a)² n_a n_b / n is accurate even for large means.
+        # The merged squared deviations M_a + M_b + (mean_b - mean_a)² n_a n_b / n are accurate
+        # even for large means.
         for mean, deviation in (("mean", "deviation"), ("label_mean", "label_deviation")):
             step = getattr(other, mean) - getattr(self, mean)
             spread = getattr(self, deviation) + getattr(other, deviation)
@@ -123,7 +124,7 @@ def classes_from_arrays(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 class FilterSums:
-    """Label moments of a filter, and those of random labels."""
+    """Moments of a filter's inputs weighted by the labels, and weighted by random labels."""
 
     def __init__(self, moments: LabelMoments, nulls: Sequence[LabelMoments] = ()) -> None:
         self.moments = moments
