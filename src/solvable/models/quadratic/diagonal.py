@@ -144,7 +144,7 @@ def solve_diagonal(
         risk, _ = threshold_risk(target, effective_noise=noise, threshold=best_threshold(noise))
         return float(np.log((label_noise + risk) / (n * noise**2)))
 
-    # delta² is at least Delta / n.
+    # The search starts at Delta / n, the smallest possible delta².
     floor, null = (float(np.log(size / n)) / 2 for size in (label_noise, label_noise + energy))
     noise = float(np.exp(bracketed_root(imbalance, floor - 1e-6, null + 30, absolute=1e-14)))
     threshold = best_threshold(noise)

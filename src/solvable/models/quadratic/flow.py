@@ -29,7 +29,9 @@ class QuadraticFlow:
 
     times: np.ndarray
     risk: np.ndarray  # |Lambda - W W^T|² / |Lambda|² at each time
-    captured: np.ndarray  # diagonal of W W^T over lambda_j, NaN where that is 0; shape (times, d)
+    captured: (
+        np.ndarray
+    )  # diagonal of W W^T over lambda_j, NaN where lambda_j is 0; shape (times, d)
     strengths: np.ndarray  # lambda_j
 
 
@@ -298,7 +300,7 @@ def chance(parameters: FlowParameters, prediction: Metrics) -> Metrics:
 
 
 def over_closed_form(point: Point) -> np.ndarray | None:
-    """Captured by integration over captured by the closed form from the same start."""
+    """Learned share from integration over learned share from the closed form, from the same start."""
     captured, closed = point.values("captured"), point.values("closed_form")
     if captured.shape != closed.shape:
         return None  # a record without the closed form
@@ -347,7 +349,7 @@ system = System(
         ),
         Agreement(
             "risk",
-            "The risk equals the squared strengths of what is not learned, summed over the features.",
+            "The risk equals the sum of the squared unlearned strengths of the features.",
             metric="risk",
             source="derivations/quadratic (36)",
             within=0.05,

@@ -34,7 +34,7 @@ class Posterior:
     # low at 5 neurons per dimension and fewer.
     outlier_rest: float
     bulk_rest: float
-    overlap_grid: np.ndarray  # values of |u|
+    overlap_grid: np.ndarray  # values of |u| at which `density` is given
     overlap_law: np.ndarray  # mean number of neurons per unit of |u|
     modes: np.ndarray  # mean Hermite coefficients of degrees 0 to 11 in the target's coordinate
     risk: float  # mean squared error on new inputs of one network of the ensemble
@@ -86,7 +86,9 @@ def posterior(
     out = means[1]
     modes, cells = means[7:19], means[19:]
     grid = np.unique(np.abs(layer.neurons[0]))
-    widths = np.append(grid[1] / 2, np.full(grid.size - 1, grid[1]))  # the cell of 0 is half a cell
+    widths = np.append(
+        grid[1] / 2, np.full(grid.size - 1, grid[1])
+    )  # the grid cell at u = 0 has half the width
     # Error of the mean network in functions of x_1, including its scatter over data sets. The variance
     # of one network about the mean network is ridge - kappa.   (two-layer-posterior 14)
     left = -modes
@@ -121,10 +123,10 @@ def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray
         # enough; the saddle point alone is then more accurate.
         t, law = problem.saddle(layer.width)
         readout = law * problem.variance * (problem.features @ t)
-    # the cell at the threshold counts with a fraction
+    # the cell that contains the threshold counts with the fraction above the threshold
     out = np.clip(0.5 + (np.abs(u) - 3 / sqrt(layer.dimension)) / layer.step, 0, 1)
     sums = [law @ out, (law * np.abs(u)) @ out, (law * r) @ out, (law * r) @ (1 - out)]
-    # power of specialised neurons in other modes
+    # mean square of specialised neurons in other modes
     strength = readout**2 / np.where(law > 1e-12, law, np.inf)
     sums += [strength @ background.unfitted, float(not error < 0.1) / layer.width]
     return layer.width * np.concatenate(

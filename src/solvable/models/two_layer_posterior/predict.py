@@ -104,7 +104,7 @@ def _one_mode(parameters: CurseParameters) -> float | None:
 def _energies(
     dimension: int, width: int, degree: int, activation: str, readout: Readout
 ) -> Metrics:
-    """Chernoff energies of full alignment over sqrt(chi N d), exact and at fixed irrelevant norm."""
+    """Chernoff energies of full alignment over sqrt(chi N d), exact and with fixed irrelevant weights."""
     order = sqrt(readout_scale(readout, width) * width * dimension)
     network: dict[str, Any] = {"dimension": dimension, "width": width, "degree": degree}
     network |= {"activation": activation, "readout": readout}

@@ -18,7 +18,7 @@ class DiluteState:
 
     effective_noise: float  # delta
     threshold: float  # b
-    regularisation: float  # lambda that belongs to these scalars
+    regularisation: float  # regularisation lambda at which delta and b solve the equations
     matrix_error: float  # R
 
 

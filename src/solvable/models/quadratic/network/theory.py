@@ -44,11 +44,11 @@ class QuadraticState:
     width_limited: bool = False  # True in a narrow network whose width cuts the spectrum above b
 
     def cut_in(self, law: SpectralLaw, threshold: float) -> float:
-        """Eigenvalue below which nothing is learned, in a law with this threshold."""
+        """Eigenvalue below which nothing is learned, for a spectral law and a threshold b."""
         return threshold
 
     def leading_eigenvalues(self, count: int, *, dimension: int) -> np.ndarray:
-        """Typical values of the largest eigenvalues at a finite dimension, descending."""
+        """Typical largest eigenvalues of the minimiser at a finite dimension, descending."""
         if not 1 <= count <= dimension:
             raise InvalidParameter(
                 f"count is {count}; allowed: from 1 to the dimension {dimension}."
