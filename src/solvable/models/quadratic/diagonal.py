@@ -325,7 +325,7 @@ system = System(
             where=lambda cell: cell.expected > 0.3 and "captured_scatter" in cell.point.prediction,
             missing="the predicted share is below 0.3 for every feature; raise samples",
             entry=feature_names,
-            # The predicted scatter, as features of coefficient 0 in all replicates show no scatter.
+            # The scatter is predicted, because a feature that no replicate learns shows no scatter.
             scatter=lambda cell: cell.predicted("captured_scatter"),
             power=0.15,
         ),

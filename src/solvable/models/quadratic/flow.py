@@ -133,7 +133,9 @@ def _checked(strengths: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
             "allowed: (d,) and (d, r)."
         )
     if not (np.isfinite(rates).all() and np.isfinite(start).all()):
-        raise InvalidData("the strengths or the weights hold NaN or infinity; remove them.")
+        raise InvalidData(
+            "the strengths or the weights contain NaN or infinity; remove these values."
+        )
     return rates, start
 
 
@@ -303,7 +305,7 @@ def over_closed_form(point: Point) -> np.ndarray | None:
     """Learned share from integration over learned share from the closed form, from the same start."""
     captured, closed = point.values("captured"), point.values("closed_form")
     if captured.shape != closed.shape:
-        return None  # a record without the closed form
+        return None  # records of earlier versions lack the closed form
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(captured / closed)
 

@@ -92,7 +92,7 @@ def width_cut(law: SpectralLaw, width_ratio: float) -> float:
 
 
 def instability(state: NarrowState, dimension: int) -> float:
-    """Growth of a perturbation in a step of message passing (quadratic 30); stable up to a growth of 1."""
+    """Growth of a perturbation in one step of message passing (quadratic 30); stable up to 1."""
     # <D²> / 2 alpha: a perturbation of S of mean square q is noise of variance q / 2 alpha in M, and
     # returns multiplied by D_ij = (f_i - f_j) / (x_i - x_j). A convex problem has D <= 1 and a growth of
     # at most A / alpha. The jump of f at a cut inside the bulk makes <D²> grow as log d, which

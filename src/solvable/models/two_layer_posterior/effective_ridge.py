@@ -225,7 +225,7 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
 
 
 def _local_error(layer: Layer, data: DataSet, output: np.ndarray) -> np.ndarray:
-    """Compute the squared error seen by each neuron, where it mixes directions and data are likely."""
+    """Mean squared error over x_1, weighted by where each neuron mixes directions and data are likely."""
     chance = bin_places()[1]
     beyond = np.minimum(np.cumsum(chance), np.cumsum(chance[::-1])[::-1])
     chance = chance * -np.expm1(-2 * layer.samples * beyond)

@@ -199,10 +199,10 @@ class Run:
     step: float  # step size in the second half of the run
     step_error: float  # relative change of the training error when the step is halved
     errors: np.ndarray  # training errors along the second half, shape (observations, networks)
-    virial: float  # mean of theta . grad U over the number of variables: 1 in the posterior
+    virial: float  # mean of theta . grad U per variable, which is 1 in the posterior
 
 
-@np.errstate(over="ignore", invalid="ignore")  # divergence raises NotConverged instead
+@np.errstate(over="ignore", invalid="ignore")  # a divergence raises NotConverged
 def run_langevin(
     posterior: Posterior,
     theta: Array,

@@ -191,7 +191,7 @@ def large_deviation(
     law = neuron.law(beta)
     neurons, u, r = carriers(neuron, law, width)
     if condensed or (neuron.unbounded and neurons < 1):
-        # The saddle point asks for less than one neuron; a finite network uses one.
+        # The saddle point has less than one neuron; in a finite network one neuron carries the alignment.
         condensed, neurons = True, 1.0
         u, r = single_neuron(neuron.overlap, dimension, scale / width, alignment)
     return LargeDeviation(

@@ -114,13 +114,13 @@ def posterior(
 
 
 def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray:
-    """Sums over the neurons on a data set: alignment, outliers, their u and r, modes, law of u."""
+    """Sums over the neurons on a data set: alignment, outliers with u and r, modes, density of u."""
     problem = field_problem(layer, data, background)
     u, r, _ = layer.neurons
     law, readout, error = problem.law(layer.width)
     if not error < 0.1:
-        # An exact identity shows that one loop across the direction of large fluctuations is not
-        # enough; the saddle point alone is then more accurate.
+        # An exact identity is violated, so that one loop across the direction of large fluctuations
+        # is not enough. The saddle point alone is then more accurate.
         t, law = problem.saddle(layer.width)
         readout = law * problem.variance * (problem.features @ t)
     # the cell that contains the threshold counts with the fraction above the threshold
@@ -191,10 +191,10 @@ def one_mode_alignment(
     # alpha = <V / (V + kappa / P)> under p(V) (1 + V P / kappa)^(-1/2) exp(-1 / 2 (V + kappa / P)), with
     # V = sigma_a² sum_i c(w_i)² / N chi   (two-layer-posterior 9; arXiv:2512.04165, Appendix G). At large
     # width its saddle point is the large deviation. The theory leaves out the other modes that a
-    # specialised neuron carries, so that it overestimates the alignment beyond the onset by 0.1 to 0.3.
+    # specialised neuron contains, and overestimates the alignment beyond the onset by 0.1 to 0.3.
     scale = 1 / readout_scale(readout, width)
     neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
-    # The field is at most P/kappa, so that a grid for P/kappa holds the law.
+    # The field is at most P/kappa, so that a grid for P/kappa contains the distribution.
     neuron.moments((samples / kappa) ** 2 * scale / (2 * width))
     grid = neuron.grid
     overlap = neuron.overlap.value(grid.u[:, None], grid.r).ravel()

@@ -157,7 +157,7 @@ def _control_gap(point: Point) -> float:
 
 
 def _error_estimated(cell: Cell) -> bool:
-    # If nothing is learned the error is the variance of the labels, which any estimate finds.
+    # If nothing is learned the error is the variance of the labels, which is trivial to estimate.
     nothing = 2 * second_moment(measure_of(cell.setting)) + cell.setting.noise
     return _expands(cell) and _noise_estimated(cell) and nothing >= 1.5 * cell.expected
 
@@ -273,7 +273,7 @@ CLAIMS = (
     ),
     _changed(
         "denoising-helps", "The rotationally invariant denoiser gives the predicted error.",
-        "denoised_error", 0.2, "The noise is not a semicircle, and smoothed eigenvalues replace their law.",
+        "denoised_error", 0.2, "The noise is not a semicircle, and eigenvalues are smoothed.",
         "derivations/quadratic (17)",
     ),
     Agreement(

@@ -29,7 +29,7 @@ NETWORK, CONTROL = {"sensing": "network"}, {"sensing": "goe"}
 
 
 def thresholds(curves: Sequence[Curve]) -> list[Marker]:
-    """Mark interpolation for noisy labels, perfect recovery for labels without noise."""
+    """Mark the sample ratio of interpolation for noisy labels, or of perfect recovery without noise."""
     name, label = (
         ("interpolation_ratio", "interpolation")
         if curves[0].setting.noise > 0
@@ -122,7 +122,7 @@ def _first_order(metric: str) -> Trace:
 
 
 def _strengths(setting: QuadraticParameters) -> np.ndarray:
-    """Mean squared strength of each group; the mean over all features for groups of strength 0."""
+    """Mean squared strength of each group; the mean over groups for a group of strength 0."""
     strengths = np.array(group_strengths(state_of(setting), feature_groups(setting)))
     return np.where(strengths > 0, strengths, strengths.mean())
 
@@ -156,8 +156,8 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
     phase = point.prediction.get("spectral_phase")
     return Law(
         [
-            ("law, learned part", x, np.where(x >= b, density, np.nan), "line"),
-            ("law, hidden part", x, np.where(x < b, density, np.nan), "dashed"),
+            ("predicted density, learned", x, np.where(x >= b, density, np.nan), "line"),
+            ("predicted density, not visible", x, np.where(x < b, density, np.nan), "dashed"),
         ],
         [marker for marker in markers if bottom < marker.x],
         bins,

@@ -46,7 +46,7 @@ class SpectralDecision:
     )
     above_noise: int  # number K of features with s > delta
     kept: int  # number of learned features: s > delta and s + delta² / s > b
-    gap: float  # mean gap in the weakest quarter of the K features, over 2.83 delta / sqrt(d); NaN for K < 2
+    gap: float  # mean gap in the weakest quarter of the K over 2.83 delta / sqrt(d); NaN for K < 2
     local_exponent: (
         float  # log(s_1 / s_k) / log k at k = ceil(sqrt(K)); near 0 if bounded, NaN for K < 4
     )
@@ -168,8 +168,8 @@ def _weakest_gap(above: np.ndarray, size: int) -> float:
         return np.nan
     first = min(int(0.75 * above.size), above.size - 2)
     mean = (above[first] - above[-1]) / (above.size - 1 - first)
-    # Peaks of neighbouring features merge below the gap g of (w^(1/3) + w'^(1/3))³ / g² = 1 / delta².
-    # With both weights 1/d the gap is sqrt(8) delta / sqrt(d).
+    # Peaks of neighbouring features with weights w and w' merge if their gap is below g, the solution of
+    # (w^(1/3) + w'^(1/3))³ / g² = 1 / delta². For w = w' = 1/d this is sqrt(8) delta / sqrt(d).
     return float(mean * np.sqrt(size) / MERGING)
 
 

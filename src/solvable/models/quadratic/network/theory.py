@@ -36,11 +36,11 @@ class QuadraticState:
     trace: float  # Tr S / d
     rank_fraction: float  # rank of S over d, 1 - F_delta(b)
     objective: float  # minimum of sum r² / d² + lambda Tr S / d
-    degrees_of_freedom: float  # A, over d²
+    degrees_of_freedom: float  # degrees of freedom over d², A
     residual: (
-        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta² - Delta / 2); a solution has 0
+        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta² - Delta / 2); 0 at a solution
     )
-    law: SpectralLaw  # of S* + delta Z
+    law: SpectralLaw  # spectral law of S* + delta Z
     width_limited: bool = False  # True in a narrow network whose width cuts the spectrum above b
 
     def cut_in(self, law: SpectralLaw, threshold: float) -> float:
