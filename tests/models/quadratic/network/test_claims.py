@@ -181,7 +181,7 @@ def test_figures_show_every_quantity_and_name_the_phases(make, coarse):
     for figure in spectra:
         assert "Phase: b" in figure.caption
         assert [one.label for one in figure.markers] == ["threshold b", "edge of noise 2δ"]
-        law = next(one for one in figure.series if one.label == "predicted density, learned")
+        law = next(one for one in figure.series if one.label == "law, learned part")
         counts = next(one for one in figure.series if one.kind == "histogram")
         # The law is scaled to counts per bin: both integrate to the learned eigenvalues.
         width = counts.x[1] - counts.x[0]

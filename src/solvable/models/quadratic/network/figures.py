@@ -156,8 +156,8 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
     phase = point.prediction.get("spectral_phase")
     return Law(
         [
-            ("predicted density, learned", x, np.where(x >= b, density, np.nan), "line"),
-            ("predicted density, not visible", x, np.where(x < b, density, np.nan), "dashed"),
+            ("law, learned part", x, np.where(x >= b, density, np.nan), "line"),
+            ("law, hidden part", x, np.where(x < b, density, np.nan), "dashed"),
         ],
         [marker for marker in markers if bottom < marker.x],
         bins,

@@ -162,10 +162,10 @@ def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[Finite
 class AtDimension:
     """Prediction at a finite dimension, for samples and for Gaussian matrices."""
 
-    limit: float
+    limit: float  # prediction for d -> oo
     order: float  # size of the first order in 1/d
     expected: float | None  # corrected prediction; None if the correction exceeds half of the limit
-    control: float | None
+    control: float | None  # the same prediction for Gaussian matrices
 
 
 def at_dimension(
