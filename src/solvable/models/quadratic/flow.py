@@ -271,7 +271,7 @@ def predict(parameters: FlowParameters) -> Metrics:
     strengths = strengths[strengths > 0]
     captured, squared = np.zeros(strengths.size), np.ones(strengths.size)
     for j in range(strengths.size):
-        # g_j = sigma² chi² / r; stronger features use the degrees of freedom that they have captured
+        # start g_j = sigma² chi² / r; stronger features have used up the degrees of freedom they captured
         freedom = parameters.width - float(captured[:j].sum())
         if freedom < 1e-3:
             break

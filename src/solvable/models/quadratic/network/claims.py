@@ -85,7 +85,7 @@ def _noise_estimated(cell: Cell) -> bool:
 
 
 def _certain(point: Point, value: float) -> np.ndarray:
-    """Repeat one number that is computed from all replicates, so that it has no scatter."""
+    """Return a number that is computed from all replicates as if every replicate had measured it."""
     return np.full(max(2, point.replicates), value)
 
 
@@ -170,7 +170,7 @@ SAMPLES = (
     "n/d is below 10, or the first order in 1/d exceeds a quarter of the limit, as near the "
     "interpolation peak; raise dimension, sample_ratio or regularisation"
 )
-LEFT = "training leaves fewer than 4 degrees of freedom per coordinate; raise sample_ratio"
+LEFT = "training leaves fewer than 4 unused degrees of freedom per coordinate; raise sample_ratio"
 EXACT = "no low-rank target without noise above its recovery threshold; run the preset recovery"
 NO_GAIN = (
     "the predicted error falls by less than 15 % at every point; lower regularisation, or use a power "

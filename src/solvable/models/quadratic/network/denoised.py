@@ -20,7 +20,7 @@ DRAWN = 300
 
 
 def denoised_error(parameters: QuadraticParameters, state: QuadraticState) -> float | None:
-    """Predicted error of the denoised fit; None for few samples, where the noise is not Gaussian."""
+    """Predicted error of the denoised fit; None for few samples, as their noise is not Gaussian."""
     d = parameters.dimension
     error = _drawn(parameters, state) if d <= DRAWN else _integral(state, d)
     if parameters.sensing == "network" and _tails(parameters, state) > 0.3 * error:

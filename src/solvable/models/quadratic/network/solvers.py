@@ -77,7 +77,7 @@ def certified(
 
 
 def positive_part(matrix: Array, threshold: float) -> tuple[Array, Array]:
-    """Factor of (M - b I)_+, strongest column first, and the eigenvalues of M, descending."""
+    """Factor of (M - b I)_+ with the strongest column first, and the descending eigenvalues of M."""
     xp = namespace(matrix)
     values, vectors = xp.linalg.eigh(matrix)
     values, vectors = xp.flip(values), xp.flip(vectors, axis=1)
