@@ -1,4 +1,4 @@
-"""Kernel ridge regression on polynomials, which learns degree by degree and no features.
+"""Kernel ridge regression on polynomials: it learns one degree after another, but no features.
 
 A rotation-invariant kernel has one eigenvalue for all D_p ~ d^p / p! directions of degree p, and learns
 them together once n exceeds D_p. The system fits kernel ridge to random polynomials of degree 3, and
@@ -58,7 +58,7 @@ def sizes_of(parameters: KernelParameters) -> np.ndarray:
 
 
 def eigenvalues_of(parameters: KernelParameters) -> np.ndarray:
-    """Eigenvalue of the kernel in each degree; degree 3 has 1."""
+    """Eigenvalue of the kernel in each degree; the eigenvalue of degree 3 is 1."""
     return np.asarray(parameters.hierarchy ** np.array([2.0, 1.0, 0.0]))
 
 
@@ -82,7 +82,7 @@ def measure(parameters: KernelParameters, rng: np.random.Generator) -> Metrics:
     penalty = parameters.ridge * sizes_of(parameters)[-1]
     dual = np.linalg.solve(gram + penalty * np.eye(n), labels)
     fitted = sum(value * features.kernel(fresh, X) for value, features in pairs) @ dual
-    # The learned share of a degree is the coefficient of that part of the target in the fit.
+    # The learned share of a degree is the fit's coefficient of the target's component in this degree.
     learned = [
         float(np.mean(fitted * part) / energy) if energy else None
         for part, energy in zip(fresh_parts, energies, strict=True)
@@ -122,7 +122,7 @@ def predict(parameters: KernelParameters) -> Metrics:
 
 
 def chance(parameters: KernelParameters, prediction: Metrics) -> Metrics:
-    """Metrics of a fit that is zero."""
+    """Metrics of the function 0."""
     return {
         "error": 1.0,
         "learned": [0.0 if energy else None for energy in energies_of(parameters)],
@@ -140,11 +140,11 @@ def determined(cell: Cell) -> bool:
 
 
 MORE_RIDGE = "the predicted amplification of noise exceeds 3; raise ridge or samples"
-REASON = "Terms of order 1/d: features of one degree are not Gaussian given the norm."
+REASON = "The theory neglects terms of order 1/d: features of one degree are not Gaussian given the norm."
 
 system = System(
     name="kernel-staircase",
-    title="Kernel ridge learns a polynomial degree by degree, and no features",
+    title="Kernel ridge learns a polynomial degree by degree, but no features",
     version="1",
     parameters=KernelParameters,
     measure=measure,

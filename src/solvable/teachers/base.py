@@ -21,7 +21,7 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.teachers.readouts import Readout, ReadoutFunction, resolve_readout
 
 CHUNK_ROWS = 4096
-"""Rows that are mapped to latent features at a time."""
+"""Number of rows that are mapped to latent features at a time."""
 
 
 def draw_normals(dtype: Any, n_columns: int, rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -119,7 +119,7 @@ class LatentTarget(ABC):
 
     def label_moments(self, draws: int = 100_000) -> tuple[float, float, float]:
         """Mean, variance and standard error of the variance of the label, by Monte Carlo."""
-        # The stream depends only on the seed. 100,000 draws give about 0.3 % for a bounded readout.
+        # Random numbers depend only on the seed. 100,000 draws give about 0.3 % for a bounded readout.
         latent = self.draw_latent(draws, random_stream(self.seed, "label moments"))
         labels = self.label(self._index_of(latent))
         deviations = (labels - labels.mean()) ** 2

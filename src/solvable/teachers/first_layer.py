@@ -16,7 +16,9 @@ def draw_directions(
     n_coordinates: int, n_directions: int, kind: str, *key: int | str
 ) -> np.ndarray:
     """Draw the columns A_i of a first layer, shape (D, p), read-only."""
-    needed = 4 * 8.0 * n_coordinates * n_directions  # the array and copies for QR
+    needed = (
+        4 * 8.0 * n_coordinates * n_directions
+    )  # memory of the array and of the copies that the QR decomposition makes
     if needed > available_bytes():
         raise MemoryLimitExceeded(
             f"{n_directions} directions of {n_coordinates} features take {gigabytes(needed)}; available: "

@@ -61,7 +61,7 @@ def save_teacher(
     header = json.dumps(content, default=_plain)
     partial = path.with_name(path.name + ".partial")
     try:
-        # Renamed when complete, so that a full disk or a kill leaves an older file unchanged.
+        # The file is renamed when complete, so that a full disk or a kill leaves an older file unchanged.
         with open(partial, "wb") as file:
             np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
         os.replace(partial, path)

@@ -12,7 +12,7 @@ from solvable.operators.features import HermiteFeatures
 from solvable.teachers.first_layer import freeze
 
 COVARIANCE_ROWS = 1024
-"""Rows of the width x width covariance that are in memory at a time."""
+"""Number of rows of the width x width covariance that are in memory at a time."""
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,13 @@ NAMED_READOUTS: dict[str, ReadoutFunction] = {
 """Readouts that can be named in a saved target and on the command line."""
 
 MINIMAL_SLOPE = 1e-6
-"""Smallest ``E[g'] / sqrt(E[g²])`` in size; smaller values are quadrature error."""
+"""Smallest allowed size of ``E[g'] / sqrt(E[g²])``; smaller values are quadrature error."""
 
 EXPANSION_DEGREE = 12
 """Highest Hermite degree in the expansion of a readout."""
 
 QUADRATURE_NODES = 512
-"""Nodes per panel of width two for the second moment."""
+"""Number of quadrature nodes per panel of width two, for the second moment."""
 
 ROUGH_TOLERANCE = 1e-2
 """Relative quadrature error allowed for a readout with jumps or kinks away from zero."""
@@ -42,10 +42,10 @@ class Readout:
     """A readout, centred under z ~ N(0, 1), with its Hermite coefficients."""
 
     # g(z) = sum_(k >= 1) g_k He_k(z) / sqrt(k!)
-    name: str | None  # among `NAMED_READOUTS`; None for a user's callable
+    name: str | None  # one of `NAMED_READOUTS`; None for a user's callable
     function: ReadoutFunction  # maps an array to an array of the same shape
-    coefficients: np.ndarray  # g_0, g_1, ... of the function before centring
-    second_moment: float  # E[g(z)²] after centring
+    coefficients: np.ndarray  # Hermite coefficients g_0, g_1, ... of the function before centring
+    second_moment: float  # second moment E[g(z)²] after centring
 
     @property
     def mean(self) -> float:

@@ -144,7 +144,7 @@ def solve_diagonal(
         risk, _ = threshold_risk(target, effective_noise=noise, threshold=best_threshold(noise))
         return float(np.log((label_noise + risk) / (n * noise**2)))
 
-    # delta² is at least Delta / n.
+    # The search starts at Delta / n, the smallest possible delta².
     floor, null = (float(np.log(size / n)) / 2 for size in (label_noise, label_noise + energy))
     noise = float(np.exp(bracketed_root(imbalance, floor - 1e-6, null + 30, absolute=1e-14)))
     threshold = best_threshold(noise)
@@ -222,7 +222,7 @@ def measure(parameters: DiagonalParameters, rng: np.random.Generator) -> Metrics
     X = rng.standard_normal((parameters.samples, parameters.dimension))
     y = X @ target + np.sqrt(parameters.noise) * rng.standard_normal(parameters.samples)
     learned = train(X, y, parameters.weight_decay, rng)
-    # Weight decay shrinks unused coefficients geometrically: below 1e-5 they count as 0.
+    # Weight decay shrinks unused coefficients geometrically. Coefficients below 1e-5 count as 0.
     learned[np.abs(learned) <= 1e-5] = 0
     return {
         "error": float(np.sum((learned - target) ** 2)),
@@ -251,7 +251,7 @@ def predict(parameters: DiagonalParameters) -> Metrics:
     # E eta_b(theta + delta z), the mean of the soft threshold
     mean = (target - b) * inside + (target + b) * outside
     mean += delta * (densities[0] - densities[1])
-    # E eta_b², for the scatter of a learned coefficient
+    # second moment E eta_b², for the scatter of a learned coefficient
     square = ((target - b) ** 2 + delta**2) * inside + delta * (target - b) * densities[0]
     square += ((target + b) ** 2 + delta**2) * outside - delta * (target + b) * densities[1]
     scatter = np.sqrt(np.maximum(square - mean**2, 0)) / target
@@ -325,7 +325,7 @@ system = System(
             where=lambda cell: cell.expected > 0.3 and "captured_scatter" in cell.point.prediction,
             missing="the predicted share is below 0.3 for every feature; raise samples",
             entry=feature_names,
-            # The predicted scatter, as features of coefficient 0 in all replicates show no scatter.
+            # The scatter is predicted, because a feature that no replicate learns shows no scatter.
             scatter=lambda cell: cell.predicted("captured_scatter"),
             power=0.15,
         ),
@@ -357,7 +357,7 @@ system = System(
     ],
     presets={
         "quick": Preset(
-            "Error and learned features at d = 200; ten seconds.",
+            "Error and learned shares at d = 200; ten seconds.",
             {"samples": [50, 100, 200, 400, 800, 1600]},
             replicates=40,
         )

@@ -29,7 +29,9 @@ class QuadraticFlow:
 
     times: np.ndarray
     risk: np.ndarray  # |Lambda - W W^T|² / |Lambda|² at each time
-    captured: np.ndarray  # diagonal of W W^T over lambda_j, NaN where that is 0; shape (times, d)
+    captured: (
+        np.ndarray
+    )  # diagonal of W W^T over lambda_j, NaN where lambda_j is 0; shape (times, d)
     strengths: np.ndarray  # lambda_j
 
 
@@ -131,7 +133,9 @@ def _checked(strengths: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
             "allowed: (d,) and (d, r)."
         )
     if not (np.isfinite(rates).all() and np.isfinite(start).all()):
-        raise InvalidData("the strengths or the weights hold NaN or infinity; remove them.")
+        raise InvalidData(
+            "the strengths or the weights contain NaN or infinity; remove these values."
+        )
     return rates, start
 
 
@@ -267,7 +271,7 @@ def predict(parameters: FlowParameters) -> Metrics:
     strengths = strengths[strengths > 0]
     captured, squared = np.zeros(strengths.size), np.ones(strengths.size)
     for j in range(strengths.size):
-        # g_j = sigma² chi² / r; stronger features use the degrees of freedom that they have captured
+        # start g_j = sigma² chi² / r; stronger features have used up the degrees of freedom they captured
         freedom = parameters.width - float(captured[:j].sum())
         if freedom < 1e-3:
             break
@@ -298,10 +302,10 @@ def chance(parameters: FlowParameters, prediction: Metrics) -> Metrics:
 
 
 def over_closed_form(point: Point) -> np.ndarray | None:
-    """Captured by integration over captured by the closed form from the same start."""
+    """Learned share from integration over learned share from the closed form, from the same start."""
     captured, closed = point.values("captured"), point.values("closed_form")
     if captured.shape != closed.shape:
-        return None  # a record without the closed form
+        return None  # records of earlier versions lack the closed form
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(captured / closed)
 
@@ -347,7 +351,7 @@ system = System(
         ),
         Agreement(
             "risk",
-            "The risk equals the squared strengths of what is not learned, summed over the features.",
+            "The risk equals the sum of the squared unlearned strengths of the features.",
             metric="risk",
             source="derivations/quadratic (36)",
             within=0.05,

@@ -86,7 +86,7 @@ def measure(parameters: NarrowParameters, rng: np.random.Generator) -> Metrics:
 
 @lru_cache(maxsize=1024)
 def solve(parameters: NarrowParameters) -> NarrowState:
-    """Solution of the saddle point, cached, as each takes about a second."""
+    """Solution of the saddle point, cached because a solution takes about a second."""
     return solve_narrow(
         target_of(parameters).strengths,
         width_ratio=parameters.width / parameters.dimension,

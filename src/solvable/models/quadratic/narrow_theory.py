@@ -24,7 +24,7 @@ class NarrowState(QuadraticState):
     cut: float  # max(b, omega), below which nothing is learned
 
     def cut_in(self, law: SpectralLaw, threshold: float) -> float:
-        """Eigenvalue below which nothing is learned, in a law with this threshold."""
+        """Eigenvalue below which nothing is learned, for a spectral law and a threshold b."""
         # A width limits the number of eigenvalues. As eigenvalues are rigid, the mean of a sum over the p
         # largest differs from the mean of the sum above omega by the second order in 1/d.
         return width_cut(law, self.width_ratio) if self.width_limited else threshold
@@ -32,7 +32,7 @@ class NarrowState(QuadraticState):
 
 @dataclass(frozen=True)
 class CutMoments:
-    """Integrals of x^k and of x^k h over the law above a cut."""
+    """Integrals of x^k and x^k h over the spectral law above a cut."""
 
     cut: float
     mass: float
@@ -42,7 +42,7 @@ class CutMoments:
     hilbert_first: float
 
     def freedom(self, threshold: float) -> float:
-        """Degrees of freedom over d²."""
+        """Degrees of freedom of the fit over d²."""
         # (quadratic 29)  A = int_omega h(x) (x - b) mu_delta
         return self.hilbert_first - threshold * self.hilbert
 
@@ -72,7 +72,7 @@ def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
 
 
 def width_cut(law: SpectralLaw, width_ratio: float) -> float:
-    """Eigenvalue above which this share of the law lies; the middle of a gap."""
+    """Eigenvalue above which a given share of the spectral law lies; in a gap, the middle of the gap."""
     if width_ratio >= 1:
         return float(law.edges[0, 0])
     above = np.cumsum(law.masses[::-1])[::-1]
@@ -92,7 +92,7 @@ def width_cut(law: SpectralLaw, width_ratio: float) -> float:
 
 
 def instability(state: NarrowState, dimension: int) -> float:
-    """Growth of a perturbation in a step of message passing (quadratic 30); stable up to 1."""
+    """Growth of a perturbation in one step of message passing (quadratic 30); stable up to 1."""
     # <D²> / 2 alpha: a perturbation of S of mean square q is noise of variance q / 2 alpha in M, and
     # returns multiplied by D_ij = (f_i - f_j) / (x_i - x_j). A convex problem has D <= 1 and a growth of
     # at most A / alpha. The jump of f at a cut inside the bulk makes <D²> grow as log d, which

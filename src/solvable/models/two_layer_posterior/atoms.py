@@ -1,4 +1,4 @@
-r"""Alignment beyond the onset in the wide limit: penalised least squares over kinds of neurons."""
+r"""Alignment beyond the onset in the wide limit: penalised least squares over a grid of neuron types."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wide_limit_alignment(
     activation: str = "erf",
     readout: str = "standard",
 ) -> float:
-    """Compute the alignment in the wide limit, where numbers of neurons do not fluctuate."""
+    """Compute the alignment in the wide limit, where neuron numbers do not fluctuate."""
     # F/S = min over b and beta of sum_j |b_j| omega_j (1 + P sigma_a² v_j / kappa chi N)^(1/2)
     #       + P / (2 kappa S) |sum_j b_j g_j + beta x_1 - y|² + d chi beta² / (2 sigma_a² S lambda_1),
     # S = sqrt(chi N d) / sigma_a   (two-layer-posterior 15). g_j is the function of x_1 of a neuron
@@ -39,7 +39,7 @@ def wide_limit_alignment(
     highest = 31
     shapes = hermite_modes(activation, range(highest + 1), u, r)
     mixing = power_parts(activation, u, r)[2]
-    # The parts that mix directions raise the cost of the readout.
+    # Modes that mix directions raise the cost of a readout weight.
     price = np.sqrt((u * u + r - 1 - np.log(r)) * (1 + samples * scale * mixing / (kappa * width)))
     target = np.zeros(highest + 1)
     target[degree] = 1.0

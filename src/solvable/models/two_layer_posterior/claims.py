@@ -18,7 +18,7 @@ LEVEL = 0.1
 """Alignment that a learning curve must cross for its shift to be estimated."""
 
 BY_CHANCE = 0.0027
-"""Fraction of prior neurons beyond three standard deviations."""
+"""Fraction of neurons that exceed three standard deviations under the prior."""
 
 UNSETTLED = (
     "no point with both starts is in equilibrium: the two starts disagree, the second half of the run "
@@ -32,7 +32,7 @@ UNSPECIALISED = UNSETTLED + "; or fewer than one specialised neuron is predicted
 
 
 def ran_long(point: Point) -> bool:
-    """Return True if both starts ran with small steps, for several relaxation times."""
+    """Return True if the runs from both starts used small steps and lasted several relaxation times."""
     if point.setting.start != "both":
         return False
     long = float(point.mean("duration")) >= 4 and float(point.mean("effective_samples")) >= 10
@@ -49,7 +49,7 @@ def in_equilibrium(point: Point) -> bool:
 
 
 def planted_over_prior(point: Point) -> np.ndarray | None:
-    """Ratio of the alignment from the planted start to that from the prior, per replicate."""
+    """Alignment from the planted start over alignment from the prior start, for each replicate."""
     if point.setting.start != "both":
         return None
     prior, planted = point.values("alignment_prior"), point.values("alignment_planted")
@@ -65,7 +65,7 @@ def settled(cell: Cell) -> bool:
 
 
 def with_outliers(least: float) -> Callable[[Cell], bool]:
-    """Select cells in equilibrium with more predicted outliers than the prior has by chance."""
+    """Select points in equilibrium with more predicted outliers than the prior has by chance."""
 
     def chosen(cell: Cell) -> bool:
         by_chance = BY_CHANCE * cell.setting.width
@@ -80,7 +80,7 @@ def learns_in_equilibrium(point: Point) -> bool:
 
 
 def sample_factor(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Estimate the ratio of needed to predicted samples, from the shift of a learning curve."""
+    """Estimate needed over predicted number of samples, from the shift of a learning curve."""
     curve = sorted(points, key=lambda point: float(point.setting.scaled_samples))
     predicted = np.array([float(point.predicted("alignment")) for point in curve])
     if not predicted.min() < LEVEL < predicted.max():
@@ -116,7 +116,7 @@ CLAIMS = (
     ),
     Agreement(
         "alignment",
-        "The alignment of a network with the target is that predicted for the posterior at this size.",
+        "The alignment of networks with the target equals the prediction for the posterior.",
         "alignment", f"{THEORY}; {PAGE} (13)", within=0.15, relative=True, power=0.5,
         because="The theory neglects fluctuations of other modes, and their correlations.",
         where=lambda cell: settled(cell) and cell.expected > 0.05,
@@ -132,14 +132,14 @@ CLAIMS = (
     ),
     Agreement(
         "test-error",
-        "The test error of single networks of the posterior is the predicted one.",
+        "The test error of single networks of the posterior equals the prediction.",
         "test_error", f"{PAGE} (14)", within=0.08, relative=True, power=0.15,
         because="The theory neglects fluctuations of other modes, and their correlations.",
         where=settled, missing=UNSETTLED,
     ),
     Agreement(
         "outliers",
-        "The number of neurons beyond three standard deviations of the prior is the predicted one.",
+        "The number of neurons beyond three standard deviations of the prior equals the prediction.",
         "outliers", f"{PAGE} (13)", within=0.25, relative=True, power=0.5,
         because="Fewer than ten neurons specialise, and their number fluctuates.",
         where=with_outliers(1.0), missing=UNSPECIALISED,

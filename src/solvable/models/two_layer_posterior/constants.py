@@ -16,7 +16,7 @@ Kind = Literal["specialised", "diffuse", "condensed"]
 
 @dataclass(frozen=True)
 class Specialisation:
-    """Cheapest neurons that carry a target, and the energy constant R that they give."""
+    """Neurons that represent a target at the lowest energy, and their energy constant R."""
 
     # E(alpha) -> R alpha sqrt(chi N d) / sigma_a, R = inf over u and r of omega / |c|,
     # omega² = u² + r - 1 - ln r   (two-layer-posterior 6)
@@ -27,8 +27,8 @@ class Specialisation:
     # large neurons (u -> oo)
     kind: Kind
     R: float  # 0 if omega / |c| tends to 0 as the neuron grows
-    u: float  # minimising u: 0 if diffuse, infinite if condensed
-    r: float  # minimising r: 1 if diffuse
+    u: float  # value of u at the minimum: 0 if diffuse, infinite if condensed
+    r: float  # value of r at the minimum: 1 if diffuse
     # number of neurons over alpha sqrt(chi N / d) / sigma_a: infinite if diffuse, 0 if condensed
     neurons: float
     # limit of d^m E c² under the prior: lazy learning costs alpha² chi d^m / (2 gaussian)
@@ -44,7 +44,7 @@ def specialisation(
     Notes
     -----
     docs/derivations/two-layer-posterior, equations 5 to 8. With ``reduced`` the norm of the irrelevant
-    weights is held, as in arXiv:2512.04165, Equations 36 and 37. A grid over (u, r) is refined around
+    weights is fixed, as in arXiv:2512.04165, Equations 36 and 37. A grid over (u, r) is refined around
     its minimum until R is exact to about 1e-12.
     Backed by ``tests/models/two_layer_posterior/test_constants.py``.
     """

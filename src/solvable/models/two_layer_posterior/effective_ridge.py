@@ -20,10 +20,10 @@ BINS = 61
 
 @dataclass(frozen=True)
 class Background:
-    """Mean effect of all neurons on one: effective ridge, and cost of its modes besides x_1."""
+    """Mean effect of all neurons on a single neuron: effective ridge, and cost of modes besides x_1."""
 
     # E_test = inflation F + ridge - kappa, F the error in functions of x_1   (two-layer-posterior 14)
-    ridge: float  # kappa_eff
+    ridge: float  # effective ridge kappa_eff
     price: np.ndarray  # increase of a readout's inverse variance by the neuron's other modes
     inflation: float  # factor by which fitted noise raises the error of the mean network
     unfitted: np.ndarray  # power of a neuron's other modes that the network does not cancel
@@ -137,7 +137,7 @@ class DataSet:
 
     @classmethod
     def typical(cls, degree: int, samples: int) -> DataSet:
-        """Return the expected counts and targets."""
+        """Return the expected count and mean target of each bin."""
         nodes, weights = gaussian_quadrature(24, tuple(np.linspace(-4.5, 4.5, BINS + 1)))
         place, mass = bin_index(nodes), bin_places()[1]
         values = weights * hermite_polynomials(nodes, degree)[degree]
@@ -145,7 +145,7 @@ class DataSet:
 
     @classmethod
     def drawn(cls, degree: int, samples: int, rng: np.random.Generator) -> DataSet:
-        """Draw inputs, and return their counts and targets."""
+        """Draw inputs, and return the count and mean target of each bin."""
         x = rng.standard_normal(samples)
         place = bin_index(x)
         counts = np.bincount(place, minlength=BINS).astype(float)
@@ -166,7 +166,7 @@ def field_problem(layer: Layer, data: DataSet, background: Background) -> FieldP
         axis=1,
     )
     target = np.append(np.sqrt(data.counts) * data.target, np.zeros(len(radial)))
-    # a uniform floor keeps specialised neurons in the basis, which are rare under the prior
+    # specialised neurons are rare under the prior; a uniform floor of the weight keeps them in the basis
     weights = np.exp(layer.neurons[2]) + 0.1 / layer.neurons[2].size
     basis = reduced(features, target, weights, 12)
     log_weight, variance = layer.dressed(background)
@@ -174,7 +174,7 @@ def field_problem(layer: Layer, data: DataSet, background: Background) -> FieldP
 
 
 def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
-    """Solve for the effective ridge, the costs of the neurons' modes, and the law of a neuron."""
+    """Solve for the effective ridge, the costs of the neurons' modes, and a neuron's distribution."""
     # Modes of momentum l see a random Gram matrix of N neurons in D_l directions, with the resolvent
     #   R_l^-1 = (kappa_eff/P) I + (N/D_l) <s² c_l c_l^T>,   1/s² = 1/g + sum_l c_l^T R_l c_l,
     #   kappa_eff = kappa + (kappa_eff/P) df, df the number of fitted modes   (two-layer-posterior 12).
@@ -225,7 +225,7 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
 
 
 def _local_error(layer: Layer, data: DataSet, output: np.ndarray) -> np.ndarray:
-    """Compute the squared error seen by each neuron, where it mixes directions and data are likely."""
+    """Mean squared error over x_1, weighted by where each neuron mixes directions and data are likely."""
     chance = bin_places()[1]
     beyond = np.minimum(np.cumsum(chance), np.cumsum(chance[::-1])[::-1])
     chance = chance * -np.expm1(-2 * layer.samples * beyond)

@@ -1,4 +1,4 @@
-"""Figures of `curse-of-detail`: energies, learning curves, specialised neurons and their law."""
+"""Figures of `curse-of-detail`: energies, learning curves, and the overlaps of specialised neurons."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ class Posterior:
 
     X: Array  # inputs, shape (P, d)
     y: Array  # labels, shape (P,)
-    kappa: float  # ridge, which is the temperature
+    kappa: float  # ridge kappa, which is also the temperature
     scale: float  # sigma_a / sqrt(N chi), the prior standard deviation of a readout weight
-    activation: str  # one of ACTIVATIONS
+    activation: str  # name of the activation, one of ACTIVATIONS
     _work: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
@@ -180,7 +180,7 @@ class Noise:
             self._generator.manual_seed(int(stream.integers(2**62)))
 
     def __call__(self) -> Array:
-        """Draw one array."""
+        """Draw an array of standard normal numbers."""
         shape = tuple(self.like.shape)
         if self._generator is not None:
             import torch
@@ -195,14 +195,14 @@ class Noise:
 class Run:
     """Result of a run of Langevin dynamics."""
 
-    theta: Array  # last state
-    step: float  # step size of the second half
+    theta: Array  # state after the last step
+    step: float  # step size in the second half of the run
     step_error: float  # relative change of the training error when the step is halved
     errors: np.ndarray  # training errors along the second half, shape (observations, networks)
-    virial: float  # mean of theta . grad U over the number of variables: 1 in the posterior
+    virial: float  # mean of theta . grad U per variable, which is 1 in the posterior
 
 
-@np.errstate(over="ignore", invalid="ignore")  # divergence raises NotConverged instead
+@np.errstate(over="ignore", invalid="ignore")  # a divergence raises NotConverged
 def run_langevin(
     posterior: Posterior,
     theta: Array,
@@ -261,7 +261,7 @@ class _Chain:
         self.last = noise()
 
     def advance(self, steps: int, step: float) -> None:
-        """Make a number of steps."""
+        """Make the given number of steps."""
         xp, error = namespace(self.theta), None
         for _ in range(steps):
             pull, error = self.posterior.gradient(self.theta)

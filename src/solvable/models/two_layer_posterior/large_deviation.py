@@ -26,7 +26,7 @@ READOUTS = ("standard", "mean-field")
 """Scalings of the readout: variance sigma_a²/N, or sigma_a²/N²."""
 
 EDGE_MASS = 1e-12
-"""Largest fraction of the tilted law allowed at the edge of a grid."""
+"""Largest probability of the tilted distribution allowed at the edge of a grid."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ def readout_scale(readout: str, width: int) -> float:
 
 @dataclass(frozen=True)
 class TiltedNeuron:
-    """Law of one neuron under the prior times exp(beta c(w)²), on a grid."""
+    """Distribution of one neuron under the prior times exp(beta c(w)²), on a grid."""
 
     overlap: NeuronOverlap
     dimension: int
-    reduced: bool = False  # True: r is held at (d - 1) / d
+    reduced: bool = False  # True if r is fixed at (d - 1) / d
     _grids: dict[str, tuple[NeuronGrid, np.ndarray]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -149,11 +149,11 @@ class LargeDeviation:
     """Energy of an alignment, and the neurons that carry it."""
 
     energy: float  # a lower bound on minus the logarithm of the prior probability
-    t: float  # field at which the alignment is typical
+    t: float  # field t at which the alignment is typical
     # Number of neurons that carry the alignment: the mass of the tilted law beyond the valley between
     # its bulk and its outer peak, times the width; a participation number if there is no valley.
     neurons: float
-    u: float  # mean |u| of those neurons
+    u: float  # mean |u| of the neurons that carry the alignment
     r: float  # mean squared norm of their irrelevant weights
     residual: (
         float  # error of the logarithm of the alignment at t; large if the alignment condenses
@@ -177,7 +177,7 @@ def large_deviation(
 ) -> LargeDeviation:
     """Compute the Chernoff energy of an alignment under the prior of a two-layer network."""
     # E(alpha) = sup over t > 0 of t alpha - N log E_w exp(t² sigma_a² c(w)² / 2 N chi), w ~ N(0, I/d)
-    # (two-layer-posterior 3; arXiv:2512.04165, Equation 25). With `reduced` r is held, as in the
+    # (two-layer-posterior 3; arXiv:2512.04165, Equation 25). With `reduced` r is fixed, as in the
     # paper's Equations 36 to 40; otherwise r fluctuates, which is exact. Below width d the cost of an
     # alignment is concave, and the Chernoff bound is loose.
     check_integer("dimension", dimension, 2)
@@ -191,7 +191,7 @@ def large_deviation(
     law = neuron.law(beta)
     neurons, u, r = carriers(neuron, law, width)
     if condensed or (neuron.unbounded and neurons < 1):
-        # The saddle point asks for less than one neuron; a finite network uses one.
+        # The saddle point has less than one neuron; in a finite network one neuron carries the alignment.
         condensed, neurons = True, 1.0
         u, r = single_neuron(neuron.overlap, dimension, scale / width, alignment)
     return LargeDeviation(
@@ -274,6 +274,6 @@ def carriers(neuron: TiltedNeuron, law: np.ndarray, width: int) -> tuple[float, 
 
 
 def outer_start(density: np.ndarray, spacing: float) -> int | None:
-    """Return the index of the valley between bulk and outer peak of a law of |u|, or None."""
+    """Return the index of the minimum between bulk and outer peak of a distribution of |u|, or None."""
     rising = np.flatnonzero(np.diff(density[1:]) > 1e-14 * density.max())
     return int(rising[0]) + 1 if rising.size else None

@@ -104,7 +104,7 @@ class Observer:
         self.law = np.zeros(LAW_EDGES.size - 1)
 
     def __call__(self, theta: np.ndarray) -> None:
-        """Add the observables of a state."""
+        """Record the alignment, neurons and errors of a state."""
         d = self.parameters.dimension
         v, b = theta[..., :d].astype(np.float64), theta[..., d].astype(np.float64)
         u = v @ self.target.direction / sqrt(d)

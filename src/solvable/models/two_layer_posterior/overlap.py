@@ -1,4 +1,4 @@
-r"""Overlap of one hidden neuron with a Hermite target, and the power of its parts."""
+r"""Overlap of one hidden neuron with a Hermite target, and the mean square of its components."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def power_parts(activation: str, u: Array, r: Array) -> tuple[np.ndarray, np.nda
     linear = shape.coefficient(1, s) ** 2
     rho = cosine**2
     if activation == "erf":
-        # E[E[sigma | x_1]²] is the dual kernel of two inputs that share only x_1
+        # E[E[sigma | x_1]²] is the kernel of the activation at two inputs that share only x_1
         alone = 2 / pi * np.arcsin(2 * u * u / (1 + 2 * s * s))
     else:
         alone, left = np.zeros_like(s), whole.copy()

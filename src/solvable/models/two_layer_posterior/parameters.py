@@ -38,11 +38,11 @@ class CurseParameters(Parameters):
     steps: int = Field(3_000, ge=100, le=100_000)
     """Number of Langevin steps. Averages are taken over the second half."""
     step: float = Field(1.0, ge=0.05, le=1)
-    """Step size over the automatic one, which is at most the inverse of the largest curvature."""
+    """Step size in units of the automatic step, which is at most the inverse of the largest curvature."""
 
     width = Size("width_ratio", "dimension", least=2, name="hidden units")
     samples = Size("scaled_samples", "unit", least=4)
-    # About twenty seconds.
+    # A replicate at this limit takes about twenty seconds.
     limits = (
         Limit(
             lambda p: p.work, 2e9,
@@ -65,7 +65,7 @@ class CurseParameters(Parameters):
 
     @property
     def networks(self) -> int:
-        """Number of networks of one replicate."""
+        """Number of networks in one replicate."""
         return 2 if self.start == "both" else 1
 
     @property

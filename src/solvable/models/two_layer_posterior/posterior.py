@@ -34,7 +34,7 @@ class Posterior:
     # low at 5 neurons per dimension and fewer.
     outlier_rest: float
     bulk_rest: float
-    overlap_grid: np.ndarray  # values of |u|
+    overlap_grid: np.ndarray  # values of |u| at which `density` is given
     overlap_law: np.ndarray  # mean number of neurons per unit of |u|
     modes: np.ndarray  # mean Hermite coefficients of degrees 0 to 11 in the target's coordinate
     risk: float  # mean squared error on new inputs of one network of the ensemble
@@ -86,7 +86,9 @@ def posterior(
     out = means[1]
     modes, cells = means[7:19], means[19:]
     grid = np.unique(np.abs(layer.neurons[0]))
-    widths = np.append(grid[1] / 2, np.full(grid.size - 1, grid[1]))  # the cell of 0 is half a cell
+    widths = np.append(
+        grid[1] / 2, np.full(grid.size - 1, grid[1])
+    )  # the grid cell at u = 0 has half the width
     # Error of the mean network in functions of x_1, including its scatter over data sets. The variance
     # of one network about the mean network is ridge - kappa.   (two-layer-posterior 14)
     left = -modes
@@ -112,19 +114,19 @@ def posterior(
 
 
 def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray:
-    """Sums over the neurons on a data set: alignment, outliers, their u and r, modes, law of u."""
+    """Sums over the neurons on a data set: alignment, outliers with u and r, modes, density of u."""
     problem = field_problem(layer, data, background)
     u, r, _ = layer.neurons
     law, readout, error = problem.law(layer.width)
     if not error < 0.1:
-        # An exact identity shows that one loop across the direction of large fluctuations is not
-        # enough; the saddle point alone is then more accurate.
+        # An exact identity is violated, so that one loop across the direction of large fluctuations
+        # is not enough. The saddle point alone is then more accurate.
         t, law = problem.saddle(layer.width)
         readout = law * problem.variance * (problem.features @ t)
-    # the cell at the threshold counts with a fraction
+    # the cell that contains the threshold counts with the fraction above the threshold
     out = np.clip(0.5 + (np.abs(u) - 3 / sqrt(layer.dimension)) / layer.step, 0, 1)
     sums = [law @ out, (law * np.abs(u)) @ out, (law * r) @ out, (law * r) @ (1 - out)]
-    # power of specialised neurons in other modes
+    # mean square of specialised neurons in other modes
     strength = readout**2 / np.where(law > 1e-12, law, np.inf)
     sums += [strength @ background.unfitted, float(not error < 0.1) / layer.width]
     return layer.width * np.concatenate(
@@ -189,10 +191,10 @@ def one_mode_alignment(
     # alpha = <V / (V + kappa / P)> under p(V) (1 + V P / kappa)^(-1/2) exp(-1 / 2 (V + kappa / P)), with
     # V = sigma_a² sum_i c(w_i)² / N chi   (two-layer-posterior 9; arXiv:2512.04165, Appendix G). At large
     # width its saddle point is the large deviation. The theory leaves out the other modes that a
-    # specialised neuron carries, so that it overestimates the alignment beyond the onset by 0.1 to 0.3.
+    # specialised neuron contains, and overestimates the alignment beyond the onset by 0.1 to 0.3.
     scale = 1 / readout_scale(readout, width)
     neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
-    # The field is at most P/kappa, so that a grid for P/kappa holds the law.
+    # The field is at most P/kappa, so that a grid for P/kappa contains the distribution.
     neuron.moments((samples / kappa) ** 2 * scale / (2 * width))
     grid = neuron.grid
     overlap = neuron.overlap.value(grid.u[:, None], grid.r).ravel()

@@ -104,7 +104,7 @@ def _one_mode(parameters: CurseParameters) -> float | None:
 def _energies(
     dimension: int, width: int, degree: int, activation: str, readout: Readout
 ) -> Metrics:
-    """Chernoff energies of full alignment over sqrt(chi N d), exact and at fixed irrelevant norm."""
+    """Chernoff energies of full alignment over sqrt(chi N d), exact and with fixed irrelevant weights."""
     order = sqrt(readout_scale(readout, width) * width * dimension)
     network: dict[str, Any] = {"dimension": dimension, "width": width, "degree": degree}
     network |= {"activation": activation, "readout": readout}
@@ -134,7 +134,7 @@ def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
         "alignment_prior": 0.0,
         "alignment_planted": 0.0,
         "outliers": parameters.width * tail,
-        # E[|z| ; |z| > 3] / Pr[|z| > 3]
+        # mean |u| of prior neurons beyond three standard deviations, E[|z| ; |z| > 3] / Pr[|z| > 3]
         "outlier_overlap": 2 * exp(-(edge**2) / 2) / sqrt(2 * pi) / tail / sqrt(d),
         "outlier_rest": (d - 1) / d,
         "bulk_rest": (d - 1) / d,

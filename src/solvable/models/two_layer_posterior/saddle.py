@@ -17,14 +17,14 @@ class FieldProblem:
     # Z = int dt exp(-t.y + kappa |t|² / 2) [sum_w p(w) exp(s²(w) (t.psi(w))² / 2)]^N along
     # imaginary t   (two-layer-posterior 10). It is exact once the readouts are integrated out.
 
-    features: np.ndarray  # psi(w), shape (neurons, k)
-    target: np.ndarray  # y, shape (k,)
-    log_weight: np.ndarray  # log p(w)
-    variance: np.ndarray  # s^2(w)
+    features: np.ndarray  # functions psi(w) of each neuron, shape (neurons, k)
+    target: np.ndarray  # target y in these functions, shape (k,)
+    log_weight: np.ndarray  # log prior log p(w) of each neuron
+    variance: np.ndarray  # readout variance s²(w) of each neuron
     ridge: float  # kappa
 
     def action(self, t: np.ndarray, width: int) -> tuple[float, np.ndarray]:
-        """Compute minus the log of the integrand, convex in real t, and the law of one neuron."""
+        """Compute minus the log of the integrand, convex in real t, and a neuron's distribution."""
         drive = self.log_weight + self.variance * (self.features @ t) ** 2 / 2
         top = float(drive.max())
         law = np.exp(drive - top)
@@ -43,7 +43,7 @@ class FieldProblem:
         return gradient, self.ridge * np.eye(t.size) + width * second
 
     def saddle(self, width: int, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Minimise the action over real t by Newton's method; return t and the law of a neuron."""
+        """Minimise the action over real t by Newton's method; return t and a neuron's distribution."""
         t = np.zeros(self.target.size) if start is None else start
         value, law = self.action(t, width)
         size = float(np.abs(self.target).max())

@@ -14,10 +14,12 @@ from solvable.models.two_layer_posterior.overlap import profile
 class Sector:
     """Modes of one angular momentum in the d - 1 directions orthogonal to the target's."""
 
-    momentum: int  # l; 0 holds functions of x_1 and |x_perp| alone
+    momentum: int  # angular momentum l; l = 0 contains functions of x_1 and |x_perp| alone
     multiplicity: int  # number of spherical harmonics of momentum l
-    modes: np.ndarray  # size of each neuron's part of each kind, shape (neurons, kinds)
-    labels: tuple[tuple[int, int], ...]  # degree in x_1 and power k of |x_perp|^(2k), per kind
+    modes: np.ndarray  # amplitude of each neuron in each kind of mode, shape (neurons, kinds)
+    labels: tuple[
+        tuple[int, int], ...
+    ]  # degree in x_1, and power k of |x_perp|^(2k), for each kind of mode
 
 
 def harmonic_count(dimension: int, momentum: int) -> int:

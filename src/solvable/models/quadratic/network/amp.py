@@ -40,7 +40,7 @@ class _Extrapolation:
     def mixture(self) -> _State:
         xp = namespace(self.steps[-1])
         differences = xp.stack(self.steps[1:]) - xp.stack(self.steps[:-1])
-        # Directions in which the steps are parallel do not determine the mixture: dropped.
+        # Directions in which the steps are parallel do not determine the mixture and are dropped.
         values, vectors = xp.linalg.eigh(differences @ differences.T)
         scores = vectors.T @ (differences @ self.steps[-1])
         kept = values > 1e-14 * values[-1]

@@ -17,13 +17,14 @@ from solvable.spectra.measures import second_moment
 
 
 def shape_effect(setting: QuadraticParameters) -> float:
-    """Return d/n, the size of effects of the law of single samples; 0 for Gaussian matrices."""
+    """Return d/n, the size of the effects of non-Gaussian samples; 0 for Gaussian matrices."""
     return setting.dimension / setting.n_samples if setting.sensing == "network" else 0.0
 
 
 def _first_order(cell: Cell, name: str) -> float:
     """Size of the first order in 1/d of an error, relative to its limit."""
-    if f"control_{name}" not in cell.point.prediction:  # a record of an earlier version
+    # Records of earlier versions lack this prediction.
+    if f"control_{name}" not in cell.point.prediction:
         return np.inf
     limit, control, expected = (
         cell.predicted(f"{order}{name}") for order in ("", "control_", "finite_size_")
@@ -84,7 +85,7 @@ def _noise_estimated(cell: Cell) -> bool:
 
 
 def _certain(point: Point, value: float) -> np.ndarray:
-    """Repeat one number that is computed from all replicates, so that it has no scatter."""
+    """Return a number that is computed from all replicates as if every replicate had measured it."""
     return np.full(max(2, point.replicates), value)
 
 
@@ -96,7 +97,7 @@ def _spectral_distance(point: Point) -> np.ndarray:
 
 
 def distribution_distance(measured: np.ndarray, quantiles: np.ndarray) -> float:
-    """Kolmogorov-Smirnov distance over positive eigenvalues; the law is given at (k - 1/2)/d."""
+    """Kolmogorov-Smirnov distance over positive eigenvalues; predictions are quantiles at (k - 1/2)/d."""
     pooled, d = np.sort(measured.ravel()), quantiles.size
     places = pooled[pooled > 0]
     if places.size == 0:
@@ -126,7 +127,7 @@ def _unexplained(point: Point) -> np.ndarray:
 
 
 def _over_recovery(cell: Cell) -> float:
-    """Sample ratio over the threshold of perfect recovery; NaN for noisy or full-rank problems."""
+    """Sample ratio over the perfect-recovery threshold; NaN for noisy or full-rank problems."""
     setting = cell.setting
     exact = setting.noise == 0 and setting.regularisation <= 2e-3
     low_rank = setting.target == "marchenko-pastur" and setting.target_rank < setting.dimension
@@ -143,7 +144,7 @@ def _clearly(cell: Cell, metric: str) -> bool:
 
 
 def _over_control(point: Point) -> np.ndarray:
-    """Measured excess of the error of samples over Gaussian matrices, over the predicted excess."""
+    """Measured over predicted excess, where the excess is the error of samples over Gaussian matrices."""
     assert point.other is not None
     pairs = zip(point.other.values("matrix_error"), point.values("matrix_error"), strict=False)
     return np.array([samples - control for samples, control in pairs]) / _control_gap(point)
@@ -156,7 +157,7 @@ def _control_gap(point: Point) -> float:
 
 
 def _error_estimated(cell: Cell) -> bool:
-    # If nothing is learned the error is the variance of the labels, which any estimate finds.
+    # If nothing is learned the error is the variance of the labels, which is trivial to estimate.
     nothing = 2 * second_moment(measure_of(cell.setting)) + cell.setting.noise
     return _expands(cell) and _noise_estimated(cell) and nothing >= 1.5 * cell.expected
 
@@ -169,7 +170,7 @@ SAMPLES = (
     "n/d is below 10, or the first order in 1/d exceeds a quarter of the limit, as near the "
     "interpolation peak; raise dimension, sample_ratio or regularisation"
 )
-LEFT = "training leaves fewer than 4 degrees of freedom per coordinate; raise sample_ratio"
+LEFT = "training leaves fewer than 4 unused degrees of freedom per coordinate; raise sample_ratio"
 EXACT = "no low-rank target without noise above its recovery threshold; run the preset recovery"
 NO_GAIN = (
     "the predicted error falls by less than 15 % at every point; lower regularisation, or use a power "
@@ -231,7 +232,7 @@ CLAIMS = (
         metric="outliers", where=_noise_estimated, missing=LEFT, power=0.3,
         source="derivations/quadratic (12)",
         within=lambda cell: 1 + cell.expected / _degrees_left(cell),
-        because="One eigenvalue, plus the number over the degrees of freedom left per coordinate.",
+        because="One eigenvalue, plus this number over the unused degrees of freedom per coordinate.",
     ),
     Agreement(
         "feature-errors", "The error along each group of the target's features equals the prediction.",
@@ -246,7 +247,7 @@ CLAIMS = (
         "The test error estimated from training data (GCV) equals the prediction at this dimension.",
         metric="gcv_test_error", expected="finite_size_test_error", relative=True, where=_error_estimated,
         within=lambda cell: 0.5 / _degrees_left(cell) + 2 * _first_order(cell, "matrix_error") ** 2,
-        because="Half of d over the degrees of freedom left, plus the next order of the error.",
+        because="Half of d over the unused degrees of freedom, plus the next order of the error.",
         missing=f"{LEFT}; or {SAMPLES}", source="derivations/quadratic (7)", power=0.15,
     ),
     Agreement(
@@ -262,7 +263,7 @@ CLAIMS = (
         metric=_over_control, expected=1.0, pairs="sensing", within=0.3, power=0.5,
         source="derivations/quadratic (20)",
         where=lambda cell: _control_gap(cell.point) > 0.03 * cell.predicted("matrix_error"),
-        because="The next order in d/n of a difference of first order.", missing=PAIRS,
+        because="The second order of the difference in d/n; the first order is predicted.", missing=PAIRS,
     ),
     _changed(
         "pruning-helps",
@@ -272,7 +273,7 @@ CLAIMS = (
     ),
     _changed(
         "denoising-helps", "The rotationally invariant denoiser gives the predicted error.",
-        "denoised_error", 0.2, "The same, and smoothed eigenvalues in place of their law.",
+        "denoised_error", 0.2, "The noise is not a semicircle, and eigenvalues are smoothed.",
         "derivations/quadratic (17)",
     ),
     Agreement(

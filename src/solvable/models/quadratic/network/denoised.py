@@ -16,11 +16,11 @@ from solvable.spectra.denoiser import (
 from solvable.spectra.measures import second_moment
 
 DRAWN = 300
-"""Largest dimension at which matrices are drawn; an integral is as accurate above it."""
+"""Largest dimension at which matrices are drawn; above this dimension an integral is as accurate."""
 
 
 def denoised_error(parameters: QuadraticParameters, state: QuadraticState) -> float | None:
-    """Predicted error of the denoised fit; None for few samples, where the noise is not Gaussian."""
+    """Predicted error of the denoised fit; None for few samples, as their noise is not Gaussian."""
     d = parameters.dimension
     error = _drawn(parameters, state) if d <= DRAWN else _integral(state, d)
     if parameters.sensing == "network" and _tails(parameters, state) > 0.3 * error:
@@ -29,7 +29,7 @@ def denoised_error(parameters: QuadraticParameters, state: QuadraticState) -> fl
 
 
 def _tails(parameters: QuadraticParameters, state: QuadraticState) -> float:
-    """Deviation of the noise of n samples from a semicircle, in the units of the error."""
+    """Size of the error that arises because the noise of n samples is not a semicircle."""
     # Fourth free cumulant of M over delta⁴: d/n E (r s)⁴ / (E r²)², s = 1 / (1 + V), and E r⁴ =
     # 3 (E r²)² + 48 Tr E⁴ / d². About half of this was measured as additional error.
     nodes, weights = state.law.target.nodes, state.law.target.node_weights

@@ -18,7 +18,7 @@ class DiluteState:
 
     effective_noise: float  # delta
     threshold: float  # b
-    regularisation: float  # lambda that belongs to these scalars
+    regularisation: float  # regularisation lambda at which delta and b solve the equations
     matrix_error: float  # R
 
 
@@ -89,8 +89,8 @@ def dilute_state(
     if not ends[0] > 0 > ends[1]:
         raise InvalidParameter(
             f"no solution for sample_ratio {sample_ratio}, label noise {label_noise} and shrinkage "
-            f"{shrinkage}: the error vanishes, or the bulk keeps more noise than the samples hold. Use "
-            "label noise, fewer samples or a shrinkage closer to 2."
+            f"{shrinkage}: the error vanishes, or the noise learned by the bulk exceeds the noise in the "
+            "samples. Use label noise, fewer samples or a shrinkage closer to 2."
         )
     noise = float(np.exp(bracketed_root(excess, start - 40, start + 40, absolute=1e-13, ends=ends)))
     _, freedom = spike_error(strengths / noise, shrinkage=shrinkage)

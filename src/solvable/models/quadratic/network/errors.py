@@ -19,7 +19,7 @@ from solvable.spectra.measures import Measure, as_measure, second_moment
 
 @dataclass(frozen=True)
 class ErrorDecomposition:
-    """Three parts of the error, for a few features above a bulk of noise."""
+    """Three contributions to the error, if a few features lie above a bulk of noise."""
 
     overfitting: float  # noise learned by the bulk, delta² int_(b/delta)² (x - b/delta)² mu_sc
     underfitting: float  # features below the noise, the sum of s_i² / d
@@ -155,7 +155,7 @@ def optimal_regularisation(
     if k == 0:
         unregularised = solve_quadratic(measure, **problem, regularisation=0.0)
         return min(unregularised, states[0], key=lambda state: state.matrix_error)
-    # The error is flat at the minimum, so that rounding limits the accuracy of its place.
+    # The error is flat at the minimum, so that rounding limits the accuracy of the minimum's position.
     best = minimize_scalar(
         lambda place: (
             solve_quadratic(measure, **problem, regularisation=float(np.exp(place))).matrix_error

@@ -49,7 +49,7 @@ def solve_factorised(
             regularisation / d * float(xp.sum(factor * direction)),
             regularisation / d * float(xp.sum(direction**2)),
         )  # fmt: skip
-        if length == 0:  # the decrease is below rounding
+        if length == 0:  # stop if the decrease is below rounding
             break
         factor = factor + length * direction
         residual = residual - length * across - length**2 * along
@@ -86,7 +86,7 @@ def _direction(gradient: Array, steps: list[tuple[Array, Array]]) -> Array:
 
 
 def _line_minimum(products: list[float], lean: float, growth: float) -> float:
-    """Positive t of the least value of |r - t a - t² b|² / d² + lambda |B + t D|² / d."""
+    """Positive t that minimises |r - t a - t² b|² / d² + lambda |B + t D|² / d."""
     ra, aa, rb, ab, bb = products
     slope = np.array([4 * bb, 6 * ab, 2 * (aa - 2 * rb) + 2 * growth, 2 * (lean - ra)])
     if not slope[3] < 0:

@@ -33,12 +33,12 @@ def group_means(values: np.ndarray, ends: Sequence[int]) -> list[float]:
 
 
 def group_sizes(parameters: QuadraticParameters) -> np.ndarray:
-    """Number of features in each group."""
+    """Number of features in each feature group."""
     return np.diff([0, *feature_groups(parameters)])
 
 
 def group_names(parameters: QuadraticParameters) -> list[str]:
-    """Name each group."""
+    """Name each feature group by the ranks of its features."""
     ends = feature_groups(parameters)
     starts = [0, *ends[:-1]]
     names = [
@@ -65,7 +65,7 @@ def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> lis
         variance += 56 * m**4 / parameters.n_samples * np.minimum(q / state.law.variance, 1)
     alone, together = (
         np.array(_grouped(state, np.interp(state.law.target.nodes, nodes, values), ends))
-        for values in (variance, 3 / d * q)  # 3/d: common to all features, measured
+        for values in (variance, 3 / d * q)  # measured scatter common to all features, about 3/d
     )
     return [float(s) for s in np.hypot(np.sqrt(alone / group_sizes(parameters)), together)]
 

@@ -29,7 +29,7 @@ NETWORK, CONTROL = {"sensing": "network"}, {"sensing": "goe"}
 
 
 def thresholds(curves: Sequence[Curve]) -> list[Marker]:
-    """Mark interpolation for noisy labels, perfect recovery for labels without noise."""
+    """Mark the sample ratio of interpolation for noisy labels, or of perfect recovery without noise."""
     name, label = (
         ("interpolation_ratio", "interpolation")
         if curves[0].setting.noise > 0
@@ -46,7 +46,7 @@ def thresholds_and_phases(curves: Sequence[Curve]) -> list[Marker]:
 
 
 def _phases(predictions: Sequence[Mapping[str, object]]) -> list[str]:
-    """Phase at each point: of the scaling law for a power law, of the spectrum for other targets."""
+    """Phase at each point: the scaling phase for a power law, the spectral phase for other targets."""
     return [str(place.get("scaling_phase", place["spectral_phase"])) for place in predictions]
 
 
@@ -122,7 +122,7 @@ def _first_order(metric: str) -> Trace:
 
 
 def _strengths(setting: QuadraticParameters) -> np.ndarray:
-    """Mean squared strengths of the groups; the overall mean for directions without a feature."""
+    """Mean squared strength of each group; the mean over groups for a group of strength 0."""
     strengths = np.array(group_strengths(state_of(setting), feature_groups(setting)))
     return np.where(strengths > 0, strengths, strengths.mean())
 
@@ -141,7 +141,7 @@ def shifted(point: Point) -> list[np.ndarray]:
 
 
 def law(point: Point, values: Sequence[np.ndarray]) -> Law:
-    """Law of target plus noise; eigenvalues below the threshold are not visible in the fit."""
+    """Eigenvalue density of target plus noise; the fit does not show eigenvalues below the threshold."""
     state = state_of(point.setting)
     spectrum, b, edge = state.law, state.threshold, 2 * state.effective_noise
     top = max(float(spectrum.edges[-1, 1]), b, *(float(row.max(initial=b)) for row in values))

@@ -33,7 +33,7 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 @dataclass(frozen=True)
 class FiniteSize:
-    """First order in 1/d of a prediction, times d."""
+    """First-order coefficients in 1/d of the predicted quantities."""
 
     matrix_error: float
     train_error: float
@@ -43,12 +43,12 @@ class FiniteSize:
 
 @dataclass(frozen=True)
 class _Functionals:
-    """Functionals of a law above a threshold."""
+    """Integrals of a spectral law above a threshold."""
 
     law: SpectralLaw
     threshold: float
     slope: float
-    """Degrees of freedom A over d²."""
+    """Degrees of freedom of the fit over d², A."""
     first: float
     second: float
     excess: float
@@ -68,7 +68,7 @@ class _Functionals:
         return _Place(np.array([alpha, label_noise, penalty, gaussian, gain.total]), gain.by_noise)
 
     def by_rank(self, place: _Place) -> np.ndarray:
-        """Derivatives of the numbers of a solution in eta, for a penalty b Tr S + eta rank S."""
+        """Derivatives of a solution's quantities in eta, for a penalty b Tr S + eta rank S."""
         law, b = self.law, self.threshold
         # The penalty removes eigenvalues up to b + sqrt(2 eta), which changes R and A.
         u, height = law.preimage(b)
@@ -114,7 +114,7 @@ def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[Finite
     def at(law: SpectralLaw, threshold: float) -> _Functionals:
         return _functionals(law, threshold, samples, state.cut_in(law, threshold))
 
-    step = 1e-3  # relative, of central differences
+    step = 1e-3  # relative step of central differences
     # Differences in noise and threshold together, in the threshold, and in the label noise.
     test_error = 4 * alpha * noise**2
     push = step * test_error
@@ -162,10 +162,10 @@ def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[Finite
 class AtDimension:
     """Prediction at a finite dimension, for samples and for Gaussian matrices."""
 
-    limit: float
-    order: float  # size of the correction
-    expected: float | None  # None if the correction exceeds half of the limit
-    control: float | None
+    limit: float  # prediction for d -> oo
+    order: float  # size of the first order in 1/d
+    expected: float | None  # corrected prediction; None if the correction exceeds half of the limit
+    control: float | None  # the same prediction for Gaussian matrices
 
 
 def at_dimension(
@@ -186,7 +186,7 @@ def at_dimension(
 
 
 def unreachable(state: QuadraticState, dimension: int) -> float:
-    """Bound of the training error of labels that no positive matrix fits (quadratic 21)."""
+    """Bound on the training error from labels that no positive matrix fits (quadratic 21)."""
     # As x^T S x >= 0, no fit lowers an output by more than sqrt(d) tau, tau = Tr S / d. The fit of a
     # residual r ~ N(0, E_test) would lower the output by r A / alpha. Bound: E ((r A / alpha - sqrt(d)
     # tau)_+)², 1 to 7 times the measured value. It is smaller than any power of 1/d.
@@ -204,7 +204,7 @@ def unreachable(state: QuadraticState, dimension: int) -> float:
 def _functionals(
     law: SpectralLaw, threshold: float, samples: bool = False, cut: float | None = None
 ) -> _Functionals:
-    """Functionals of a law above a cut; the default cut is the threshold."""
+    """Compute integrals of a spectral law above a cut, by default the threshold."""
     _, points, weights = tail_rule(law, np.array([threshold if cut is None else cut]))
     rise = points.x - threshold
     return _Functionals(

@@ -73,7 +73,7 @@ def draw_measurements(
 
 
 def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> QuadraticSolution:
-    """The minimiser, by message passing, or by proximal gradient where that does not contract."""
+    """Find the minimiser by message passing, or by proximal gradient if that does not contract."""
     first = solve_amp(sensing, labels, regularisation, tolerance=TOLERANCE)
     if first.converged:
         return first

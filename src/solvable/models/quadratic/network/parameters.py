@@ -47,7 +47,7 @@ class QuadraticParameters(Parameters):
         try:
             n, d = int(values.get("samples", 0)), int(values.get("dimension", default))
         except (TypeError, ValueError):
-            return values  # the checks of the fields name the fault
+            return values  # an invalid field is reported later, by the field's own check
         return {**values, "sample_ratio": n / d**2} if n > 0 and d > 0 else values
 
     n_samples = Size("sample_ratio", "dimension", "dimension", least=1)

@@ -30,8 +30,8 @@ class PhasePoint:
 
     phase: QuadraticPhase
     description: str
-    matrix_error: float  # R by the leading law of the phase
-    exponents: tuple[float, float, float]  # powers of n_eff, lambda and d in that law
+    matrix_error: float  # error R according to the leading law of the phase
+    exponents: tuple[float, float, float]  # exponents of n_eff, lambda and d in the leading law
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class PowerLawPhases:
         if not 0.5 < self.exponent < np.inf:
             raise InvalidParameter(
                 f"exponent is {self.exponent}; allowed: above 1/2. At 1/2 and below, no finite number of "
-                "features holds most of the energy of the target, and the laws do not apply."
+                "features contains most of the energy of the target, and the laws do not apply."
             )
         if self.dimension != int(self.dimension) or self.dimension < 2:
             raise InvalidParameter(

@@ -29,7 +29,7 @@ from solvable.spectra.thresholds import perfect_recovery_threshold
 
 
 def predict(parameters: QuadraticParameters) -> Metrics:
-    """Predicted metrics at a parameter set: those measured, and quantities of the theory alone."""
+    """Predicted metrics at a parameter set: measured metrics, and quantities of the theory alone."""
     return _metrics(parameters, state_of(parameters))
 
 
@@ -42,7 +42,7 @@ def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
         regularisation=parameters.regularisation,
     )
     places = [parameters.model_copy(update={"samples": 0, "sample_ratio": r}) for r in ratios]
-    # The denoised error needs drawn matrices, and no figure shows a line of it: left out.
+    # The denoised error needs drawn matrices, and no figure shows its line. It is left out.
     return [_metrics(place, state, False) for place, state in zip(places, states, strict=True)]
 
 
@@ -128,7 +128,7 @@ def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     if scaling is None:
         return {"spectral_phase": spectral}
     parts, law = decompose_error(state), float(scaling.matrix_error)
-    # The law is shown where it is within 30 % of the error: between two phases neither law holds.
+    # Between two phases neither law is accurate, so that a law is shown only within 30 % of the error.
     holds = state.matrix_error / 1.3 <= law <= 1.3 * state.matrix_error
     return {
         "spectral_phase": spectral,

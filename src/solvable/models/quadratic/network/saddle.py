@@ -54,7 +54,7 @@ def check_not_negative(**values: float) -> None:
 
 @dataclass(frozen=True)
 class SaddlePoint:
-    """The two scalars delta and b, the error R, the law of S* + delta Z and its moments above b."""
+    """The two scalars delta and b, the error R, the law of S* + delta Z and the law's moments above b."""
 
     effective_noise: float
     threshold: float

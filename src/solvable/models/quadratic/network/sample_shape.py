@@ -20,7 +20,7 @@ from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_ends
 
 GROUPS = 1000
-"""Groups of eigenvalues between which pairs are summed."""
+"""Number of eigenvalue groups; sums over pairs of eigenvalues run over pairs of groups."""
 
 
 class Gain(NamedTuple):
@@ -33,14 +33,14 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class SampleShape:
-    """Functionals of a law and a threshold from which the gain follows."""
+    """Integrals over a spectral law above a threshold that determine the gain."""
 
     error: float
     """Error R of the learned matrix."""
     freedom: float
-    """Degrees of freedom A over d²."""
+    """Degrees of freedom of the fit over d², A."""
     leverages: float
-    """Mean of rho²."""
+    """Mean over eigenvalues x of rho(x)², the squared row sum of divided differences."""
     with_error: float
     with_lean: float
     cube: float
@@ -110,7 +110,7 @@ class _Learned:
         return np.asarray(zeta * g - 1 + self.mass - (x - self.b) * (g - left))
 
     def shape(self) -> SampleShape:
-        """Compute the functionals."""
+        """Compute the integrals that determine the gain."""
         t, w, f, rho, lean = self.law.variance, self.w, self.f, self.rho, self.lean
         nodes = self.law.target.nodes
         cube = self.law.target.node_weights @ nodes**3

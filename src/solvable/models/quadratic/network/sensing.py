@@ -35,7 +35,7 @@ class Sensing(Protocol):
         ...
 
     def adjoint(self, residual: Array) -> Array:
-        """Symmetric matrix that the residual is measured against."""
+        """Adjoint map: symmetric matrix whose inner product with S is that of the residual with A(S)."""
         ...
 
     def asarray(self, values: Any) -> Array:
@@ -116,7 +116,7 @@ class SampleSensing:
         return values / self.dimension**0.5
 
     def adjoint(self, residual: Array) -> Array:
-        """Symmetric matrix that the residual is measured against."""
+        """Adjoint map: symmetric matrix whose inner product with S is that of the residual with A(S)."""
         xp, samples = namespace(residual), self.samples
         total = 0.0
         for rows, block in self._blocks():
@@ -156,7 +156,7 @@ class GaussianSensing:
         return self.matrices @ (factor @ factor.T).ravel()
 
     def adjoint(self, residual: np.ndarray) -> np.ndarray:
-        """Symmetric matrix that the residual is measured against."""
+        """Adjoint map: symmetric matrix whose inner product with S is that of the residual with A(S)."""
         return (residual @ self.matrices).reshape(self.dimension, self.dimension)
 
 
@@ -171,7 +171,7 @@ class Whitening:
 
 
 def second_moment(source: Source, origin: Array | None = None) -> Array:
-    """Mean of (x - o) (x - o)^T over the samples; o is 0 by default."""
+    """Mean of (x - o) (x - o)^T over the samples; the origin o is 0 by default."""
     samples, total = Samples(source), 0.0
     for _, block in samples.blocks():
         moved = block if origin is None else block - samples.cast(origin)
@@ -195,7 +195,7 @@ def whitening_of(source: Source) -> Whitening:
     mean = total / source.n_samples
     values, vectors = xp.linalg.eigh(second_moment(source, mean))
     least = LEAST_VARIANCE * max(float(values[-1]), float(xp.max(mean**2)) * 1e-6)
-    flat = int(xp.count_nonzero(values <= least))  # eigenvalues ascend
+    flat = int(xp.count_nonzero(values <= least))  # eigenvalues are in ascending order
     if flat == values.shape[0]:
         raise InvalidData(
             f"all {source.n_samples} samples are equal; allowed: at least one column that varies. "

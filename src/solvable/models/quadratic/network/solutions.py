@@ -37,7 +37,7 @@ def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:
 
 
 Key = tuple[str, int, float]
-"""Spectrum, dimension (0 for a limit law), and the width ratio or exponent."""
+"""Cache key of a target: spectrum, dimension (0 in the limit), and width ratio or exponent."""
 
 
 def _key(parameters: QuadraticParameters) -> Key:
@@ -67,7 +67,7 @@ def _bayes(key: Key, ratio: float, noise: float) -> float:
 
 
 def interpolation_of(parameters: QuadraticParameters) -> Metrics:
-    """Place and height of the interpolation peak (quadratic 14); None without label noise."""
+    """Position and height of the interpolation peak (quadratic 14); None without label noise."""
     return _interpolation(_key(parameters), parameters.noise)
 
 

@@ -51,7 +51,7 @@ def kkt_residual(factor: Array, dual: Array) -> float:
 
 
 def reachable(sensing: Sensing, residual: Array, regularisation: float, tolerance: float) -> float:
-    """Smallest optimality residual to ask for: the tolerance, or the rounding error if larger."""
+    """Smallest optimality residual to demand: the larger of tolerance and rounding error."""
     # H is a sum of 2 |r_mu| x x^T / (d^1.5 lambda). In single precision the optimality residual was 1
     # to 5 times the rounding of this sum, while the minimiser was accurate to 1e-7.
     size = float(namespace(residual).sum(abs(residual)))
@@ -77,7 +77,7 @@ def certified(
 
 
 def positive_part(matrix: Array, threshold: float) -> tuple[Array, Array]:
-    """Factor of (M - b I)_+, strongest column first, and the eigenvalues of M, descending."""
+    """Factor of (M - b I)_+ with the strongest column first, and the descending eigenvalues of M."""
     xp = namespace(matrix)
     values, vectors = xp.linalg.eigh(matrix)
     values, vectors = xp.flip(values), xp.flip(vectors, axis=1)
@@ -100,7 +100,7 @@ def lipschitz_constant(sensing: Sensing) -> float:
             sensing.forward(scaled[:, low:]) - sensing.forward(scaled[:, :low])
         )
         norm = float(xp.linalg.matrix_norm(matrix))
-    # 2 % for the error of the power iterations.
+    # A margin of 2 % covers the error of the power iterations.
     return 1.02 * 2 / d**2 * max(norm, np.finfo(float).tiny)
 
 

@@ -21,7 +21,7 @@ WINDOW = 1.42
 """Half-width of the phase bleeding-out in (s_1 / delta - 1) d^(1/3): the square root of 2.02."""
 
 MANY = 5
-"""Number of features from which they count as a tail or a decay instead of single spikes."""
+"""Smallest number of features that counts as a tail or a decay instead of single spikes."""
 
 
 class SpectralPhase(StrEnum):
@@ -40,18 +40,18 @@ class SpectralDecision:
     """Phase of a learned spectrum, with the numbers that decide on the phase."""
 
     phase: SpectralPhase
-    cut: float  # b / 2 delta; the bulk disappears at 1
+    cut: float  # threshold over edge of the bulk, b / 2 delta; the bulk disappears at 1
     separation: (
         float  # (s_1 / delta - 1) d^(1/3); the first feature touches the edge within 1.42 of 0
     )
-    above_noise: int  # K, features with s > delta
-    kept: int  # learned features: s > delta and s + delta² / s > b
-    gap: float  # mean gap of the weakest quarter of the K over 2.83 delta / sqrt(d); NaN for K < 2
+    above_noise: int  # number K of features with s > delta
+    kept: int  # number of learned features: s > delta and s + delta² / s > b
+    gap: float  # mean gap in the weakest quarter of the K over 2.83 delta / sqrt(d); NaN for K < 2
     local_exponent: (
         float  # log(s_1 / s_k) / log k at k = ceil(sqrt(K)); near 0 if bounded, NaN for K < 4
     )
     structured: bool  # True if the K features are many and bounded: a second bulk instead of a tail
-    margin: float  # smallest change in the logarithm of a number above that changes the phase
+    margin: float  # smallest change of the logarithm of a field above that changes the phase
 
 
 def spectral_phase(
@@ -168,8 +168,8 @@ def _weakest_gap(above: np.ndarray, size: int) -> float:
         return np.nan
     first = min(int(0.75 * above.size), above.size - 2)
     mean = (above[first] - above[-1]) / (above.size - 1 - first)
-    # Peaks of neighbouring features merge below the gap g of (w^(1/3) + w'^(1/3))³ / g² = 1 / delta².
-    # With both weights 1/d the gap is sqrt(8) delta / sqrt(d).
+    # Peaks of neighbouring features with weights w and w' merge if their gap is below g, the solution of
+    # (w^(1/3) + w'^(1/3))³ / g² = 1 / delta². For w = w' = 1/d this is sqrt(8) delta / sqrt(d).
     return float(mean * np.sqrt(size) / MERGING)
 
 

@@ -42,7 +42,7 @@ PRESETS = {
         replicates=3,
     ),
     "regularisation": Preset(
-        "Power law at three regularisations, from overfitting to no bulk; a few minutes.",
+        "Power-law target at three regularisations, from overfitting to no bulk; a few minutes.",
         {
             "target": ("power-law",),
             "dimension": (100,),

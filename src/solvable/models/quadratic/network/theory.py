@@ -36,19 +36,19 @@ class QuadraticState:
     trace: float  # Tr S / d
     rank_fraction: float  # rank of S over d, 1 - F_delta(b)
     objective: float  # minimum of sum r² / d² + lambda Tr S / d
-    degrees_of_freedom: float  # A, over d²
+    degrees_of_freedom: float  # degrees of freedom over d², A
     residual: (
-        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta² - Delta / 2); a solution has 0
+        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta² - Delta / 2); 0 at a solution
     )
-    law: SpectralLaw  # of S* + delta Z
+    law: SpectralLaw  # spectral law of S* + delta Z
     width_limited: bool = False  # True in a narrow network whose width cuts the spectrum above b
 
     def cut_in(self, law: SpectralLaw, threshold: float) -> float:
-        """Eigenvalue below which nothing is learned, in a law with this threshold."""
+        """Eigenvalue below which nothing is learned, for a spectral law and a threshold b."""
         return threshold
 
     def leading_eigenvalues(self, count: int, *, dimension: int) -> np.ndarray:
-        """Typical values of the largest eigenvalues at a finite dimension, descending."""
+        """Typical largest eigenvalues of the minimiser at a finite dimension, descending."""
         if not 1 <= count <= dimension:
             raise InvalidParameter(
                 f"count is {count}; allowed: from 1 to the dimension {dimension}."
