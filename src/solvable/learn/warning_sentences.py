@@ -46,7 +46,11 @@ def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[tuple[st
         kept = [name for name in table.order if name in needed or name in table.texts]
         table = table.select(kept).rows(dealt.rows)
         for name, error in telling_columns(table, y, regression=regression)[:3]:
-            left = "of the variance of its ranks unexplained" if regression else "of rows wrong"
+            left = (
+                "of the variance of the target's ranks unexplained"
+                if regression
+                else "of rows predicted wrongly"
+            )
             found.append(
                 f"column {name!r} alone predicts the target almost exactly ({100 * error:.1f} % {left}). "
                 "If its values are known only after the target, remove the column"
@@ -70,8 +74,8 @@ def _of_groups(X: np.ndarray, y: np.ndarray, *, regression: bool) -> list[str]:
     return [
         f"rows form {number} tight groups: the target of the nearest row in the same group "
         f"{inside}, and that of the nearest row in another group {outside}. If a group is one person, "
-        "device or day, the error on new ones is larger than the measured error; give their column "
-        "with --groups"
+        "device or day, the error on new groups is larger than the measured error. Give the column "
+        "that names the groups with --groups"
     ]
 
 
@@ -84,8 +88,8 @@ def _of_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> list[st
             f"the nearest rows predict the target ({100 * jump.near:.0f} % {unit}), but rows beyond the "
             f"nearest {jump.left_out} do not ({100 * min(jump.far, 1.0):.0f} %), although they are only "
             "slightly farther away: rows seem to come in groups. If a group is one person, device or "
-            "day, the error on new ones is far larger than the measured error; give their column with "
-            "--groups"
+            "day, the error on new groups is far larger than the measured error. Give the column that "
+            "names the groups with --groups"
         ]
     along = share_along_a_curve(X)
     if along > ALONG:

@@ -80,7 +80,7 @@ def _of_one_signal(
     first_ratio: float,
 ) -> tuple[list[float], int, np.ndarray]:
     size = len(linear)
-    # Forty-one pairs serve the first comparisons; more follow if all of them are significant.
+    # Forty-one eigenpairs serve the first comparisons; more follow if all of them are significant.
     vectors, values = _strongest(outside(product, linear), size, min(most, 41), seed)
     ratios: list[float] = []
     counts = [count for count in _GRID if count < most]
