@@ -34,10 +34,10 @@ DRAWN = {
     "spectrum.svg": Drawing(
         "sequential-recovery", "Features leave the bulk of the spectrum at n = 26"
     ),
-    "quadratic-network-error.svg": Drawing("quadratic-network", "Test error (Marchenko-Pastur"),
+    "quadratic-network-error.svg": Drawing("quadratic-network", "Test error (marchenko-pastur)"),
     "quadratic-network-recovery.svg": Drawing("quadratic-network", "Test error", "recovery"),
     "quadratic-network-spectrum.svg": Drawing(
-        "quadratic-network", "Spectrum at n/d² = 2 (power law"
+        "quadratic-network", "Spectrum at n/d² = 2 (power-law)"
     ),
     "attention-indexed-error.svg": Drawing(
         "attention-indexed", "Error of the estimated weights (softmax)"
