@@ -134,5 +134,7 @@ def test_the_claims_without_a_prediction_of_a_list_are_not_testable():
     system = load("sequential-recovery")
     verdicts = {one.claim: one for one in system.verdicts([Point(parameters, [metrics] * 2, lost)])}
     assert verdicts["neighbour-mixing"].status == "not testable"
-    assert "no two neighbouring features are predicted to mix" in verdicts["neighbour-mixing"].reason
+    assert (
+        "no two neighbouring features are predicted to mix" in verdicts["neighbour-mixing"].reason
+    )
     assert verdicts["overlap-around-threshold"].status == "not testable"
