@@ -148,7 +148,7 @@ class _Transforms:
     def __init__(self, channel: AdditiveChannel) -> None:
         self.channel = channel
         self._cache: dict[tuple[Link, float], tuple[np.ndarray, ...]] = {}
-        # half the range of labels: the larger of the largest term and nine standard deviations of the sum
+        # half the range of labels: the largest term plus nine standard deviations of the sum
         panels = 1_400 if channel.n_directions <= 4 else 350
         self._nodes = {link: link.fine_nodes(panels) for link in set(channel.links)}
         spread = channel.noise
@@ -169,8 +169,7 @@ class _Transforms:
         cells = int(min(max(2 ** ceil(log2(max(min(wanted, 1e9), 2_048))), 2_048), 2**17))
         self.cell = 2 * reach / cells
         self.size = cells
-        # the grid does not resolve noise with a standard deviation below two cells, so two cells replace
-        # it
+        # the grid does not resolve noise below two cells, so such noise is raised to two cells
         self.noise = max(channel.noise, (2 * self.cell) ** 2)
         frequency = 2 * np.pi * np.fft.rfftfreq(cells, self.cell)
         self.damping = np.exp(-self.noise * frequency**2 / 2)

@@ -166,7 +166,7 @@ CLAIMS = (
         "The eigenvector closest to a weak feature has the predicted rank by modulus, behind those of "
         "strong irrelevant directions.",
         "best_rank", "derivations/lofi (19)", within=lambda cell: 0.25 * cell.setting.nuisance,
-        because="A quarter of the number of strong directions, because ranks scatter between samples.",
+        because="A quarter of the number of strong directions.",
         # At low overlap any eigenvector may be the closest one.
         where=lambda cell: at(cell, "hidden", deflated_squared_overlap=0.5), power=0.5,
         missing="no point of a hidden target has a predicted overlap above 0.5 without the strong "
@@ -205,7 +205,7 @@ CLAIMS = (
         "The test error with one filter before an infinitely wide layer is at least 14 percentage points "
         "below the errors of unfiltered networks with one and three layers.",
         gaps_to_kernels, "derivations/lofi (26)", within=0.025, expected=0.14, kind="at least",
-        because="2.5 percentage points, for the sampling error of the test errors.", power=0.5,
+        because="2.5 percentage points of the test error.", power=0.5,
         missing="no subspace target has a predicted overlap above 0.7 and fitted networks "
         "(kernel_samples >= n); raise ratio or kernel_samples",
     ),
