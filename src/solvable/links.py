@@ -210,8 +210,8 @@ def _moments(link: Link) -> tuple[float, float]:
             size = float(np.abs(values[np.abs(z) < 3]).max())
             if size and not SMALLEST < size < 1 / SMALLEST:
                 raise InvalidParameter(
-                    f"values of the link {quoted(link.name)} reach {size:.3g}; allowed: between "
-                    f"{SMALLEST:g} and {1 / SMALLEST:g}. Multiply it by a number."
+                    f"the largest value of the link {quoted(link.name)} is {size:.3g}; allowed: between "
+                    f"{SMALLEST:g} and {1 / SMALLEST:g}. Multiply the link by a number."
                 )
             mean = float(chance @ values)
             parts = chance * (values - mean) ** 2

@@ -1,4 +1,4 @@
-"""Summary of the fitted law of a spectrum: features and their decay, errors, advice, curve."""
+"""Summary of a spectrum's fitted law: features, their decay, errors, advice, drawn curve."""
 
 from __future__ import annotations
 

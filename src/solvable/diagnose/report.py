@@ -107,7 +107,7 @@ class Card:
     """Content of the page about one matrix: figure and sentences."""
 
     anchor: str  # anchor for links
-    row: MatrixDiagnosis  # name of the matrix
+    row: MatrixDiagnosis  # diagnosis and name of the matrix
     picture: str  # SVG of the spectrum
     facts: list[tuple[str, str]]  # names and values below the figure
     remarks: list[str]  # sentences that open on a click
@@ -157,7 +157,7 @@ def _coded(text: str) -> Markup:
 
 
 def matrix_cards(found: Diagnosed) -> list[Card]:
-    """Card of every fitted matrix."""
+    """Return one card for each fitted matrix."""
     shown = []
     for number, row in enumerate(found.matrices):
         if row.fitted:

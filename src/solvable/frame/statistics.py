@@ -12,8 +12,8 @@ FALSE_ALARM = 0.01
 """Probability that a claim fails by chance although its theory is right."""
 
 ALLOWANCE = (
-    "The verdict adds to this tolerance the scatter of replicates that a right theory exceeds in "
-    "1 % of claims."
+    "The verdict adds an allowance for the scatter of replicates, chosen so that a correct theory "
+    "fails in 1 % of claims."
 )
 """Sentence on the statistical part of a tolerance."""
 

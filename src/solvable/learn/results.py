@@ -63,8 +63,8 @@ class Direction:
 
     number: int  # rank by strength, from 1
     strength: float  # eigenvalue, positive if the target grows with the squared coordinate
-    # Strength divided by its null, the strength with shuffled labels once the stronger directions are
-    # removed; None if not tested.
+    # Strength divided by its null value, which is measured with shuffled labels after removal of the
+    # stronger directions; None if not tested.
     ratio: float | None
     # Number of rows n at which the strength equals the null, which falls as n^(-1/2).
     emergence_rows: float | None

@@ -68,7 +68,7 @@ def shares_as_csv(found: Learned) -> str:
 
 
 def method_table(found: Learned, details: bool = True) -> Table:
-    """Tabulate the errors of all methods, learned features first; `details` adds differences."""
+    """Tabulate the errors of all methods; `details` adds differences from the learned features."""
     numbers = _numbers(words.error_name(found), "95 % interval")
     numbers += _numbers("difference, points") if details else []
     unequal = any(score.balanced_error is not None for score in found.methods)

@@ -26,7 +26,7 @@ class Effort(NamedTuple):
 def effort_for(rows: int, columns: int, outputs: int) -> Effort:
     """Choose settings by the numbers of rows, columns and outputs; full tuning if it takes seconds."""
     # Measured on one core: a step with n rows, d columns and k trees of l leaves takes about
-    # 1e-8 n d k + 1e-6 l d k seconds. Usual are 100 steps at a rate of 0.1 and 30 at 0.3.
+    # 1e-8 n d k + 1e-6 l d k seconds. A fit usually takes 100 steps at a rate of 0.1.
     per_leaf = 1e-6 * columns * outputs
     per_step = 1e-8 * rows * columns * outputs
     if columns * outputs > 60_000:

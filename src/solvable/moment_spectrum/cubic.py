@@ -171,7 +171,7 @@ def _grouped(
     """Group weights that occur `count` times per sample into few atoms; the extremes stay single."""
     order = np.argsort(weights)
     ordered = weights[order]
-    # All groups have the same sum of |w|, so groups of large weights are narrow. A group becomes one atom
+    # All groups have the same sum of |w|, so a group of large weights has few. A group becomes one atom
     # at the root mean square of its weights.
     reached = np.cumsum(np.abs(ordered))
     places = np.searchsorted(reached, np.linspace(0, reached[-1], groups - 2)[:-1])

@@ -171,5 +171,5 @@ def single_level(sizes: np.ndarray, n: float, budget: float, steps: float | None
 
 
 def single_sizes(sizes: np.ndarray, tau: float, several: float) -> np.ndarray:
-    """Size of a sample drawn singly, at least tau; its chance is several (|T| / size)³, at most 1."""
+    """Scale t of each sample, at least tau; a sample of weight T has chance several (|T| / t)³."""
     return np.asarray(np.maximum(sizes * several ** (1 / 3), tau if tau else 1e-300))

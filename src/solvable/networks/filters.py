@@ -112,7 +112,9 @@ class FilterReport:
 class FilterSettings:
     """Settings of a filter."""
 
-    n_directions: int | Literal["auto"]  # "auto": directions stronger than with permuted labels
+    n_directions: (
+        int | Literal["auto"]
+    )  # "auto": the number of directions whose strength exceeds that with permuted labels
     first_moment: bool = False  # True to keep label-weighted means as columns
     multiclass: MultiClass = "sum-of-squares"
     solver: FilterSolver = "auto"
@@ -129,7 +131,7 @@ class FirstMoments:
     strengths: np.ndarray  # singular values of the means, shape (m,)
     ratios: (
         np.ndarray
-    )  # strengths over strengths with random labels, shape (m,); empty without a test
+    )  # ratio of each strength to its value with random labels, shape (m,); empty without a test
     significant: int  # number of strengths above the strengths in all draws of random labels
     by_signal: (
         np.ndarray

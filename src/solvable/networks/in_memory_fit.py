@@ -114,7 +114,7 @@ def fit_in_memory(
 ) -> NetworkFit:
     """Fit all layers in order to standardised samples (n, d) and encoded labels (n,)."""
     # Samples, features, kernels and the ridge of a kernel stay on the device of X. The eigenproblems of
-    # filters and of a readout of finite width are solved on the host: one matrix is copied for each, and
+    # filters and of a readout of finite width are solved on the host: each one copies a matrix, and
     # with reduce="auto" also one block of vectors for each step of the nulls.
     fit = _Fit(labels, code, settings)
     state = _State(X)

@@ -85,7 +85,7 @@ def thin_product(A: Array, B: Array) -> Array:
 
 def products_of_pairs(columns: Array) -> Array:
     """Rows x_i x_j, i <= j, row-major, of shape (d (d + 1) / 2, n) from the columns of X, (d, n)."""
-    # Each row is one feature: writing these long rows is four times faster than short rows (n, D).
+    # One long row per feature: writing (D, n) is four times faster than the short rows of (n, D).
     xp = namespace(columns)
     d, rows = columns.shape
     pairs = xp.empty((d * (d + 1) // 2, rows), dtype=columns.dtype, device=columns.device)

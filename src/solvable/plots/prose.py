@@ -10,7 +10,7 @@ Part = str | Cell | Table  # each cell is a sentence, whose lines break between 
 
 
 def section(title: str, sentences: Iterable[str], *, single: bool = False) -> list[Part]:
-    """Return an empty line, a bold title and a list; with ``single`` one item has no dash."""
+    """Return an empty line, a bold title and a list; with ``single``, a lone item has no dash."""
     rows = list(sentences)
     dash = "" if single and len(rows) == 1 else "- "
     return ["", Cell(title, "bold"), *(Cell(f"{dash}{row}") for row in rows)]

@@ -238,7 +238,7 @@ def _rank(grid: np.ndarray, density: np.ndarray, place: float) -> float:
 
 
 def _best(levels: np.ndarray, couplings: np.ndarray, height: float) -> tuple[float, float]:
-    """Mean largest overlap of a level coupled at random to a bulk, and the mean rank of this overlap."""
+    """Mean largest overlap of a level with an eigenvector, and the mean rank of that eigenvector."""
     rng = random_stream("direction profile", levels.size)
     found = []
     for _ in range(DRAWS):
@@ -256,7 +256,7 @@ def _best(levels: np.ndarray, couplings: np.ndarray, height: float) -> tuple[flo
 
 
 def _best_of_many(levels: np.ndarray, overlaps: np.ndarray) -> tuple[float, float]:
-    """Mean largest overlap of a direction with the matrix's kernel, for Gaussian amplitudes."""
+    """Mean of the largest overlap of a direction with the null space, for Gaussian amplitudes."""
     rng = random_stream("direction profile", levels.size)
     drawn = overlaps * rng.chisquare(1, (8 * DRAWS, levels.size))
     best = np.argmax(drawn, axis=1)

@@ -108,7 +108,7 @@ def line(found: Predictions) -> str:
 
 
 def tables(found: Predictions, width: int | None = None) -> list[Table]:
-    """Return tables of numbers, then of lists, within the width of a terminal."""
+    """Format the predictions as tables that fit a terminal: numbers first, then lists."""
     if found.varied:
         return grid_tables(found.varied, found.points, width)
     return point_tables(found.points[0].prediction)

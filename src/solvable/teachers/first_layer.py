@@ -22,7 +22,7 @@ def draw_directions(
     if needed > available_bytes():
         raise MemoryLimitExceeded(
             f"{n_directions} directions of {n_coordinates} features take {gigabytes(needed)}; available: "
-            f"{gigabytes(available_bytes())}. Lower dimension, degree or features."
+            f"{gigabytes(available_bytes())}. Lower the dimension, the degree or the number of features."
         )
     # Drawn row by row, so that the first directions do not depend on the number of directions.
     gaussian = random_stream(*key).standard_normal((n_directions, n_coordinates)).T

@@ -190,7 +190,7 @@ CLAIMS = (
         missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
     Agreement(
-        "error-of-four-layers", "The normalised error of a target of four layers equals its prediction.",
+        "error-of-four-layers", "On a target of four layers, the normalised error equals the prediction.",
         "normalised_mse", "derivations/compositional (12)", within=0.1, relative=True,
         because="10 %: the labels have heavy tails.", where=four, power=0.2,
         missing="no point has four layers and n/D >= 15; run with --preset four-layers",

@@ -87,7 +87,7 @@ def _lifted(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     inner = X @ X.T / np.mean(np.sum(X**2, axis=1))
     power = np.diag(inner).copy()
     factor = factorise_kernel(dual_kernel(parameters.lift, inner, power, power))
-    # The largest eigenvalue comes from the activation's constant; for an even label it is irrelevant.
+    # The activation's constant gives the largest eigenvalue, which carries no signal of an even label.
     published = parameters.features == "as-published"
     skipped = int(published and activation_energies(parameters.lift)[0] > 1e-9)
     R = factor.rows if published else factor.rows - factor.rows.mean(axis=0)

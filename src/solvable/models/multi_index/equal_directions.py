@@ -85,7 +85,8 @@ class EqualDirections:
     @property
     def information_ratio(self) -> float:
         """Samples per dimension that a method of unlimited time needs, for many directions."""
-        # This is a leading order in p; the first-order threshold is exact and may lie below it.
+        # The information ratio is a leading order in p; the first-order threshold is exact, and may be
+        # lower.
         return min(information_ratio(*self._standard), self.first_order_ratio)
 
     @property
@@ -142,7 +143,7 @@ def pair_exponent(link: Link) -> float:
 
 
 def leading_ratio(link: Link, directions: int, noise: float) -> float:
-    """Threshold of second moments for single directions, to leading order in their number."""
+    """Sample ratio from which second moments find single directions, to leading order in p."""
     # alpha = beta! (1 + Delta)^beta / c_beta² p^beta   (multi-index 17)
     power, c = _leading(link)
     if not np.isfinite(power):

@@ -194,7 +194,7 @@ def one_mode_alignment(
     # specialised neuron contains, and overestimates the alignment beyond the onset by 0.1 to 0.3.
     scale = 1 / readout_scale(readout, width)
     neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
-    # The field is at most P/kappa, so that a grid for P/kappa contains the distribution.
+    # The field is at most P/kappa: a grid made for P/kappa covers its distribution.
     neuron.moments((samples / kappa) ** 2 * scale / (2 * width))
     grid = neuron.grid
     overlap = neuron.overlap.value(grid.u[:, None], grid.r).ravel()

@@ -93,9 +93,9 @@ def network_candidates(network: Network) -> tuple[Candidate, ...]:
     if len(network.layers) > 3 or (len(network.layers) == 3 and network.degree > 3):
         raise InvalidParameter(
             f"closed forms of all patterns of {len(network.layers)} hidden layers and "
-            f"He{network.degree} take minutes; allowed: two hidden layers, or three and degrees "
+            f"He{network.degree} take minutes; allowed: two hidden layers, or three with a degree "
             "up to 3. "
-            "Deeper networks need a number for every size, in the description or by --at."
+            "For deeper networks give every size a number, in the description or with --at."
         )
     rows = product(*_choices(network, check_reachable(network)))
     found = (candidate_of(network, layers) for layers in rows)

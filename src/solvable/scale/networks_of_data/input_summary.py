@@ -44,7 +44,7 @@ class InputSpectrum:
     n_columns: int  # number of columns that vary
     eigenvalues: np.ndarray  # eigenvalues of the covariance over its trace, descending
     features: tuple[FeatureStrength, ...]  # directions of the classes, or of the single target
-    # shares of the target's variance on held-out rows that degrees up to 1, 2 and 3 explain
+    # shares of the target's held-out variance explained by polynomials of degree up to 1, 2 and 3
     degrees: tuple[float, ...]
     degree_error: float  # standard error of these shares
     tail: TailFit | None

@@ -1,4 +1,4 @@
-"""Gradient flow on the population loss, with all pairs of students and features."""
+"""Gradient flow on the population loss, for the overlaps of all student-feature pairs."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ CLAIMS = (
         "Near and below its threshold the squared overlap of a feature equals the mean predicted at this "
         "dimension.",
         "squared_overlap", f"{PAGE} (24)", within=0.08, entry="feature", scatter=overlap_scatter,
-        because="0.08: the theory ranks the eigenvalues at the edge by their means.",
+        because="0.08: the theory orders eigenvalues near the edge by their means.",
         where=near_threshold, power=0.5,
         missing="no feature near its threshold has a predicted overlap above chance; lower sample_ratio",
     ),

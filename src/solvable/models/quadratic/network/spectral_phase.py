@@ -181,7 +181,7 @@ def _local_exponent(above: np.ndarray) -> float:
 
 
 def _apart(values: np.ndarray, size: int) -> bool:
-    """Return True if most features lie outside the component of the law with the bulk."""
+    """Return True if most features lie outside the part of the spectrum that contains the bulk."""
     places = np.concatenate([values, [0.0]])
     masses = np.concatenate([np.ones(values.size), [size - values.size]])
     law = SpectralLaw(discrete(places, masses), noise=1.0)
