@@ -268,7 +268,7 @@ CLAIMS = (
     _changed(
         "pruning-helps",
         "Cutting the learned spectrum at the edge of the noise gives the predicted error.",
-        "pruned_error", 0.2, "The spectrum of the noise of n samples differs from a semicircle by order d/n, below 0.06.",
+        "pruned_error", 0.2, "The noise of n samples is a semicircle only up to order d/n.",
         "arXiv:2509.24882, Corollary 2; derivations/quadratic (15)",
     ),
     _changed(
