@@ -230,8 +230,8 @@ class MultiIndexRegressor(
     ) -> SpectralDirections | None:
         """Find the directions of one pass, orthogonal to the basis; None if none is left to find."""
         wanted = None if self.n_directions == "auto" else self.n_directions - basis.shape[1]
-        # Residuals show the remaining directions better than labels do. Therefore earlier passes keep only
-        # outliers, and the last pass fills up the number of directions.
+        # Residuals show the remaining directions better than labels do. Therefore earlier passes keep
+        # only outliers, and the last pass fills up the number of directions.
         last = pass_ == self.deflation
         if wanted == 0 or basis.shape[1] == source.n_columns:
             return None

@@ -85,7 +85,7 @@ class InputMoment(SymmetricOperator):
 
     @property
     def weighted_norms(self) -> np.ndarray:
-        """Values T x² / d of all centred and scaled samples, where x² is the squared norm."""
+        """Weight T times squared norm of x, divided by d, for every centred and scaled sample."""
         return self.moment.weighted_norms
 
     @property
@@ -191,7 +191,7 @@ def spectral_directions(
         return np.asarray(np.maximum(values - edges[1], edges[0] - values))
 
     def enough(pairs: Eigenpairs) -> bool:
-        # Ritz values move outwards with iterations; a value that stays inside the bulk needs no precision.
+        # Ritz values move outwards with iterations. Values that stay inside the bulk need no precision.
         distance = beyond(pairs.values) - room
         near = pairs.residuals <= np.maximum(5e-3 * pairs.scale, -distance / 4)
         return bool(pairs.converged[distance > 0].all() and near[distance <= 0].all())
