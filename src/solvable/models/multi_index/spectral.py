@@ -90,7 +90,7 @@ class InputMoment(SymmetricOperator):
 
     @property
     def statistics(self) -> MomentStatistics:
-        """Weighted averages of the centred and scaled samples."""
+        """Averages over the centred and scaled samples."""
         return self.moment.statistics
 
     def dense(self) -> np.ndarray:

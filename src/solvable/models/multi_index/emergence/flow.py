@@ -11,7 +11,7 @@ from solvable.models.multi_index.emergence.link import EvenLink
 
 @dataclass(frozen=True)
 class FlowCourse:
-    """Time courses averaged over starts, and the final state of each start."""
+    """Time courses averaged over starts, and the final state reached from each start."""
 
     times: np.ndarray
     loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
@@ -22,7 +22,7 @@ class FlowCourse:
 
 
 def flow_step(strengths: np.ndarray, link: EvenLink) -> float:
-    """Return the integration step, set by the fastest rate 2 a K'(1), the rate of the first overlap."""
+    """Return the integration step, set by the fastest rate 2 a K'(1): that of the first feature."""
     return float(0.8 / (strengths[0] * link.activity))
 
 
@@ -39,8 +39,8 @@ def population_flow(
     step: float | None = None,
 ) -> FlowCourse:
     """Integrate the flow by Runge-Kutta from cosines of shape (starts, m, P)."""
-    # Components of students outside the features' span count as orthogonal: the kernel of a random
-    # pair is of order d^(-k/2).
+    # Components of students outside the features' span count as orthogonal, since the kernel of two
+    # random students is of order d^(-k/2).
     diagonal = np.arange(cosines.shape[1])
 
     def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -20,15 +20,15 @@ class Student:
     """Trained network f(x) = sum_j |v_j|² sigma(<v_j, x> / |v_j|) with students v_j."""
 
     weights: np.ndarray  # weights with rows v_j, (m, d)
-    escape_times: np.ndarray  # time at which half of each feature was captured, or infinity, (P,)
+    escape_times: np.ndarray  # time at which half of a feature was captured, or infinity, (P,)
 
     @property
     def norms(self) -> np.ndarray:
-        """Squared norms of the students."""
+        """Squared norms of the students, shape (m,)."""
         return np.asarray(np.einsum("jd,jd->j", self.weights, self.weights))
 
     def squared_overlaps(self, features: int) -> np.ndarray:
-        """Squared overlaps with the teacher's directions, which are the first P axes; shape (m, P)."""
+        """Squared overlaps with the teacher's directions, the first P axes; shape (m, P)."""
         return np.asarray(self.weights[:, :features] ** 2 / self.norms[:, None])
 
     def loss(self, link: EvenLink, strengths: np.ndarray) -> float:

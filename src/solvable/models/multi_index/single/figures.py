@@ -15,7 +15,7 @@ from solvable.plots.figure import Marker
 
 
 def at_rest(point: Point) -> np.ndarray:
-    """Overlaps of the replicates in which message passing converged; None if fewer than half did."""
+    """Overlaps of replicates in which message passing converged; all overlaps if under half did."""
     values = point.values("squared_overlap")
     settled = np.isfinite(values)
     return values[settled] if 2 * settled.sum() >= values.size else values

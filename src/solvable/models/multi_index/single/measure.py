@@ -59,8 +59,8 @@ def label_moments(
     """First moment m(y) and second moment G(y) at the observed labels, each of shape (n,)."""
     moments = parameters.moments
     if parameters.noise == 0:
-        # Near an extremum of the link a cell of the label grid may contain nodes of one preimage only,
-        # which biases the moments. If labels have finitely many preimages, these give exact moments.
+        # Near an extremum of the link, a cell of the label grid may contain nodes of only one preimage,
+        # which biases the moments. If a label has finitely many preimages, they give exact moments.
         try:
             outputs = posterior_given(additive_output(parameters.channel), y)
             found = outputs(np.zeros((len(y), 1)), np.eye(1))
@@ -84,7 +84,7 @@ def _spectral(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
         T, unit = optimal_map(label_moments(parameters, y)[1]), 1.0
     else:
         T = apply_label_map(y, parameters.estimator)  # type: ignore[arg-type]
-        # Eigenvalues are those of (1/n) sum T x x^T; a negative strength gives an outlier at the lower
+        # The eigenvalues belong to (1/n) sum T x x^T. A negative strength gives an outlier at the lower
         # end.
         strength = moments.probabilities @ (
             mapped_labels(moments, parameters.estimator) * moments.second[:, 0]

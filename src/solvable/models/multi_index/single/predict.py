@@ -64,8 +64,8 @@ def _message_passing(parameters: SingleIndexParameters) -> Metrics:
         "squared_overlap": evolution.overlap(ratio),
         "informed_overlap": evolution.overlap(ratio, start=INFORMED),
         "threshold_ratio": threshold,
-        # Change of the overlap if n/d changes by 7 % either way: large near a jump, where finite samples
-        # are far from the limit.
+        # Change of the overlap if n/d changes by 7 % either way. The change is large near a jump, where
+        # finite samples are far from the limit.
         "steepness": near[1] - near[0],
     }
 

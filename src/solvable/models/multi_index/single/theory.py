@@ -32,7 +32,7 @@ class LampPrediction:
     """Spectrum of L = (X X^T / d - I) diag G(y), and overlap of the estimate from its eigenvector."""
 
     squared_overlap: float  # overlap of X^T G omega: mean at this dimension, or limit of large d
-    outlier: float  # alpha / alpha_c; below the threshold the radius   (multi-index 10)
+    outlier: float  # alpha / alpha_c; below the threshold equal to radius   (multi-index 10)
     radius: float  # sqrt(alpha / alpha_c), radius of the disc of other eigenvalues (multi-index 10)
 
 
@@ -51,7 +51,7 @@ def lamp_prediction(
         overlap = (sample_ratio - threshold) / (sample_ratio + threshold**2 * cubed)
         return LampPrediction(max(overlap, 0.0), outlier, radius)
     # L omega = theta omega holds exactly if X^T diag(G / (theta + G)) X W / d = W   (multi-index 10).
-    # At its outlier theta LAMP therefore equals this label map, also at finite dimension.
+    # With theta at its outlier, LAMP therefore equals this label map, also at finite dimension.
     law = moments.law(_lamp_map(G, max(signal, 1.0)))
     spectrum = label_weighted_spectrum(law, ratio=sample_ratio, dimension=dimension)
     return LampPrediction(float(spectrum.upper.squared_overlap[0]), outlier, radius)
