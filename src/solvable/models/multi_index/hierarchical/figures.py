@@ -36,7 +36,7 @@ RISK = Panel(
 
 
 def found(point: Point) -> bool:
-    """Return True above twice the first threshold; below it the farthest eigenvalue changes ends."""
+    """Return True above twice the first threshold; below it the leading eigenvalue may change ends."""
     thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
     first = np.min(thresholds[np.isfinite(thresholds)], initial=np.inf)
     return not point.refused and bool(point.setting.sample_ratio >= 2 * first)
