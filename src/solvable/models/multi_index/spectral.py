@@ -52,7 +52,7 @@ class InputMoment(SymmetricOperator):
             self.n_samples, self.features, min(n_vectors, size), itemsize=self.itemsize
         )
         # The dual route needs unscaled samples. It is chosen if there are few samples, so that products
-            # are fast.
+        # are fast.
         held = route.name == "dense" or (slow and size <= 5_000)
         self._held = self._matrix() if held else None
 

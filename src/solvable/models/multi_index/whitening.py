@@ -48,7 +48,9 @@ class Scaling:
 
     mean: np.ndarray | None = None  # mean of each input, (d,)
     scale: np.ndarray | None = None  # divisor of each input, (d,)
-    factor: np.ndarray | None = None  # lower triangle L, where L L^T is the shrunk correlation, (d, d)
+    factor: np.ndarray | None = (
+        None  # lower triangle L, where L L^T is the shrunk correlation, (d, d)
+    )
     shrinkage: float = 1.0
 
     def source(self, source: Source) -> Source:
