@@ -71,7 +71,7 @@ def exponents_of(link: Link) -> LinkExponents:
     moments, reason = _power_moments(link)
     power = next((k for k, c in enumerate(moments, start=1) if c), None)
     sensitivity: float | None = power
-    # If no moment is above rounding, E[z² | label] = 1 cannot be told from a weak dependence on labels.
+    # If all moments are near 0, E[z² | label] = 1 cannot be distinguished from a weak dependence.
     if power is None and generative is not None and not _depends(link, 2):
         sensitivity = inf
     elif power is None:
