@@ -174,7 +174,7 @@ def _power(base: str, exponent: float) -> str:
 
 @lru_cache(maxsize=256)
 def _information_ratio(link: Link, noise: float) -> tuple[float | None, str]:
-    """Samples per dimension at which labels determine one direction; else None and the reason."""
+    """Return the n/d at which labels determine one direction, or None and the reason."""
     # Above a noise of 1e8 rounding hides the signal in the labels. There the large-noise law is accurate
     # for links up to degree 8.
     exact = noise <= 1e8

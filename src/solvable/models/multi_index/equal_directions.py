@@ -25,7 +25,7 @@ class EqualDirections:
 
     @cached_property
     def channel(self) -> AdditiveChannel:
-        """The channel of all p directions."""
+        """Channel from the coordinates of all p directions to the label."""
         p = self.directions
         return AdditiveChannel((self.link,) * p, (p**-0.5,) * p, self.noise)
 
@@ -148,7 +148,7 @@ def pair_exponent(link: Link) -> float:
 
 def leading_ratio(link: Link, directions: int, noise: float) -> float:
     """Threshold of second moments for single directions, to leading order in their number p."""
-    # alpha = beta! (1 + Delta)^beta / c_beta² p^beta   (multi-index 17)
+    # threshold alpha = beta! (1 + Delta)^beta / c_beta² p^beta   (multi-index 17)
     power, c = _leading(link)
     if not np.isfinite(power):
         return inf
@@ -194,5 +194,5 @@ def information_threshold(gain: Callable[[np.ndarray], np.ndarray]) -> float:
 @lru_cache(maxsize=256)
 def large_noise_information_ratio(link: Link, noise: float) -> float:
     """Samples per dimension at which very noisy labels determine one direction."""
-    # alpha = inf_q (-q - log(1 - q)) / kappa(q) / lambda   (multi-index 15)
+    # threshold alpha = inf_q (-q - log(1 - q)) / kappa(q) / lambda   (multi-index 15)
     return noise * information_threshold(link.correlation)

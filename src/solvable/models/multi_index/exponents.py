@@ -22,12 +22,14 @@ HIGHEST_POWER = 8
 class LinkExponents:
     """Exponents of a link; an exponent is None if quadrature cannot determine it."""
 
-    information: int | None  # min k: E[sigma h_k] != 0, up to 20
-    generative: int | None  # min k: E[h_k(z) | sigma(z)] not 0, up to 20   (multi-index 3)
-    # min beta: c_beta = E[sigma^beta (z² - 1)] != 0   (multi-index 4); infinite if all are 0
+    information: int | None  # smallest k with E[sigma h_k] != 0, up to 20
+    generative: int | None  # smallest k with E[h_k(z) | sigma(z)] not 0, up to 20 (multi-index 3)
+    # smallest beta with c_beta = E[sigma^beta (z² - 1)] not 0 (multi-index 4); infinite if all are 0
     noise_sensitivity: float | None
     coefficient: float | None  # c_beta at the noise sensitivity exponent
-    moments: tuple[float, ...]  # c_1, c_2, ..., at least up to the noise sensitivity exponent
+    moments: tuple[
+        float, ...
+    ]  # moments c_1, c_2, ..., at least up to the noise sensitivity exponent
     parity: Parity
     undetermined: str = ""  # reasons why exponents are None; empty if all are known
 
@@ -44,7 +46,7 @@ class LinkExponents:
 
 def large_noise_ratio(power: int, coefficient: float, noise: float) -> float:
     """Threshold n/d of one direction at large noise, computed from one moment c_beta of the link."""
-    # alpha = beta! / c_beta² lambda^-beta   (multi-index 14; arXiv:2603.17896, Theorem 3.2)
+    # threshold alpha = beta! / c_beta² lambda^-beta   (multi-index 14; arXiv:2603.17896, Theorem 3.2)
     return factorial(power) / coefficient**2 * noise**power
 
 

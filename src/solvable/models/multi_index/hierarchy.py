@@ -19,7 +19,7 @@ from solvable.spectra.label_emergence import emergence_ratio
 def hierarchical_thresholds(
     channel: AdditiveChannel, label_map: LabelMap | str | None = None
 ) -> np.ndarray:
-    r"""Sample ratios above which second moments find each feature of an additive model.
+    r"""Compute the ratio n/d above which second moments find each feature of an additive model.
 
     .. math:: \alpha_k^{\rm opt}=\frac1{E[G_{kk}(y)^2]},\qquad
         \alpha_k=\frac1{E[T^2/(\bar\lambda-T)^2]}\ \text{where}\
@@ -59,14 +59,14 @@ def hierarchical_thresholds(
     """
     moments = channel.moments
     if label_map is None:
-        return moments.weak_recovery_ratio  # 1 / E[G_kk²]   (multi-index 6)
-    # 1 / alpha_k = E[T² / (lambda - T)²] = E[T G_kk / (lambda - T)]   (multi-index 21)
+        return moments.weak_recovery_ratio  # best map: 1 / E[G_kk²]   (multi-index 6)
+    # given map: 1 / alpha_k = E[T² / (lambda - T)²] = E[T G_kk / (lambda - T)]   (multi-index 21)
     return emergence_ratio(moments.law(mapped_labels(moments, label_map)))
 
 
 @dataclass(frozen=True)
 class ScalingLaw:
-    """Law alpha_k = C k^(2 gamma beta) for the thresholds of features with amplitudes k^-gamma."""
+    """Power law alpha_k = C k^(2 gamma beta) for thresholds of features with amplitudes k^-gamma."""
 
     decay: float  # exponent gamma of the amplitudes
     exponent: int  # noise sensitivity exponent beta, 1 or 2
@@ -79,7 +79,7 @@ class ScalingLaw:
 
     def overlaps(self, features: int, sample_ratio: float) -> np.ndarray:
         """Return the squared overlap of each feature, shape (p,)."""
-        # rho_k² = (1 - alpha_k / alpha)_+   (multi-index 22)
+        # squared overlap rho_k² = (1 - alpha_k / alpha)_+   (multi-index 22)
         return np.asarray(np.maximum(1 - self.thresholds(features) / sample_ratio, 0.0))
 
     def subspace_error(self, features: int, sample_ratio: float) -> float:
@@ -97,7 +97,7 @@ class ScalingLaw:
     @property
     def error_exponent(self) -> float:
         """Power of n in the error between the first and the last threshold, for decay > 1/2."""
-        # MSE ~ alpha^(-(1 - 1/(2 gamma)) / beta)   (multi-index 23; arXiv:2602.05846, Theorem 3.2)
+        # error ~ alpha^(-(1 - 1/(2 gamma)) / beta)   (multi-index 23; arXiv:2602.05846, Theorem 3.2)
         return -(1 - 1 / (2 * self.decay)) / self.exponent
 
     def asymptote(self, features: int, sample_ratio: float) -> float:
@@ -110,7 +110,8 @@ class ScalingLaw:
         if name == "parametric":
             # above all thresholds: sum_k a_k² alpha_k / alpha, which is C p / alpha for beta = 1
             return float(np.sum(k ** (2 * gamma * (beta - 1)))) / ratio
-        # int_0^m k^(-2 gamma) alpha_k / alpha dk + int_m^p k^(-2 gamma) dk at alpha_m = alpha
+        # With alpha_m = alpha, the found features k < m leave the error
+        # int_0^m k^(-2 gamma) alpha_k / alpha dk, and the other features leave int_m^p k^(-2 gamma) dk.
         m = ratio ** (1 / (2 * gamma * beta))
         below = m ** (1 - 2 * gamma) / (2 * gamma * (beta - 1) + 1)
         above = (m ** (1 - 2 * gamma) - features ** (1 - 2 * gamma)) / (2 * gamma - 1)
@@ -125,7 +126,7 @@ def hierarchical_law(
     noise: float,
     label_map: LabelMap | str = "tanh",
 ) -> ScalingLaw:
-    r"""Exponent and prefactor of the thresholds of a power-law hierarchy for one label map.
+    r"""Compute exponent and prefactor of the thresholds of features with amplitudes k^-gamma.
 
     .. math:: \alpha_k=\frac{\mathrm{Var}\,T}{s_k^2}\simeq
         \frac{(\beta!)^2\,\mathrm{Var}\,T}{c_\beta^2E[T^{(\beta)}]^2}k^{2\gamma\beta},\qquad

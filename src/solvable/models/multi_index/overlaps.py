@@ -33,7 +33,7 @@ class SpectralPrediction:
     eigenvalues: np.ndarray  # eigenvalues, farthest from the bulk first
     bulk_edges: tuple[float, float]  # means of the extreme eigenvalues with permuted labels
     recovered: np.ndarray  # True if the eigenvalue is an outlier in the limit of large d
-    rotation: np.ndarray  # column k: combination that eigenvector k estimates
+    rotation: np.ndarray  # column k is the combination that eigenvector k estimates
     parameters: (
         np.ndarray
     )  # lambda* of the outlier, or lambda at the edge; negative at the lower end
@@ -85,7 +85,7 @@ def predict_spectral(
     sample_ratio: float,
     dimension: int,
 ) -> SpectralPrediction:
-    r"""Overlaps, eigenvalues and edges of :math:`\frac1n\sum_iT(y_i)x_ix_i^\top`.
+    r"""Predict overlaps, eigenvalues and edges of :math:`\frac1n\sum_iT(y_i)x_ix_i^\top`.
 
     .. math:: \psi(\lambda)=\lambda\Big(\frac1\alpha+E\frac T{\lambda-T}\Big),\quad
         \Phi(\lambda)=\lambda E\Big[\frac{T\,zz^\top}{\lambda-T}\Big],\qquad
@@ -157,7 +157,7 @@ def _rotated(
     rotation = np.linalg.eigh(strength)[1]
     law = moments.law(T)
     for _ in range(3):
-        # E[(v . z)² | y] = 1 + v^T G v
+        # second moment along a direction v: E[(v . z)² | y] = 1 + v^T G v
         along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
         law = LabelLaw(T, chance, np.maximum(1 + along, 0.0))
         spectrum = label_weighted_spectrum(law, ratio=ratio, dimension=dimension)

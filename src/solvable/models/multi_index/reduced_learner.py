@@ -59,13 +59,14 @@ class Pass:
 
     def coordinates(self, latent: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Coordinates of fresh samples (m, k), from latent coordinates and normal noise."""
-        # sqrt(q) <v, z> + sqrt(1 - q) xi   (multi-index 26)
+        # coordinate sqrt(q) <v, z> + sqrt(1 - q) xi   (multi-index 26)
         q = self.overlap
         return np.asarray(np.sqrt(q) * (latent @ self.towards) + np.sqrt(1 - q) * noise)
 
     def leaning(self, weights: np.ndarray) -> np.ndarray:
-        """Factor between the coordinates of training samples and of fresh samples, (m, k)."""
-        # <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i>, u_-i without sample i   (multi-index 25)
+        """Ratio of a training sample's coordinates to those of a fresh sample, (m, k)."""
+        # <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i>, where the eigenvector u_-i is computed without
+        # sample i   (multi-index 25)
         return np.asarray(self.parameters / (self.parameters - weights[:, None]))
 
 
@@ -83,7 +84,7 @@ def one_shot_risk(
     rng: np.random.Generator,
 ) -> float:
     """Excess risk of a readout that is fitted to the samples which determined the directions."""
-    # R = E[(f(z) - readout(coordinates))²]   (multi-index 26)
+    # excess risk R = E[(f(z) - readout(coordinates))²]   (multi-index 26)
     directions = first_pass(found)
     k = directions.overlap.size
     rows = fit.rows(k)
@@ -141,7 +142,7 @@ def deflated(
     fit: Fit,
     rng: np.random.Generator,
 ) -> Deflated:
-    """Predict a second pass on the residuals of the first one, for even links."""
+    """Predict a second pass on the residuals of the first pass, for even links."""
     draw = _Draw(channel, found, weights_of, label_map, dimension, fit, rng)
     # The number of directions that the first pass detects varies between samples.
     counts = found.count_law(dimension)
@@ -176,7 +177,7 @@ class _Draw:
         self.fresh = rng.standard_normal((TEST_ROWS, p)), rng.standard_normal((TEST_ROWS, p))
 
     def second_pass(self, count: int) -> Deflated:
-        """Predict the second pass if the first one detects `count` directions."""
+        """Predict the second pass if the first pass detects `count` directions."""
         found, fit, y = self.found, self.fit, self.labels
         before = first_pass(found, count)
         learned = before.coordinates(self.latent, self.noise[:, :count])

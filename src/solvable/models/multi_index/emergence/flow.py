@@ -49,17 +49,18 @@ def population_flow(
         mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
         mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0
         taught, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
-        # loss: 1/2 (sum a² - 2 sum n a K + sum n n K)
+        # loss 1/2 (sum a² - 2 sum n a K + sum n n K)
         loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * taught), axis=1))
         return own, pulls, toward, taught - others, loss
 
     def slope(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, pulls, toward, excess, loss = fits(s, n)
-        # ds/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i)   (multi-index 31)
+        # The direction v_j follows dv_j/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i)
+        # (multi-index 31), which gives the change of its cosines s.
         force = strengths * pulls - (toward * n[:, None, :]) @ s
         kappa = gradient_noise * link.activity * (2 * loss + label_noise)[:, None] * (dimension - 1)
         radial = np.einsum("rjp,rjp->rj", force, s) + 0.5 * kappa
-        # dn/dt = 4 n (sum_p a_p K(s_p) - sum_i n_i K(g_ij)) + kappa (d - 1) n
+        # squared norm of a student: dn/dt = 4 n (sum_p a_p K(s_p) - sum_i n_i K(g_ij)) + kappa (d - 1) n
         return force - radial[:, :, None] * s, n * (4 * excess + kappa)
 
     def row(t: float, s: np.ndarray, n: np.ndarray) -> tuple[float, float, np.ndarray, np.ndarray]:

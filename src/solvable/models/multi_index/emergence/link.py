@@ -133,6 +133,6 @@ def population_loss(
     mutual: np.ndarray,
 ) -> float:
     """Compute half the mean squared distance to the teacher, from squared overlaps (m, P) and (m, m)."""
-    # 1/2 E (f* - f)² with E sigma(<u, x>) sigma(<v, x>) = K(<u, v>)   (multi-index 28)
+    # loss 1/2 E (f* - f)², where E sigma(<u, x>) sigma(<v, x>) = K(<u, v>)   (multi-index 28)
     cross, own = norms @ link.kernel(overlaps) @ strengths, norms @ link.kernel(mutual) @ norms
     return float(0.5 * (strengths @ strengths - 2 * cross + own))

@@ -89,7 +89,7 @@ def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
     p, link = parameters, even_link(parameters.link)
     k = link.information_exponent
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
-    # T = 1 / (k (k - 2) mu_k² a s_0^(k - 2)) for a small start   (multi-index 30)
+    # From a small start the escape time is T = 1 / (k (k - 2) mu_k² a s_0^(k - 2))   (multi-index 30).
     rates = k * (k - 2) * link.energies[k // 2] * p.strengths
     escaped = rates * np.median(starts, axis=0) ** (k / 2 - 1)
     if not (escaped > 0).any():

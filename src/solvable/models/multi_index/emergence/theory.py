@@ -253,14 +253,14 @@ def _advanced(
     z = h * (2 * a * (link.pull_slope(y) * (1 - y) - pull) - kappa * dimension)
     z = np.where(np.abs(z) < 1e-8, 1e-8, np.minimum(z, 50.0))
     later = np.clip(y + h * np.expm1(z) / z * flow, 0.0, 1.0)
-    # dn/dt = 4 n (a K - n) + kappa (d - 1) n   (multi-index 29); exact for a constant overlap
+    # dn/dt = 4 n (a K - n) + kappa (d - 1) n   (multi-index 29). The step is exact for constant overlap.
     rate = 4 * a * link.kernel((y + later) / 2) + kappa * (dimension - 1)
     return later, _grown(n, rate, h)
 
 
 def _grown(n: np.ndarray, rate: np.ndarray, h: float) -> np.ndarray:
     """Return the solution of dn/dt = n (rate - 4 n) after a time h."""
-    # n / (e^-x + 4 n h (1 - e^-x) / x) with x = rate h
+    # The solution is n / (e^-x + 4 n h (1 - e^-x) / x) with x = rate h.
     x = np.maximum(rate * h, 1e-12)
     return np.asarray(n / (np.exp(-x) + 4 * n * h * -np.expm1(-x) / x))
 

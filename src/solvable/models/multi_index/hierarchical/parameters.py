@@ -25,7 +25,7 @@ class HierarchicalParameters(Parameters):
     features: int = Field(8, ge=1, le=256)
     """Number p of features and of estimated directions; below the dimension."""
     decay: float = Field(1.0, ge=0, le=5)
-    """Decay gamma of the amplitudes k^-gamma; for 0.5 or less they are scaled to sum of squares 1."""
+    """Decay gamma of the amplitudes k^-gamma; for 0.5 or less their squares are scaled to sum to 1."""
     link: str = "he2"
     """Link of all features, by name (he2, abs, cosmix, he4, relu, tanh, ...) or a formula in z."""
     noise: float = Field(0.5, ge=0, le=1_000)

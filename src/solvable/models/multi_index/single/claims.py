@@ -13,7 +13,7 @@ PAGE = "derivations/multi-index"
 
 
 def of(*estimators: str) -> Callable[[Cell], bool]:
-    """Select cells of these estimators, unless labels carry the sign, so that there is no spectrum."""
+    """Select cells of these estimators if they have a spectrum (not the linear estimator)."""
     return lambda cell: cell.setting.estimator in estimators and not cell.setting.linear
 
 

@@ -15,7 +15,7 @@ from solvable.plots.figure import Marker
 
 
 def at_rest(point: Point) -> np.ndarray:
-    """Overlaps of replicates in which message passing converged; all overlaps if under half did."""
+    """Overlaps of replicates in which message passing converged; all overlaps if few converged."""
     values = point.values("squared_overlap")
     settled = np.isfinite(values)
     return values[settled] if 2 * settled.sum() >= values.size else values
@@ -44,7 +44,7 @@ def thresholds(curves: Sequence[Curve]) -> list[Marker]:
 
 
 def spectral(*estimators: str) -> Callable[[Curve], bool]:
-    """Select curves of these estimators, unless labels carry the sign, so that there is no spectrum."""
+    """Select curves of these estimators if they have a spectrum (not the linear estimator)."""
     return lambda curve: curve.setting.estimator in estimators and not curve.setting.linear
 
 

@@ -45,7 +45,7 @@ def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metr
     if parameters.estimator == "amp":
         return empty | _message_passing(parameters, sample)
     if parameters.linear:
-        # w = sum_i m(y_i) x_i   (multi-index 5)
+        # linear estimator w = sum_i m(y_i) x_i   (multi-index 5)
         found = X.T @ label_moments(parameters, y)[0]
         return empty | {"squared_overlap": overlap(found, sample.direction)}
     if parameters.estimator == "lamp":
@@ -77,7 +77,7 @@ def overlap(found: np.ndarray, direction: np.ndarray) -> float:
 
 
 def _spectral(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
-    """Overlap and eigenvalue of the leading eigenvector, and the edge as the next eigenvalue."""
+    """Overlap and eigenvalue of the leading eigenvector; the next eigenvalue is the edge."""
     X, y, direction, rng = sample
     moments = parameters.moments
     if parameters.estimator == "optimal":
@@ -144,7 +144,7 @@ def warm_start(
     # The start has an overlap of at least 0.02, because 0 is a fixed point of message passing.
     q = max(optimal_overlap(parameters.moments, len(X) / d), 0.02)
     h = np.sqrt(q * d) * vectors
-    # h = sqrt(q d) w, V = 1 - q, g_old = T* (X h)   (multi-index 12)
+    # start h = sqrt(q d) w, V = 1 - q, g_old = T* (X h)   (multi-index 12)
     return Start(h, np.array([[1 - q]]), T[:, None] * (X @ h) / np.sqrt(d))
 
 

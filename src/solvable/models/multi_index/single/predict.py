@@ -40,8 +40,8 @@ def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
     """Bounds that hold for every estimator, or the reason why the bounds are not known."""
     names = ("information_threshold_ratio", "best_overlap")
     try:
-        # alpha_IT = inf_q (-q - log(1 - q)) / (2 I(q)), and the maximum of the potential
-        # (multi-index 13)
+        # threshold alpha_IT = inf_q (-q - log(1 - q)) / (2 I(q)), and the overlap that maximises the
+        # potential (multi-index 13)
         evolution = state_evolution(parameters.channel)
         values = (evolution.information_threshold_ratio, evolution.best_overlap(_ratio(parameters)))
     except InvalidParameter as error:
@@ -71,7 +71,7 @@ def _message_passing(parameters: SingleIndexParameters) -> Metrics:
 
 
 def _linear(parameters: SingleIndexParameters) -> Metrics:
-    # rho² = alpha I_1 / (1 + alpha I_1), I_1 = E[m(y)²]   (multi-index 5)
+    # squared overlap alpha I_1 / (1 + alpha I_1) with I_1 = E[m(y)²]   (multi-index 5)
     information = _ratio(parameters) * float(parameters.moments.linear_information[0])
     return {
         "squared_overlap": information / (1 + information),

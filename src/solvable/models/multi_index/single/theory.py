@@ -46,7 +46,7 @@ def lamp_prediction(
     signal = sample_ratio / threshold
     outlier, radius = max(signal, float(np.sqrt(signal))), float(np.sqrt(signal))
     if dimension is None:
-        # rho² = (alpha - alpha_c) / (alpha + alpha_c² E[G³])   (multi-index 11)
+        # squared overlap (alpha - alpha_c) / (alpha + alpha_c² E[G³])   (multi-index 11)
         cubed = float(chance @ G**3)
         overlap = (sample_ratio - threshold) / (sample_ratio + threshold**2 * cubed)
         return LampPrediction(max(overlap, 0.0), outlier, radius)
