@@ -55,8 +55,8 @@ def population_flow(
 
     def slope(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, pulls, toward, excess, loss = fits(s, n)
-        # The direction v_j follows dv_j/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i)
-        # (multi-index 31), which gives the change of its cosines s.
+        # The unit vector v_j of a student follows   (multi-index 31)
+        # dv_j/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i).
         force = strengths * pulls - (toward * n[:, None, :]) @ s
         kappa = gradient_noise * link.activity * (2 * loss + label_noise)[:, None] * (dimension - 1)
         radial = np.einsum("rjp,rjp->rj", force, s) + 0.5 * kappa
