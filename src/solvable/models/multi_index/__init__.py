@@ -1,1 +1,1 @@
-"""Multi-index models: a few hidden directions of Gaussian inputs, each through a link function."""
+"""Multi-index models: labels depend on a few hidden directions of Gaussian inputs."""

@@ -1,4 +1,4 @@
-"""Sentence, tables, rows and figure that show a comparison of activations."""
+"""Show a comparison of activations: a sentence, tables, rows of a data frame, and a figure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from solvable.plots.words import listed
 
 
 def line(found: Activations) -> str:
-    """Name the activations and their noise in one line."""
+    """Return a line that names the activations and the noise level."""
     names = ", ".join(row.name for row in found.rows)
     sums = "" if found.directions == 1 else f", {found.directions} directions"
     return f"{names} at noise {format_number(found.noise)}{sums}"
 
 
 def answer(found: Activations) -> str:
-    """Sentence on the samples per dimension that each activation needs."""
+    """Return a sentence on the samples per dimension that each activation needs."""
     if found.decay is not None:
         goal = f"the weakest of {found.directions} features"
     else:
@@ -52,7 +52,7 @@ def rows(found: Activations) -> list[dict[str, Any]]:
 
 
 def figures(found: Activations) -> list[Figure]:
-    """Draw samples against noise for the activations that have a threshold."""
+    """Draw the threshold n/d against noise for the activations that have a threshold."""
     noises = np.logspace(-1, 4, 6)
     names = [row.name for row in found.rows if row.threshold_ratio]
     if not names or found.decay is not None:
@@ -83,7 +83,7 @@ def figures(found: Activations) -> list[Figure]:
 
 
 def tables(found: Activations, *, details: bool = True) -> list[Table]:
-    """Table of thresholds and exponents; with a decay, a second one with thresholds of features."""
+    """Tables of thresholds and exponents; with a decay, also a table of each feature's threshold."""
     many = found.decay is not None
     ratios = [] if many else ["n/d", "n/d, any method"]
     names = ["parity", "information", "generative", "c"] if details else []
@@ -111,7 +111,7 @@ def _ratios(row: Activation) -> list[str]:
 
 
 def _features(found: Activations) -> Table:
-    """Table of thresholds n/d of some features, one column per activation."""
+    """Table of the thresholds n/d of selected features, one column per activation."""
     table = Table(
         Column("feature", right=True), *(Column(row.name, right=True) for row in found.rows),
         title="n/d above which a first-order method finds each feature",

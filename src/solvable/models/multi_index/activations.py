@@ -1,4 +1,4 @@
-"""Exponents of activations, sample thresholds at a noise level, and sentences that explain them."""
+"""Exponents of activations and sample thresholds at a noise level, explained in sentences."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from solvable.plots.displayed import Shown
 from solvable.plots.numbers import format_number
 
 MOST_DIRECTIONS = 512
-"""Largest number of directions in a sum."""
+"""Largest allowed number of directions in a sum of activations."""
 
 MOST_NOISE = 1e100
-"""Largest variance of label noise: its square must not overflow."""
+"""Largest allowed variance of the label noise; the variance's square must not overflow."""
 
 Ratio = float | tuple[float | None, ...] | None
 
 
 @dataclass(frozen=True)
 class Activation:
-    """Exponents of one activation and the samples that it needs."""
+    """Exponents of one activation, and the number of samples per dimension that it needs."""
 
     name: str
     parity: str
-    information_exponent: int | None  # exponents are None where quadrature cannot determine them
+    information_exponent: int | None  # None if quadrature cannot determine the exponent
     generative_exponent: int | None
     noise_sensitivity_exponent: float | None  # infinite if E[z² | label] = 1 for every label
-    coefficient: float | None  # c_beta at the noise sensitivity exponent, activation standardised
-    # n/d that the best first-order method needs, one value per feature with a decay; None if no n/d is
-    # enough or the value is unknown
+    coefficient: float | None  # c_beta at the noise sensitivity exponent beta
+    # n/d that the best first-order method needs; with a decay, one value per feature; None if no fixed
+    # n/d is enough or if the value is unknown
     threshold_ratio: Ratio
     information_threshold_ratio: float | None  # n/d that a method of unlimited computing time needs
-    words: tuple[str, ...]  # sentences: meaning of the numbers, and reasons for missing ones
+    words: tuple[str, ...]  # sentences that explain the values and why values are missing
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; an infinite exponent becomes the word "infinite"."""
@@ -127,7 +127,7 @@ Answer = tuple[Ratio, float | None, list[str]]
 
 
 def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
-    """Thresholds of one direction: 0 if the label carries its sign, else that of second moments."""
+    """Thresholds of one direction: 0 if labels depend on its sign, else second moments set them."""
     if found.generative == 1:
         return 0.0, 0.0, []
     if found.generative is None:
@@ -148,14 +148,14 @@ def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
             words = ["At this noise the threshold does not follow the large-noise law yet."]
     bound, reason = _information_ratio(link, noise)
     if bound is not None:
-        # Equal thresholds differ by quadrature errors only.
+        # The two thresholds count as equal if they differ only by quadrature errors.
         bound = ratio if bound > 0.999 * ratio else bound
     needed = f"n = {format_number(ratio, 3)} d samples"
     return ratio, bound, [*words, _samples(ratio, bound, needed), reason]
 
 
 def _samples(ratio: float | None, bound: float | None, needed: str) -> str:
-    """Sentence on the samples that first-order methods and any method need."""
+    """Return a sentence on the samples that first-order methods and any method need."""
     first = f"A first-order method needs {needed}"
     if bound is None:
         return f"{first}."
@@ -165,7 +165,7 @@ def _samples(ratio: float | None, bound: float | None, needed: str) -> str:
 
 
 def _power(base: str, exponent: float) -> str:
-    """Print a power: d², or d^1.5."""
+    """Format a power as text, such as d² or d^1.5."""
     if exponent != int(exponent):
         return f"{base}^{exponent:g}"
     digits = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(int(exponent)))
@@ -174,22 +174,22 @@ def _power(base: str, exponent: float) -> str:
 
 @lru_cache(maxsize=256)
 def _information_ratio(link: Link, noise: float) -> tuple[float | None, str]:
-    """Samples per dimension from which labels determine one direction, or the reason for None."""
-    # Above 1e8 rounding hides the signal in the labels; there links up to degree 8 follow the
-    # large-noise law.
+    """Return the n/d at which labels determine one direction, or None and the reason."""
+    # Above a noise of 1e8 rounding hides the signal in the labels. There the large-noise law is accurate
+    # for links up to degree 8.
     exact = noise <= 1e8
     try:
-        with np.errstate(all="ignore"):  # a link that is infinite at a node raises below
+        with np.errstate(all="ignore"):  # a link that is infinite at a node raises an error below
             channel = AdditiveChannel((link,), (1.0,), noise)
             ratio = state_evolution(channel).information_threshold_ratio if exact else 0.0
     except InvalidParameter as error:
         return None, f"The threshold with unlimited computing time is not known: {error}"
-    # Rounding may turn a first moment of 0 into a small number, and the ratio into 0.
+    # Rounding may turn a first moment of 0 into a small number, which would give a ratio of 0.
     return ratio or large_noise_information_ratio(link, noise), ""
 
 
 def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> Answer:
-    """Thresholds of many equal directions; first moments may find their sum earlier."""
+    """Thresholds of single directions in a sum; first moments may find the sum from fewer samples."""
     model = EqualDirections(link, directions, noise)
     ratio = model.first_order_ratio
     words = []
@@ -218,7 +218,7 @@ def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> A
 def _hierarchical(
     link: Link, found: LinkExponents, noise: float, features: int, decay: float
 ) -> Answer:
-    """Thresholds of all features of amplitudes k^-gamma."""
+    """Thresholds of all features whose amplitudes are k^-gamma."""
     channel = power_law_channel(link.name, features=features, decay=decay, noise=noise)
     ratios = channel.moments.weak_recovery_ratio
     words = []
@@ -250,7 +250,7 @@ def _nothing_of_second_order() -> str:
 
 
 def _nature(found: LinkExponents) -> str:
-    """Sentence on the symmetry of a link and the lowest moment that its label changes."""
+    """Return a sentence on a link's symmetry and the lowest moment of z that depends on the label."""
     symmetry = {"even": "Even", "odd": "Odd", "none": "Neither even nor odd"}[found.parity]
     degree = found.generative
     if degree is None:
@@ -266,7 +266,7 @@ def _nature(found: LinkExponents) -> str:
 
 
 def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
-    """Sentence on how the number of samples grows with the noise."""
+    """Return a sentence on how the number of samples grows with the noise."""
     power, c = found.noise_sensitivity, found.coefficient
     gap = found.generative != 1
     if power is None:
@@ -312,7 +312,7 @@ def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
 
 
 def _crossover(found: LinkExponents, decisive: int) -> float:
-    """Noise at which the first non-zero moment and a higher one give the same threshold."""
+    """Noise at which the first non-zero moment c_1 and a higher moment give the same threshold."""
     # (1 / c_1²) Delta = (beta! / c_beta²) Delta^beta   (multi-index 14)
     power, first = next((k, c) for k, c in enumerate(found.moments, start=1) if c)
     other = found.moments[decisive - 1]

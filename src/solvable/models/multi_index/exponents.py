@@ -20,20 +20,22 @@ HIGHEST_POWER = 8
 
 @dataclass(frozen=True)
 class LinkExponents:
-    """Exponents of a link; None where quadrature cannot determine one."""
+    """Exponents of a link; an exponent is None if quadrature cannot determine it."""
 
-    information: int | None  # min k: E[sigma h_k] != 0, up to 20
-    generative: int | None  # min k: E[h_k(z) | sigma(z)] not 0, up to 20   (multi-index 3)
-    # min beta: c_beta = E[sigma^beta (z² - 1)] != 0   (multi-index 4); infinite if all are 0
+    information: int | None  # smallest k with E[sigma h_k] != 0, up to 20
+    generative: int | None  # smallest k with E[h_k(z) | sigma(z)] not 0, up to 20 (multi-index 3)
+    # smallest beta with c_beta = E[sigma^beta (z² - 1)] not 0 (multi-index 4); infinite if all are 0
     noise_sensitivity: float | None
     coefficient: float | None  # c_beta at the noise sensitivity exponent
-    moments: tuple[float, ...]  # c_1, c_2, ..., at least up to the noise sensitivity exponent
+    moments: tuple[
+        float, ...
+    ]  # moments c_1, c_2, ..., at least up to the noise sensitivity exponent
     parity: Parity
-    undetermined: str = ""  # reasons for exponents that are None; empty if there is none
+    undetermined: str = ""  # reasons why exponents are None; empty if all are known
 
     def decisive_power(self, noise: float) -> int | None:
-        """Power of the link with the lowest large-noise threshold at this noise."""
-        # A tiny c_1 decides only at very large noise, where the thresholds of higher powers are larger.
+        """Power of the link whose moment gives the lowest large-noise threshold at this noise."""
+        # A tiny c_1 sets the threshold only at very large noise, where higher powers give larger ones.
         orders = [
             (large_noise_ratio(power, c, noise), power)
             for power, c in enumerate(self.moments, start=1)
@@ -43,8 +45,8 @@ class LinkExponents:
 
 
 def large_noise_ratio(power: int, coefficient: float, noise: float) -> float:
-    """Threshold n/d of one direction at large noise, from one moment of the link alone."""
-    # alpha = beta! / c_beta² lambda^-beta   (multi-index 14; arXiv:2603.17896, Theorem 3.2)
+    """Threshold n/d of one direction at large noise, computed from one moment c_beta of the link."""
+    # threshold alpha = beta! / c_beta² lambda^-beta   (multi-index 14; arXiv:2603.17896, Theorem 3.2)
     return factorial(power) / coefficient**2 * noise**power
 
 
@@ -71,7 +73,7 @@ def exponents_of(link: Link) -> LinkExponents:
     moments, reason = _power_moments(link)
     power = next((k for k, c in enumerate(moments, start=1) if c), None)
     sensitivity: float | None = power
-    # Without any visible moment, E[z² | label] = 1 cannot be distinguished from a weak dependence.
+    # If all moments are near 0, E[z² | label] = 1 cannot be distinguished from a weak dependence.
     if power is None and generative is not None and not _depends(link, 2):
         sensitivity = inf
     elif power is None:
@@ -91,7 +93,8 @@ def exponents_of(link: Link) -> LinkExponents:
 def _depends(link: Link, degree: int) -> bool:
     """Return True if E[h_k(z) | label] differs from 0 for some label; noise does not matter."""
     # E[h_k exp(i t y)] is the Fourier transform of p(y) E[h_k | y]   (multi-index 3). Noise multiplies
-    # it by a Gaussian without zeros. The difference of two quadrature rules bounds the error.
+    # this transform by a Gaussian, which has no zeros. The difference between two quadrature rules
+    # bounds the error.
     frequencies = np.array([0.17, 0.41, 0.73, 1.1, 1.6, 2.3, 3.4, 5.1])
     transforms = []
     for per_panel in (128, 192):
@@ -108,7 +111,7 @@ def _nodes(link: Link, per_panel: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _power_moments(link: Link) -> tuple[tuple[float, ...], str]:
-    """Moments c_1, c_2, ... up to the first above 0.05, and a reason if quadrature fails earlier."""
+    """Moments c_1, c_2, ... up to the first moment above 0.05, or a reason if quadrature fails."""
     rules = [(z, chance, link(z)) for z, chance in (_nodes(link, 64), _nodes(link, 96))]
     moments: list[float] = []
     for power in range(1, HIGHEST_POWER + 1):
@@ -125,7 +128,7 @@ def _power_moments(link: Link) -> tuple[tuple[float, ...], str]:
                 reason = f"a share of {tail:.1g} lies beyond |z| = 13"
             return tuple(moments), f"quadrature cannot compute E[sigma^{power} (z² - 1)]: {reason}"
         moments.append(0.0 if zero else finer)
-        # After a tiny moment the next one decides, except at very large noise.
+        # After a tiny moment, the next moment sets the threshold, except at very large noise.
         if abs(finer) > 0.05:
             break
     return tuple(moments), ""
@@ -134,7 +137,7 @@ def _power_moments(link: Link) -> tuple[tuple[float, ...], str]:
 def _power_moment(
     z: np.ndarray, chance: np.ndarray, values: np.ndarray, power: int
 ) -> tuple[float, float, float]:
-    """E[sigma^beta (z² - 1)], E|sigma|^beta, and the share of the first beyond |z| = 13."""
+    """Means of sigma^beta (z² - 1) and abs(sigma)^beta; share of the former from abs(z) > 13."""
     with np.errstate(over="ignore", invalid="ignore"):
         parts = chance * values**power
         terms = parts * (z**2 - 1)

@@ -19,7 +19,7 @@ from solvable.spectra.label_emergence import emergence_ratio
 def hierarchical_thresholds(
     channel: AdditiveChannel, label_map: LabelMap | str | None = None
 ) -> np.ndarray:
-    r"""Sample ratios above which second moments find each feature of an additive model.
+    r"""Compute the ratio n/d above which second moments find each feature of an additive model.
 
     .. math:: \alpha_k^{\rm opt}=\frac1{E[G_{kk}(y)^2]},\qquad
         \alpha_k=\frac1{E[T^2/(\bar\lambda-T)^2]}\ \text{where}\
@@ -28,19 +28,19 @@ def hierarchical_thresholds(
     Parameters
     ----------
     channel : AdditiveChannel
-        Links, amplitudes and noise.
+        Links, amplitudes and noise of the additive model.
     label_map : str or callable, optional
-        Map of the label that weights samples; by default the best map for each feature.
+        Map from labels to sample weights; by default the best map for each feature.
 
     Returns
     -------
     ndarray of shape (p,)
-        :math:`n/d`; infinite for a feature that this map never finds.
+        Threshold :math:`n/d` of each feature; infinite if this map never finds the feature.
 
     Raises
     ------
     InvalidParameter
-        If the weights are not bounded, as with "identity": the threshold then depends on the dimension.
+        If the weights are not bounded, as with "identity". The threshold then depends on the dimension.
 
     Notes
     -----
@@ -59,36 +59,36 @@ def hierarchical_thresholds(
     """
     moments = channel.moments
     if label_map is None:
-        return moments.weak_recovery_ratio  # 1 / E[G_kk²]   (multi-index 6)
-    # 1 / alpha_k = E[T² / (lambda - T)²] = E[T G_kk / (lambda - T)]   (multi-index 21)
+        return moments.weak_recovery_ratio  # best map: 1 / E[G_kk²]   (multi-index 6)
+    # given map: 1 / alpha_k = E[T² / (lambda - T)²] = E[T G_kk / (lambda - T)]   (multi-index 21)
     return emergence_ratio(moments.law(mapped_labels(moments, label_map)))
 
 
 @dataclass(frozen=True)
 class ScalingLaw:
-    """Large-sample law alpha_k = C k^(2 gamma beta) of the thresholds of a power-law hierarchy."""
+    """Power law alpha_k = C k^(2 gamma beta) for thresholds of features with amplitudes k^-gamma."""
 
-    decay: float  # gamma
-    exponent: int  # beta, the noise sensitivity exponent: 1 or 2
-    prefactor: float  # C
+    decay: float  # exponent gamma of the amplitudes
+    exponent: int  # noise sensitivity exponent beta, 1 or 2
+    prefactor: float  # prefactor C of the thresholds
 
     def thresholds(self, features: int) -> np.ndarray:
-        """Threshold of each feature, shape (p,)."""
+        """Return the threshold n/d of each feature, shape (p,)."""
         k = np.arange(1, features + 1, dtype=np.float64)
         return np.asarray(self.prefactor * k ** (2 * self.decay * self.exponent))
 
     def overlaps(self, features: int, sample_ratio: float) -> np.ndarray:
-        """Squared overlap of each feature, shape (p,)."""
-        # rho_k² = (1 - alpha_k / alpha)_+   (multi-index 22)
+        """Return the squared overlap of each feature, shape (p,)."""
+        # squared overlap rho_k² = (1 - alpha_k / alpha)_+   (multi-index 22)
         return np.asarray(np.maximum(1 - self.thresholds(features) / sample_ratio, 0.0))
 
     def subspace_error(self, features: int, sample_ratio: float) -> float:
-        """Weighted error of the subspace at a finite number of features."""
+        """Return the weighted subspace error at a finite number of features."""
         amplitudes = np.arange(1, features + 1, dtype=np.float64) ** -self.decay
         return float(amplitudes**2 @ (1 - self.overlaps(features, sample_ratio)))
 
     def regime(self, features: int, sample_ratio: float) -> str:
-        """Name of the regime: "plateau", "power law" or "parametric"."""
+        """Return the name of the regime: "plateau", "power law" or "parametric"."""
         first, last = self.thresholds(features)[[0, -1]]
         if sample_ratio <= first:
             return "plateau"
@@ -96,21 +96,22 @@ class ScalingLaw:
 
     @property
     def error_exponent(self) -> float:
-        """Exponent of the error in n between the first and the last threshold, for decay > 1/2."""
-        # MSE ~ alpha^(-(1 - 1/(2 gamma)) / beta)   (multi-index 23; arXiv:2602.05846, Theorem 3.2)
+        """Power of n in the error between the first and the last threshold, for decay > 1/2."""
+        # error ~ alpha^(-(1 - 1/(2 gamma)) / beta)   (multi-index 23; arXiv:2602.05846, Theorem 3.2)
         return -(1 - 1 / (2 * self.decay)) / self.exponent
 
     def asymptote(self, features: int, sample_ratio: float) -> float:
-        """Leading term of the error in the current regime, for a finite number of features."""
+        """Return the error's leading term in the regime at this n/d, for a finite number of features."""
         gamma, beta, ratio = self.decay, self.exponent, sample_ratio / self.prefactor
         k = np.arange(1, features + 1, dtype=np.float64)
         name = self.regime(features, sample_ratio)
         if name == "plateau":
             return float(np.sum(k ** (-2 * gamma)))
         if name == "parametric":
-            # sum_k a_k² alpha_k / alpha; C p / alpha for beta = 1
+            # above all thresholds: sum_k a_k² alpha_k / alpha, which is C p / alpha for beta = 1
             return float(np.sum(k ** (2 * gamma * (beta - 1)))) / ratio
-        # int_0^m k^(-2 gamma) alpha_k / alpha dk + int_m^p k^(-2 gamma) dk at alpha_m = alpha
+        # With alpha_m = alpha, the found features k < m leave the error
+        # int_0^m k^(-2 gamma) alpha_k / alpha dk, and the other features leave int_m^p k^(-2 gamma) dk.
         m = ratio ** (1 / (2 * gamma * beta))
         below = m ** (1 - 2 * gamma) / (2 * gamma * (beta - 1) + 1)
         above = (m ** (1 - 2 * gamma) - features ** (1 - 2 * gamma)) / (2 * gamma - 1)
@@ -125,7 +126,7 @@ def hierarchical_law(
     noise: float,
     label_map: LabelMap | str = "tanh",
 ) -> ScalingLaw:
-    r"""Exponent and prefactor of the thresholds of a power-law hierarchy for one label map.
+    r"""Compute exponent and prefactor of the thresholds of features with amplitudes k^-gamma.
 
     .. math:: \alpha_k=\frac{\mathrm{Var}\,T}{s_k^2}\simeq
         \frac{(\beta!)^2\,\mathrm{Var}\,T}{c_\beta^2E[T^{(\beta)}]^2}k^{2\gamma\beta},\qquad
@@ -134,20 +135,20 @@ def hierarchical_law(
     Parameters
     ----------
     link : str
-        Name or formula of an even link.
+        Name or formula of the even link of all features.
     features : int
-        :math:`p`, at least 1.
+        Number :math:`p` of features, at least 1.
     decay : float
-        :math:`\gamma>1/2`.
+        Exponent :math:`\gamma>1/2` of the amplitudes :math:`k^{-\gamma}`.
     noise : float
-        :math:`\Delta`.
+        Variance :math:`\Delta` of the label noise.
     label_map : str or callable
-        Map of the label.
+        Map from labels to sample weights.
 
     Returns
     -------
     ScalingLaw
-        The law; its prefactor is computed from the weakest feature.
+        Exponent and prefactor of the thresholds. The prefactor is computed from the weakest feature.
 
     Raises
     ------
@@ -156,9 +157,9 @@ def hierarchical_law(
 
     Notes
     -----
-    The law holds for many samples; for a moderate number use
-    :func:`~solvable.theory.predict_spectral`. The exponent is the noise sensitivity exponent of the
-    link. Equations 22 and 23 of ``docs/derivations/multi-index.md``; backed by
+    The law holds for many samples; for a moderate number of samples use
+    :func:`~solvable.theory.predict_spectral`. The exponent is the link's noise sensitivity exponent.
+    Equations 22 and 23 of ``docs/derivations/multi-index.md``; backed by
     ``tests/models/multi_index/test_hierarchy.py``.
 
     Examples
@@ -192,7 +193,7 @@ def hierarchical_law(
 
 
 def _degree_two_power(link: Link) -> int:
-    """Noise sensitivity exponent of a link; raise InvalidParameter if it has none."""
+    """Return the noise sensitivity exponent of a link; raise InvalidParameter if none is finite."""
     power = exponents_of(link).noise_sensitivity
     if power is None or not np.isfinite(power):
         raise InvalidParameter(

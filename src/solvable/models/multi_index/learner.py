@@ -34,74 +34,76 @@ from solvable.operators.feature_map import floating
 from solvable.operators.labels import LabelMap
 
 ROWS = 4096
-"""Rows projected at a time."""
+"""Number of rows that are projected on the directions at a time."""
 
 
 class MultiIndexRegressor(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, BaseEstimator
 ):
-    r"""Find the few directions that a label depends on, then fit a ridge on functions of them.
+    r"""Find the few directions that a label depends on, then fit a ridge readout on them.
 
-    With T the centred, mapped labels and :math:`\tilde x` the whitened inputs,
+    Let T be the centred, mapped labels and :math:`\tilde x` the whitened inputs. The learner computes
 
     .. math:: \hat D=\frac1n\sum_iT(y_i)\,\tilde x_i\tilde x_i^\top,\qquad
         \hat y=b+\sum_jc_j\,\varphi_j(\hat U^\top\tilde x),
 
     where the columns of :math:`\hat U` are the eigenvectors of :math:`\hat D` whose eigenvalues lie
-    outside the spectrum of the same operator with permuted labels, at either end. The direction
-    :math:`\frac1n\sum_iT(y_i)\tilde x_i` is added if it is longer than with permuted labels.
+    above or below the spectrum of the same operator with permuted labels. The vector
+    :math:`\frac1n\sum_iT(y_i)\tilde x_i` is added as a direction if it is longer than with permuted
+    labels.
 
     Parameters
     ----------
     n_directions : "auto" or int
         Number of eigenvectors to keep, ranked by distance from the bulk; "auto" keeps every outlier.
     label_map : {"tanh", "clip", "square", "identity"} or callable
-        T as a function of the standardised labels. A bounded map needs fewer samples. Use "square",
-        cut at 9, for targets of noise sensitivity exponent 2, which the other maps do not find.
+        Function T of the standardised labels. A bounded map needs fewer samples. Use "square", which
+        is cut at 9, for targets of noise sensitivity exponent 2: no other map finds these targets.
     linear : bool
         If True, also test the mean of :math:`T(y)\tilde x`, because second moments do not find odd
-        functions. Its T is tanh if ``label_map`` is "square".
+        functions. If ``label_map`` is "square", this test uses tanh as T.
     readout : {"relu", "monomials", "none"}
-        Functions :math:`\varphi`: random neurons, monomials up to degree 2 (for polynomial targets),
-        or no readout.
+        Functions :math:`\varphi`: random ReLU neurons, monomials up to degree 2 (for polynomial
+        targets), or no readout.
     n_neurons : int
-        Number of random neurons.
+        Number of random neurons in the readout "relu".
     regularisation : float or "leave-one-out"
-        Penalty of the ridge relative to the mean power of its features, or its choice by generalised
-        cross-validation.
+        Ridge penalty relative to the mean power of the readout's features; "leave-one-out" chooses
+        the penalty by generalised cross-validation.
     deflation : int
-        Number of further passes over the residuals of the readout. Each adds directions orthogonal to
-        the earlier ones, which strong features had hidden. With a fixed number of directions the last
-        pass adds the missing ones.
+        Number of further passes, which use the residuals of the readout as labels. Each pass adds
+        directions that strong features had hidden, orthogonal to the earlier directions. If
+        ``n_directions`` is a number, the last pass adds the missing directions.
     whiten : {"shrunk", "scale", "none"}
         "shrunk" centres and scales the inputs and whitens them by their correlation, shrunk towards
-        the identity. "scale" centres and scales only. "none" leaves white inputs unchanged. On white
-        inputs "shrunk" changes nothing at any n/d, but costs one more pass over X.
+        the identity. "scale" centres and scales only. "none" changes nothing and suits white inputs.
+        On white inputs "shrunk" gives the same result at any n/d, but costs one more pass over X.
     n_permutations : int or "auto"
-        Number of permutations of the labels that set the edges. The default is 2000 / min(n, d),
-        between 1 and 19, since the edges of small matrices fluctuate more.
+        Number of label permutations that determine the edges of the bulk. The default is
+        2000 / min(n, d), between 1 and 19, since the edges of small matrices fluctuate more.
     chunk_rows : int, optional
-        Rows per block of the operator.
+        Rows per block in products with the operator.
     random_state : int, RandomState, Generator or None
-        Seed of permutations, neurons and starting vectors.
+        Seed for permutations, neurons and starting vectors.
 
     Attributes
     ----------
     components_ : ndarray of shape (k, d)
-        Directions of the original inputs: those of the first pass by distance from the bulk, then
-        those of the residual passes, then the linear direction. ``transform`` projects on them.
+        Directions in the original inputs, on which ``transform`` projects. Directions of the first
+        pass come first, sorted by distance from the bulk, then directions of the residual passes,
+        then the linear direction.
     kinds_ : tuple of {"spectral", "residual", "linear"}
         Origin of each direction.
     eigenvalues_ : ndarray of shape (k,)
-        Eigenvalue of each direction in its pass; NaN for the linear direction.
+        Eigenvalue of each direction in the pass that found it; NaN for the linear direction.
     edges_ : list of tuple of float
-        Lower and upper edge with permuted labels, for every pass.
+        Lower and upper edge of the bulk with permuted labels, for every pass.
     rejected_ : tuple of str
-        Reasons why the next candidates of the first pass are not outliers, with their numbers.
+        Reasons why the next candidates of the first pass are not outliers, with their eigenvalues.
     mean_ : ndarray of shape (d,)
-        Mean that is subtracted from the inputs.
+        Mean of the inputs, which is subtracted.
     shrinkage_ : float
-        Weight of the identity in the correlation; 1 if the correlation was not used.
+        Weight of the identity in the shrunk correlation; 1 if the correlation was not used.
     readout_ : Readout or None
         Fitted readout.
     n_features_in_ : int
@@ -110,21 +112,21 @@ class MultiIndexRegressor(
     Raises
     ------
     InvalidData
-        From ``fit`` for labels or inputs that are NaN, infinite, constant, or of the wrong shape.
+        From ``fit``, for labels or inputs that are NaN, infinite, constant, or of the wrong shape.
     InvalidParameter
-        From ``fit`` for a parameter out of range, such as more directions than columns.
+        From ``fit``, for a parameter out of range, such as more directions than columns.
 
     Warns
     -----
     NoFeatureFound
-        If no direction is an outlier; predictions are then the mean of the labels.
+        If no direction is an outlier; the model then predicts the mean of the labels.
 
     Notes
     -----
-    The operator, each permutation and the correlation cost :math:`nd^2` flops each; if d is large and
-    n is not, 40 to 100 matrix-vector products each. The readout costs :math:`nm^2`. Memory beyond X is
-    :math:`O(d^2)` and blocks of rows. X may be a path to a ``.npy`` file, a
-    :class:`solvable.arrays.Source` that is drawn again at each reading, or a torch tensor.
+    The operator, each permutation and the correlation cost :math:`nd^2` flops each. If d is large and
+    n is not, each costs 40 to 100 matrix-vector products instead. The readout costs :math:`nm^2` for m
+    features. Memory beyond X is :math:`O(d^2)` plus one block of rows. X may be a path to a ``.npy``
+    file, a :class:`solvable.arrays.Source` that is drawn again at each reading, or a torch tensor.
 
     References
     ----------
@@ -172,7 +174,7 @@ class MultiIndexRegressor(
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn, whose linear test problem needs the linear direction."""
+        """Return scikit-learn's tags, which report a poor score if linear directions are not used."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = not self.linear
         tags.target_tags.required = True
@@ -226,10 +228,10 @@ class MultiIndexRegressor(
         seed: int,
         pass_: int,
     ) -> SpectralDirections | None:
-        """Find directions of one pass, orthogonal to the basis; None if there can be no more."""
+        """Find the directions of one pass, orthogonal to the basis; None if none is left to find."""
         wanted = None if self.n_directions == "auto" else self.n_directions - basis.shape[1]
-        # Residuals show the remaining directions better than labels, so only the last pass fills up the
-        # number of directions; earlier passes keep outliers.
+        # Residuals show the remaining directions better than labels do. Therefore earlier passes keep
+        # only outliers, and the last pass fills up the number of directions.
         last = pass_ == self.deflation
         if wanted == 0 or basis.shape[1] == source.n_columns:
             return None
@@ -261,12 +263,12 @@ class MultiIndexRegressor(
         basis: np.ndarray,
         seed: int,
     ) -> np.ndarray | None:
-        """Mean of T(y) x orthogonal to the basis; None if it is no longer than with permuted labels."""
+        """Return the mean of T(y) x orthogonal to the basis; None if the mean is not significant."""
         even = isinstance(self.label_map, str) and self.label_map == "square"
         weights = apply_label_map(labels, "tanh" if even else self.label_map)
         count = default_permutations(weights.size, source.n_columns)
         count = max(5, count if self.n_permutations == "auto" else self.n_permutations)
-        # One column holds the labels, each other a permutation; single precision saves memory.
+        # One column contains the labels, every other column a permutation. Single precision saves memory.
         table = np.empty((weights.size, count + 1), dtype=np.float32)
         table[:, 0] = weights
         for draw in range(count):
@@ -283,7 +285,7 @@ class MultiIndexRegressor(
         return np.asarray(moments[:, 0] / lengths[0])
 
     def _publish(self, basis: np.ndarray, found: list[tuple[str, float]], scaling: Scaling) -> None:
-        """Set the fitted attributes of the directions."""
+        """Set the fitted attributes that describe the directions."""
         components = scaling.components(basis).T
         # The sign of each direction makes its largest entry positive.
         largest = np.argmax(np.abs(components), axis=1)
@@ -294,7 +296,7 @@ class MultiIndexRegressor(
         self._n_features_out = len(found)
 
     def _coordinates(self, source: Source) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield coordinates of samples along the directions, block by block."""
+        """Yield the samples' coordinates along the directions, block by block."""
         for part, block in source.chunks(ROWS):
             X = floating(block)
             centred = X - as_on(self.mean_, X) if self.whiten != "none" else X
@@ -322,7 +324,7 @@ class MultiIndexRegressor(
         return predictions
 
     def transform(self, X: Array | Source) -> np.ndarray:
-        """Project samples on the directions, float64, shape (n, k)."""
+        """Project samples on the directions; return float64, shape (n, k)."""
         check_is_fitted(self)
         source = validated_input(self, X)
         coordinates = np.empty((source.n_samples, self._n_features_out))
@@ -331,7 +333,7 @@ class MultiIndexRegressor(
         return coordinates
 
     def predict(self, X: Array | Source) -> np.ndarray:
-        """Predict labels, float64, shape (n,), block by block."""
+        """Predict labels block by block; return float64, shape (n,)."""
         check_is_fitted(self)
         if self.readout == "none":
             raise InvalidParameter(

@@ -1,4 +1,4 @@
-"""Memory limit of a measurement, shared by the systems of this family."""
+"""Check the memory that a measurement needs, for all systems of multi-index models."""
 
 from __future__ import annotations
 

@@ -21,31 +21,33 @@ from solvable.spectra.structured_spikes import WeightedSample, predict_spikes
 
 @dataclass(frozen=True)
 class SpectralPrediction:
-    """Prediction for the p eigenvectors farthest from the bulk at one sample ratio."""
+    """Predictions for the p eigenvectors farthest from the bulk, at one ratio n/d."""
 
     # squared projection of each true direction on the span of the p eigenvectors   (multi-index 24)
     squared_overlap: np.ndarray
-    # squared projection on that span of the combination of true directions behind each eigenvector
+    # Each eigenvector estimates a combination of true directions; this is the combination's squared
+    # projection on the span of the p eigenvectors.
     span_overlap: np.ndarray
-    # squared overlap of each eigenvector with its own combination of true directions (multi-index 8)
+    # squared overlap of each eigenvector with the combination that it estimates (multi-index 8)
     individual_overlap: np.ndarray
-    eigenvalues: np.ndarray  # farthest from the bulk first
-    bulk_edges: tuple[float, float]  # mean smallest and largest eigenvalue with permuted labels
-    recovered: np.ndarray  # True for an outlier in the limit of many dimensions
-    rotation: np.ndarray  # column k: combination of true directions behind eigenvector k
+    eigenvalues: np.ndarray  # eigenvalues, farthest from the bulk first
+    bulk_edges: tuple[float, float]  # means of the extreme eigenvalues with permuted labels
+    recovered: np.ndarray  # True if the eigenvalue is an outlier in the limit of large d
+    rotation: np.ndarray  # column k is the combination that eigenvector k estimates
     parameters: (
         np.ndarray
-    )  # lambda* of an outlier, else that of the edge; negative at the lower end
+    )  # lambda* of the outlier, or lambda at the edge; negative at the lower end
 
     def count_law(self, dimension: int) -> dict[int, float]:
-        """Probabilities of the number of eigenvalues that a learner counts beyond the edges."""
+        """Return the probability of each number of eigenvalues that a learner counts as outliers."""
         from scipy.special import ndtr
 
         low, high = self.bulk_edges
         half = (high - low) / 2
         distance = np.maximum(self.eigenvalues - high, low - self.eigenvalues) / half
-        # An outlier lies 2 % of the half-width of the bulk beyond the edge. Together, an eigenvalue at
-        # the edge and the edge of one permutation of the labels scatter by about d^(-2/3) of the width.
+        # The learner counts an eigenvalue that lies 2 % of the bulk's half-width beyond the edge of one
+        # permutation. Relative to the half-width, the distance between an eigenvalue near the edge and
+        # this edge scatters by about d^(-2/3).
         beyond = ndtr((distance - 0.02) * dimension ** (2 / 3))
         counts = np.zeros(distance.size + 1)
         counts[0] = 1.0
@@ -57,20 +59,20 @@ class SpectralPrediction:
 
 
 def mapped_labels(moments: ConditionalMoments, label_map: LabelMap | str) -> np.ndarray:
-    """Label map at every label on the grid of a channel, centred, for standardised labels."""
+    """Centred label map of the standardised labels, at every label on the grid of a channel."""
     if label_map == "optimal":
         return best_weights(moments)
     return map_of_law(moments.labels, moments.probabilities, label_map)
 
 
 def best_weights(moments: ConditionalMoments) -> np.ndarray:
-    """Map of the lowest threshold for the last direction, at every label on the grid."""
+    """Label map with the lowest threshold for the last direction, at every label on the grid."""
     return np.asarray(optimal_map(moments.second[:, -1]))
 
 
 def optimal_map(second: np.ndarray) -> np.ndarray:
     """Map T* = G / (1 + G) of the label, cut below at -1e4."""
-    # T*(y) = 1 - 1 / E[z² | y]   (multi-index 9); the cut acts where a label leaves no variance.
+    # T*(y) = 1 - 1 / E[z² | y]   (multi-index 9); T* is cut where a label leaves no variance of z.
     most_negative = -1e4
     with np.errstate(divide="ignore"):
         return np.maximum(second / np.maximum(1 + second, 1e-300), most_negative)
@@ -83,7 +85,7 @@ def predict_spectral(
     sample_ratio: float,
     dimension: int,
 ) -> SpectralPrediction:
-    r"""Overlaps, eigenvalues and edges of :math:`\frac1n\sum_iT(y_i)x_ix_i^\top`.
+    r"""Predict overlaps, eigenvalues and edges of :math:`\frac1n\sum_iT(y_i)x_ix_i^\top`.
 
     .. math:: \psi(\lambda)=\lambda\Big(\frac1\alpha+E\frac T{\lambda-T}\Big),\quad
         \Phi(\lambda)=\lambda E\Big[\frac{T\,zz^\top}{\lambda-T}\Big],\qquad
@@ -96,18 +98,18 @@ def predict_spectral(
     Parameters
     ----------
     moments : ConditionalMoments
-        Moments of the channel, for links that are not even with pairs (``pair_moments``).
+        Conditional moments of the channel; for links that are not even, with ``pair_moments``.
     label_map : {"tanh", "square", "identity", "clip", "optimal"} or callable
         Map of standardised labels; "optimal" is :math:`G_{pp}/(1+G_{pp})` of the last direction.
     sample_ratio : float
-        :math:`\alpha=n/d`, above 0.
+        Samples per dimension :math:`\alpha=n/d`, above 0.
     dimension : int
-        :math:`d`, above the number of directions.
+        Dimension :math:`d`, above the number of directions.
 
     Returns
     -------
     SpectralPrediction
-        One entry for each direction.
+        Predictions with one entry for each direction.
 
     Raises
     ------
@@ -148,27 +150,27 @@ def _rotated(
     dimension: int,
     spectrum: LabelWeightedSpectrum,
 ) -> tuple[LabelLaw, np.ndarray, LabelWeightedSpectrum]:
-    """Law, directions and spectrum in the eigenvectors of Phi(lambda*) of each outlier."""
+    """Use the eigenvectors of Phi(lambda*) at each outlier as directions; return law and spectrum."""
     assert moments.cross is not None
     chance, p = moments.probabilities, moments.n_directions
     strength = np.einsum("m,mab->ab", chance * T, moments.cross)
     rotation = np.linalg.eigh(strength)[1]
     law = moments.law(T)
     for _ in range(3):
-        # E[(v . z)² | y] = 1 + v^T G v
+        # second moment along a direction v: E[(v . z)² | y] = 1 + v^T G v
         along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
         law = LabelLaw(T, chance, np.maximum(1 + along, 0.0))
         spectrum = label_weighted_spectrum(law, ratio=ratio, dimension=dimension)
         places = signed_parameters(spectrum)
         columns = []
         for k in range(p):
-            # E[T (z z^T - I) / (lambda - T)]: Phi(lambda) / lambda minus a multiple of the identity
+            # E[T (z z^T - I) / (lambda - T)] = Phi(lambda) / lambda minus a multiple of the identity
             # (multi-index 7)
             weight = T / (places[k] - T)
             matrix = np.einsum("m,mab->ab", chance * weight, moments.cross)
             values, vectors = np.linalg.eigh(matrix)
             part = vectors.T @ rotation[:, k]
-            # In a degenerate eigenspace every basis is valid: the current direction is kept.
+            # In a degenerate eigenspace every basis is valid, so the current direction is kept.
             level = values[np.argmax(np.abs(part))]
             part[np.abs(values - level) > 1e-6 * np.abs(values).max()] = 0.0
             columns.append(vectors @ (part / np.linalg.norm(part)))
@@ -183,7 +185,7 @@ def arranged(
     samples: float,
     dimension: int,
 ) -> SpectralPrediction:
-    """Sort directions by distance from the bulk; predict the overlap of each true one with the span."""
+    """Sort directions by distance from the bulk; predict each true direction's overlap with the span."""
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
     recovered = np.where(at_upper, spectrum.upper.outlying, spectrum.lower.outlying)
     low, high = permuted_edges(law, samples / dimension, dimension)
@@ -193,8 +195,8 @@ def arranged(
     eigenvalues = places[order]
     p = law.n_directions
     if p > dimension / 10:
-        # Many directions act as noise on each other, so the mean is taken over drawn matrices: fewer
-        # draws for large matrices.
+        # Many directions act as noise on each other, so the prediction is a mean over drawn matrices.
+        # Large matrices need fewer draws.
         draws = int(np.clip(2.5e8 / dimension**3, 1, 120))
         drawn = draw_spikes(
             sample=_sample(law), heights=law.strengths, n_samples=samples,
@@ -217,14 +219,14 @@ def arranged(
 
 
 def _even(span: np.ndarray, strengths: np.ndarray) -> np.ndarray:
-    """Average over directions of equal strength, whose predictions differ by the draws only."""
+    """Average predictions over directions of equal strength, which differ only by random draws."""
     size = max(float(np.abs(strengths).max()), 1e-300)
     group = np.unique(np.round(strengths / size, 9), return_inverse=True)[1]
     return np.asarray((np.bincount(group, span) / np.bincount(group))[group])
 
 
 def permuted_edges(law: LabelLaw, ratio: float, dimension: int) -> tuple[float, float]:
-    """Mean smallest and largest eigenvalue of the second moment with permuted labels."""
+    """Means of the second moment's smallest and largest eigenvalue with permuted labels."""
     # Permuted labels are independent of the inputs: E[z² | y] = 1   (multi-index 7)
     blind = LabelLaw(law.weights, law.probabilities, np.ones((law.weights.size, 1)))
     spectrum = label_weighted_spectrum(blind, ratio=ratio, dimension=dimension)
@@ -238,7 +240,7 @@ def _sample(law: LabelLaw) -> WeightedSample:
 
 
 def bulk_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
-    """Parameter lambda of each direction; directions in the bulk alternate between both edges."""
+    """Parameter lambda of each direction; directions in the bulk take the two edges in turn."""
     places = signed_parameters(spectrum)
     inside = np.flatnonzero(~spectrum.recovered)
     ends = spectrum.upper.critical_parameter, -spectrum.lower.critical_parameter
@@ -251,7 +253,7 @@ def bulk_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
 def span_overlaps(
     law: LabelLaw, samples: float, dimension: int, keep: int | None = None
 ) -> np.ndarray:
-    """Mean squared projection of each direction on the span of `keep` eigenvectors, finite d."""
+    """Mean squared projection of each direction on the span of `keep` eigenvectors at finite d."""
     # Directions near the edge compete for the same eigenvectors of the bulk, so they are predicted
     # together.   (multi-index 24)
     p, strengths = law.n_directions, law.strengths
@@ -273,7 +275,7 @@ def span_overlaps(
 
     overlap = projections(1.0)
     if none.any():
-        # A direction of strength 0 that only has more noise than the others appears at both ends.
+        # A direction of strength 0 with more noise than other directions appears at both ends.
         other = projections(-1.0)
         overlap = np.where(none, overlap + other - kept / dimension, overlap)
     return np.clip(overlap, 0.0, 1.0)

@@ -12,13 +12,13 @@ from solvable.operators import leading_eigenpairs
 def scalar_directions(
     X: np.ndarray, weights: np.ndarray, n_directions: int, *, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Leading eigenvalues and eigenvectors of (1/d) sum T x x^T."""
-    # Weights are not centred, because the outlier at 1 (multi-index 9) is that of T* without centring.
-    # Their mean may be large, since single weights reach -1e4.
+    """Leading eigenvalues and eigenvectors of the weighted second moment (1/d) sum T x x^T."""
+    # Weights are not centred, because the outlier is at 1 only for T* without centring (multi-index 9).
+    # The mean weight may be large, since single weights reach -1e4.
     operator = InputMoment(as_source(X), weights)
     pairs = end_pairs(operator, n_directions, 0, rng)
-    # Without noise the best map reaches -1e4. Krylov spaces then resolve the lower end but not the upper
-    # one, whose eigenvalues are of order one.
+    # Without noise the best map reaches -1e4. Krylov spaces then resolve the lower end of the spectrum,
+    # but not the upper end, where eigenvalues are of order one.
     if (pairs.residuals > 1e-3 * np.abs(pairs.values)).any():
         pairs = leading_eigenpairs(operator, n_directions, 0, route="dense", rng=rng)
     return pairs.values * len(X) / X.shape[1], pairs.vectors
@@ -31,13 +31,13 @@ class Lamp:
         self.X, self.G, self.rng = X, second, rng
 
     def leading(self) -> tuple[float, np.ndarray]:
-        """Eigenvalue of largest real part, and the estimate X^T G omega, shape (d,)."""
+        """Eigenvalue of largest real part, and the estimate X^T G omega of the direction, shape (d,)."""
         values, vectors = self._eigenpairs(1, "LR", 1e-8)
         # The outlier is real; the bulk is a disc of complex eigenvalues.   (multi-index 10)
         return float(values[0].real), self.X.T @ (self.G * vectors[:, 0].real)
 
     def moduli(self, count: int) -> np.ndarray:
-        """Largest moduli of eigenvalues in descending order, to a relative precision of 0.001."""
+        """Moduli of the largest eigenvalues in descending order, to a relative precision of 0.001."""
         return np.sort(np.abs(self._eigenpairs(count, "LM", 1e-3)[0]))[::-1]
 
     def _eigenpairs(

@@ -20,11 +20,11 @@ ReadoutName: TypeAlias = Literal["monomials", "relu", "none"]
 
 @dataclass(frozen=True)
 class Readout:
-    """A fitted readout of coordinates H of shape (n, k)."""
+    """A fitted readout, which predicts labels from coordinates H of shape (n, k)."""
 
     kind: ReadoutName
-    first_layer: np.ndarray | None  # weights and bias (a_j, b_j) of each neuron, (m, k + 1)
-    coefficients: np.ndarray  # (P,)
+    first_layer: np.ndarray | None  # each neuron's weights a_j and bias b_j, (m, k + 1)
+    coefficients: np.ndarray  # weight of each feature, (P,)
     intercept: float
     penalty: float
     degrees_of_freedom: float
@@ -38,7 +38,7 @@ class Readout:
 def readout_features(
     kind: ReadoutName, H: np.ndarray, first_layer: np.ndarray | None
 ) -> np.ndarray:
-    """Compute features (n, P) of coordinates (n, k), without the constant."""
+    """Compute the readout's P features (n, P) from coordinates (n, k), without the constant."""
     H = np.asarray(H, dtype=np.float64)
     if kind == "monomials":
         i, j = np.triu_indices(H.shape[1])
@@ -62,7 +62,7 @@ def fit_readout(
     regularisation: Regularisation,
     rng: np.random.Generator,
 ) -> Readout:
-    """Fit a ridge of labels on features of blocks (H, y); only sums over blocks stay in memory."""
+    """Fit a ridge of labels on features, from blocks (H, y); only sums over blocks stay in memory."""
     size = count_features(kind, n_directions, n_neurons)
     needed, free = 24.0 * size**2, available_bytes()
     if needed > free:
@@ -73,8 +73,8 @@ def fit_readout(
         )
     first_layer = None
     if kind == "relu":
-        # A_jk ~ N(0, 1/p'), b_j ~ N(0, 1) for coordinates of unit variance. Others are scaled by their
-        # deviations in the first block.
+        # For coordinates of unit variance A_jk ~ N(0, 1/p') and b_j ~ N(0, 1). Other coordinates are
+        # scaled by their standard deviations in the first block.
         blocks = iter(blocks)
         start = next(blocks)
         scale = np.std(start[0], axis=0)

@@ -1,4 +1,4 @@
-"""Predicted risk of the learner from Gaussian draws of its few learned coordinates."""
+"""Predict the learner's risk from Gaussian draws of the few coordinates that it learns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import label_weighted_spectrum
 
 TEST_ROWS = 20_000
-"""Fresh draws for one risk; the risk then scatters by about 1 % of its value."""
+"""Number of fresh draws for one risk; the risk then scatters by about 1 % of its value."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Settings of the readout and number of samples that it is fitted to."""
+    """Settings of the readout, and the number of samples to which the readout is fitted."""
 
     kind: ReadoutName
     n_neurons: int
@@ -32,7 +32,7 @@ class Fit:
     samples: int
 
     def rows(self, directions: int) -> int:
-        """Number of draws that represent the samples, limited to about 2e9 multiplications."""
+        """Number of draws that represent the samples; the fit takes at most about 2e9 multiplications."""
         features = count_features(self.kind, directions, self.n_neurons)
         return min(self.samples, int(np.clip(2e9 / features**2, 4_000, 60_000)))
 
@@ -51,26 +51,27 @@ class Fit:
 
 @dataclass(frozen=True)
 class Pass:
-    """Directions of one pass, with their overlaps and their dependence on the training samples."""
+    """Directions of one pass, their overlaps, and their dependence on the training samples."""
 
-    towards: np.ndarray  # combination of true directions behind each eigenvector, (p, k)
-    overlap: np.ndarray  # squared projection of this combination on the span, (k,)
+    towards: np.ndarray  # true directions combined in each eigenvector, (p, k)
+    overlap: np.ndarray  # squared projection of each combination on the span, (k,)
     parameters: np.ndarray  # lambda* of each eigenvector, (k,)
 
     def coordinates(self, latent: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Coordinates of fresh samples (m, k), from latent coordinates and normal noise."""
-        # sqrt(q) <v, z> + sqrt(1 - q) xi   (multi-index 26)
+        # coordinate sqrt(q) <v, z> + sqrt(1 - q) xi   (multi-index 26)
         q = self.overlap
         return np.asarray(np.sqrt(q) * (latent @ self.towards) + np.sqrt(1 - q) * noise)
 
     def leaning(self, weights: np.ndarray) -> np.ndarray:
-        """Factor between the coordinates of training samples and of fresh samples, (m, k)."""
-        # <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i>, u_-i without sample i   (multi-index 25)
+        """Ratio of a training sample's coordinates to those of a fresh sample, (m, k)."""
+        # <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i>, where the eigenvector u_-i is computed without
+        # sample i   (multi-index 25)
         return np.asarray(self.parameters / (self.parameters - weights[:, None]))
 
 
 def first_pass(found: SpectralPrediction, count: int | None = None) -> Pass:
-    """Directions of the first pass: the `count` farthest from the bulk."""
+    """Directions of the first pass: the `count` directions farthest from the bulk."""
     kept = slice(count)
     return Pass(found.rotation[:, kept], found.span_overlap[kept], found.parameters[kept])
 
@@ -82,13 +83,13 @@ def one_shot_risk(
     fit: Fit,
     rng: np.random.Generator,
 ) -> float:
-    """Excess risk of a readout fitted to the same samples as its directions."""
-    # R = E[(f(z) - readout(coordinates))²]   (multi-index 26)
+    """Excess risk of a readout that is fitted to the samples which determined the directions."""
+    # excess risk R = E[(f(z) - readout(coordinates))²]   (multi-index 26)
     directions = first_pass(found)
     k = directions.overlap.size
     rows = fit.rows(k)
     risks = []
-    # Small samples are drawn several times.
+    # Small training sets are drawn several times, and the risk is averaged.
     for _ in range(int(np.clip(8_000 // rows, 1, 20))):
         z, y = _drawn(channel, rows, rng)
         learned = directions.coordinates(z, rng.standard_normal((rows, k)))
@@ -116,8 +117,8 @@ def _excess(
 ) -> float:
     risk = float(np.mean((channel.clean(latent) - readout(learned)) ** 2))
     if fit.samples > rows:
-        # Fewer draws than samples add (residual variance) (degrees of freedom) (1 / rows - 1 / samples)
-        # to the variance of the fit, which is subtracted here.
+        # Fewer draws than samples increase the variance of the fit by
+        # (residual variance) (degrees of freedom) (1 / rows - 1 / samples), which is subtracted here.
         freedom = readout.degrees_of_freedom * (1 / rows - 1 / fit.samples)
         risk -= (risk + channel.noise) * freedom / (1 + freedom)
     return max(risk, 0.0)
@@ -141,7 +142,7 @@ def deflated(
     fit: Fit,
     rng: np.random.Generator,
 ) -> Deflated:
-    """Predict a second pass on the residuals of the first one, for even links."""
+    """Predict a second pass on the residuals of the first pass, for even links."""
     draw = _Draw(channel, found, weights_of, label_map, dimension, fit, rng)
     # The number of directions that the first pass detects varies between samples.
     counts = found.count_law(dimension)
@@ -154,7 +155,7 @@ def deflated(
 
 
 class _Draw:
-    """Draws of latent coordinates, labels and noise, used for every size of the first pass."""
+    """Draws of latent coordinates, labels and noise, shared by all numbers of detected directions."""
 
     def __init__(
         self,
@@ -176,15 +177,16 @@ class _Draw:
         self.fresh = rng.standard_normal((TEST_ROWS, p)), rng.standard_normal((TEST_ROWS, p))
 
     def second_pass(self, count: int) -> Deflated:
-        """Predict the second pass if the first one detects `count` directions."""
+        """Predict the second pass if the first pass detects `count` directions."""
         found, fit, y = self.found, self.fit, self.labels
         before = first_pass(found, count)
         learned = before.coordinates(self.latent, self.noise[:, :count])
         leant = learned * before.leaning(self.weights)
         residual = y - fit(leant, y)(leant) if count else y
         T = apply_label_map(residual, self.label_map)
-        # The error of a detected direction is a direction t = (z - sqrt(q) u) / sqrt(1 - q) of its own.
-        # Its overlap adds up: q + (1 - q) q_t   (multi-index 27)
+        # The error of a detected direction is treated as one more direction, with the coordinate
+        # t = (z - sqrt(q) u) / sqrt(1 - q). If the second pass finds this direction with the overlap
+        # q_t, the total overlap is q + (1 - q) q_t   (multi-index 27).
         left, q = self.latent @ found.rotation, before.overlap
         left[:, :count] -= np.sqrt(q) * leant
         left[:, :count] /= np.sqrt(np.maximum(1 - q, 1e-9))

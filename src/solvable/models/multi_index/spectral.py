@@ -15,16 +15,16 @@ from solvable.operators.blocks import array_behind
 from solvable.operators.eigen import Eigenpairs
 
 MARGIN = 0.02
-"""Least distance of an outlier from the edge of permuted labels, in half-widths of the bulk."""
+"""Least distance of an outlier from the edge with permuted labels, in half-widths of the bulk."""
 
 FULL_SPECTRUM = 400
 """Dimension up to which a full eigendecomposition is faster than a partial one."""
 
 
 class InputMoment(SymmetricOperator):
-    """Second moment of inputs with weights T, stored as a (d, d) matrix where that is faster."""
+    """Second moment of inputs with weights T, stored as a (d, d) matrix if products are then faster."""
 
-    # D = (1/n) sum T(y) z z^T, z = P L^-1 x   (multi-index 7): L whitens, P removes known directions.
+    # D = (1/n) sum T(y) z z^T, z = P L^-1 x   (multi-index 7). L whitens; P removes known directions.
 
     def __init__(
         self,
@@ -44,19 +44,20 @@ class InputMoment(SymmetricOperator):
             scaling.source(source), weights, self.features, chunk_rows=chunk_rows
         )
         self.n_samples, self.correction = source.n_samples, self.moment.correction
-        # A pass over samples that are drawn again or read from disk takes longer than the arithmetic.
+        # Passes over samples that are drawn again or read from disk take longer than the arithmetic.
         behind = array_behind(source)
         slow = behind is None or isinstance(behind, np.memmap)
         size = source.n_columns
         route = choose_route(
             self.n_samples, self.features, min(n_vectors, size), itemsize=self.itemsize
         )
-        # The dual route needs unscaled samples; it is chosen for few samples, where products are fast.
+        # The dual route needs unscaled samples. It is chosen if there are few samples, so that products
+        # are fast.
         held = route.name == "dense" or (slow and size <= 5_000)
         self._held = self._matrix() if held else None
 
     def _matrix(self) -> np.ndarray:
-        # MomentOperator subtracts mean(T) I, which whitening would change: it is added back first.
+        # MomentOperator subtracts mean(T) I, which must not be whitened. It is added back first.
         matrix = self.moment.dense()
         matrix[np.diag_indices(len(matrix))] += self.moment.weights.mean()
         matrix = self.scaling.turn_back(self.scaling.turn_back(matrix).T)
@@ -84,12 +85,12 @@ class InputMoment(SymmetricOperator):
 
     @property
     def weighted_norms(self) -> np.ndarray:
-        """Weight T |x|² / d of every centred and scaled sample."""
+        """Weight T times squared norm of x, divided by d, for every centred and scaled sample."""
         return self.moment.weighted_norms
 
     @property
     def statistics(self) -> MomentStatistics:
-        """Averages of the centred and scaled samples."""
+        """Averages over the centred and scaled samples."""
         return self.moment.statistics
 
     def dense(self) -> np.ndarray:
@@ -99,11 +100,11 @@ class InputMoment(SymmetricOperator):
 
 @dataclass(frozen=True)
 class SpectralDirections:
-    """Directions sorted by distance from the bulk, with the edges that they were compared with."""
+    """Directions sorted by distance from the bulk, and the edges with which they were compared."""
 
     directions: np.ndarray  # orthonormal directions of the whitened inputs, (d, k)
-    eigenvalues: np.ndarray  # (k,)
-    outliers: np.ndarray  # True beyond the edges and their margin, (k,)
+    eigenvalues: np.ndarray  # eigenvalue of each direction, (k,)
+    outliers: np.ndarray  # True if the eigenvalue is beyond an edge plus margin, (k,)
     edges: tuple[float, float]  # lower and upper edge of the bulk with permuted labels
     rejected: tuple[
         str, ...
@@ -125,7 +126,7 @@ def permuted_edges(
     n_permutations: int,
     seed: int,
 ) -> tuple[float, float]:
-    """Smallest and largest eigenvalue of operators with permuted labels."""
+    """Smallest and largest eigenvalue over all operators with permuted labels."""
     lower, upper = np.inf, -np.inf
     for draw in range(n_permutations):
         order = random_stream(seed, "permuted labels", draw).permutation(weights.size)
@@ -145,7 +146,7 @@ def end_pairs(
     rng: np.random.Generator,
     enough: Callable[[Eigenpairs], bool] | None = None,
 ) -> Eigenpairs:
-    """Eigenpairs at both ends of the spectrum, with residuals below 0.001 of the largest eigenvalue."""
+    """Eigenpairs at both ends of the spectrum; residuals are below 0.001 of the largest eigenvalue."""
     size = operator.shape[0]
     explicit = size <= FULL_SPECTRUM or 3 * (n_upper + n_lower) >= size
     return leading_eigenpairs(
@@ -160,9 +161,10 @@ def end_pairs(
 
 
 def default_permutations(n_samples: int, dimension: int) -> int:
-    """Default number of permutations: more for small matrices, whose edges fluctuate more."""
-    # Relative fluctuations of an edge are about 0.6 m^(-2/3), m = min(n, d): below the margin of 2 % for
-    # m >= 1000. With 19 permutations an edge is exceeded by chance once in twenty, for any inputs.
+    """Default number of label permutations; small matrices need more, as their edges fluctuate more."""
+    # With m = min(n, d) the relative fluctuations of an edge are about 0.6 m^(-2/3). For m >= 1000 they
+    # are below the margin of 2 %. With 19 permutations an edge is exceeded by chance once in twenty
+    # fits, for any inputs.
     return int(np.clip(2_000 // min(n_samples, dimension), 1, 19))
 
 
@@ -174,7 +176,7 @@ def spectral_directions(
     n_permutations: int | None = None,
     seed: int,
 ) -> SpectralDirections:
-    """Find all outliers at both ends, or exactly `n_directions` ranked by distance from the bulk."""
+    """Find all outliers at both ends, or the `n_directions` eigenvectors farthest from the bulk."""
     operator = operator_of(weights)
     size = operator.shape[0]
     known = 0 if operator.known is None else operator.known.shape[1]
@@ -185,11 +187,11 @@ def spectral_directions(
     available = size - known
 
     def beyond(values: np.ndarray) -> np.ndarray:
-        """Distance beyond the nearer edge, negative inside the bulk."""
+        """Distance of each eigenvalue beyond the nearer edge; negative inside the bulk."""
         return np.asarray(np.maximum(values - edges[1], edges[0] - values))
 
     def enough(pairs: Eigenpairs) -> bool:
-        # Ritz values move outwards with iterations: those inside need no precision if they stay inside.
+        # Ritz values move outwards with iterations. Values that stay inside the bulk need no precision.
         distance = beyond(pairs.values) - room
         near = pairs.residuals <= np.maximum(5e-3 * pairs.scale, -distance / 4)
         return bool(pairs.converged[distance > 0].all() and near[distance <= 0].all())
@@ -205,7 +207,7 @@ def spectral_directions(
             break
         wanted *= 2
     if known:
-        # Known directions are null vectors of the operator and not candidates.
+        # Known directions are null vectors of the operator and therefore not candidates.
         share = np.sum((operator.known.T @ pairs.vectors) ** 2, axis=0)  # type: ignore[union-attr]
         distance = np.where(share > 0.5, -np.inf, distance)
     ranking = np.argsort(-distance, kind="stable")[: min(distance.size, available)]
@@ -224,7 +226,7 @@ def spectral_directions(
 def _reasons(
     values: np.ndarray, outliers: np.ndarray, count: int, edges: tuple[float, float], room: float
 ) -> tuple[str, ...]:
-    """Explain why the first three candidates inside the bulk, and all kept ones, are not outliers."""
+    """Explain why kept directions and the next three candidates inside the bulk are not outliers."""
     inside = np.flatnonzero(~outliers)
     shown = inside[: max(3, int(np.count_nonzero(inside < count)))]
     return tuple(

@@ -16,16 +16,16 @@ from solvable.teachers.base import CHUNK_ROWS, check_dtype, draw_normals
 
 
 def power_law_amplitudes(features: int, decay: float) -> np.ndarray:
-    """Amplitudes k^-gamma; for gamma <= 1/2 scaled to sum of squares 1."""
+    """Amplitudes k^-gamma; for gamma <= 1/2 they are scaled so that their squares sum to 1."""
     amplitudes = np.arange(1, features + 1) ** -float(decay)
-    # For gamma <= 1/2 the sum of squares would grow with the number of features.
+    # For gamma <= 1/2 the sum of their squares would grow with the number of features.
     return amplitudes if decay > 0.5 else amplitudes / np.linalg.norm(amplitudes)
 
 
 def power_law_channel(
     link: str, *, features: int, decay: float, noise: float, standardised: bool = True
 ) -> AdditiveChannel:
-    """Channel of the hierarchical model: one link, amplitudes k^-gamma and noise."""
+    """Channel of the hierarchical model: one link for all features, amplitudes k^-gamma and noise."""
     # y = sum_k k^-gamma sigma(<w_k, x>) + sqrt(Delta) xi   (multi-index 1; 2603.17896, Equation 6)
     links = (make_link(link, standardised=standardised),) * features
     amplitudes = tuple(float(a) for a in power_law_amplitudes(features, decay))
@@ -42,11 +42,11 @@ class MultiIndexTarget:
     Parameters
     ----------
     dimension : int
-        :math:`d`, at least the number of directions.
+        Dimension :math:`d`, at least the number of directions.
     channel : AdditiveChannel
         Links, amplitudes and noise.
     seed : int
-        Seed of the directions.
+        Seed for the random directions.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class MultiIndexTarget:
         return np.asarray(Q * np.sign(np.diag(R)))
 
     def clean(self, X: np.ndarray) -> np.ndarray:
-        """Labels without noise, shape (n,)."""
+        """Return labels without noise, shape (n,)."""
         return self.channel.clean(X @ self.directions)
 
     def sample(
@@ -90,7 +90,7 @@ class MultiIndexTarget:
     def source(
         self, n: int, seed: int, dtype: Any = np.float64
     ) -> tuple[GeneratedSource, np.ndarray]:
-        """Return a source that draws the samples from the seed at each reading, and their labels."""
+        """Return labels, and a source that draws their inputs from the seed again at each reading."""
         check_integer("n", n, 1)
         kind = check_dtype(dtype)
         draw = partial(draw_normals, kind, self.dimension)
@@ -101,10 +101,10 @@ class MultiIndexTarget:
 
 
 def draw_target(parameters: Any, rng: np.random.Generator) -> MultiIndexTarget:
-    """Draw the target of one replicate; it uses the first number of the stream."""
+    """Draw the target of one replicate; the first number of the stream is the target's seed."""
     return MultiIndexTarget(parameters.dimension, parameters.channel, int(rng.integers(2**31)))
 
 
 def draw_teacher(parameters: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Draw the directions of the target of one replicate, which are stored with a study."""
+    """Draw the target's directions in one replicate; a study stores them."""
     return {"directions": draw_target(parameters, rng).directions}

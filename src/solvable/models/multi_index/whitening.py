@@ -17,18 +17,18 @@ from solvable.operators._symmetric import mirror, rank_update
 from solvable.operators.feature_map import floating
 
 Whiten: TypeAlias = Literal["shrunk", "scale", "none"]
-"""Names of the treatments of inputs."""
+"""Names of the ways to whiten inputs."""
 
 ROWS = 4096
-"""Rows read at a time."""
+"""Number of rows read at a time."""
 
 
 @dataclass(frozen=True)
 class StandardisedSource(SourceView):
     """A source whose columns are centred and scaled block by block."""
 
-    mean: np.ndarray  # (d,)
-    scale: np.ndarray  # (d,)
+    mean: np.ndarray  # mean of each column, (d,)
+    scale: np.ndarray  # divisor of each column, (d,)
 
     @property
     def n_samples(self) -> int:
@@ -36,7 +36,7 @@ class StandardisedSource(SourceView):
         return int(self.source.n_samples)
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        """Yield pairs ``(slice, block)`` in order."""
+        """Yield pairs ``(slice, block)`` of row range and rows, in order."""
         for part, block in self.source.chunks(rows):
             X = floating(block)
             yield part, (X - as_on(self.mean, X)) / as_on(self.scale, X)
@@ -46,13 +46,15 @@ class StandardisedSource(SourceView):
 class Scaling:
     """Affine map of the inputs to mean 0 and a covariance close to the identity."""
 
-    mean: np.ndarray | None = None  # (d,)
-    scale: np.ndarray | None = None  # (d,)
-    factor: np.ndarray | None = None  # lower triangle L with L L^T the shrunk correlation, (d, d)
+    mean: np.ndarray | None = None  # mean of each input, (d,)
+    scale: np.ndarray | None = None  # divisor of each input, (d,)
+    factor: np.ndarray | None = (
+        None  # lower triangle L, where L L^T is the shrunk correlation, (d, d)
+    )
     shrinkage: float = 1.0
 
     def source(self, source: Source) -> Source:
-        """Source of centred and scaled samples; :meth:`turn` accounts for the correlation."""
+        """Return a source of centred and scaled samples; :meth:`turn` accounts for the correlation."""
         if self.mean is None or self.scale is None:
             return source
         return StandardisedSource(source, self.mean, self.scale)
@@ -66,7 +68,7 @@ class Scaling:
         return V if self.factor is None else _solve(self.factor, V, transposed=False)
 
     def components(self, U: np.ndarray) -> np.ndarray:
-        """Convert directions of the whitened inputs to those of the original inputs, (d, k)."""
+        """Convert directions of the whitened inputs to directions of the original inputs, (d, k)."""
         turned = self.turn(U)
         return turned if self.scale is None else turned / self.scale[:, None]
 
@@ -89,8 +91,8 @@ def fit_scaling(source: Source, whiten: Whiten) -> Scaling:
             f"whitening {d} columns needs {gigabytes(needed)}; {gigabytes(free)} are free. Use "
             "whiten='scale', or whiten='none' for white inputs."
         )
-    # Columns are centred and scaled by the first block before they are summed, so that a large mean
-    # costs no precision; the exact mean and scale are computed below.
+    # Before columns are summed, they are centred and scaled by the first block, so that a large mean
+    # costs no precision. The exact mean and scale are computed below.
     start: Array = None
     total, squares = np.zeros(d), np.zeros(d)
     gram = np.zeros((d, d), order="F") if whiten == "shrunk" else None
@@ -127,6 +129,6 @@ def _positive(scale: np.ndarray) -> np.ndarray:
 
 
 def _shrunk_factor(correlation: np.ndarray, n: int) -> tuple[np.ndarray | None, float]:
-    """Cholesky factor of the correlation shrunk towards the identity, and the weight of the identity."""
+    """Shrink the correlation towards the identity; return Cholesky factor and weight of the identity."""
     delta = oracle_shrinkage(correlation, n)
     return (None if delta == 1.0 else np.linalg.cholesky(shrunk(correlation, delta))), delta

@@ -17,9 +17,9 @@ APART = " with dimension >= 24 and 7 width <= dimension features"
 
 
 def relative_to(theory: str, point: Point) -> np.ndarray:
-    """Ratio of measured to predicted loss from the same starts, without the scatter between starts."""
-    # 1 + (L - L_theory) / mean(L_theory): the difference cancels the scatter of starts, which is larger
-    # than the difference between the theories.
+    """Ratio of the measured loss to the loss predicted from the same starts, with little scatter."""
+    # The ratio is 1 + (L - L_theory) / mean(L_theory). The difference L - L_theory cancels the scatter
+    # of starts, which is larger than the difference between the theories.
     measured, expected = point.values("loss"), point.values(theory)
     return np.asarray(1 + (measured - expected) / expected.mean())
 
@@ -37,19 +37,19 @@ def independent(setting: Any) -> bool:
 
 
 def mean_loss_over(theory: str) -> Callable[[Sequence[Point]], tuple[float, float]]:
-    """Make an estimate of the measured loss divided by a theory's loss, averaged over points."""
+    """Make a function that averages the measured loss divided by a theory's loss over points."""
     return lambda points: (float(np.mean([relative_to(theory, p).mean() for p in points])), 1.0)
 
 
 def much_left(theory: str, least: float) -> Callable[[Point], bool]:
-    """Make a predicate that is True if a theory's loss is above a value."""
+    """Make a predicate that is True if a theory's mean loss is above `least`."""
     return lambda point: bool(
         np.isfinite(relative_to(theory, point)).all() and point.mean(theory) > least
     )
 
 
 def exponents_of_the_loss(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Exponent of the loss in time: measured, corrected by the flow of the same starts, and predicted."""
+    """Measured and predicted exponent of the loss in time; the flow corrects for the measured starts."""
     names = ("loss", "flow_loss")
     losses = np.array(
         [[*(p.mean(name) for name in names), p.predicted("loss")] for p in points], dtype=float
@@ -62,7 +62,7 @@ def exponents_of_the_loss(points: Sequence[Point]) -> tuple[float, float] | None
 
 
 def between_escapes(point: Point) -> bool:
-    """Return True if theory predicts that the first feature is learned and the last is not."""
+    """Return True if theory predicts that the first feature is learned and the last feature is not."""
     shares = np.atleast_1d(point.predicted("captured"))
     learned = shares[0] > 0.5 and point.predicted("loss") > 2 * point.predicted("width_floor")
     return bool(learned and shares[-1] < 0.4)
@@ -75,7 +75,7 @@ def growing(point: Point) -> np.ndarray:
 
 
 def law_known(point: Point) -> bool:
-    """Return True if a feature is predicted to be partly captured by a theory valid at this size."""
+    """Return True if some feature is predicted to be partly captured and the theory is valid here."""
     known = point.predicted("coupling") > 0 or point.setting.dimension >= 100
     return bool(known and growing(point).any())
 

@@ -11,7 +11,7 @@ from solvable.models.multi_index.emergence.link import EvenLink
 
 @dataclass(frozen=True)
 class FlowCourse:
-    """Time courses averaged over starts, and the final state of each start."""
+    """Time courses averaged over starts, and the final state reached from each start."""
 
     times: np.ndarray
     loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
@@ -22,7 +22,7 @@ class FlowCourse:
 
 
 def flow_step(strengths: np.ndarray, link: EvenLink) -> float:
-    """Return the integration step, set by the fastest rate 2 a K'(1), the rate of the first overlap."""
+    """Return the integration step, set by the fastest rate 2 a K'(1): that of the first feature."""
     return float(0.8 / (strengths[0] * link.activity))
 
 
@@ -39,8 +39,8 @@ def population_flow(
     step: float | None = None,
 ) -> FlowCourse:
     """Integrate the flow by Runge-Kutta from cosines of shape (starts, m, P)."""
-    # Components of students outside the features' span count as orthogonal: the kernel of a random
-    # pair is of order d^(-k/2).
+    # Components of students outside the features' span count as orthogonal, since the kernel of two
+    # random students is of order d^(-k/2).
     diagonal = np.arange(cosines.shape[1])
 
     def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -49,17 +49,18 @@ def population_flow(
         mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
         mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0
         taught, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
-        # loss: 1/2 (sum a² - 2 sum n a K + sum n n K)
+        # loss 1/2 (sum a² - 2 sum n a K + sum n n K)
         loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * taught), axis=1))
         return own, pulls, toward, taught - others, loss
 
     def slope(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, pulls, toward, excess, loss = fits(s, n)
-        # ds/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i)   (multi-index 31)
+        # The unit vector v_j of a student follows   (multi-index 31)
+        # dv_j/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i).
         force = strengths * pulls - (toward * n[:, None, :]) @ s
         kappa = gradient_noise * link.activity * (2 * loss + label_noise)[:, None] * (dimension - 1)
         radial = np.einsum("rjp,rjp->rj", force, s) + 0.5 * kappa
-        # dn/dt = 4 n (sum_p a_p K(s_p) - sum_i n_i K(g_ij)) + kappa (d - 1) n
+        # squared norm of a student: dn/dt = 4 n (sum_p a_p K(s_p) - sum_i n_i K(g_ij)) + kappa (d - 1) n
         return force - radial[:, :, None] * s, n * (4 * excess + kappa)
 
     def row(t: float, s: np.ndarray, n: np.ndarray) -> tuple[float, float, np.ndarray, np.ndarray]:

@@ -20,15 +20,15 @@ class Student:
     """Trained network f(x) = sum_j |v_j|² sigma(<v_j, x> / |v_j|) with students v_j."""
 
     weights: np.ndarray  # weights with rows v_j, (m, d)
-    escape_times: np.ndarray  # time at which half of each feature was captured, or infinity, (P,)
+    escape_times: np.ndarray  # time at which half of a feature was captured, or infinity, (P,)
 
     @property
     def norms(self) -> np.ndarray:
-        """Squared norms of the students."""
+        """Squared norms of the students, shape (m,)."""
         return np.asarray(np.einsum("jd,jd->j", self.weights, self.weights))
 
     def squared_overlaps(self, features: int) -> np.ndarray:
-        """Squared overlaps with the teacher's directions, which are the first P axes; shape (m, P)."""
+        """Squared overlaps with the teacher's directions, the first P axes; shape (m, P)."""
         return np.asarray(self.weights[:, :features] ** 2 / self.norms[:, None])
 
     def loss(self, link: EvenLink, strengths: np.ndarray) -> float:
@@ -66,7 +66,7 @@ def train(
         X = rng.standard_normal(shape, dtype=np.float32)
         norms = np.sqrt(np.einsum("jd,jd->j", weights, weights))
         if not (norms < 100).all():
-            return None  # the teacher has norm 1; NaN also fails the test
+            return None  # diverged, since the teacher has norm 1; NaN also fails the test
         directions = weights / norms[:, None]
         U = X @ directions.T
         hidden, slopes = link.evaluate(U)
@@ -74,7 +74,8 @@ def train(
         if noise:
             residual += noise * rng.standard_normal(parameters.batch, dtype=np.float32)
         slopes *= residual[:, None]
-        # -grad = E r (|v| sigma'(u) (x - u v/|v|) + 2 v sigma(u)), r the residual, u = <v, x> / |v|
+        # With the residual r and u = <v, x> / |v|, the negative gradient of a student v is
+        # E r (|v| sigma'(u) (x - u v/|v|) + 2 v sigma(u)).
         radial = 2 * residual @ hidden - np.einsum("bj,bj->j", slopes, U)
         gradient = slopes.T @ X + radial[:, None] * directions
         weights += np.float32(rate / parameters.batch) * norms[:, None] * gradient

@@ -1,4 +1,4 @@
-"""Even links with information exponent above 2, the links' kernels, and amplitudes of a teacher."""
+"""Even links with information exponent above 2, their kernels, and the amplitudes of a teacher."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvable.hermite import gaussian_quadrature
 
 @dataclass(frozen=True)
 class EvenLink:
-    """An even standardised function, its derivative, and its squared Hermite coefficients."""
+    """An even standardised link, its derivative, and its squared Hermite coefficients."""
 
     name: str
     evaluate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -24,11 +24,11 @@ class EvenLink:
 
     @property
     def information_exponent(self) -> int:
-        """Lowest degree at which the Hermite coefficient is non-zero."""
+        """Lowest degree with a non-zero Hermite coefficient."""
         return 2 * next(i for i, energy in enumerate(self.energies) if energy > 0)
 
     def kernel(self, y: np.ndarray) -> np.ndarray:
-        """Kernel K at squared overlaps y."""
+        """Compute the kernel K at squared overlaps y."""
         return _horner(self.energies, y)
 
     def pull(self, y: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ class EvenLink:
 
     @property
     def activity(self) -> float:
-        """Mean square K'(1) of the link's derivative."""
+        """Mean square of the link's derivative, which is K'(1)."""
         return float(self.pull(np.array(1.0)))
 
 
@@ -82,7 +82,7 @@ SECOND = exp(1.5) / 4
 
 
 def _cosine_energies(highest: int = 44) -> tuple[float, tuple[float, ...]]:
-    """Norm of cosmix without its mean, and squared Hermite coefficients after standardisation."""
+    """Norm of cosmix after its mean is removed; squared Hermite coefficients of the standardised link."""
     # cos(b z) has mu_{2i} = (-1)^i b^{2i} exp(-b²/2) / sqrt((2i)!)
     raw = [
         (exp(-0.5) - SECOND * 4.0**i * exp(-2.0)) / sqrt(factorial(2 * i))
@@ -120,7 +120,7 @@ def even_link(name: str) -> EvenLink:
 
 
 def amplitudes(features: int, decay: float) -> np.ndarray:
-    """Return the amplitudes p^-beta, scaled to sum of squares 1."""
+    """Return the amplitudes p^-beta, scaled so that their squares sum to 1."""
     values = np.arange(1, features + 1.0) ** -decay
     return np.asarray(values / np.linalg.norm(values))
 
@@ -133,6 +133,6 @@ def population_loss(
     mutual: np.ndarray,
 ) -> float:
     """Compute half the mean squared distance to the teacher, from squared overlaps (m, P) and (m, m)."""
-    # 1/2 E (f* - f)² with E sigma(<u, x>) sigma(<v, x>) = K(<u, v>)   (multi-index 28)
+    # loss 1/2 E (f* - f)², where E sigma(<u, x>) sigma(<v, x>) = K(<u, v>)   (multi-index 28)
     cross, own = norms @ link.kernel(overlaps) @ strengths, norms @ link.kernel(mutual) @ norms
     return float(0.5 * (strengths @ strengths - 2 * cross + own))

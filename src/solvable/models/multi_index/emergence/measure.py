@@ -1,4 +1,4 @@
-"""One replicate of online gradient descent, and both theories from the same start."""
+"""Measure one replicate of online gradient descent, and compute two theories from its start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import match_students, sgd_emergence
 
 MOST_PAIRS = 1e9
-"""Largest number of pairs times stages for which a replicate's flow is computed; takes about a minute."""
+"""Largest number of pairs times integration stages in a replicate's flow, about a minute of work."""
 
 
 def draw_teacher(
@@ -28,7 +28,7 @@ def draw_teacher(
 
 
 def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metrics:
-    """Train one network and compute both theories; metrics are None if the weights diverge."""
+    """Train one network and compute both theories; measured metrics are None if the weights diverge."""
     link, a = even_link(parameters.link), parameters.strengths
     start = draw_student(parameters, rng)
     names = ("loss", "captured", "squared_overlap", "escape_time", "flow_loss")
@@ -50,7 +50,7 @@ def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metric
 
 
 def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
-    """Compute independent features and the flow of all pairs from the start of this replicate."""
+    """Compute both theories from this replicate's start: independent features, and flow of all pairs."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
     starts = match_students(cosines[None] ** 2, a, link)

@@ -19,15 +19,15 @@ class EmergenceParameters(Parameters):
     features: int = Field(6, ge=1, le=4096)
     """Number P of features of the teacher."""
     decay: float = Field(1.0, ge=0.0, le=3.0)
-    """Exponent beta of the amplitudes p^-beta, which are scaled to sum of squares 1."""
+    """Exponent beta of the amplitudes p^-beta, which are scaled so that their squares sum to 1."""
     link: Literal["he4", "he6", "cosmix"] = "he4"
     """Link of teacher and student: h_4, h_6, or cos(z) - exp(3/2)/4 cos(2 z), standardised."""
     width: int = Field(24, ge=1, le=4096)
     """Number m of students (hidden neurons)."""
     time: float = Field(10.0, gt=0.0, le=1e6)
-    """Training time: learning rate times number of steps."""
+    """Training time, which is the learning rate times the number of steps."""
     learning_rate: float = Field(0.01, ge=1e-100, le=0.05)
-    """Learning rate."""
+    """Learning rate of both layers."""
     batch: int = Field(1600, ge=1, le=10**7)
     """Number of fresh samples per step; the noise of the gradient grows as learning_rate / batch."""
     noise: float = Field(0.0, ge=0.0, le=100.0)
@@ -67,12 +67,12 @@ class EmergenceParameters(Parameters):
 
     @property
     def strengths(self) -> np.ndarray:
-        """Amplitudes of the features."""
+        """Amplitudes of the teacher's features."""
         return amplitudes(self.features, self.decay)
 
     @property
     def courses(self) -> dict[str, Any]:
-        """Settings that both theories use (independent features, and flow of all pairs)."""
+        """Settings used by the theory of independent features and by the flow of all pairs."""
         return {
             "initial_norm": self.initial_norm,
             "dimension": self.dimension,
@@ -82,5 +82,5 @@ class EmergenceParameters(Parameters):
 
     @property
     def samples(self) -> int:
-        """Total number of fresh samples."""
+        """Total number of fresh samples used in training."""
         return self.steps * self.batch

@@ -19,7 +19,7 @@ from solvable.models.multi_index.emergence.theory import (
     sgd_emergence,
 )
 
-# Limits of the theory's range of validity, which refuse_noise and predict apply.
+# Limits of the range in which the theory is valid; refuse_noise and predict apply them.
 MOST_KICK = 0.3
 MOST_DIFFUSION = 0.15
 MOST_INITIAL = 0.1
@@ -28,7 +28,7 @@ MOST_GROWTH = 0.5
 
 @lru_cache(maxsize=32)
 def _starts(dimension: int, features: int, width: int, decay: float, link: str) -> np.ndarray:
-    """Draws (up to 512) of the initial squared overlaps with which features are learned."""
+    """Draws (up to 512) of each feature's initial squared overlap with the student that learns it."""
     pairs = width * features
     draws = int(np.clip(1e6 / pairs, max(1.0, min(8.0, 2e7 / pairs)), 512))
     rng = random_stream("emergence-in-sgd", "starts")
@@ -52,17 +52,17 @@ def _courses(parameters: EmergenceParameters) -> SgdEmergence:
 
 
 Coupling = tuple[np.ndarray, dict[str, np.ndarray]]
-"""Times, and the change of each mean that pairs of students cause."""
+"""Times, and the change that pairs of students cause in the mean of each metric."""
 
 COURSES = ("loss", "captured", "squared_overlap")
 
 
 @lru_cache(maxsize=64)
 def _coupling(parameters: EmergenceParameters) -> Coupling | None:
-    """Flow of all pairs minus independent features, from the same starts; None if this is too slow."""
+    """Mean of the flow of all pairs minus mean of independent features; None if the flow is too slow."""
     p, link = parameters, even_link(parameters.link)
     a = p.strengths
-    # One pair takes 50 ns per stage, so that the flow takes a few seconds.
+    # One pair takes 50 ns per stage. With this number of draws the flow takes a few seconds.
     draws = int(min(48, 1e8 / (4 * p.time / flow_step(a, link) * p.width * (p.width + p.features))))
     if draws < 4:
         return None
@@ -78,7 +78,7 @@ def _coupling(parameters: EmergenceParameters) -> Coupling | None:
 
 
 def _until(parameters: EmergenceParameters, time: float) -> EmergenceParameters:
-    """Return the parameters of a time course that all times of a study share."""
+    """Return parameters up to the given time; points with equal gradient noise share their course."""
     p = parameters
     free = {"time": time, "batch": 1, "learning_rate": p.learning_rate / p.batch}
     return EmergenceParameters.model_construct(**{**dict(p), **free})
@@ -89,11 +89,11 @@ def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
     p, link = parameters, even_link(parameters.link)
     k = link.information_exponent
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
-    # T = 1 / (k (k - 2) mu_k² a s_0^(k - 2)) for a small start   (multi-index 30)
+    # From a small start the escape time is T = 1 / (k (k - 2) mu_k² a s_0^(k - 2))   (multi-index 30).
     rates = k * (k - 2) * link.energies[k // 2] * p.strengths
     escaped = rates * np.median(starts, axis=0) ** (k / 2 - 1)
     if not (escaped > 0).any():
-        # A single student learns a different feature in each draw, so that the medians are 0.
+        # If few students learn different features in each draw, all medians over draws are 0.
         escaped = np.median(np.max(rates * starts ** (k / 2 - 1), axis=1), keepdims=True)
     slowest = np.max(1 / escaped[escaped > 0])
     horizon = max(float(slowest), time)
@@ -110,7 +110,8 @@ def refuse_noise(parameters: EmergenceParameters) -> None:
             f"mean square of {initial:.2g}; allowed for a prediction: up to {MOST_INITIAL}. Set "
             f"initial_norm <= {np.sqrt(MOST_INITIAL / p.width):.2g}"
         )
-    # Noise makes norms grow as dn/dt = kappa (d - 1) n; learned norms relax at the rate 4 a.
+    # Gradient noise makes the students' squared norms n grow as dn/dt = kappa (d - 1) n. Norms of
+    # students that have learned a feature relax at the rate 4 a.
     growth = p.learning_rate / p.batch * link.activity * (1 + p.noise) * p.dimension
     if growth > MOST_GROWTH:
         raise InvalidParameter(
@@ -118,7 +119,7 @@ def refuse_noise(parameters: EmergenceParameters) -> None:
             f"norms of students grow at a rate of {growth:.2g}; allowed for a prediction: up to "
             f"{MOST_GROWTH}. Set batch >= {int(np.ceil(p.batch * growth / MOST_GROWTH))}"
         )
-    # Mean squares of errors are stable while (eta / B) d E sigma'⁴ / E sigma'² < 2.
+    # Mean squared errors are stable while (eta / B) d E sigma'⁴ / E sigma'² < 2.
     kick = p.learning_rate / p.batch * p.dimension * link.kick
     if kick > MOST_KICK:
         raise InvalidParameter(
@@ -129,7 +130,7 @@ def refuse_noise(parameters: EmergenceParameters) -> None:
 
 
 def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: float) -> float:
-    """Deviation that gradient noise causes in overlaps before their escape, relative to their starts."""
+    """Change of overlaps that gradient noise causes before escape, relative to the initial overlaps."""
     p = parameters
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
     until = np.minimum(courses.escape_times, time)

@@ -3,7 +3,7 @@
 The teacher is f*(x) = sum_p a_p sigma(<w_p, x>) with orthonormal directions, amplitudes a_p ~ p^-beta and
 an even link of information exponent above 2. The network f(x) = sum_j |v_j|² sigma(<v_j, x>/|v_j|) has m
 students and trains both layers on fresh samples. The overlap of a feature stays near its random initial
-value, then rises sharply. Many such steps add up to a power law of the loss.
+value, then rises sharply. The many drops of the loss add up to a power law.
 """
 
 from __future__ import annotations

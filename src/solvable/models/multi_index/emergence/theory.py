@@ -1,4 +1,4 @@
-"""Theory of independent features: escape times, loss and captured shares in online gradient descent."""
+"""Theory of online gradient descent on independent features: escape times, loss, captured shares."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from solvable.models.multi_index.emergence.link import EvenLink, even_link
 class SgdExponents:
     """Exponents of the loss for infinitely many features with amplitudes p^-beta."""
 
-    time: float  # exponent in time, which is learning rate times steps
-    width: float  # exponent in the number of students, at the end of training
-    compute: float  # exponent in students times steps, at the best width
-    samples: float  # exponent in samples, with a learning rate ~ the weakest wanted amplitude
+    time: float  # exponent of the loss in time, which is learning rate times steps
+    width: float  # exponent of the loss in the number of students, at the end of training
+    compute: float  # exponent of the loss in students times steps, at the best width
+    samples: float  # exponent of the loss in samples, with a learning rate ~ the weakest wanted amplitude
 
 
 def sgd_exponents(decay: float) -> SgdExponents:
@@ -34,7 +34,7 @@ def sgd_exponents(decay: float) -> SgdExponents:
     Returns
     -------
     SgdExponents
-        Exponents in time, width, compute and samples.
+        Exponents of the loss in time, width, compute and samples.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def sgd_exponents(decay: float) -> SgdExponents:
             f"decay is {decay:g}; allowed: above 0.5, since at smaller decays the loss of infinitely "
             "many features has no power law."
         )
-    # In time t P* ~ t^(1/beta) features are learned; the rest leaves a loss ~ P*^(1 - 2 beta).
+    # In time t, P* ~ t^(1/beta) features are learned. The other features leave a loss ~ P*^(1 - 2 beta).
     # (multi-index 32)
     tail = 1 - 2 * decay
     # The best width equals the number of features learned in time t. A learning rate ~ a_{P*} takes
@@ -71,13 +71,13 @@ def sgd_exponents(decay: float) -> SgdExponents:
 
 @dataclass(frozen=True)
 class SgdEmergence:
-    """Time courses of independent features, averaged over starts, and the escape times of each start."""
+    """Time courses of independent features averaged over starts, and escape times from each start."""
 
     times: np.ndarray  # times: learning rate times steps, (T,)
     loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
     captured: np.ndarray  # captured share of each feature, (T, P)
-    squared_overlap: np.ndarray  # overlap of each feature with its student, squared, (T, P)
-    diffusion: np.ndarray  # variance of an overlap that gradient noise causes, (T,)
+    squared_overlap: np.ndarray  # squared overlap of each feature with its student, (T, P)
+    diffusion: np.ndarray  # variance that gradient noise causes in an overlap, (T,)
     escape_times: np.ndarray  # escape times, (starts, P); infinite if less than half was captured
 
 
@@ -94,9 +94,9 @@ def draw_overlaps(
 
 def match_students(overlaps: np.ndarray, strengths: np.ndarray, link: EvenLink) -> np.ndarray:
     """Return each feature's squared overlap with the student that learns it; 0 if no student is left."""
-    # A pair escapes at the rate a_p s K'(s) / y   (multi-index 30). The fastest pair is matched, its
-    # student and feature are removed, and so on. All pairs that are fastest for both their student and
-    # their feature can be matched at once.
+    # A pair of student and feature escapes at the rate a_p s K'(s) / y   (multi-index 30). The fastest
+    # pair is matched, then its student and feature are removed, and so on. All pairs that are fastest
+    # for both their student and their feature can be matched at once.
     draws, width, features = overlaps.shape
     rates = strengths * link.pull(overlaps) / overlaps
     starts = np.zeros((draws, features))
@@ -127,7 +127,7 @@ def sgd_emergence(
     label_noise: float = 0.0,
     step: float = 0.01,
 ) -> SgdEmergence:
-    r"""Compute time courses of independent features that online gradient descent learns.
+    r"""Compute time courses of features that online gradient descent learns independently.
 
     The teacher is :math:`\sum_pa_p\sigma(\langle w_p,x\rangle)` with orthonormal directions and
     :math:`x\sim\mathcal N(0,I_d)`. The network
@@ -155,13 +155,13 @@ def sgd_emergence(
     spare : int
         Number of students that learn no feature and keep a small norm.
     dimension : int
-        :math:`d`; it only matters with gradient noise.
+        Dimension :math:`d`, which only matters with gradient noise.
     gradient_noise : float
         Learning rate divided by batch size, :math:`\eta/B`; 0 for gradient flow.
     label_noise : float
         Variance :math:`\Delta` of the label noise.
     step : float
-        Step of the integration divided by the current time.
+        Step of the time integration, divided by the current time.
 
     Returns
     -------
@@ -171,11 +171,11 @@ def sgd_emergence(
     Raises
     ------
     InvalidParameter
-        If shapes do not agree or numbers are out of range.
+        If shapes do not agree or values are out of range.
 
     Notes
     -----
-    arXiv:2504.19983; equations 28 to 30 of ``docs/derivations/multi-index.md``. Time is O(starts P
+    arXiv:2504.19983; equations 28 to 30 of ``docs/derivations/multi-index.md``. Run time is O(starts P
     log(horizon) / step). At the default step escape times are within 1 % of the exact ones, most within
     0.1 %. The theory ignores features that share students;
     ``tests/models/multi_index/emergence`` compares it with the flow of all pairs.
@@ -245,22 +245,22 @@ def _advanced(
     kappa: np.ndarray,
     dimension: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute squared overlaps and norms after a step; steps may exceed the relaxation time."""
-    # dy/dt = 2 a s K'(s) (1 - y) - kappa (d y - 1)   (multi-index 29). The step is exact for a linear
-    # equation: y + h phi(h J) f with phi(z) = (e^z - 1) / z.
+    """Compute squared overlaps and norms after a step, which may exceed the relaxation time."""
+    # dy/dt = f = 2 a s K'(s) (1 - y) - kappa (d y - 1)   (multi-index 29). The step y + h phi(h J) f,
+    # with J = df/dy and phi(z) = (e^z - 1) / z, is exact for a linear equation.
     pull = link.pull(y)
     flow = 2 * a * pull * (1 - y) - kappa * (dimension * y - 1)
     z = h * (2 * a * (link.pull_slope(y) * (1 - y) - pull) - kappa * dimension)
     z = np.where(np.abs(z) < 1e-8, 1e-8, np.minimum(z, 50.0))
     later = np.clip(y + h * np.expm1(z) / z * flow, 0.0, 1.0)
-    # dn/dt = 4 n (a K - n) + kappa (d - 1) n   (multi-index 29); exact for a constant overlap
+    # dn/dt = 4 n (a K - n) + kappa (d - 1) n   (multi-index 29). The step is exact for constant overlap.
     rate = 4 * a * link.kernel((y + later) / 2) + kappa * (dimension - 1)
     return later, _grown(n, rate, h)
 
 
 def _grown(n: np.ndarray, rate: np.ndarray, h: float) -> np.ndarray:
     """Return the solution of dn/dt = n (rate - 4 n) after a time h."""
-    # n / (e^-x + 4 n h (1 - e^-x) / x) with x = rate h
+    # The solution is n / (e^-x + 4 n h (1 - e^-x) / x) with x = rate h.
     x = np.maximum(rate * h, 1e-12)
     return np.asarray(n / (np.exp(-x) + 4 * n * h * -np.expm1(-x) / x))
 

@@ -14,7 +14,7 @@ PAGE = "derivations/multi-index"
 
 
 def above_threshold(cell: Cell) -> bool:
-    """Return True if n/d is at least 1.5 times a feature's threshold, with one pass."""
+    """Return True if there is one pass and n/d is at least 1.5 times the feature's threshold."""
     if cell.setting.deflation:
         return False
     threshold = cell.predicted("threshold_ratio")
@@ -22,20 +22,21 @@ def above_threshold(cell: Cell) -> bool:
 
 
 def near_threshold(cell: Cell) -> bool:
-    """Return True if a feature is near its threshold and predicted above chance, with one pass."""
+    """Return True if there is one pass, n/d is near the threshold, and the prediction is above chance."""
     if cell.setting.deflation or above_threshold(cell):
         return False
-    # Far below the threshold the predicted overlap is chance, so that a comparison tests nothing.
+    # Far below the threshold the predicted overlap is that of random directions, so that a comparison
+    # tests nothing.
     return cell.expected > max(0.15, 2 * cell.setting.features / cell.setting.dimension)
 
 
 def deflated(cell: Cell) -> bool:
-    """Return True if there is a second pass."""
+    """Return True if there is a second pass on the residuals."""
     return bool(cell.setting.deflation == 1)
 
 
 def outlying(cell: Cell) -> bool:
-    """Return True if an eigenvalue is predicted at least 15 % beyond the edge, with one pass."""
+    """Return True if there is one pass and the predicted eigenvalue is 15 % or more beyond the edge."""
     edge, place = float(cell.point.predicted("bulk_edge")), cell.expected
     return not cell.setting.deflation and abs(place) > 1.15 * abs(edge) and place * edge > 0
 
@@ -46,7 +47,7 @@ def bounded(cell: Cell) -> bool:
 
 
 def readout_of(kind: str, *, passes: int) -> Callable[[Cell], bool]:
-    """Select the points with a given readout and with one pass or two."""
+    """Select the points with the readout `kind` and the given number of passes."""
     return lambda cell: cell.setting.readout == kind and cell.setting.deflation == passes - 1
 
 

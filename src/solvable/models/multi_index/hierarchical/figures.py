@@ -36,14 +36,14 @@ RISK = Panel(
 
 
 def found(point: Point) -> bool:
-    """Return True above twice the first threshold; below, the farthest eigenvalue is at either end."""
+    """Return True above twice the first threshold; below it the leading eigenvalue may change ends."""
     thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
     first = np.min(thresholds[np.isfinite(thresholds)], initial=np.inf)
     return not point.refused and bool(point.setting.sample_ratio >= 2 * first)
 
 
 def one_pass(curve: Curve) -> bool:
-    """Return True for curves without a second pass on the residuals."""
+    """Return True for curves that have no second pass on the residuals."""
     return not curve.setting.deflation
 
 

@@ -1,4 +1,4 @@
-"""One replicate of the hierarchical model: draw data, find directions, fit the readout, score the fit."""
+"""Measure one replicate of the hierarchical model: draw data, find directions, fit, score the fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvable.models.multi_index.target import draw_target
 
 @dataclass(frozen=True)
 class _Found:
-    """Directions that one fit finds, and the fit's predictions for fresh samples."""
+    """Directions that one fit finds, and the predicted labels of fresh samples."""
 
     directions: np.ndarray  # orthonormal directions, (d, p)
     eigenvalues: np.ndarray  # leading eigenvalues, farthest from the bulk first, (p,)
@@ -28,15 +28,15 @@ class _Found:
 
 
 def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Metrics:
-    """Measure one replicate."""
+    """Return the metrics measured in one replicate."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng)
     fresh, _ = target.sample(parameters.test_samples, rng)
     seed = int(rng.integers(2**31))
     fit = _optimal if parameters.label_map == "optimal" else _learned
     found = fit(parameters, X, y, fresh, seed)
-    # The overlap is w_k's squared projection on the span of all eigenvectors, because eigenvectors mix.
-    # (multi-index 24)
+    # Single eigenvectors mix several features. The overlap is therefore the squared projection of w_k
+    # on the span of the p leading eigenvectors (multi-index 24).
     squared = np.sum((found.directions.T @ target.directions) ** 2, axis=0)
     a = np.array(target.channel.amplitudes)
     at_upper = found.eigenvalues[0] > np.mean(found.edges)
@@ -76,7 +76,7 @@ def _learned(
 def _optimal(
     parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
-    """Return directions and predictions with the channel's best label map, which is not centred."""
+    """Return directions and predictions for the channel's best label map, which is not centred."""
     moments = parameters.channel.moments
     weights = np.interp(y, moments.labels, mapped_labels(moments, "optimal"))
     found = spectral_directions(

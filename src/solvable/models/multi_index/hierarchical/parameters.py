@@ -25,16 +25,16 @@ class HierarchicalParameters(Parameters):
     features: int = Field(8, ge=1, le=256)
     """Number p of features and of estimated directions; below the dimension."""
     decay: float = Field(1.0, ge=0, le=5)
-    """Decay gamma of the amplitudes k^-gamma; for 0.5 or less they are scaled to sum of squares 1."""
+    """Decay gamma of the amplitudes k^-gamma; for 0.5 or less their squares are scaled to sum to 1."""
     link: str = "he2"
     """Link of all features, by name (he2, abs, cosmix, he4, relu, tanh, ...) or a formula in z."""
     noise: float = Field(0.5, ge=0, le=1_000)
     """Variance Delta of the label noise."""
     sample_ratio: float = Field(32.0, gt=0, le=1e5)
-    """Samples per coordinate, n/d."""
+    """Number of samples per input coordinate, n/d."""
     label_map: Literal["tanh", "square", "identity", "optimal"] = "tanh"
     """Weights of the second moment: centred tanh, square (cut at 9) or identity of standardised labels;
-    or optimal, the map with the lowest threshold for the last feature; it depends on the channel."""
+    or optimal, the map with the lowest threshold for the last feature, which uses the channel."""
     readout: Literal["monomials", "relu", "none"] = "monomials"
     """Ridge readout on monomials up to degree 2 of the estimated coordinates, on 300 random neurons, or
     none."""
@@ -66,7 +66,7 @@ class HierarchicalParameters(Parameters):
                 f"features is {self.features}, which gives {self.features * (self.features + 3) // 2} "
                 "monomials; allowed: up to 64 features, or readout=relu or none"
             )
-        _ = self.channel  # raises for a link that does not parse
+        _ = self.channel  # raises an error for a link that does not parse
         return self
 
     @property
@@ -76,12 +76,12 @@ class HierarchicalParameters(Parameters):
 
     @property
     def regularisation(self) -> Regularisation:
-        """Penalty of the ridge readout; for monomials it is tiny, which amounts to least squares."""
+        """Penalty of the ridge readout; for monomials a tiny penalty, which amounts to least squares."""
         return 1e-6 if self.readout == "monomials" else "leave-one-out"
 
     @property
     def place(self) -> str:
-        """Description of one point in a study."""
+        """Sentence that describes one point in a study."""
         return (
             f"n/d = {self.sample_ratio:.4g}, link {self.link}, decay {self.decay:g}, noise "
             f"{self.noise:g}, label map {self.label_map}" + (", deflated" if self.deflation else "")

@@ -61,7 +61,7 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
 
 
 def _moments(channel: AdditiveChannel) -> ConditionalMoments:
-    """Conditional moments of the channel; moments of feature pairs are included if links are not even."""
+    """Conditional moments of the channel, with moments of feature pairs if links are not even."""
     if channel.n_directions > MOST_CROSS and channel.links[0].parity != "even":
         raise InvalidParameter(
             f"features is {channel.n_directions} with the link {channel.links[0].name!r}, which is not "
@@ -93,7 +93,7 @@ def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Met
     T = mapped_labels(moments, label_map)
     law = moments.law(T)
     if moments.cross is not None:
-        # Eigenvectors of E[T G] are combinations of features, sorted by decreasing strength.
+        # The directions are eigenvectors of E[T G], which combine features, by decreasing strength.
         strengths, rotation = np.linalg.eigh(
             np.einsum("m,mab->ab", moments.probabilities * T, moments.cross)
         )
@@ -108,7 +108,7 @@ def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Met
 
 
 def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
-    """Return the metrics of random directions and of a readout that predicts the mean label."""
+    """Return the metrics that random directions and the mean label as prediction would give."""
     p, share = parameters.features, parameters.features / parameters.dimension
     a2 = np.array(parameters.channel.amplitudes) ** 2
     z, weight = parameters.channel.links[0].nodes()
@@ -118,6 +118,6 @@ def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
         "squared_overlap": [share] * p,
         "subspace_error": float(a2.sum() * (1 - share)),
         "risk": None if prediction.get("risk") is None else float(a2.sum() * variance),
-        # Without an outlier the leading eigenvalue is at the edge.
+        # If there is no outlier, the leading eigenvalue is at the edge.
         "eigenvalues": [prediction.get("bulk_edge")] * p,  # type: ignore[list-item]
     }

@@ -1,1 +1,1 @@
-"""Separable multi-index models: sums of directions of equal amplitude."""
+"""Separable multi-index models: labels are sums over directions of equal amplitude."""

@@ -1,4 +1,4 @@
-"""Claims on sums of equal directions, one row each, with the reason for its tolerance."""
+"""Claims on sums of equal directions; each row gives the reason for its tolerance."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def clear(cell: Cell) -> bool:
 
 
 def shows_threshold(place: Cell | Point) -> bool:
-    """Return True if the overlap of the best map determines its threshold."""
-    # Finite dimension rounds the transition: for eight directions of he2 in 60 dimensions, the estimate
-    # is 0.79 of the threshold at 1.37 times the threshold, and 1.09 of it at 2.7 times.
+    """Return True if the measured overlap of the best label map determines the map's threshold."""
+    # Finite dimension rounds the transition. For eight directions of he2 in 60 dimensions, the estimate
+    # is 0.79 times the threshold if n/d is 1.37 times the threshold, and 1.09 times if n/d is 2.7 times.
     beyond = place.setting.sample_ratio > 1.5 * float(place.predicted("optimal_threshold_ratio"))
     best = place.setting.label_map == "optimal"
     return best and beyond and 0.4 < float(place.predicted("single_overlap")) < 0.95
 
 
 def thresholds_measured(point: Point) -> np.ndarray:
-    """Threshold computed from the overlap of each replicate."""
-    # By chance the span of p eigenvectors holds a share p / d of any direction.
+    """Threshold of single directions, computed from the overlap measured in each replicate."""
+    # The span of p random vectors contains a share p / d of the squared norm of any direction.
     chance = point.setting.directions / point.setting.dimension
     missed = (1 - point.values("single_overlap")) / (1 - chance)
     model = point.setting.model
@@ -56,7 +56,7 @@ def thresholds_measured(point: Point) -> np.ndarray:
 
 
 def mean_eigenvalue(point: Point) -> np.ndarray | None:
-    """Mean eigenvalue of the leading directions for an even link; None otherwise."""
+    """Mean of the leading eigenvalues for an even link; None otherwise."""
     values = point.values("eigenvalues")
     if point.setting.model.pair.any() or values.ndim == 1:
         return None
@@ -64,7 +64,7 @@ def mean_eigenvalue(point: Point) -> np.ndarray | None:
 
 
 def growth_with_directions(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Measured and predicted exponent of the threshold in the number of directions."""
+    """Measured and predicted power of p with which the threshold of single directions grows."""
     numbers = sorted({point.setting.directions for point in points})
     if numbers[-1] < 4 * numbers[0]:
         return None
@@ -95,7 +95,7 @@ CLAIMS = (
         "sum_overlap", f"{PAGE} (8), (16), (24)", within=lambda cell: 0.04 + 0.2 * share(cell),
         because="0.04 for the approximate profile at the threshold, and terms of order p/d.",
         scatter=overlap_scatter,
-        # Below the threshold the measured overlap of the sum exceeds the profile.
+        # Below its threshold the sum has a larger measured overlap than the approximate profile predicts.
         where=lambda cell: odd(cell) and cell.expected > 0.4,
         missing="every link is even, or no sum has a predicted overlap above 0.4; run with --preset odd",
     ),

@@ -19,7 +19,7 @@ def odd(curve: Curve) -> bool:
 
 
 def threshold(points: Sequence[Point]) -> float:
-    """Mean threshold computed from overlaps between 0.4 and 0.95."""
+    """Mean of the thresholds that follow from measured overlaps between 0.4 and 0.95."""
     values = [
         thresholds_measured(point).mean()
         for point in points
@@ -29,7 +29,7 @@ def threshold(points: Sequence[Point]) -> float:
 
 
 def by_best_map(curve: Curve) -> bool:
-    """Return True for curves of the optimal label map that have a prediction."""
+    """Return True for curves with the optimal label map that have a prediction."""
     return curve.setting.label_map == "optimal" and not curve.points[0].refused
 
 

@@ -1,4 +1,4 @@
-"""Label map of the estimator on the grid of labels, for prediction and measurement."""
+"""The estimator's label map on the grid of labels, for prediction and measurement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvable.models.multi_index.separable.parameters import SeparableParameters
 
 
 def label_weights(parameters: SeparableParameters) -> np.ndarray:
-    """Label map at every label on the grid of the channel."""
+    """Return the values of the label map at every label on the channel's grid."""
     model = parameters.model
     if parameters.label_map != "optimal":
         return mapped_labels(model.channel.moments, parameters.label_map)

@@ -1,4 +1,4 @@
-"""One replicate of a sum of equal directions: draw, find the leading directions, score them."""
+"""Measure one replicate of a sum of equal directions: draw data, find directions, score them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvable.operators import apply_label_map
 
 
 def measure(parameters: SeparableParameters, rng: np.random.Generator) -> Metrics:
-    """Measure one replicate."""
+    """Return the metrics measured in one replicate."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng)
     seed = int(rng.integers(2**31))
@@ -29,7 +29,7 @@ def measure(parameters: SeparableParameters, rng: np.random.Generator) -> Metric
     found = spectral_directions(
         partial(InputMoment, as_source(X)), T, p, n_permutations=1, seed=seed
     )
-    # Squared projections of each true direction and of their sum on the span of the leading eigenvectors
+    # squared projections on the span of the leading eigenvectors: of true directions, and of their sum
     own = np.sum((found.directions.T @ target.directions) ** 2, axis=0)
     whole = float(np.sum((found.directions.T @ target.directions.sum(axis=1)) ** 2) / p)
     at_upper = found.eigenvalues[0] > np.mean(found.edges)

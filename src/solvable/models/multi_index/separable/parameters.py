@@ -27,10 +27,10 @@ class SeparableParameters(Parameters):
     noise: float = Field(0.1, ge=0, le=1_000)
     """Variance Delta of the label noise."""
     sample_ratio: float = Field(16.0, gt=0, le=1e5)
-    """Samples per coordinate, n/d."""
+    """Number of samples per input coordinate, n/d."""
     label_map: Literal["tanh", "square", "identity", "optimal"] = "optimal"
     """Weights of the second moment: centred tanh, square (cut at 9) or identity of standardised labels;
-    or optimal, the map of lowest threshold for single directions, which uses the channel."""
+    or optimal, the map with the lowest threshold for single directions, which uses the channel."""
     standardised: bool = True
     """Shift and scale the link to mean 0 and variance 1."""
 
@@ -53,16 +53,16 @@ class SeparableParameters(Parameters):
 
     @property
     def model(self) -> EqualDirections:
-        """Sum of equal directions with its moments and thresholds."""
+        """Sum of equal directions, with conditional moments and thresholds."""
         return _model(self.link, self.standardised, self.directions, self.noise)
 
     @property
     def channel(self) -> AdditiveChannel:
-        """Channel of the labels."""
+        """Channel from the directions' coordinates to the label."""
         return self.model.channel
 
 
 @lru_cache(maxsize=64)
 def _model(link: str, standardised: bool, directions: int, noise: float) -> EqualDirections:
-    """Model for these numbers, cached with its conditional moments."""
+    """Return the model with these parameters, cached with the model's conditional moments."""
     return EqualDirections(make_link(link, standardised=standardised), directions, noise)

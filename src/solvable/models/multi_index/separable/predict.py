@@ -1,4 +1,4 @@
-"""Predictions for the second moment of a sum of equal directions."""
+"""Predictions for the label-weighted second moment of a sum of equal directions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 def predict(parameters: SeparableParameters) -> Metrics:
-    """Predict overlaps, eigenvalues and edges of one point, and the thresholds of its curve."""
+    """Predict overlaps, eigenvalues and edge at one point, and the thresholds in n/d."""
     p, d = parameters.directions, parameters.dimension
     law = parameters.model.law(label_weights(parameters))
     spectrum = label_weighted_spectrum(law, ratio=parameters.sample_ratio, dimension=d)
     found = arranged(law, _sum_first(p), spectrum, parameters.sample_ratio * d, d)
-    # If the link is not even, one eigenvector belongs to the sum of all directions.
+    # If the link is not even, one eigenvector estimates the sum of all directions.
     first = int(np.argmax(np.abs(found.rotation.sum(axis=0))))
     separate = bool(parameters.model.pair.any())
-    # A random span of p vectors already holds a share p / d of each direction.
+    # The span of p random vectors already contains a share p / d of each direction's squared norm.
     span = np.maximum(found.span_overlap, p / d)
     others = np.delete(span, first) if separate else span
     single, whole = float(others.mean()), float(span[first] if separate else others.mean())
@@ -42,11 +42,11 @@ def predict(parameters: SeparableParameters) -> Metrics:
 
 @lru_cache(maxsize=64)
 def _thresholds(parameters: SeparableParameters) -> Metrics:
-    """Threshold ratios of this map, of the best map and of any method."""
+    """Thresholds n/d of this label map, of the best label map and of any method."""
     model, law = parameters.model, parameters.model.law(label_weights(parameters))
-    # The sum is the first direction of the law; all others have the same moments.
+    # The sum of all directions comes first in the law; all other directions have the same moments.
     two = LabelLaw(law.weights, law.probabilities, law.second_moments[:, :2])
-    # For unbounded maps the threshold depends on the dimension.
+    # For unbounded label maps the threshold depends on the dimension.
     bounded = parameters.label_map in ("tanh", "square")
     dimension = None if bounded else parameters.dimension
     sum_ratio, ratio = emergence_ratio(two, dimension=dimension)
@@ -57,7 +57,7 @@ def _thresholds(parameters: SeparableParameters) -> Metrics:
         "first_order_threshold_ratio": _finite(model.first_order_ratio),
         "leading_threshold_ratio": _finite(model.leading_ratio),
         "information_threshold_ratio": _finite(model.information_ratio),
-        # A linear part of the link changes the exponent.   (multi-index 18)
+        # A linear part of the link may change the exponent.   (multi-index 18)
         "exponent": _finite(pair_exponent(model.link)),
     }
 
@@ -68,14 +68,14 @@ def _finite(value: float) -> float | None:
 
 @lru_cache(maxsize=32)
 def _sum_first(directions: int) -> np.ndarray:
-    """Orthonormal columns; the first is parallel to (1, ..., 1)."""
+    """Square matrix with orthonormal columns, of which the first is parallel to (1, ..., 1)."""
     start = np.eye(directions)
     start[:, 0] = 1.0
     return np.asarray(np.linalg.qr(start)[0])
 
 
 def chance(parameters: SeparableParameters, prediction: Metrics) -> Metrics:
-    """Metrics of random directions."""
+    """Return the metrics that random directions would give."""
     share = parameters.directions / parameters.dimension
     edge = prediction.get("bulk_edge")
     edges = [edge if isinstance(edge, float) else None] * parameters.directions

@@ -1,4 +1,4 @@
-"""Separable multi-index models (arXiv:2603.17896): a specialisation threshold that grows as p^beta."""
+"""Separable multi-index models (arXiv:2603.17896): finding p single directions needs p^beta d samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims on single-index models, one row each, with the reason for its tolerance."""
+"""Claims on single-index models; each row gives the reason for its tolerance."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ PAGE = "derivations/multi-index"
 
 
 def of(*estimators: str) -> Callable[[Cell], bool]:
-    """Select cells of these estimators where they have a spectrum."""
+    """Select cells of these estimators if they have a spectrum (not the linear estimator)."""
     return lambda cell: cell.setting.estimator in estimators and not cell.setting.linear
 
 
 def outlying(estimator: str, overlap: float) -> Callable[[Cell], bool]:
-    """Select cells of an estimator whose predicted overlap is above a value."""
+    """Select an estimator's cells with a predicted squared overlap above `overlap`."""
     chosen = of(estimator)
     return lambda cell: chosen(cell) and cell.predicted("squared_overlap") > overlap
 
 
 def away_from_jumps(cell: Cell) -> bool:
-    """Return True for AMP away from its threshold and jumps, where finite samples are near the limit."""
+    """Return True for AMP away from its threshold and from jumps, where finite-size effects are small."""
     setting = cell.setting
     if setting.estimator != "amp" or not cell.predicted("steepness") < 0.1:
         return False
@@ -33,7 +33,7 @@ def away_from_jumps(cell: Cell) -> bool:
 
 
 def in_the_gap(cell: Cell) -> bool:
-    """Return True if theory predicts that a good start is kept but message passing finds nothing."""
+    """Return True if message passing should keep a good start but find nothing from its own start."""
     if cell.setting.estimator != "amp":
         return False
     lost = cell.predicted("squared_overlap") < 0.02 and cell.expected > 0.6
@@ -43,7 +43,7 @@ def in_the_gap(cell: Cell) -> bool:
 
 
 def curved(point: Point) -> bool:
-    """Return True if labels carry no sign of the direction."""
+    """Return True if labels do not depend on the direction's sign, or the estimator ignores it."""
     return not point.setting.linear
 
 

@@ -15,14 +15,14 @@ from solvable.plots.figure import Marker
 
 
 def at_rest(point: Point) -> np.ndarray:
-    """Overlaps of the replicates on which message passing converged, if at least half did."""
+    """Overlaps of replicates in which message passing converged; all overlaps if few converged."""
     values = point.values("squared_overlap")
     settled = np.isfinite(values)
     return values[settled] if 2 * settled.sum() >= values.size else values
 
 
 def thresholds(curves: Sequence[Curve]) -> list[Marker]:
-    """Vertical lines at the algorithmic and the information-theoretic threshold."""
+    """Return vertical lines at the algorithmic and the information-theoretic threshold."""
     found: list[Marker] = []
     for name, label in (
         ("threshold_ratio", "algorithms"),
@@ -35,7 +35,7 @@ def thresholds(curves: Sequence[Curve]) -> list[Marker]:
             if not point.refused and point.prediction.get(name) is not None
         ]
         inside = [x for x in places if curves[0].grid[0] < x < curves[0].grid[-1]]
-        # The lowest threshold belongs to the best estimator.
+        # The lowest threshold is the threshold of the best estimator.
         if inside and min(inside) == min(places):
             found.append(Marker(min(inside), label, len(found)))
     if len(found) == 2 and abs(found[0].x - found[1].x) < 0.01 * found[0].x:
@@ -44,7 +44,7 @@ def thresholds(curves: Sequence[Curve]) -> list[Marker]:
 
 
 def spectral(*estimators: str) -> Callable[[Curve], bool]:
-    """Select curves of these estimators where they have a spectrum."""
+    """Select curves of these estimators if they have a spectrum (not the linear estimator)."""
     return lambda curve: curve.setting.estimator in estimators and not curve.setting.linear
 
 

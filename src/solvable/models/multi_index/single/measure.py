@@ -1,4 +1,4 @@
-"""One replicate of a single-index model: draw, estimate the direction, score."""
+"""Measure one replicate of a single-index model: draw data, estimate the direction, score it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from solvable.models.multi_index.target import draw_target
 from solvable.operators.labels import apply_label_map
 
 METRICS = ("squared_overlap", "informed_overlap", "outlier", "bulk_edge", "converged")
-"""Metrics of a replicate; a metric is None if the estimator does not have it."""
+"""Metrics of a replicate; a metric is None if it is not defined for the estimator."""
 
 
 class _Sample(NamedTuple):
-    """Samples and direction of one replicate, and its random stream."""
+    """Samples, true direction and random stream of one replicate."""
 
     X: np.ndarray
     y: np.ndarray
@@ -37,7 +37,7 @@ class _Sample(NamedTuple):
 
 
 def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metrics:
-    """Measure one replicate."""
+    """Return the metrics measured in one replicate."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng)
     sample = _Sample(X, y, target.directions[:, 0], rng)
@@ -45,7 +45,7 @@ def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metr
     if parameters.estimator == "amp":
         return empty | _message_passing(parameters, sample)
     if parameters.linear:
-        # w = sum_i m(y_i) x_i   (multi-index 5)
+        # linear estimator w = sum_i m(y_i) x_i   (multi-index 5)
         found = X.T @ label_moments(parameters, y)[0]
         return empty | {"squared_overlap": overlap(found, sample.direction)}
     if parameters.estimator == "lamp":
@@ -56,11 +56,11 @@ def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metr
 def label_moments(
     parameters: SingleIndexParameters, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First moment m(y) and second moment G(y) at the observed labels, (n,) each."""
+    """First moment m(y) and second moment G(y) at the observed labels, each of shape (n,)."""
     moments = parameters.moments
     if parameters.noise == 0:
-        # Near an extremum of the link a cell of the label grid may contain nodes of one preimage only,
-        # which biases the moments. If labels have finitely many preimages, these give exact moments.
+        # Near an extremum of the link, a cell of the label grid may contain nodes of only one preimage,
+        # which biases the moments. If a label has finitely many preimages, they give exact moments.
         try:
             outputs = posterior_given(additive_output(parameters.channel), y)
             found = outputs(np.zeros((len(y), 1)), np.eye(1))
@@ -72,19 +72,19 @@ def label_moments(
 
 
 def overlap(found: np.ndarray, direction: np.ndarray) -> float:
-    """Squared overlap of an estimate with the unit direction; 0 for a zero estimate."""
+    """Squared overlap of an estimate with the true unit direction; 0 if the estimate is zero."""
     return float((found @ direction) ** 2 / max(float(found @ found), 1e-300))
 
 
 def _spectral(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
-    """Overlap and eigenvalue of the leading eigenvector, and the next eigenvalue."""
+    """Overlap and eigenvalue of the leading eigenvector; the next eigenvalue is the edge."""
     X, y, direction, rng = sample
     moments = parameters.moments
     if parameters.estimator == "optimal":
         T, unit = optimal_map(label_moments(parameters, y)[1]), 1.0
     else:
         T = apply_label_map(y, parameters.estimator)  # type: ignore[arg-type]
-        # Eigenvalues are those of (1/n) sum T x x^T; a negative strength gives an outlier at the lower
+        # The eigenvalues belong to (1/n) sum T x x^T. A negative strength gives an outlier at the lower
         # end.
         strength = moments.probabilities @ (
             mapped_labels(moments, parameters.estimator) * moments.second[:, 0]
@@ -99,7 +99,7 @@ def _spectral(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
 
 
 def _lamp(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
-    """Overlap, eigenvalue of largest real part, and median of the next moduli."""
+    """Overlap of LAMP, eigenvalue of largest real part, and median of the next eigenvalues' moduli."""
     X, y, direction, rng = sample
     G = label_moments(parameters, y)[1]
     lamp = Lamp(X, G, rng)
@@ -123,7 +123,7 @@ def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metr
     nothing = Start.nothing(sensors, n)
     start = nothing if parameters.linear else warm_start(parameters, X, y, rng)
     truth = direction[:, None] * np.sqrt(d)
-    # This start is independent of the samples, so its messages are 0.
+    # The start near the direction is independent of the samples, so its messages are 0.
     near = INFORMED * truth + np.sqrt(INFORMED * (1 - INFORMED)) * rng.standard_normal((d, 1))
     informed = Start(near, np.array([[1 - INFORMED]]), np.zeros((n, 1)))
     found, best = settled(sensors, outputs, start), settled(sensors, outputs, informed)
@@ -137,21 +137,21 @@ def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metr
 def warm_start(
     parameters: SingleIndexParameters, X: np.ndarray, y: np.ndarray, rng: np.random.Generator
 ) -> Start:
-    """Start at the eigenvector of the best label map, with the messages of this linear fixed point."""
+    """Start at the best label map's eigenvector, with the messages of this linear fixed point."""
     d = X.shape[1]
     T = optimal_map(label_moments(parameters, y)[1])
     vectors = scalar_directions(X, T, 1, rng=rng)[1]
-    # An overlap of at least 0.02: message passing would stay at 0, which is a fixed point.
+    # The start has an overlap of at least 0.02, because 0 is a fixed point of message passing.
     q = max(optimal_overlap(parameters.moments, len(X) / d), 0.02)
     h = np.sqrt(q * d) * vectors
-    # h = sqrt(q d) w, V = 1 - q, g_old = T* (X h)   (multi-index 12)
+    # start h = sqrt(q d) w, V = 1 - q, g_old = T* (X h)   (multi-index 12)
     return Start(h, np.array([[1 - q]]), T[:, None] * (X @ h) / np.sqrt(d))
 
 
 def settled(
     sensors: GaussianSensors, outputs: Outputs, start: Start
 ) -> MessagePassingResult | None:
-    """Fixed point of message passing, with more damping at a second attempt; None without one."""
+    """Fixed point of message passing; a second attempt uses more damping; None if both fail."""
     schedule = ((0.3, 300), (0.7, 600))
     try:
         return settle(sensors, messages_of(outputs), start, schedule=schedule, tolerance=1e-3)

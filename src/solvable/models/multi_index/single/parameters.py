@@ -29,7 +29,7 @@ class SingleIndexParameters(Parameters):
     noise: float = Field(0.1, ge=0, le=1e6)
     """Variance Delta of the label noise."""
     sample_ratio: float = Field(1.5, gt=0, le=1e5)
-    """Samples per coordinate, n/d."""
+    """Number of samples per input coordinate, n/d."""
     estimator: Estimator = "optimal"
     """Estimator of the direction: leading eigenvector of the second moment weighted by the best label map
     (optimal), or by tanh, square (cut at 9) or identity of standardised labels; lamp, linearised
@@ -49,23 +49,23 @@ class SingleIndexParameters(Parameters):
 
     @property
     def channel(self) -> AdditiveChannel:
-        """Channel of the labels."""
+        """Channel from the direction's coordinate z to the label."""
         return _channel(self.link, self.noise, self.standardised)
 
     @property
     def moments(self) -> ConditionalMoments:
-        """Conditional moments of the channel."""
+        """Moments of z given the label."""
         return self.channel.moments
 
     @property
     def linear(self) -> bool:
-        """Return True if the estimator uses first moments: labels carry the sign of the direction."""
+        """Return True if the estimator uses first moments, since labels carry the direction's sign."""
         return self.estimator in ("optimal", "amp") and carries_sign(self.channel)
 
 
 @lru_cache(maxsize=64)
 def _channel(link: str, noise: float, standardised: bool) -> AdditiveChannel:
-    """Channel for these numbers, cached with its conditional moments."""
+    """Return the channel with these parameters, cached with the channel's conditional moments."""
     return AdditiveChannel((make_link(link, standardised=standardised),), (1.0,), noise)
 
 
@@ -77,7 +77,7 @@ def carries_sign(channel: AdditiveChannel) -> bool:
 
 @lru_cache(maxsize=256)
 def _without_information(channel: AdditiveChannel, estimator: Estimator) -> str:
-    """Explain why an estimator finds nothing at any sample size; empty if it may find something."""
+    """Explain why an estimator finds nothing from any number of samples; empty if it may succeed."""
     link = channel.links[0]
     quadratic = bool(np.isfinite(channel.moments.weak_recovery_ratio[0]))
     if estimator in ("optimal", "amp"):

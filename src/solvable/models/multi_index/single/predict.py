@@ -18,7 +18,7 @@ from solvable.spectra.label_weighted import label_weighted_spectrum
 METRICS = (
     "squared_overlap", "informed_overlap", "threshold_ratio", "outlier", "bulk_edge", "steepness",
 )  # fmt: skip
-"""Metrics of the estimators; a metric is None if the estimator does not have it."""
+"""Predicted metrics; a metric is None if it is not defined for the estimator."""
 
 
 def predict(parameters: SingleIndexParameters) -> Metrics:
@@ -37,11 +37,11 @@ def predict(parameters: SingleIndexParameters) -> Metrics:
 
 
 def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
-    """Bounds on every estimator, or the reason why they are not known."""
+    """Bounds that hold for every estimator, or the reason why the bounds are not known."""
     names = ("information_threshold_ratio", "best_overlap")
     try:
-        # alpha_IT = inf_q (-q - log(1 - q)) / (2 I(q)), and the maximum of the potential
-        # (multi-index 13)
+        # threshold alpha_IT = inf_q (-q - log(1 - q)) / (2 I(q)), and the overlap that maximises the
+        # potential (multi-index 13)
         evolution = state_evolution(parameters.channel)
         values = (evolution.information_threshold_ratio, evolution.best_overlap(_ratio(parameters)))
     except InvalidParameter as error:
@@ -52,7 +52,7 @@ def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
 
 
 def _ratio(parameters: SingleIndexParameters) -> float:
-    """Samples per dimension after rounding to an integer number of samples."""
+    """Ratio n/d after n is rounded to an integer."""
     return parameters.samples / parameters.dimension
 
 
@@ -64,14 +64,14 @@ def _message_passing(parameters: SingleIndexParameters) -> Metrics:
         "squared_overlap": evolution.overlap(ratio),
         "informed_overlap": evolution.overlap(ratio, start=INFORMED),
         "threshold_ratio": threshold,
-        # Change of the overlap if n/d changes by 7 % either way: large near a jump, where finite samples
-        # are far from the limit.
+        # Change of the overlap if n/d changes by 7 % either way. The change is large near a jump, where
+        # finite samples are far from the limit.
         "steepness": near[1] - near[0],
     }
 
 
 def _linear(parameters: SingleIndexParameters) -> Metrics:
-    # rho² = alpha I_1 / (1 + alpha I_1), I_1 = E[m(y)²]   (multi-index 5)
+    # squared overlap alpha I_1 / (1 + alpha I_1) with I_1 = E[m(y)²]   (multi-index 5)
     information = _ratio(parameters) * float(parameters.moments.linear_information[0])
     return {
         "squared_overlap": information / (1 + information),
@@ -103,12 +103,12 @@ def _spectral(parameters: SingleIndexParameters) -> Metrics:
 
 @lru_cache(maxsize=64)
 def _threshold(parameters: SingleIndexParameters) -> float | None:
-    """Samples per dimension above which an estimator finds the direction; None if it never does."""
+    """Threshold n/d above which an estimator finds the direction; None if it never does."""
     moments, estimator = parameters.moments, parameters.estimator
     if estimator in ("optimal", "lamp"):
         found = float(moments.weak_recovery_ratio[0])
     else:
-        # For unbounded maps the threshold depends on the dimension.
+        # For unbounded label maps the threshold depends on the dimension.
         bounded = estimator in ("tanh", "square")
         law = moments.law(mapped_labels(moments, estimator))
         found = float(emergence_ratio(law, dimension=None if bounded else parameters.dimension)[0])
@@ -128,12 +128,12 @@ def _lamp(parameters: SingleIndexParameters) -> Metrics:
 
 
 def chance(parameters: SingleIndexParameters, prediction: Metrics) -> Metrics:
-    """Metrics of a random direction."""
+    """Return the metrics that a random direction would give."""
     return {
         "squared_overlap": 1 / parameters.dimension,
         "informed_overlap": None
         if prediction.get("informed_overlap") is None
         else 1 / parameters.dimension,
-        # Without an outlier the leading eigenvalue is at the edge.
+        # If there is no outlier, the leading eigenvalue is at the edge.
         "outlier": prediction.get("bulk_edge"),
     }

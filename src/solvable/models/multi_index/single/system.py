@@ -2,7 +2,8 @@
 
 A label depends on one direction of Gaussian inputs through a link and noise. The estimators are the
 best label map, linearised message passing, label maps that do not use the channel, and Bayes message
-passing. Each has a threshold in n/d, and so has an estimator of unlimited computing time.
+passing. Each estimator has a threshold in n/d, and so has the best estimator without limit on its
+computing time.
 """
 
 from __future__ import annotations
