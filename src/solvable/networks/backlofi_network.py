@@ -40,7 +40,7 @@ class CoupledLayer:
     born: np.ndarray  # pass that made each column, shape (K,); 0 for the forward fit
     scale: float  # c, which gives pre-activations variance 1 on the training rows
     activation: str
-    # with damping, weights that replace V W / c: random part and written part, shape (P, p) each
+    # with damping, weights that replace V W / c: one matrix for Gaussian and one for written lift rows
     smoothed: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
@@ -80,7 +80,7 @@ class CoupledLayer:
         return np.asarray((signal @ (self.lift[chosen].T / self.scale)) @ self.columns[:, chosen].T)
 
     def amplitude(self, inputs: np.ndarray) -> float:
-        """Root mean square of a forward coordinate, averaged over these coordinates; 0 if none exists."""
+        """Mean over forward coordinates of their root mean squares; 0 without forward coordinates."""
         # Leave out new columns: their amplitude is a multiple of this mean and would inflate it from
         # pass to pass.
         forward = self.kinds <= Column.FORWARD
@@ -89,7 +89,7 @@ class CoupledLayer:
         return float(np.mean(np.sqrt(np.mean((inputs @ self.columns[:, forward]) ** 2, axis=0))))
 
     def rescaled(self, inputs: np.ndarray) -> CoupledLayer:
-        """The same layer with c such that pre-activations have variance 1 on these inputs."""
+        """Return the layer with c set so that pre-activations have variance 1 on these inputs."""
         power = np.mean((inputs @ self.columns) ** 2, axis=0)
         # A Gaussian row gives each neuron the power of its coordinate, a unit row on average 1/p of it.
         written = self.kinds == Column.WRITTEN

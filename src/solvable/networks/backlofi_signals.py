@@ -52,7 +52,7 @@ def backward_signal(
     # gate = sigma'(h)/sqrt(p) and M the weights from features to the pre-activations above (lofi 33).
     # "first_order" uses the written rows of the next layer only; the authors leave this open.
     gates = [layer.gate(fields) for layer, fields in zip(layers, states.fields, strict=True)]
-    if kind == "local":  # the gate alone, Gamma = y * gate
+    if kind == "local":  # Gamma = y * gate, without gradients of the layers above
         return np.asarray(
             _leading_label(states.features[level + 1], labels)[:, None] * gates[level]
         )

@@ -16,7 +16,7 @@ from solvable.operators.activations import derivative
 from solvable.operators.modulus import with_fixed_signs
 
 Drop: TypeAlias = Literal["rayleigh", "gradient-importance", "earlier"]
-"""Rule for the columns that are replaced."""
+"""Rule that selects the filter columns to replace."""
 
 DROPS: tuple[Drop, ...] = ("rayleigh", "gradient-importance", "earlier")
 """Names of the rules for replaced columns."""
@@ -30,7 +30,7 @@ class PassSettings:
     n_replaced: tuple[
         int, ...
     ]  # number of replaced columns on each side of each boundary, lowest boundary first
-    amplitude: float  # beta: root mean square of a new coordinate / of forward coordinates
+    amplitude: float  # beta: root mean square of a new coordinate, relative to forward coordinates
     drop: Drop
     damping: float  # share of new weights in the mix with old ones; 1: only new
     seed: int  # seed of the lift rows of read columns
@@ -81,7 +81,7 @@ def coupled_pass(
 def _with_fresh_scales(
     layers: Sequence[CoupledLayer], inputs: np.ndarray
 ) -> tuple[CoupledLayer, ...]:
-    """Recompute the scales c, as the layers below changed after a layer was built."""
+    """Recompute the scale c of every layer, because the layers below it changed after it was built."""
     fresh = []
     for layer in layers:
         fresh.append(layer if layer.smoothed is not None else layer.rescaled(inputs))
@@ -91,7 +91,7 @@ def _with_fresh_scales(
 
 def _singular_pairs(matrix: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Leading left and right singular vectors, the right ones with a fixed sign."""
-    oversamples, power_iterations = 32, 4  # values as in the authors' code
+    oversamples, power_iterations = 32, 4  # settings as in the authors' code
     if min(matrix.shape) <= 4 * (rank + oversamples):
         left, _, right = np.linalg.svd(matrix, full_matrices=False)
     else:

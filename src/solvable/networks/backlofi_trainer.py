@@ -12,10 +12,10 @@ from solvable.networks.backlofi_network import CoupledLayer, propagate, states_o
 from solvable.networks.backlofi_signals import ForwardGain
 from solvable.networks.backlofi_steps import PassSettings, coupled_pass
 
-ERROR_LIMIT = 1.25  # held-back squared error, relative to the best so far, beyond which passes end
+ERROR_LIMIT = 1.25  # passes end if the held-back squared error exceeds the best by this factor
 
 SCALE_LIMIT = 4.0
-"""Mean squared norm of held-back features, relative to the forward fit, beyond which passes end."""
+"""Passes end if the mean squared norm of held-back features changes by more than this factor."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PassRecord:
         float  # mean squared held-back error in units of the fitted labels; NaN without rows
     )
     held_back_error: float  # fraction of misclassified held-back rows; NaN for real labels
-    training_loss: float  # error on fitted rows, no estimate of the test error
+    training_loss: float  # error on the fitted rows; not an estimate of the test error
     feature_scale: float  # mean squared norm of held-back features relative to the forward fit
     penalty: float  # ridge penalty of the readout
 

@@ -38,7 +38,7 @@ each column."""
 SCALINGS = ("auto", "columns", "whitened", "global", "none")
 
 KERNEL_SAMPLES = 4000  # largest number of samples for which the default network is infinitely wide
-DEFAULT_WIDTH = 2000  # default width of a lift for more samples, and in streams
+DEFAULT_WIDTH = 2000  # default width of a lift for larger samples, and for streams
 
 
 def default_blocks(n_samples: int | None) -> list[Block]:
@@ -176,7 +176,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return to_numpy(self.network_.kept(rows))
 
     def _outputs(self, X: Any) -> np.ndarray:
-        """Outputs of the readout, (n, C), on the host."""
+        """Outputs of the readout as a NumPy array, shape (n, C)."""
         rows = self._validated_rows(X)
         return to_numpy(self.network_.outputs(rows))
 
@@ -290,6 +290,6 @@ def scaling_from(
         centre = float(mean.mean())
         spread = math.sqrt(float(np.mean(variance + (mean - centre) ** 2))) or 1.0
         return Standardise(np.full_like(mean, centre), np.full_like(mean, spread))
-    # A variance as small as the rounding of the mean: a constant column, which keeps the scale 1
+    # A column whose variance is as small as the rounding of its mean is constant, and keeps the scale 1
     noise = 1e-14 * mean**2
     return Standardise(mean, np.sqrt(np.where(variance > noise, variance, 1.0)))

@@ -195,13 +195,13 @@ def early_alignment(
 def _filter(
     inputs: np.ndarray, labels: np.ndarray, n_directions: int
 ) -> tuple[np.ndarray, np.ndarray, bool, tuple[float, np.ndarray]]:
-    """Span, eigenvalues, whether u is its first column; first eigenpair with u left in."""
+    """Filter's span, eigenvalues, whether u is column 0, and the first eigenpair with u kept in."""
     samples, y = inputs.astype(np.float64), labels.astype(np.float64)
     moment = y @ samples / len(y)
     operator = (samples * y[:, None]).T @ samples / len(y)
     length = float(np.linalg.norm(moment))
     # The inputs have mean squared norm 1, so that |u| is at most the root mean square of y; far
-    # below it there is rounding only.
+    # below this bound u is only rounding error.
     has_mean = length > 1e-7 * float(np.sqrt(np.mean(y**2)))
     values, vectors = _by_modulus(operator)
     first = float(values[0]), vectors[:, 0]
@@ -232,7 +232,7 @@ def _neuron_correlation(update: EarlyUpdate, value: float, vector: np.ndarray) -
 
 
 def _checked_samples(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs scaled to mean squared norm 1, and labels, in one floating type."""
+    """Inputs scaled to mean squared norm 1, and labels, in the same floating type."""
     inputs, labels = np.asarray(X), np.asarray(y)
     if inputs.ndim != 2 or labels.shape != inputs.shape[:1] or len(labels) < 2:
         raise InvalidData(

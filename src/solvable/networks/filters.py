@@ -27,7 +27,7 @@ from solvable.operators.modulus import (
 from solvable.operators.signals import SignalOperators
 
 MultiClass: TypeAlias = Literal["sum-of-squares", "alternating"]
-"""Rule that combines the operators of many classes into one operator."""
+"""Rule that combines the operators of more than two classes into one operator."""
 
 FilterSolver: TypeAlias = Literal["auto", "dense", "lanczos", "krylov"]
 """Solver of the eigenpairs."""
@@ -46,7 +46,7 @@ class FilterReport:
     # E[y²] s_j tr Sigma_res / lambda_j²: samples at which a direction of this strength is expected to
     # emerge; an underestimate if the eigenvalue is mostly noise (first term of n_k in lofi 22)
     emergence_samples: np.ndarray
-    # numbers k of stronger directions that were removed before the null was computed; shape (g,)
+    # grid of numbers k of stronger directions removed before the null is computed, shape (g,)
     null_counts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
     # |lambda_(k+1)| over the mean largest strength of random labels after the removal, for each signal
     # (class); NaN beyond the first ratio that is not significant; shape (S, g)   (lofi 29)
@@ -57,23 +57,27 @@ class FilterReport:
     n_significant: int | None = None
     n_samples: int = 0
     solver: str = "krylov"
-    largest_residual: float = 0.0  # largest residual of an eigenpair / largest eigenvalue
+    largest_residual: float = (
+        0.0  # largest residual of the eigenpairs, relative to the largest eigenvalue
+    )
     # singular values of the label-weighted means of the features, shape (n_linear,)
     linear_strengths: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # these singular values over the mean largest singular value with random labels; empty without test
+    # linear singular values over their mean maximum with random labels; empty without a test
     linear_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
     # length of each signal's label-weighted mean over its length with random labels, shape (S,)
     mean_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
     # number of kept directions: above their null by their ratio, at least 1 if the strongest exceeds 19
     # permutations of the labels, as a weak feature is more useful than none
     n_above: int = 0
-    n_linear_significant: int = 0  # first-moment columns above all permutations
+    n_linear_significant: int = (
+        0  # number of first-moment columns stronger than in all permutations
+    )
     # null ratio above which the strongest direction is significant
     first_ratio: float = FIRST_RATIO
 
     @property
     def strengths(self) -> np.ndarray:
-        """Singular values of the first moments, then eigenvalues, one per kept column."""
+        """Strength of each kept column: singular values of the first moments, then eigenvalues."""
         return np.concatenate([self.linear_strengths, self.eigenvalues])
 
     @property
@@ -131,11 +135,11 @@ class FirstMoments:
     strengths: np.ndarray  # singular values of the means, shape (m,)
     ratios: (
         np.ndarray
-    )  # ratio of each strength to its value with random labels, shape (m,); empty without a test
-    significant: int  # number of strengths above the strengths in all draws of random labels
+    )  # singular values relative to random labels, shape (m,); empty without a test
+    significant: int  # number of singular values above those in all draws of random labels
     by_signal: (
         np.ndarray
-    )  # length of each signal's mean over that of random labels; shape (S,) or (0,)
+    )  # length of each signal's mean relative to random labels, shape (S,) or (0,)
 
 
 def first_moments(

@@ -280,8 +280,8 @@ class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
     .. math:: \frac1n\sum_\mu(y_\mu-f(x_\mu))^2,\qquad
         f(x)=W_{L+1}^\top\sigma(W_L^\top\cdots\sigma(W_1^\top x+b_1)\cdots+b_L)+b_{L+1}.
 
-    Labels are standardised for training. All else, and all parameters except the loss, are those of
-    :class:`GradientNetworkClassifier`.
+    Labels are standardised for training. Everything else is as in
+    :class:`GradientNetworkClassifier`, whose parameters except ``loss`` apply here too.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
     Raises
     ------
     InvalidParameter, NotConverged
-        As :class:`GradientNetworkClassifier`.
+        In the same cases as :class:`GradientNetworkClassifier`.
 
     Examples
     --------

@@ -19,7 +19,7 @@ DIVERGED = 100.0
 """Training has diverged if its loss exceeds the loss of a constant prediction by this factor."""
 
 Loss: TypeAlias = Literal["squared", "cross-entropy"]
-"""Loss that is minimised."""
+"""Name of the loss function that training minimises."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,10 @@ class Epoch:
     """Losses after one epoch."""
 
     number: int  # number of the epoch, from 1
-    training_loss: float  # mean loss over batches, each before its step
-    validation_loss: float  # loss on validation rows; training loss if none
+    training_loss: (
+        float  # mean training loss over batches; each batch's loss is computed before its step
+    )
+    validation_loss: float  # loss on validation rows; training loss if there are no validation rows
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class _Network:
         return rows @ self.weights[-1] + self.biases[-1]
 
     def snapshot(self) -> list[Any]:
-        """Copies of the parameters where they are."""
+        """Copies of the parameters on their device."""
         return [parameter.detach().clone() for parameter in self.parameters]
 
     def mean_squared_gradient(self, rows: Any) -> float:

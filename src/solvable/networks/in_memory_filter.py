@@ -35,7 +35,7 @@ MOMENT_ROWS = 16384  # number of rows of features that are added up at a time
 
 @dataclass(frozen=True, eq=False)
 class LabelledFilter:
-    """Labels of the training samples, and settings for drawing other labels."""
+    """Labels of the training samples, and settings for drawing random labels."""
 
     labels: np.ndarray  # encoded labels, shape (n,)
     code: LabelCode

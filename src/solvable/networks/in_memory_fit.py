@@ -45,7 +45,7 @@ class FitSettings:
     seed: int = 0  # seed of lifts, permutations and solvers
     image_shape: tuple[int, int, int] | None = None  # image shape of each row, if convolutional
     readout: bool = True  # True to fit a readout
-    null_replicates: int = 3  # number of label draws for each null
+    null_replicates: int = 3  # number of draws of random labels for each null
 
     @property
     def is_finite(self) -> bool:
@@ -96,7 +96,7 @@ class _State:
 
     def __init__(self, h: Array) -> None:
         self.h = h
-        self.base = h  # inputs of the lifts since the last filter
+        self.base = h  # samples at the inputs of the first lift after the last filter
         self.first = 0  # index of the first layer since the last filter
         self.chain: KernelChain | None = None
         self.kernel: Array | None = None
@@ -135,7 +135,7 @@ def fit_in_memory(
 
 
 class _Fit:
-    """Layers and reports so far; each step appends to them and applies the new layer."""
+    """Layers and filter reports so far; each step appends its layer and report and applies the layer."""
 
     def __init__(self, labels: np.ndarray, code: LabelCode, settings: FitSettings) -> None:
         self.labels = labels

@@ -185,9 +185,9 @@ class Residual:
     """Kept coordinates of a filter, followed by the inputs of its layers."""
 
     kind: ClassVar[str] = "residual"
-    layers: tuple[Any, ...]  # lifts and, at the end, the filter
-    kept_factor: float  # number that multiplies the kept coordinates
-    input_factor: float  # number that multiplies the inputs
+    layers: tuple[Any, ...]  # lifts, followed by the filter
+    kept_factor: float  # factor of the kept coordinates
+    input_factor: float  # factor of the inputs
 
     def kept(self, h: Array) -> Array:
         """Kept coordinates without the inputs, shape (n, k)."""
@@ -242,7 +242,7 @@ class KernelReadout:
 
 
 def double(h: Array) -> Array:
-    """Samples in float64 on their device."""
+    """Samples converted to float64 on the same device."""
     xp = namespace(h)
     return xp.astype(h, xp.float64, copy=False)
 

@@ -12,13 +12,13 @@ from solvable.networks.significance import Product, largest_outside
 from solvable.operators.signals import SignalOperators, side_by_side
 
 DRAWS = 99
-"""Permutations that a significant direction must all exceed: a level of 1 %."""
+"""Number of permutations; a direction stronger than in all of them is significant at the 1 % level."""
 
 KEPT_DRAWS = 19
-"""Permutations that a kept direction must all exceed: a level of 5 %."""
+"""Number of permutations; a direction stronger than in all of them is kept (5 % level)."""
 
 SCALE = 5
-"""Permutations in one batch; the first batch gives the typical null strength of each signal."""
+"""Number of permutations in a batch; the first batch gives the typical null strength of each signal."""
 
 
 @dataclass(frozen=True)

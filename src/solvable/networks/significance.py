@@ -54,7 +54,7 @@ def significant_directions(
     seed = int(rng.integers(2**63))
     ratios, kept, numbers = [], [], []
     for signal in range(signals.n_signals):
-        # Ratios need an accuracy of 1 % only.
+        # The ratios need an accuracy of only 1 %.
         product = signals.centred(signal, single=True)
         permuted = centred_products(nulls, signal)
         of_signal, number, vectors = _of_one_signal(
@@ -80,7 +80,7 @@ def _of_one_signal(
     first_ratio: float,
 ) -> tuple[list[float], int, np.ndarray]:
     size = len(linear)
-    # Forty-one eigenpairs serve the first comparisons; more follow if all of them are significant.
+    # Forty-one eigenpairs suffice at first; more are computed if all of these are significant.
     vectors, values = _strongest(outside(product, linear), size, min(most, 41), seed)
     ratios: list[float] = []
     counts = [count for count in _GRID if count < most]
@@ -168,7 +168,7 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
         reduced[:, -1:, :] = np.swapaxes(columns, 1, 2)
         q = image - (np.swapaxes(basis, 1, 2) @ columns)[:, :, 0].T
         q = q - (np.swapaxes(basis, 1, 2) @ (basis @ q.T[:, :, None]))[:, :, 0].T
-        # Few columns converge in fewer than six steps.
+        # Most columns need at least six steps to converge.
         if (step < 6 or step % 2) and step < most:
             continue
         values, vectors = np.linalg.eigh(reduced)
@@ -200,7 +200,7 @@ def _union(directions: np.ndarray) -> int:
     """Dimension of the union of the directions of all classes."""
     if not directions.shape[1]:
         return 0
-    # Count directions of the union along which those of the classes have squared length above 1/2.
+    # Count directions of the union along which the classes' directions have squared length > 1/2.
     return int(np.sum(np.linalg.svd(directions, compute_uv=False) ** 2 > 0.5))
 
 

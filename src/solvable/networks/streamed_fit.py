@@ -305,7 +305,7 @@ class PassByPass:
             return
         if block.patch is None and len(self.shape) > 1:
             if self.square is not None and self.reports and self.settings.filters[self.block]:
-                # The mean over locations becomes a sum over them.
+                # Turn the mean over image locations into a sum over locations.
                 self.square *= math.prod(self.shape[:-1])
             self._flatten()
         if self.square is None or block.patch is not None:

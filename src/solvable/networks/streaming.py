@@ -23,7 +23,7 @@ from solvable.networks.streamed_fit import LabelKind, PassByPass, Stage
 from solvable.operators.feature_map import floating
 
 Progress = Callable[[str, int, int], None]
-"""Callback with the stage, the number of processed rows, and the number of all rows."""
+"""Callback that receives the stage, the number of processed rows, and the number of all rows."""
 
 CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-3"  # name and version of the checkpoint format
 PASS_STATE = (
@@ -195,7 +195,7 @@ class _Keeper:
 
 
 class _Labelled:
-    """Combine samples and labels of two objects to one stream."""
+    """Combine two objects, one with samples and one with labels, into one stream."""
 
     def __init__(self, samples: Source, y: np.ndarray) -> None:
         self.samples = samples
@@ -246,7 +246,7 @@ def _digest(stream: Any, chunk_rows: int) -> str:
     samples, labels = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
     for _, X, y in stream.chunks(chunk_rows):
         samples.update(floats(to_numpy(X)).data)
-        # Words of different lengths have their own type in every chunk.
+        # NumPy's type of text labels depends on the longest label of the chunk.
         block = np.asarray(y)
         text = block.dtype.kind in "OUS"
         labels.update("\0".join([*map(str, block), ""]).encode() if text else block.tobytes())

@@ -147,7 +147,7 @@ def pair_exponent(link: Link) -> float:
 
 
 def leading_ratio(link: Link, directions: int, noise: float) -> float:
-    """Threshold of second moments for single directions, to leading order in their number p."""
+    """Sample ratio from which second moments find single directions, to leading order in p."""
     # threshold alpha = beta! (1 + Delta)^beta / c_beta² p^beta   (multi-index 17)
     power, c = _leading(link)
     if not np.isfinite(power):
