@@ -280,9 +280,11 @@ def _estimates(fitted: Fitted, confidence: float) -> dict[str, Estimate]:
     estimates = {}
     for name, values in draws.items():
         value = float(best[name][0])
-        # The number of features is an integer, so that the ends of its interval are drawn values.
-        method = "inverted_cdf" if name == "features" else "linear"
-        lower, upper = np.quantile(values, (tail, 1 - tail), method=method)
+        ends = (tail, 1 - tail)
+        if name == "features":  # an integer, so that the ends of its interval are drawn values
+            lower, upper = np.quantile(values, ends, method="inverted_cdf")
+        else:
+            lower, upper = np.quantile(values, ends)
         # The interval is extended to include the estimate, which draws at a boundary may miss.
         estimates[name] = Estimate(value, min(float(lower), value), max(float(upper), value))
     return estimates
