@@ -29,8 +29,8 @@ def suggestion_of(row: MatrixDiagnosis, role: Role) -> Suggestion | None:
     reason = role or _against(row)
     if reason:
         return Suggestion(False, reason, REASONS[reason])
-    # The network may use a bulk that was present before training. If the initial weights are known,
-    # the change since then must pass the same rules.
+    # The network may use a bulk that stems from initialisation. So, if the initial weights are known,
+    # the change of the weights must pass the rules that the weights pass.
     change = row.initial.difference if row.initial is not None else None
     if change is not None:
         reason = _against(change)

@@ -93,7 +93,7 @@ def _is_embedding(words: list[str]) -> bool:
 
 
 def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[StoredArray]:
-    """Yield the arrays of a file; fused projections are split into parts, with the assumed layout."""
+    """Yield the arrays of a file, with fused projections split, and the layout assumed for each."""
     arrays = list(arrays)
     shapes = {stored.name: stored.shape for stored in arrays}
     for stored in arrays:

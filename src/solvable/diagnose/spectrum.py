@@ -99,7 +99,7 @@ def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
     # In double precision values count as equal up to a relative difference of 1e-12.
     if float(np.ptp(np.abs(y))) <= max(precision, 1e-12) * top:
         raise InvalidData(
-            f"all {p} singular values are {top * largest:.6g}: it is a multiple of an orthogonal matrix."
+            f"all {p} singular values are {top * largest:.6g}: a multiple of an orthogonal matrix."
         )
     rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
     tolerance = _zero_up_to(np.abs(y), max(rounding, 2.0**-52 * q * top), 2.0**-52 * q * top)
@@ -120,7 +120,7 @@ def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     if weights.size == 0:
         raise InvalidData(f"the matrix is empty: its shape is {tuple(weights.shape)}.")
     if weights.dtype.kind not in "fiub":
-        raise InvalidData(f"its type {weights.dtype} is not of real numbers.")
+        raise InvalidData(f"the entries have type {weights.dtype}; allowed: real numbers.")
     notes: tuple[str, ...] = ()
     if weights.ndim > 2:
         notes = (f"axes after the first of {tuple(weights.shape)} were joined.",)

@@ -79,7 +79,7 @@ class Bend:
     rate: float  # slope -d log e / d log n divided by n, at the upper end of the slope's interval
 
     def error_at(self, size: float) -> float:
-        """Error at size n if the slope continues to grow with n; infinite within the data."""
+        """Error at size n if the slope continues to grow with n; infinity for n within the data."""
         # e(n) = e_k (1 + r (n - n_k) / 2)^-2: the slope first grows in proportion to n, as with too few
         # steps in a fixed number of epochs, and it is at most 2. An exponential did not cover measured
         # curves better, and gave useless lower ends for steep curves.

@@ -180,7 +180,7 @@ def _of_class(report: FilterReport, place: int, whole: int) -> tuple[dict[int, f
     known = np.isfinite(of_signal)
     ranks, ratios = report.null_counts[known] + 1, of_signal[known]
     number = above_null(ranks, ratios, report.first_ratio)
-    # The first direction of a class is the mean of the features weighted by the class.
+    # The first direction of a class is the mean of the features weighted by the class labels.
     means = report.mean_ratios[place : place + 1]
     number += int(np.count_nonzero(means > SIGNIFICANT_RATIO))
     ranks, ratios = ranks + len(means), np.concatenate([means, ratios])

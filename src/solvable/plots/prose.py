@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from solvable.plots.tables import Cell, Table
 
-Part = str | Cell | Table  # each cell is a sentence, whose lines break between words
+Part = str | Cell | Table  # text, a cell that is wrapped between words, or a table
 
 
 def section(title: str, sentences: Iterable[str], *, single: bool = False) -> list[Part]:

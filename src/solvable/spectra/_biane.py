@@ -160,7 +160,7 @@ def invert(
     bracket: tuple[np.ndarray, np.ndarray, np.ndarray],
     inside: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solve psi(u) = x for u and the height, by Newton steps from a guess in a bracket."""
+    """Solve psi(u) = x by Newton steps inside a bracket; return u and the height at u."""
     low, u, high = bracket
     height = np.zeros(x.size)
     active = np.arange(x.size)

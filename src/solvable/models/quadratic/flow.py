@@ -340,7 +340,7 @@ system = System(
             metric="captured",
             source="derivations/quadratic (35)",
             within=0.05,
-            because="Strengths are not far apart, so that several features grow at the same time.",
+            because="The theory assumes strengths far apart, but several features grow at the same time.",
             where=lambda cell: (
                 cell.expected > 0.1
                 and cell.entry < cell.setting.width - 2
@@ -355,7 +355,7 @@ system = System(
             metric="risk",
             source="derivations/quadratic (36)",
             within=0.05,
-            because="Strengths are not far apart, so that several features grow at the same time.",
+            because="The theory assumes strengths far apart, but several features grow at the same time.",
             relative=True,
             where=lambda cell: cell.expected > 0.02 and cell.setting.initial_scale <= 0.01,
             missing="needs initial_scale <= 0.01 and a predicted risk above 0.02; lower time",

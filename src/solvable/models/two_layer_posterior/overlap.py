@@ -90,7 +90,7 @@ class Profile:
         return nodes, weights / weights.sum()
 
     def _quadrature(self, scales: np.ndarray, degree: int, per_panel: int = 20) -> np.ndarray:
-        """a_0 to a_degree at each scale, shape (degree + 1, scales)."""
+        """Hermite coefficients a_0 to a_degree at each scale, shape (degree + 1, scales)."""
         kinked = any(self.link.breakpoints)
         blocks = [scales[j : j + 1] for j in range(scales.size)] if kinked else [scales]
         coefficients = []

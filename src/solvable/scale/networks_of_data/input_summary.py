@@ -46,7 +46,7 @@ class InputSpectrum:
     features: tuple[FeatureStrength, ...]  # directions of the classes, or of the single target
     # shares of the target's held-out variance explained by polynomials of degree up to 1, 2 and 3
     degrees: tuple[float, ...]
-    degree_error: float  # standard error of these shares
+    degree_error: float  # standard error of the share of each degree
     tail: TailFit | None
     reason: str  # reason why there is no power law, or empty
     notes: tuple[str, ...] = ()  # sentences about rows or columns that were left out
