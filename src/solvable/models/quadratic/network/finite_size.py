@@ -68,7 +68,7 @@ class _Functionals:
         return _Place(np.array([alpha, label_noise, penalty, gaussian, gain.total]), gain.by_noise)
 
     def by_rank(self, place: _Place) -> np.ndarray:
-        """Derivatives with respect to eta of a solution's quantities, for a penalty b Tr S + eta rank S."""
+        """Derivatives in eta of a solution's quantities, for a penalty b Tr S + eta rank S."""
         law, b = self.law, self.threshold
         # The penalty removes eigenvalues up to b + sqrt(2 eta), which changes R and A.
         u, height = law.preimage(b)
