@@ -189,7 +189,7 @@ class TestTorch:
         assert [h.fan_in for h in model.hidden] == [12, 24, 10]
         assert [h.name for h in model.hidden] == ["0.0", "0.4", "4"]
         words = " ".join(model.words())
-        assert "normalisation is left out" in words
+        assert "normalisation is ignored" in words
         assert "3 outputs" in words
 
     def test_a_module_of_ones_own(self, nn, tmp_path):
@@ -202,7 +202,7 @@ class TestTorch:
             describe_module(Net())
         model = describe_module(Net(), act="erf")
         assert model.numbers == {"d": 64, "N1": 100, "N2": 50}
-        assert "not seen" in model.words()[-1]
+        assert "is ignored" in model.words()[-1]
         assert read_model(model.save(tmp_path / "net.json")) == model
 
     def test_one_activation_used_twice(self, nn):
@@ -219,7 +219,7 @@ class TestTorch:
         (lambda nn: nn.Sequential(nn.Linear(8, 4), nn.Sequential(nn.Softmax(1))), "'1.0' is a Softmax"),
         (lambda nn: nn.Sequential(), "Sequential"),
         (lambda nn: nn.Conv2d(2, 4, 3, groups=2), "groups"),
-        (lambda nn: nn.Conv2d(2, 4, 3, padding="same"), "padding by a word"),
+        (lambda nn: nn.Conv2d(2, 4, 3, padding="same"), "padding given as a word"),
     ])  # fmt: skip
     def test_what_cannot_be_read_is_named(self, nn, make, part):
         with pytest.raises(InvalidData, match=part) as caught:

@@ -179,8 +179,8 @@ def _of_torch(leaf: Any, name: str) -> dict[str, Any]:
         plain = all(step == 1 for step in leaf.dilation) and leaf.groups == 1
         if not plain or isinstance(leaf.padding, str):
             raise InvalidData(
-                f"module {name!r} is a {kind} with groups, dilation or a padding mode; allowed: "
-                "none of these. Describe it by its monomials."
+                f"module {name!r} is a {kind} with groups, with dilation or with padding given as a "
+                "word; allowed: none of these. Describe the module by its monomials."
             )
         sizes = {key: list(getattr(leaf, f"{key}_size" if key == "kernel" else key))
                  for key in ("kernel", "stride", "padding")}  # fmt: skip
