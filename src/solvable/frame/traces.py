@@ -165,7 +165,7 @@ def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
         if not curve.columns:
             raise InvalidParameter(
                 f"a trace of {trace.metric!r} has a `reduce`, but its panel has no `along`; allowed: "
-                "both or neither. Correct the panel's row."
+                "`reduce` in a panel with `along`. Correct the panel's row."
             )
         rows = [_mean_and_error(trace.reduce(points)) for points in curve.columns]
         hollow = np.zeros(len(rows), dtype=bool)
