@@ -72,7 +72,9 @@ def test_a_lone_student_is_predicted():
 def test_directions_beyond_memory_are_refused(monkeypatch):
     monkeypatch.setattr(first_layer, "available_bytes", lambda: 1e6)
     assert first_layer.draw_directions(100, 4, "orthonormal", 0).shape == (100, 4)
-    with pytest.raises(MemoryLimitExceeded, match=r"take 32 MB; available: 1 MB\. Lower the dimension"):
+    with pytest.raises(
+        MemoryLimitExceeded, match=r"take 32 MB; available: 1 MB\. Lower the dimension"
+    ):
         first_layer.draw_directions(100_000, 10, "orthonormal", 0)
 
 
