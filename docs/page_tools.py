@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -11,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
 from solvable.frame.registry import load
-from solvable.frame.sources import source_parts
+from solvable.frame.sources import SourcePart, source_parts
 
 TERMS = """
 BBP transition, deflation, effective dimension, finite-size correction, information exponent,
@@ -45,14 +44,12 @@ class Claims(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(lines))
 
     @staticmethod
-    def _linked(part: Any) -> str:
+    def _linked(part: SourcePart) -> str:
         """Part of a source as a link."""
         if part.equations:
             numbers = ", ".join(f"{{eq}}`{part.page}-{number}`" for number in part.equations)
             return f"{{doc}}`/derivations/{part.page}` {numbers}"
-        if part.work.startswith("arXiv:"):
-            return f"[{part.text}](https://arxiv.org/abs/{part.work.removeprefix('arXiv:')})"
-        return part.text
+        return f"[{part.text}]({part.address})" if part.address else part.text
 
 
 def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:

@@ -12,7 +12,7 @@ from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
 from solvable.frame.curves import Axis, place
 from solvable.frame.points import Point, paired
-from solvable.frame.statistics import ALLOWANCE, SPREAD, Errors, pooled_errors
+from solvable.frame.statistics import ALLOWANCE, SPREAD, Errors, pooled_errors, too_noisy
 
 Kind = Literal["equal", "at least", "at most"]
 
@@ -288,11 +288,7 @@ class Comparison:
             middle, SPREAD * float(self.within[middle]), two_sided=self.row.kind == "equal"
         )
         replicates = self.cells[middle].point.replicates
-        more = max(1, needed - replicates)
-        return (
-            f"replicates scatter more than the stated tolerance of {self.within[middle]:.2g} allows: "
-            f"{more} more replicate{'s' if more > 1 else ''}"
-        )
+        return too_noisy(float(self.within[middle]), needed - replicates)
 
 
 def overlap_scatter(cell: Cell) -> float:

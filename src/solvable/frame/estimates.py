@@ -11,7 +11,7 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
 from solvable.frame.points import Point
-from solvable.frame.statistics import ALLOWANCE, SPREAD, jackknife_errors
+from solvable.frame.statistics import ALLOWANCE, SPREAD, jackknife_errors, too_noisy
 
 Number = Callable[[Point], Any]
 """Function of a point that returns one number, or one number per replicate."""
@@ -176,11 +176,7 @@ class PointsClaim:
         needed = errors[middle].replicates_needed(
             SPREAD * float(within[middle]), 2 * len(groups), replicates
         )
-        more = max(1, needed - replicates)
-        return (
-            f"too noisy for a tolerance of {within[middle]:.2g}: run at least {more} more "
-            f"replicate{'s' if more > 1 else ''}"
-        )
+        return too_noisy(float(within[middle]), needed - replicates)
 
     def _detail(self, groups: Sequence[Sequence[Point]], worst: int, judged: np.ndarray) -> str:
         count = len(groups[worst])

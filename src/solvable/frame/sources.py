@@ -32,6 +32,13 @@ class SourcePart:
         """Return True if the part names an equation, theorem, section, figure or table."""
         return bool(self.equations) or bool(PLACE.match(self.place))
 
+    @property
+    def address(self) -> str:
+        """Address of a paper with an arXiv number or DOI; empty for other parts."""
+        kind, _, number = self.work.partition(":")
+        sites = {"arXiv": "https://arxiv.org/abs/", "doi": "https://doi.org/"}
+        return sites[kind] + number if number else ""
+
 
 def source_parts(source: str) -> Iterator[SourcePart]:
     """Split a claim's source at its semicolons; parts in free words stay text."""

@@ -8,6 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from solvable.plots.words import counted
+
 FALSE_ALARM = 0.01
 """Probability that a claim fails by chance although its theory is right."""
 
@@ -27,6 +29,12 @@ USUAL_EXCESS, USUAL_SPREAD, LEAST_EXCESS = 1.0, 1.5, 0.04
 Median over the 72 rows of our own quick presets that have six cells or more: 0.56; half of them lie
 between 0.1 and 1.3, and a sixth above 1.6 (docs/verdicts.md).
 """
+
+
+def too_noisy(tolerance: float, missing: int) -> str:
+    """Return why a claim is not testable, and the number of replicates to add."""
+    more = counted(max(1, missing), "more replicate")
+    return f"too noisy for a tolerance of {tolerance:.2g}: run at least {more}"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,8 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
 
     environment = page_environment("solvable.study")
     environment.filters["setting"] = _setting
-    environment.globals["links"] = source_links
+    derivations = _derivations(content.verdicts)
+    environment.globals["links"] = partial(_linked, derivations=derivations)
     verdicts = verdict_rows(content.verdicts)
     return environment.get_template("report.html.jinja").render(
         content=content,
@@ -67,7 +69,7 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
         raised=[row for row in verdicts if row.status == "error"],
         metrics=metric_tables(content.points),
         long_metrics=long_metrics(content.points),
-        derivations=_derivations(content.verdicts),
+        derivations=derivations,
         pictures=[picture_address(made) for made in drawn],
         notes=[
             [call["text"] for call in record(figure).named("note")] for figure in content.figures
@@ -77,21 +79,17 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
     )
 
 
-def source_links(source: str) -> list[tuple[str, str]]:
+def _linked(source: str, derivations: Sequence[DerivationSection]) -> list[tuple[str, str]]:
     """Return text and link of each part of a claim's source; the link of plain text is empty."""
-    return [(part.text, _address(part)) for part in source_parts(source)]
+    return [(part.text, _link(part, derivations)) for part in source_parts(source)]
 
 
-def _address(part: SourcePart) -> str:
+def _link(part: SourcePart, derivations: Sequence[DerivationSection]) -> str:
     """Return the link to a paper, to an equation in the report, or to a reference."""
     if part.equations:
-        shown = derivation_sections((part.page, number) for number in part.equations[:1])
-        return f"#derivation-{part.page}-{part.equations[0]}" if shown else ""
-    if part.work.startswith("arXiv:"):
-        return f"https://arxiv.org/abs/{part.work.removeprefix('arXiv:')}"
-    if part.work.startswith("doi:"):
-        return f"https://doi.org/{part.work.removeprefix('doi:')}"
-    return f"#reference-{part.work}" if part.work else ""
+        label = f"derivation-{part.page}-{part.equations[0]}"
+        return f"#{label}" if any(f'id="{label}"' in one.html for one in derivations) else ""
+    return part.address or (f"#reference-{part.work}" if part.work else "")
 
 
 def _derivations(verdicts: Sequence[Verdict]) -> list[DerivationSection]:
