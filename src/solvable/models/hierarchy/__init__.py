@@ -1,0 +1,1 @@
+"""Random hierarchy models: grammars whose strings have a label, and hierarchies of labels."""

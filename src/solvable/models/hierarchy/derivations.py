@@ -1,0 +1,101 @@
+"""Derivations of a grammar: draw, number and parse them, all strings at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from solvable.errors import InvalidData
+from solvable.models.hierarchy.rules import tuple_numbers
+
+CHUNK_STRINGS = 1 << 14
+"""Strings that are drawn at a time, so that one level fits into the cache."""
+
+
+def expand(
+    symbols: np.ndarray, table: np.ndarray, law: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Replace each symbol of shape (n, k) by a tuple drawn from its rules, shape (n, k s)."""
+    return apply_rules(symbols, table, draw_choices(symbols.shape, table.shape[1], law, rng))
+
+
+def draw_choices(
+    shape: tuple[int, ...], rules: int, law: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw numbers of rules, uniform or with these probabilities."""
+    if law is None:
+        kind = np.uint8 if rules <= 256 else np.uint16 if rules <= 65_536 else np.int64
+        return rng.integers(0, rules, size=shape, dtype=kind)
+    bounds = np.cumsum(law)[:-1]
+    return np.searchsorted(bounds, rng.random(shape), side="right")
+
+
+def apply_rules(symbols: np.ndarray, table: np.ndarray, choices: np.ndarray) -> np.ndarray:
+    """Replace each symbol of shape (n, k) by the tuple of its chosen rule, shape (n, k s)."""
+    parents, rules, branching = table.shape
+    rows = symbols.astype(np.intp)
+    rows *= rules
+    rows += choices
+    return np.take(table.reshape(parents * rules, branching), rows, axis=0).reshape(
+        len(symbols), -1
+    )
+
+
+class Parents:
+    """The parent of each tuple of one level, and the number of its rule; -1 where there is none."""
+
+    def __init__(self, table: np.ndarray, vocabulary: int) -> None:
+        parents, self.rules, self.branching = table.shape
+        self.vocabulary = vocabulary
+        numbers = tuple_numbers(table.reshape(parents, -1), vocabulary, self.branching).ravel()
+        self.order = np.argsort(numbers)
+        self.numbers = numbers[self.order]
+
+    def rows(self, strings: np.ndarray) -> np.ndarray:
+        """Row (parent times rules plus rule) of each tuple of the strings, shape (n, k); -1 for none."""
+        asked = tuple_numbers(strings, self.vocabulary, self.branching)
+        places = np.minimum(np.searchsorted(self.numbers, asked), self.numbers.size - 1)
+        return np.where(self.numbers[places] == asked, self.order[places], -1)
+
+
+def parse_levels(
+    strings: np.ndarray, parents: Sequence[Parents]
+) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+    """Parse from the leaves up: symbols and rules of each level, label first, and which are valid.
+
+    Invalid parts have parent 0; the last array, shape (n,), is False for their strings.
+    """
+    levels, choices = [strings], []
+    valid = np.ones(len(strings), dtype=bool)
+    for table in reversed(parents):
+        rows = table.rows(levels[0])
+        valid &= (rows >= 0).all(axis=1)
+        above, rule = np.divmod(np.maximum(rows, 0), table.rules)
+        levels.insert(0, above.astype(strings.dtype))
+        choices.insert(0, rule)
+    return levels, choices, valid
+
+
+def checked_strings(X: np.ndarray, vocabulary: int, length: int) -> np.ndarray:
+    """Return strings as integers, after checking shape and symbols."""
+    strings = np.asarray(X)
+    if strings.ndim != 2 or strings.shape[1] != length:
+        raise InvalidData(
+            f"the strings have shape {strings.shape}; allowed: (n, {length}), one column per leaf."
+        )
+    if strings.dtype.kind not in "iu":
+        with np.errstate(invalid="ignore"):
+            whole = strings.astype(np.int64) if strings.dtype.kind == "f" else None
+        if whole is None or not np.array_equal(whole, strings):
+            raise InvalidData(
+                f"the strings have type {strings.dtype}; allowed: whole numbers from 0 to "
+                f"{vocabulary - 1}."
+            )
+        strings = whole
+    if strings.size and (strings.min() < 0 or strings.max() >= vocabulary):
+        raise InvalidData(
+            f"the strings contain symbols from {strings.min()} to {strings.max()}; allowed: 0 to "
+            f"{vocabulary - 1}."
+        )
+    return strings

@@ -1,0 +1,1 @@
+"""System `random-hierarchy`: classification, next-token prediction and denoising of a grammar."""

@@ -1,0 +1,1 @@
+"""Learners of the random hierarchy model."""

@@ -1,0 +1,424 @@
+r"""The random hierarchy model: labelled strings of a random grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+import numpy as np
+
+from solvable.arrays import check_integer, random_stream
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.models.hierarchy.derivations import (
+    CHUNK_STRINGS,
+    Parents,
+    apply_rules,
+    checked_strings,
+    draw_choices,
+    expand,
+    parse_levels,
+)
+from solvable.models.hierarchy.ranks import (
+    choices_of,
+    count_strings,
+    different_ranks,
+    ranks_of,
+)
+from solvable.models.hierarchy.rules import (
+    Ensemble,
+    check_sizes,
+    draw_rules,
+    symbol_type,
+    zipf_law,
+)
+
+
+@dataclass(frozen=True)
+class RandomHierarchy:
+    r"""Grammar in which a label produces a string of symbols by random rules, level by level.
+
+    Level 0 is the label and level :math:`L` are the :math:`s^L` leaves that a learner sees. Each
+    symbol of a level becomes one of :math:`m` tuples of :math:`s` symbols of the next level. No tuple
+    has two parents, so that the label is a function of the string. Tuples with the same parent are
+    synonyms.
+
+    Parameters
+    ----------
+    vocabulary : int
+        Number :math:`V` of symbols of each level below the label, at least 2.
+    rules : int
+        Number :math:`m` of rules of each symbol, at least 1.
+    branching : int
+        Number :math:`s` of symbols in a tuple, at least 2.
+    depth : int
+        Number :math:`L` of levels below the label, at least 1.
+    classes : int
+        Number :math:`n_c` of labels; 0 means as many as symbols.
+    ensemble : {"first", "uniform", "latin"}
+        Law of the rules. "uniform": tuples drawn without replacement from all :math:`V^s`
+        (arXiv:2307.02129). "first": the same, but each symbol is equally often the first of a tuple
+        (arXiv:2601.19756, Proposition 19). "latin": the parent of :math:`(a, b)` is a permutation of
+        :math:`a+b` modulo :math:`V`, so that no single symbol tells anything about the label.
+    zipf : float
+        Exponent :math:`a\ge0` of the probabilities :math:`f_k\propto k^{-(1+a)}` of the rules of a
+        symbol at the levels `zipf_levels`; 0 means that all rules are equally likely.
+    zipf_levels : tuple of int
+        Levels 1 to :math:`L` whose tuples have these probabilities; empty means the leaves.
+    seed : int
+        Seed of the rules.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is out of range, or no grammar of these sizes exists.
+
+    Notes
+    -----
+    Sources: arXiv:2307.02129 and arXiv:2601.19756, Definition 3; derivations/hierarchy (1), (2).
+
+    Examples
+    --------
+    >>> target = RandomHierarchy(vocabulary=4, rules=2, branching=2, depth=3, seed=0)
+    >>> X, y = target.sample(5, rng=0)
+    >>> X.shape, y.shape
+    ((5, 8), (5,))
+    >>> bool((target.classify(X) == y).all())
+    True
+    >>> target.n_strings
+    512
+    """
+
+    vocabulary: int = 8
+    rules: int = 4
+    branching: int = 2
+    depth: int = 3
+    classes: int = 0
+    ensemble: Ensemble = "first"
+    zipf: float = 0.0
+    zipf_levels: tuple[int, ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"vocabulary": 2, "rules": 1, "branching": 2, "depth": 1}
+        for name, low in least.items():
+            check_integer(name, getattr(self, name), low)
+        if self.classes != 0:
+            check_integer("classes", self.classes, 2)
+        if self.ensemble not in get_args(Ensemble):
+            raise InvalidParameter(
+                unknown_choice("ensemble", self.ensemble, list(get_args(Ensemble)))
+            )
+        if not 0 <= self.zipf < np.inf:
+            raise InvalidParameter(
+                f"zipf is {self.zipf}; allowed: 0 or a finite positive exponent."
+            )
+        if not set(self.zipf_levels) <= set(range(1, self.depth + 1)):
+            raise InvalidParameter(
+                f"zipf_levels is {self.zipf_levels}; allowed: levels from 1 to {self.depth}."
+            )
+        check_sizes(
+            self.vocabulary, self.rules, self.branching, self.depth, self.n_classes, self.ensemble
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of labels."""
+        return self.classes or self.vocabulary
+
+    @property
+    def n_leaves(self) -> int:
+        """Length of a string, :math:`d=s^L`."""
+        return int(self.branching**self.depth)
+
+    @property
+    def n_strings(self) -> int:
+        r"""Number of different strings, :math:`n_c m^{(s^L-1)/(s-1)}`, exactly."""
+        return count_strings(self.n_classes, self.rules, self.branching, self.depth)
+
+    @cached_property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        """Rules of each level, label first: shape (parents, rules, branching) each, read only."""
+        rng = random_stream(self.seed, "random hierarchy")
+        parents = [self.n_classes] + [self.vocabulary] * (self.depth - 1)
+        return tuple(
+            draw_rules(n, self.rules, self.vocabulary, self.branching, self.ensemble, rng)
+            for n in parents
+        )
+
+    @cached_property
+    def laws(self) -> tuple[np.ndarray | None, ...]:
+        """Probabilities of the rules of each level, shape (rules,); None where all are equal."""
+        chosen = set(self.zipf_levels or (self.depth,)) if self.zipf else set()
+        law = zipf_law(self.rules, self.zipf)
+        return tuple(law if level in chosen else None for level in range(1, self.depth + 1))
+
+    @cached_property
+    def parents(self) -> tuple[Parents, ...]:
+        """Parent of every tuple of each level, label first."""
+        return tuple(Parents(table, self.vocabulary) for table in self.tables)
+
+    def sample(
+        self, n: int, rng: np.random.Generator | int, *, replace: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw strings and their labels.
+
+        Parameters
+        ----------
+        n : int
+            Number of strings, at least 1.
+        rng : Generator or int
+            Source of the random numbers, or a seed.
+        replace : bool
+            Whether a string may be drawn more than once. Without replacement all rules must be
+            equally likely.
+
+        Returns
+        -------
+        X : ndarray of shape (n, s ** L)
+            Symbols from 0 to V - 1, in the smallest integer type.
+        y : ndarray of shape (n,)
+            Labels from 0 to n_c - 1.
+
+        Raises
+        ------
+        InvalidParameter
+            If more different strings are asked for than exist.
+        """
+        generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        check_integer("n", n, 1)
+        if not replace:
+            return self._sample_different(n, generator)
+        X = np.empty((n, self.n_leaves), dtype=symbol_type(self.vocabulary))
+        y = np.empty(n, dtype=np.int64)
+        for start in range(0, n, CHUNK_STRINGS):
+            levels = self._draw_chunk(min(CHUNK_STRINGS, n - start), generator)
+            y[start : start + CHUNK_STRINGS] = levels[0][:, 0]
+            X[start : start + CHUNK_STRINGS] = levels[-1]
+        return X, y
+
+    def sample_tree(self, n: int, rng: np.random.Generator | int) -> list[np.ndarray]:
+        """Draw strings with all their symbols: one array of shape (n, s ** l) per level l = 0 ... L."""
+        generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        check_integer("n", n, 1)
+        starts = range(0, n, CHUNK_STRINGS)
+        chunks = [self._draw_chunk(min(CHUNK_STRINGS, n - start), generator) for start in starts]
+        return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+
+    def _draw_chunk(self, n: int, rng: np.random.Generator) -> list[np.ndarray]:
+        levels = [rng.integers(0, self.n_classes, size=(n, 1))]
+        for table, law in zip(self.tables, self.laws, strict=True):
+            levels.append(expand(levels[-1], table, law, rng))
+        return levels
+
+    def _sample_different(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        if self.zipf:
+            raise InvalidParameter(
+                "replace is False and zipf is above 0; allowed: zipf=0, or replace=True."
+            )
+        if self.n_strings <= 2**62 or n > self.n_strings:
+            ranks = different_ranks(n, self.n_strings, rng)
+            return self.unrank(ranks)
+        # So many strings exist that the same one is hardly ever drawn twice.
+        X, y = self.sample(n, rng)
+        while True:
+            _, first = np.unique(X, axis=0, return_index=True)
+            if first.size == n:
+                return X, y
+            kept = np.sort(first)
+            more, labels = self.sample(n - kept.size, rng)
+            X, y = np.concatenate([X[kept], more]), np.concatenate([y[kept], labels])
+
+    def unrank(self, ranks: np.ndarray | Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the strings with these numbers, and their labels.
+
+        Parameters
+        ----------
+        ranks : array-like of shape (n,)
+            Whole numbers from 0 to ``n_strings - 1``; Python integers where 64 bits do not suffice.
+
+        Returns
+        -------
+        X : ndarray of shape (n, s ** L)
+            The strings.
+        y : ndarray of shape (n,)
+            Their labels.
+
+        Raises
+        ------
+        InvalidData
+            If a number is out of range.
+        """
+        numbers = np.asarray(ranks)
+        if numbers.dtype.kind not in "iuO" or numbers.ndim != 1:
+            raise InvalidData(
+                f"the ranks have shape {numbers.shape} and type {numbers.dtype}; allowed: a vector of "
+                "whole numbers."
+            )
+        if numbers.size and (numbers.min() < 0 or numbers.max() >= self.n_strings):
+            raise InvalidData(
+                f"the ranks reach from {numbers.min()} to {numbers.max()}; allowed: 0 to "
+                f"{self.n_strings - 1}."
+            )
+        labels, choices = choices_of(numbers, self.rules, self.branching, self.depth)
+        symbols = labels[:, None]
+        for table, chosen in zip(self.tables, choices, strict=True):
+            symbols = apply_rules(symbols, table, chosen)
+        return symbols, labels
+
+    def rank(self, X: np.ndarray) -> np.ndarray:
+        """Return the number of each string, the inverse of :meth:`unrank`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, s ** L)
+            Strings of the grammar.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            64-bit integers, or Python integers where these do not suffice.
+
+        Raises
+        ------
+        InvalidData
+            If a string is not of the grammar.
+        """
+        levels, choices = self._parsed(X)
+        return ranks_of(levels[0][:, 0], choices, self.rules)
+
+    def parse(self, X: np.ndarray) -> list[np.ndarray]:
+        """Return the symbols of every level, label first.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, s ** L)
+            Strings of the grammar.
+
+        Returns
+        -------
+        list of ndarray
+            Shape (n, s ** l) for each level l = 0 ... L.
+
+        Raises
+        ------
+        InvalidData
+            If a string is not of the grammar.
+        """
+        return self._parsed(X)[0]
+
+    def classify(self, X: np.ndarray) -> np.ndarray:
+        """Return the label of each string, shape (n,)."""
+        return self.parse(X)[0][:, 0].astype(np.int64)
+
+    def contains(self, X: np.ndarray) -> np.ndarray:
+        """Return whether each string is of the grammar, shape (n,)."""
+        strings = checked_strings(X, self.vocabulary, self.n_leaves)
+        return parse_levels(strings, self.parents)[2]
+
+    def _parsed(self, X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        strings = checked_strings(X, self.vocabulary, self.n_leaves)
+        levels, choices, valid = parse_levels(strings, self.parents)
+        if not valid.all():
+            raise InvalidData(
+                f"{int((~valid).sum())} of {valid.size} strings are not of this grammar, first row "
+                f"{int(np.argmin(valid))}; allowed: strings that `sample` draws. `contains` marks them."
+            )
+        return levels, choices
+
+    def swap_synonyms(
+        self,
+        X: np.ndarray,
+        level: int,
+        rng: np.random.Generator | int,
+        *,
+        position: int | None = None,
+    ) -> np.ndarray:
+        """Replace tuples of a level by random synonyms, and redraw what is below them.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, s ** L)
+            Strings of the grammar.
+        level : int
+            Level of the tuples, from 1 (just below the label) to L (the leaves).
+        rng : Generator or int
+            Source of the random numbers, or a seed.
+        position : int, optional
+            Position of the parent whose tuple is replaced, from 0; default all.
+
+        Returns
+        -------
+        ndarray of shape (n, s ** L)
+            Strings with the same symbols on all levels above the given one.
+
+        Raises
+        ------
+        InvalidData, InvalidParameter
+            If a string is not of the grammar, or the level or position does not exist.
+        """
+        check_integer("level", level, 1, self.depth)
+        return self._redrawn(self.parse(X), level - 1, rng, position)
+
+    def replace_symbols(
+        self,
+        X: np.ndarray,
+        level: int,
+        rng: np.random.Generator | int,
+        *,
+        position: int | None = None,
+    ) -> np.ndarray:
+        """Replace symbols of a level by random others, and redraw what is below them.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, s ** L)
+            Strings of the grammar.
+        level : int
+            Level of the symbols, from 0 (the label) to L (the leaves). The result of a level of 1 or
+            more is in general not a string of the grammar.
+        rng : Generator or int
+            Source of the random numbers, or a seed.
+        position : int, optional
+            Position of the symbol that is replaced, from 0; default all.
+
+        Returns
+        -------
+        ndarray of shape (n, s ** L)
+            The strings after the change.
+
+        Raises
+        ------
+        InvalidData, InvalidParameter
+            If a string is not of the grammar, or the level or position does not exist.
+        """
+        generator = random_stream(rng, "changes") if isinstance(rng, int) else rng
+        check_integer("level", level, 0, self.depth)
+        levels = self.parse(X)
+        symbols = levels[level].astype(np.int64)
+        count = self.vocabulary if level else self.n_classes
+        shift = generator.integers(1, count, size=symbols.shape)
+        levels[level] = (symbols + shift) % count
+        return self._redrawn(levels, level, generator, position)
+
+    def _redrawn(
+        self,
+        levels: Sequence[np.ndarray],
+        level: int,
+        rng: np.random.Generator | int,
+        position: int | None,
+    ) -> np.ndarray:
+        """Redraw everything below the symbols of a level, at one position or at all."""
+        generator = random_stream(rng, "changes") if isinstance(rng, int) else rng
+        symbols = levels[level]
+        for table, law in zip(self.tables[level:], self.laws[level:], strict=True):
+            symbols = expand(symbols, table, law, generator)
+        if position is None:
+            return symbols
+        check_integer("position", position, 0, self.branching**level - 1)
+        width = self.n_leaves // self.branching**level
+        changed = levels[-1].copy()
+        part = slice(position * width, (position + 1) * width)
+        changed[:, part] = symbols[:, part]
+        return changed
