@@ -66,7 +66,8 @@ def parse_levels(
 
     Invalid parts have parent 0; the last array, shape (n,), is False for their strings.
     """
-    levels, choices = [strings], []
+    levels: list[np.ndarray] = [strings]
+    choices: list[np.ndarray] = []
     valid = np.ones(len(strings), dtype=bool)
     for table in reversed(parents):
         rows = table.rows(levels[0])

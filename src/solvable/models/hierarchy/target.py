@@ -16,7 +16,6 @@ from solvable.models.hierarchy.derivations import (
     Parents,
     apply_rules,
     checked_strings,
-    draw_choices,
     expand,
     parse_levels,
 )
