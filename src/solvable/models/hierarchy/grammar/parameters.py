@@ -1,0 +1,201 @@
+"""Parameters of the system `random-hierarchy`, and its axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from solvable.errors import InvalidParameter
+from solvable.frame.curves import Axis
+from solvable.frame.parameters import Limit, Parameters, Size, memory
+from solvable.models.hierarchy.rules import check_sizes
+
+POSITIONS = {
+    "layerwise": ("first", "shared"),
+    "count-cluster": ("concat", "first", "pooled"),
+}
+"""Values of `positions` of the estimators that have a choice, the default first."""
+
+LARGEST_FIT = {
+    "layerwise": 1_000_000,
+    "count-cluster": 10_000_000,
+    "kernel": 12_000,
+    "lazy-cnn": 8_000,
+    "cnn": 500_000,
+    "fully-connected": 500_000,
+    "transformer": 500_000,
+}
+"""Largest number of strings to which each estimator is fitted."""
+
+
+class RandomHierarchyParameters(Parameters):
+    """Parameters of a random grammar, a task on its strings, and a learner."""
+
+    task: Literal["classification", "next-token", "denoising"] = "classification"
+    """What is predicted: the label, the last symbol of a string, or all symbols of a noisy string."""
+    vocabulary: int = Field(8, ge=2, le=1_000_000)
+    """Number V of symbols of each level below the label."""
+    rules: int = Field(4, ge=2, le=1_000_000)
+    """Number m of rules of each symbol: tuples that it may become."""
+    branching: int = Field(2, ge=2, le=8)
+    """Number s of symbols in a tuple."""
+    depth: int = Field(3, ge=1, le=20)
+    """Number L of levels below the label; a string has s^L symbols."""
+    classes: int = Field(0, ge=0, le=1_000_000)
+    """Number n_c of labels; 0 means as many as symbols."""
+    sample_ratio: float = Field(4.0, gt=0, le=1e9)
+    """Training strings in units of P* = n_c m^L."""
+    samples: int = Field(0, ge=0, le=10**15)
+    """Number N of training strings; replaces `sample_ratio`. 0 means `sample_ratio` times P*."""
+    ensemble: Literal["first", "uniform", "latin"] = "first"
+    """Law of the rules: each symbol equally often the first of a tuple, all tuples alike, or rules by a
+    Latin square, whose single symbols say nothing about the label."""
+    estimator: Literal[
+        "layerwise", "count-cluster", "kernel", "lazy-cnn", "cnn", "fully-connected", "transformer"
+    ] = "layerwise"
+    """Learner: layer-wise ridge regression on RBF features, counting and clustering, a tuned kernel,
+    the neural tangent kernel of a convolutional network, or a network trained by gradient descent."""
+    positions: Literal["default", "first", "concat", "shared", "pooled"] = "default"
+    """Patches of a string from which a level is learned; by default the first one for `layerwise`, and
+    all of them, with separate counts, for `count-cluster`."""
+    zipf: float = Field(0.0, ge=0, le=5)
+    """Exponent a of the probabilities k^-(1 + a) of the rules of the last level; 0 for equal ones."""
+    noise_level: float = Field(0.5, ge=0, le=1)
+    """Probability epsilon that the evidence on a symbol is replaced by that on a random one, for
+    task=denoising; for other tasks it is set to its default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ratio_of_samples(cls, values: Any) -> Any:
+        """Set the sample ratio from the number of samples if that is given."""
+        if not isinstance(values, Mapping):
+            return values
+        given = {
+            name: values.get(name, cls.model_fields[name].default)
+            for name in ("samples", "vocabulary", "classes", "rules", "depth")
+        }
+        try:
+            n, V, n_c, m, L = (int(value) for value in given.values())
+        except (TypeError, ValueError):
+            return values  # an invalid field is reported later, by the field's own check
+        usable = n > 0 and m > 0 and 0 < L <= 20 and (n_c or V) > 0
+        return {**values, "sample_ratio": n / ((n_c or V) * m**L)} if usable else values
+
+    @model_validator(mode="after")
+    def _check(self) -> RandomHierarchyParameters:
+        # A grid over several tasks would otherwise repeat each task for parameters that it ignores.
+        denoising = self.task == "denoising"
+        unused = ("sample_ratio", "samples", "estimator", "positions")
+        for name in unused if denoising else ("noise_level",):
+            object.__setattr__(self, name, type(self).model_fields[name].default)
+        if self.classes == 1:
+            raise ValueError("classes is 1; allowed: at least 2, or 0 for as many as symbols")
+        try:
+            check_sizes(
+                self.vocabulary, self.rules, self.branching, self.depth, self.n_classes,
+                self.ensemble,
+            )  # fmt: skip
+        except InvalidParameter as error:
+            raise ValueError(str(error).rstrip(".")) from error
+        allowed = ("default", *POSITIONS.get(self.estimator, ()))
+        if self.positions not in allowed:
+            raise ValueError(
+                f"positions is {self.positions} with estimator={self.estimator}; allowed: "
+                f"{', '.join(allowed)}"
+            )
+        if self.task == "classification" and self.n_samples < self.n_classes:
+            raise ValueError(
+                f"there are {self.n_samples} strings and {self.n_classes} classes; allowed: at least "
+                "one string per class, so a larger sample_ratio or samples"
+            )
+        if self.task != "classification" and self.zipf:
+            raise ValueError(f"zipf is {self.zipf} with task={self.task}; allowed: zipf=0")
+        networks = ("cnn", "fully-connected", "transformer")
+        if self.task == "next-token" and self.estimator not in networks:
+            raise ValueError(
+                f"estimator is {self.estimator} with task=next-token; allowed: {', '.join(networks)}"
+            )
+        return self
+
+    n_samples = Size("sample_ratio", lambda p: p.threshold, least=1, name="training strings")
+    limits = (
+        Limit(
+            lambda p: p.vocabulary, 4_096, "vocabulary is {vocabulary}", "vocabulary"
+        ),
+        memory(
+            lambda p: p.n_samples * p.leaves, 2,
+            "{n_samples} strings of {leaves} symbols", "sample_ratio or depth", each=4,
+        ),
+        Limit(
+            lambda p: p.n_samples / LARGEST_FIT[p.estimator] if p.task != "denoising" else 0, 1,
+            "estimator={estimator} with {n_samples} strings", "sample_ratio, rules or depth",
+        ),
+    )  # fmt: skip
+
+    @property
+    def n_classes(self) -> int:
+        """Number of labels."""
+        return self.classes or self.vocabulary
+
+    @property
+    def threshold(self) -> float:
+        """P* = n_c m^L, as a float."""
+        size = self.n_classes * self.rules**self.depth
+        return float(size) if size < 2**1000 else inf
+
+    @property
+    def leaves(self) -> int:
+        """Number of symbols of a string."""
+        return int(self.branching**self.depth)
+
+    @property
+    def ratio(self) -> float:
+        """Training strings over P*, after rounding to a whole number."""
+        return self.n_samples / self.threshold
+
+    @property
+    def chosen_positions(self) -> str:
+        """Value of `positions`, with the default resolved."""
+        if self.positions == "default":
+            return POSITIONS.get(self.estimator, ("",))[0]
+        return self.positions
+
+
+def _told(setting: RandomHierarchyParameters) -> str:
+    """Describe a setting in words."""
+    words = [
+        f"V = {setting.vocabulary}", f"m = {setting.rules}", f"s = {setting.branching}",
+        f"L = {setting.depth}",
+    ]  # fmt: skip
+    if setting.classes:
+        words.append(f"{setting.classes} classes")
+    if setting.task == "denoising":
+        return ", ".join([f"noise level {setting.noise_level:g}", *words])
+    return ", ".join([f"N/P* = {setting.ratio:.3g}", setting.estimator, *words])
+
+
+AXIS = Axis(
+    "sample_ratio",
+    "training strings in units of P*, N/P*",
+    ignore=("samples",),
+    value=lambda setting: setting.ratio,
+    told=_told,
+    words={
+        "task": "{}",
+        "vocabulary": "V = {}",
+        "rules": "m = {}",
+        "branching": "s = {}",
+        "depth": "L = {}",
+        "classes": "{} classes",
+        "ensemble": "{} rules",
+        "estimator": "{}",
+        "positions": "positions: {}",
+        "zipf": "Zipf exponent {:g}",
+        "noise_level": "noise level {:g}",
+    },
+    margin=1.2,
+    resolution=40,
+)
