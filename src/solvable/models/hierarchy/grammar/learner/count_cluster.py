@@ -170,12 +170,14 @@ class CountClusterClassifier(TupleClusterClassifier):
 
     From the leaves up, the labels of the strings that contain a tuple :math:`\mu` are counted. The rows
 
-    .. math:: \sqrt{\hat n_{\mu,i}}\,\big(\hat q_{\mu,i}-\hat q\big),
+    .. math:: \sqrt{\hat n_{\mu,i}/\hat n_\mu}\,\big(\hat q_{\mu,i}-\hat q\big),\qquad
+        \hat n_\mu=\sum_i\hat n_{\mu,i},
 
-    one block of coordinates per position :math:`i`, are clustered by k-means, where
-    :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at position :math:`i`, estimated
-    from :math:`\hat n_{\mu,i}` strings, and :math:`\hat q` that of all labels. Clusters are the symbols
-    of the next level. At the top the most frequent label of each tuple is the prediction.
+    one block of coordinates per position :math:`i`, are clustered by k-means with weights
+    :math:`\hat n_\mu`. Here :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at
+    position :math:`i`, estimated from :math:`\hat n_{\mu,i}` strings, and :math:`\hat q` that of all
+    labels. Clusters are the symbols of the next level. At the top the most frequent label of each
+    tuple is the prediction.
 
     Parameters
     ----------
@@ -235,9 +237,10 @@ class CountClusterClassifier(TupleClusterClassifier):
         self.random_state = random_state
 
     def _rows(self, counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled laws of the label, one block per position."""
+        """Laws of the label minus that of all strings, one block per position."""
         prior = np.bincount(labels) / labels.size
         at_position = counts.sum(axis=2, keepdims=True)
-        # sqrt(n) (q - prior), with q = counts / n
-        rows = (counts - at_position * prior) / np.sqrt(np.maximum(at_position, 1))
-        return rows.reshape(len(rows), -1), at_position.sum(axis=(1, 2))
+        total = at_position.sum(axis=1, keepdims=True)
+        # sqrt(n_i / n) (q_i - prior), with q_i = counts_i / n_i
+        rows = (counts - at_position * prior) / np.sqrt(np.maximum(at_position, 1) * total)
+        return rows.reshape(len(rows), -1), total[:, 0, 0]
