@@ -106,7 +106,12 @@ def count_gradients(counts: np.ndarray) -> np.ndarray:
 
 
 def measured_sensitivity(
-    patch_numbers: np.ndarray, parents: np.ndarray, labels: np.ndarray, n_classes: int
+    patch_numbers: np.ndarray,
+    parents: np.ndarray,
+    labels: np.ndarray,
+    n_classes: int,
+    *,
+    rules: int | None = None,
 ) -> float:
     r"""Measure the synonymic sensitivity of a network after one gradient step.
 
@@ -126,6 +131,10 @@ def measured_sensitivity(
         Labels from 0 to n_classes - 1.
     n_classes : int
         Number of labels.
+    rules : int, optional
+        Number :math:`m` of patches of each parent. Patches that no string contains then count with
+        :math:`g=0`; by default they are left out, which lowers the result where a patch is expected
+        only a few times.
 
     Returns
     -------
@@ -158,14 +167,15 @@ def measured_sensitivity(
     _, first, places = np.unique(patch_numbers, return_index=True, return_inverse=True)
     counts = np.bincount(places * n_classes + labels, minlength=first.size * n_classes)
     gradients = count_gradients(counts.reshape(-1, n_classes))
-    synonyms = _mean_square_distance(gradients, np.unique(parents[first], return_inverse=True)[1])
-    everything = _mean_square_distance(gradients, np.zeros(first.size, dtype=np.intp))
+    groups = np.unique(parents[first], return_inverse=True)[1]
+    size = np.bincount(groups) if rules is None else np.full(groups.max() + 1, rules)
+    synonyms = _mean_square_distance(gradients, groups, size)
+    everything = _mean_square_distance(gradients, np.zeros_like(groups), size.sum(keepdims=True))
     return float(synonyms / everything) if everything > 0 else float("nan")
 
 
-def _mean_square_distance(rows: np.ndarray, groups: np.ndarray) -> float:
-    """Mean squared distance of all pairs of different rows of the same group; NaN without pairs."""
-    size = np.bincount(groups)
+def _mean_square_distance(rows: np.ndarray, groups: np.ndarray, size: np.ndarray) -> float:
+    """Mean squared distance of all pairs of rows of a group; rows that are missing are 0."""
     sums = np.zeros((size.size, rows.shape[1]))
     np.add.at(sums, groups, rows)
     # The pairs of a group of n rows have sum n sum |g|² - |sum g|².
