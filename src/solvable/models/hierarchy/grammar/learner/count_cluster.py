@@ -1,0 +1,246 @@
+r"""Count-and-cluster: labels are counted for each tuple, and tuples are clustered by their counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from solvable.arrays import check_integer
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.fitting.inputs import seed_from
+from solvable.models.hierarchy.grammar.learner.clusters import cluster_rows
+from solvable.models.hierarchy.grammar.learner.token_strings import StringClassifier, symbol_codes
+from solvable.models.hierarchy.rules import LARGEST_TUPLES, tuple_numbers
+
+Positions = Literal["concat", "first", "pooled"]
+
+
+@dataclass(frozen=True)
+class TupleClusters:
+    """Cluster of each observed tuple of one level; tuples never counted have a random one."""
+
+    numbers: np.ndarray
+    clusters: np.ndarray
+    base: int
+    n_clusters: int
+    seed: int
+
+    def of(self, tuples: np.ndarray) -> np.ndarray:
+        """Return the cluster of each tuple number."""
+        places = np.minimum(np.searchsorted(self.numbers, tuples), self.numbers.size - 1)
+        # A random odd factor and the upper half of the product spread numbers over all clusters.
+        factor = np.uint64(np.random.default_rng(self.seed).integers(2**62) * 2 + 1)
+        spread = (tuples.astype(np.uint64) * factor) >> np.uint64(33)
+        other = (spread % np.uint64(self.n_clusters)).astype(np.intp)
+        return np.where(self.numbers[places] == tuples, self.clusters[places], other)
+
+
+class TupleClusterClassifier(StringClassifier):
+    """Base of the classifiers that cluster the tuples of each level by counts of labels."""
+
+    n_clusters: int | None
+    positions: Positions
+    n_init: int
+    random_state: Any
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Fit all levels, from the leaves up.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Whole numbers, one symbol per column.
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+
+        Raises
+        ------
+        InvalidParameter, InvalidData
+            If a parameter is out of range, or the strings have a wrong shape or missing values.
+        """
+        self._check_parameters()
+        strings, labels = self._start_fit(X, y)
+        self.symbols_ = np.unique(strings)
+        self.n_clusters_ = self.n_clusters or self.symbols_.size
+        seed = seed_from(self.random_state)
+        symbols, base = symbol_codes(strings, self.symbols_), self.symbols_.size + 1
+        self.levels_: list[TupleClusters] = []
+        for level in range(self.depth_, 0, -1):
+            if base**self.branching > LARGEST_TUPLES:
+                raise InvalidData(
+                    f"there are {base}^{self.branching} possible tuples; allowed: at most 2^62."
+                )
+            tuples = tuple_numbers(symbols, base, self.branching)
+            numbers, counts = self._counts(tuples, labels)
+            if level == 1:
+                self.label_numbers_, self.label_base_ = numbers, base
+                self.label_counts_ = counts[:, 0]
+                break
+            rows, weights = self._rows(counts, labels)
+            clusters = cluster_rows(rows, weights, self.n_clusters_, self.n_init, seed + level)
+            fitted = TupleClusters(numbers, clusters, base, self.n_clusters_, seed + level)
+            self.levels_.append(fitted)
+            symbols, base = fitted.of(tuples), self.n_clusters_
+        self.label_prior_ = np.bincount(labels) / labels.size
+        return self
+
+    def _counts(self, tuples: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return sorted tuple numbers and their counts, shape (tuples, positions, classes)."""
+        n_classes = self.classes_.size
+        counted = tuples[:, :1] if self.positions == "first" else tuples
+        numbers, places = np.unique(counted, return_inverse=True)
+        places = places.reshape(counted.shape)
+        counts = np.stack(
+            [
+                np.bincount(column * n_classes + labels, minlength=numbers.size * n_classes)
+                for column in places.T
+            ]
+        ).reshape(-1, numbers.size, n_classes)
+        if self.positions == "pooled":
+            counts = counts.sum(axis=0, keepdims=True)
+        return numbers, np.moveaxis(counts, 0, 1)
+
+    def _rows(self, counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return a row of numbers for each tuple, and its weight in k-means."""
+        raise NotImplementedError
+
+    def level_symbols(self, X: Any) -> list[np.ndarray]:
+        """Return the learned symbols of each level, from level L - 1 up to the label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Strings.
+
+        Returns
+        -------
+        list of ndarray
+            Clusters of shape (n, s ** l) for l = L - 1, ..., 1, then numbers of labels, shape (n, 1).
+        """
+        symbols, found = self._checked(X), []
+        for fitted in self.levels_:
+            symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
+            found.append(symbols)
+        return [*found, np.argmax(self._top(symbols), axis=1)[:, None]]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the share of each label among the strings with the same top tuple.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Strings.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Probabilities; those of all training labels for a top tuple that was never seen.
+        """
+        symbols = self._checked(X)
+        for fitted in self.levels_:
+            symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
+        return self._top(symbols)
+
+    def _top(self, symbols: np.ndarray) -> np.ndarray:
+        """Probabilities of the labels given the learned symbols of level 1."""
+        tuples = tuple_numbers(symbols, self.label_base_, self.branching)[:, 0]
+        laws = self.label_counts_ / self.label_counts_.sum(axis=1, keepdims=True)
+        places = symbol_codes(tuples, self.label_numbers_)
+        return np.concatenate([laws, self.label_prior_[None]])[places]
+
+    def _check_parameters(self) -> None:
+        if self.positions not in get_args(Positions):
+            raise InvalidParameter(
+                unknown_choice("positions", self.positions, list(get_args(Positions)))
+            )
+        if self.n_clusters is not None:
+            check_integer("n_clusters", self.n_clusters, 2)
+        check_integer("n_init", self.n_init, 1)
+
+
+class CountClusterClassifier(TupleClusterClassifier):
+    r"""Classifier that replaces tuples by clusters of tuples with similar laws of the label.
+
+    From the leaves up, the labels of the strings that contain a tuple :math:`\mu` are counted. The rows
+
+    .. math:: \sqrt{\hat n_{\mu,i}/\hat n_\mu}\,\big(\hat q_{\mu,i}-\hat q\big),\qquad
+        \hat n_\mu=\sum_i\hat n_{\mu,i},
+
+    one block of coordinates per position :math:`i`, are clustered by k-means with weights
+    :math:`\hat n_\mu`. Here :math:`\hat q_{\mu,i}` is the law of the label given :math:`\mu` at
+    position :math:`i`, estimated from :math:`\hat n_{\mu,i}` strings, and :math:`\hat q` that of all
+    labels. Clusters are the symbols of the next level. At the top the most frequent label of each
+    tuple is the prediction.
+
+    Parameters
+    ----------
+    branching : int
+        Number :math:`s` of symbols in a tuple, at least 2.
+    n_clusters : int, optional
+        Number of clusters of each level; default the number of different symbols of the strings.
+    positions : {"concat", "first", "pooled"}
+        Counts of each position in its own block, of the first position only
+        (arXiv:2601.19756), or summed over positions.
+    n_init : int
+        Starts of k-means.
+    random_state : int, RandomState, Generator or None
+        Seed of k-means and of the clusters of tuples that were never counted.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    levels_ : list of TupleClusters
+        Clusters of the tuples of each level, from the leaves up.
+    depth_ : int
+        Number :math:`L` of levels.
+
+    Raises
+    ------
+    InvalidParameter, InvalidData
+        If a parameter is out of range, or the strings have a wrong shape or missing values.
+
+    Notes
+    -----
+    Cost: counting in :math:`O(n s^L)`, and k-means of the observed tuples. Sources: arXiv:2307.02129,
+    Appendix D; derivations/hierarchy (3), (5), (6).
+
+    Examples
+    --------
+    >>> from solvable.models.hierarchy.target import RandomHierarchy
+    >>> target = RandomHierarchy(8, 4, 2, 2, seed=0)
+    >>> X, y = target.sample(600, rng=0)
+    >>> CountClusterClassifier().fit(X, y).score(*target.sample(500, rng=1))
+    1.0
+    """
+
+    def __init__(
+        self,
+        branching: int = 2,
+        *,
+        n_clusters: int | None = None,
+        positions: Positions = "concat",
+        n_init: int = 8,
+        random_state: Any = 0,
+    ) -> None:
+        self.branching = branching
+        self.n_clusters = n_clusters
+        self.positions = positions
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _rows(self, counts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Laws of the label minus that of all strings, one block per position."""
+        prior = np.bincount(labels) / labels.size
+        at_position = counts.sum(axis=2, keepdims=True)
+        total = at_position.sum(axis=1, keepdims=True)
+        # sqrt(n_i / n) (q_i - prior), with q_i = counts_i / n_i
+        rows = (counts - at_position * prior) / np.sqrt(np.maximum(at_position, 1) * total)
+        return rows.reshape(len(rows), -1), total[:, 0, 0]
