@@ -1,0 +1,224 @@
+"""Networks on strings in mean-field scaling, trained by stochastic gradient descent in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from solvable.arrays import check_integer, check_real, random_stream
+from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.fitting.inputs import by_blocks, seed_from
+from solvable.models.hierarchy.grammar.learner.strings import StringClassifier, one_hot
+
+BLOCK_ROWS = 2048
+"""Strings that are passed through a network at a time."""
+
+
+class StringNetwork(StringClassifier):
+    """ReLU network on one-hot strings whose layers differ only in the shapes of their weights.
+
+    The weights of a layer have shape (groups, fan-in, width). One group is a filter that all blocks
+    of `fan-in` consecutive inputs share; with several groups each block has weights of its own.
+    """
+
+    weights_: list[np.ndarray]
+    readout_: np.ndarray
+    loss_curve_: list[float]
+    validation_curve_: list[float]
+    n_iter_: int
+
+    width: int
+    learning_rate: float
+    momentum: float
+    batch_size: int
+    max_epochs: int
+    stop_loss: float
+    validation_fraction: float
+    random_state: Any
+
+    def _shapes(self, leaves: int) -> list[tuple[int, int, int]]:
+        """Return the shape of the weights of each hidden layer, the first layer first."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Draw weights and train them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Symbols from 0 to V - 1, and -1 for a masked leaf.
+        y : array-like of shape (n,)
+            Labels of any kind.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidData
+            If the length of the strings is not a power of `branching`, or a symbol is out of range.
+        InvalidParameter
+            If a setting is out of its range.
+        NotConverged
+            If the training loss becomes infinite.
+        """
+        symbols, codes = self._training_data(X, y)
+        self._check_settings(len(symbols))
+        seed = seed_from(self.random_state)
+        rng = random_stream(seed, "initial weights")
+
+        def drawn(*shape: int) -> np.ndarray:
+            return rng.standard_normal(shape, dtype=np.float32)
+
+        self.weights_ = [drawn(*shape) for shape in self._shapes(symbols.shape[1])]
+        self.readout_ = drawn(self.width, len(self.classes_))
+        self._train(symbols, codes, random_stream(seed, "order of the strings"))
+        return self
+
+    def _check_settings(self, rows: int) -> None:
+        for name in ("width", "batch_size", "max_epochs"):
+            check_integer(name, getattr(self, name), 1)
+        check_real("stop_loss", self.stop_loss, 0)
+        for name, low, high in (
+            ("learning_rate", 0.0, np.inf), ("momentum", 0.0, 1.0), ("validation_fraction", 0.0, 1.0),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            check_real(name, value, low)
+            if not value < high:
+                raise InvalidParameter(f"{name} is {value!r}; allowed: from 0 to below 1.")
+        if int(self.validation_fraction * rows) == rows:
+            raise InvalidParameter(f"no string of {rows} is left for training.")
+
+    def _train(self, symbols: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> None:
+        """Descend until the training loss is small enough; keep the best weights of the epochs.
+
+        Without validation strings the last weights are kept.
+        """
+        rows = rng.permutation(len(symbols))
+        apart, rows = np.split(rows, [int(self.validation_fraction * len(rows))])
+        weights = [*self.weights_, self.readout_]
+        speeds = [np.zeros_like(weight) for weight in weights]
+        self.loss_curve_, self.validation_curve_ = [], []
+        best = weights
+        for epoch in range(self.max_epochs):
+            # The step is h times the learning rate, and falls to zero as a cosine (hierarchy 27).
+            cosine = (1 + np.cos(np.pi * epoch / self.max_epochs)) / 2
+            step = np.float32(self.learning_rate * self.width * cosine)
+            total = 0.0
+            rng.shuffle(rows)
+            for start in range(0, len(rows), self.batch_size):
+                batch = rows[start : start + self.batch_size]
+                loss, gradients = self._gradients(symbols[batch], codes[batch])
+                total += loss * len(batch)
+                for weight, speed, gradient in zip(weights, speeds, gradients, strict=True):
+                    speed *= self.momentum
+                    speed -= step * gradient
+                    weight += speed
+            self.loss_curve_.append(total / len(rows))
+            self.n_iter_ = epoch + 1
+            if not np.isfinite(total):
+                raise NotConverged(
+                    f"training diverged in epoch {epoch + 1}. Lower learning_rate = "
+                    f"{self.learning_rate}.",
+                    {"epoch": epoch + 1},
+                )
+            if len(apart):
+                held = self._mean_loss(symbols[apart], codes[apart])
+                if held < min(self.validation_curve_, default=np.inf):
+                    best = [weight.copy() for weight in weights]
+                self.validation_curve_.append(held)
+            if self.loss_curve_[-1] <= self.stop_loss:
+                break
+        *self.weights_, self.readout_ = best
+
+    def _layers(self, symbols: np.ndarray) -> list[np.ndarray]:
+        """Return the encoded strings and the activations of each layer, shapes (n, features)."""
+        layers = [one_hot(symbols, self.vocabulary_).reshape(len(symbols), -1)]
+        for weights in self.weights_:
+            groups, fan_in, _ = weights.shape
+            # h = relu(x W / sqrt(fan-in)) for each block of inputs x (hierarchy 27)
+            values = _blocks(layers[-1], groups, fan_in) @ weights
+            values *= fan_in**-0.5
+            np.maximum(values, 0, out=values)
+            layers.append(values.swapaxes(0, 1).reshape(len(symbols), -1))
+        return layers
+
+    def _outputs(self, X: np.ndarray) -> np.ndarray:
+        # f = h^(last) a / width (hierarchy 27)
+        return by_blocks(
+            lambda part: self._layers(part)[-1] @ self.readout_ / self.width, X, BLOCK_ROWS
+        )
+
+    def _gradients(self, symbols: np.ndarray, codes: np.ndarray) -> tuple[float, list[np.ndarray]]:
+        """Compute the mean cross-entropy of a batch, and its gradient for each array of weights."""
+        n = len(symbols)
+        layers = self._layers(symbols)
+        errors = _probabilities(layers[-1] @ self.readout_ / self.width)
+        right = errors[np.arange(n), codes]
+        loss = -float(np.mean(np.log(np.maximum(right, 1e-30))))
+        errors[np.arange(n), codes] -= 1
+        errors *= 1 / (n * self.width)
+        gradients = [layers[-1].T @ errors]
+        back = errors @ self.readout_.T
+        for level in range(len(self.weights_) - 1, -1, -1):
+            weights = self.weights_[level]
+            groups, fan_in, width = weights.shape
+            back *= layers[level + 1] > 0
+            back *= fan_in**-0.5
+            apart = _blocks(back, groups, width)
+            gradients.insert(0, _blocks(layers[level], groups, fan_in).swapaxes(1, 2) @ apart)
+            if level:
+                back = (apart @ weights.swapaxes(1, 2)).swapaxes(0, 1).reshape(n, -1)
+        return loss, gradients
+
+    def _mean_loss(self, symbols: np.ndarray, codes: np.ndarray) -> float:
+        right = _probabilities(self._outputs(symbols))[np.arange(len(codes)), codes]
+        return -float(np.mean(np.log(np.maximum(right, 1e-30))))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each label in the order of `classes_`, shape (n, C)."""
+        return _probabilities(self._outputs(self._new_strings(X)).astype(np.float64))
+
+    def loss(self, X: Any, y: Any) -> float:
+        """Return the mean cross-entropy -log p(y) of labelled strings, in natural units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Strings.
+        y : array-like of shape (n,)
+            Their labels, which must occur in the training labels.
+
+        Returns
+        -------
+        float
+            Mean of minus the logarithm of the probability of the label.
+
+        Raises
+        ------
+        InvalidData
+            If a label did not occur in training.
+        """
+        symbols, labels = self._new_strings(X), np.asarray(y)
+        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[codes], labels):
+            raise InvalidData(
+                "y contains labels that did not occur in training, or its length is not that of X; "
+                "allowed: the labels of classes_, one for each string."
+            )
+        return self._mean_loss(symbols, codes)
+
+
+def _blocks(values: np.ndarray, groups: int, width: int) -> np.ndarray:
+    """Cut rows (n, features) into blocks: (1, all blocks, width), or (groups, n, width)."""
+    if groups == 1:
+        return values.reshape(1, -1, width)
+    return values.reshape(-1, groups, width).swapaxes(0, 1)
+
+
+def _probabilities(outputs: np.ndarray) -> np.ndarray:
+    """Softmax of outputs (n, C)."""
+    outputs = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return np.asarray(outputs / outputs.sum(axis=1, keepdims=True))

@@ -1,0 +1,100 @@
+"""Checks and predictions that the classifiers of strings share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from solvable.arrays import check_integer
+from solvable.errors import InvalidData
+from solvable.fitting.inputs import validate_data
+
+MASK = -1
+"""Symbol of a leaf that the learner does not see."""
+
+
+def one_hot(X: np.ndarray, vocabulary: int, *, standardise: bool = True) -> np.ndarray:
+    """Encode symbols as standardised unit vectors, and masked leaves as constants, (n, d, V)."""
+    table = np.eye(vocabulary + 1, vocabulary, dtype=np.float32)
+    table[MASK] = vocabulary**-0.5
+    if standardise:
+        # (x - 1/V) / sqrt((1 - 1/V) / V) has mean 0 and variance 1 over uniform symbols
+        scale = max(vocabulary - 1, 1) ** 0.5 / vocabulary
+        table[:MASK] = (table[:MASK] - 1 / vocabulary) / scale
+    return np.asarray(table[X])
+
+
+class StringClassifier(ClassifierMixin, BaseEstimator):
+    """Checks of strings and labels, and the prediction of the label with the largest output."""
+
+    branching: int
+    vocabulary: int | None
+    classes_: np.ndarray
+    vocabulary_: int
+    depth_: int
+    n_features_in_: int
+
+    def _training_data(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Check strings and labels; return symbols (n, s^L) and numbers of labels (n,)."""
+        check_integer("branching", self.branching, 2)
+        if self.vocabulary is not None:
+            check_integer("vocabulary", self.vocabulary, 1)
+        X, y = validate_data(self, X, y, dtype=None)
+        check_classification_targets(y)
+        depth = round(np.log(X.shape[1]) / np.log(self.branching))
+        if self.branching**depth != X.shape[1] or not depth:
+            raise InvalidData(
+                f"the strings have {X.shape[1]} symbols with branching {self.branching}; allowed: a "
+                "power of branching, at least branching itself."
+            )
+        self.depth_ = depth
+        self.vocabulary_ = self.vocabulary or int(X.max()) + 1
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        return self._symbols(X), codes
+
+    def _new_strings(self, X: Any) -> np.ndarray:
+        """Check strings after fitting."""
+        check_is_fitted(self)
+        return self._symbols(validate_data(self, X, dtype=None, reset=False))
+
+    def _symbols(self, X: np.ndarray) -> np.ndarray:
+        """Return whole numbers from -1 (masked) to V - 1."""
+        with np.errstate(invalid="ignore"):
+            symbols = np.asarray(X).astype(np.intp)
+        highest = self.vocabulary_ - 1
+        if not np.array_equal(symbols, X) or symbols.min() < MASK or symbols.max() > highest:
+            raise InvalidData(
+                f"the strings contain values from {np.min(X)} to {np.max(X)} of type {X.dtype}; "
+                f"allowed: whole numbers from 0 to {highest}, and -1 for a masked leaf. Give "
+                "vocabulary if a symbol may be missing from the training strings."
+            )
+        return symbols
+
+    def _outputs(self, X: np.ndarray) -> np.ndarray:
+        """Return one output per label for checked strings, shape (n, C)."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label with the largest output for each string.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Symbols from 0 to V - 1, and -1 for a masked leaf.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predicted labels.
+
+        Raises
+        ------
+        InvalidData
+            If the strings have other lengths or symbols than those of the fit.
+        """
+        outputs = self._outputs(self._new_strings(X))
+        return np.asarray(self.classes_[np.argmax(outputs, axis=1)])
