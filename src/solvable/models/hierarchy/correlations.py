@@ -58,7 +58,7 @@ def sampling_floor(X: np.ndarray, vocabulary: int) -> float:
 
     About (V^2 n)^-1/2 where all tokens are equally frequent.
     """
-    n, columns = X.shape
+    n = len(X)
     laws = [np.bincount(column, minlength=vocabulary) / n for column in X.T]
     # sum over symbols of p (1 - p) of each column; the last column is the target
     spread = np.array([float((law * (1 - law)).sum()) for law in laws])

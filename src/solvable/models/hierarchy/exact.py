@@ -66,8 +66,8 @@ class ExactLaws(Definition):
 
         .. math:: q_\mu \propto P_1P_2\cdots P_{l-1}e_{\nu(\mu)}
 
-        The symbol :math:`\nu(\mu)` is the parent of the tuple :math:`\mu`, and :math:`P_k` are the matrices
-        of :meth:`transition` along the path from the label to it.
+        The symbol :math:`\nu(\mu)` is the parent of the tuple :math:`\mu`, and :math:`P_k` are the
+        matrices of :meth:`transition` along the path from the label to it.
 
         Parameters
         ----------
@@ -80,8 +80,8 @@ class ExactLaws(Definition):
         Returns
         -------
         ndarray of shape (parents * m, n_c)
-            Row r is the law given tuple r of ``tables[level - 1].reshape(-1, s)``, whose parent is r // m.
-            Synonyms have equal rows. Rows of tuples that never occur at this place are NaN.
+            Row r is the law given tuple r of ``tables[level - 1].reshape(-1, s)``, whose parent is
+            r // m. Synonyms have equal rows. Rows of tuples that never occur at this place are NaN.
 
         Raises
         ------
@@ -148,9 +148,9 @@ class ExactLaws(Definition):
         levels : int
             Height of the lowest common ancestor of the two leaves above the leaves, from 1 to L.
         position : int, optional
-            Position of the earlier leaf, from 0; default the last one below another child of that ancestor.
+            Position of the earlier leaf, from 0; default the nearest to the last leaf.
         whole_tuple : bool
-            Whether :math:`\nu` is the tuple that contains the earlier leaf; then `levels` is at least 2.
+            True if :math:`\nu` is the whole tuple of the earlier leaf; then `levels` is at least 2.
 
         Returns
         -------
@@ -206,8 +206,8 @@ class ExactLaws(Definition):
     ) -> tuple[list[np.ndarray], np.ndarray]:
         r"""Return the exact law of every symbol given independent evidence on the leaves.
 
-        Beliefs go up, :math:`\psi(a)=\sum_kf_k\prod_ib_i(r_i^{a,k})`, and laws come down: the law of a rule
-        is that of its parent times :math:`f_k\prod_ib_i(r_i^{a,k})/\psi(a)`.
+        Beliefs go up, :math:`\psi(a)=\sum_kf_k\prod_ib_i(r_i^{a,k})`, and laws come down: the law of
+        a rule is that of its parent times :math:`f_k\prod_ib_i(r_i^{a,k})/\psi(a)`.
 
         Parameters
         ----------
@@ -215,8 +215,8 @@ class ExactLaws(Definition):
             Likelihood of what was observed at a leaf, for each symbol of the leaf; at least 0. A leaf of
             which nothing is known has the same number for all symbols.
         downward : bool
-            True for laws given all leaves. False for laws given only the leaves below the symbol, with all
-            symbols equally likely before: the upward messages.
+            True for laws given all leaves. False for laws given only the leaves below the symbol,
+            where all symbols are equally likely before: the upward messages.
 
         Returns
         -------
@@ -320,8 +320,8 @@ class ExactLaws(Definition):
         X : ndarray of shape (n, s ** L)
             Strings. The last leaf and the leaves before the context are not used, and may be -1.
         levels : int, optional
-            Height :math:`\ell` of the context, from 0 to L: the :math:`s^\ell-1` leaves before the last one;
-            default all.
+            Height :math:`\ell` of the context, from 0 to L: the :math:`s^\ell-1` leaves before the last
+            one; default all.
 
         Returns
         -------
@@ -331,15 +331,16 @@ class ExactLaws(Definition):
         Raises
         ------
         InvalidData, InvalidParameter
-            If a symbol is not in the vocabulary, no string agrees with a row, or `levels` is out of range.
+            If a symbol is not in the vocabulary, no string agrees with a row, or `levels` is out of
+            range.
 
         Examples
         --------
         >>> from solvable.models.hierarchy.target import RandomHierarchy
-        >>> target = RandomHierarchy(8, 2, 2, 3)
+        >>> target = RandomHierarchy(8, 4, 2, 3)
         >>> X, _ = target.sample(200, rng=0)
         >>> [round(float((target.next_token_law(X, l) > 0).sum(axis=1).mean()), 1) for l in range(4)]
-        [8.0, 2.8, 1.5, 1.2]
+        [8.0, 4.7, 3.1, 2.3]
         """
         height = self.depth if levels is None else levels
         check_integer("levels", height, 0, self.depth)
@@ -375,8 +376,8 @@ class ExactLaws(Definition):
         epsilon : float
             Noise, from 0 (none) to 1 (nothing is known).
         rng : Generator or int, optional
-            Source of the noise: each observed symbol is replaced by a random one with probability epsilon.
-            Without it the observed symbols are those of X, as for the mean belief of derivations/hierarchy (17).
+            Source of the noise: each observed symbol is a random one with probability epsilon. Without
+            it the observed symbols are those of X, as for the mean belief of derivations/hierarchy (17).
 
         Returns
         -------

@@ -28,9 +28,10 @@ def propagate(
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the laws of all symbols, root first, of n strings, and their log-likelihoods.
 
-    `prior` is the law of the root, and `evidence(rows)` returns likelihoods of leaves, shape (rows, d, V).
-    Laws of level l have shape (n, s^l, symbols). They are given all leaves; with "below", given the leaves
-    below the symbol only, if all symbols are equally likely; with "root" only the first is returned.
+    `prior` is the law of the root, and `evidence(rows)` returns likelihoods of leaves, shape
+    (rows, d, V). Laws of level l have shape (n, s^l, symbols). They are given all leaves; with "below",
+    given the leaves below the symbol only, if all symbols are equally likely before; with "root" only
+    the law of the root is returned.
     """
     branching = tables[0].shape[2]
     sizes = [*(len(table) for table in tables), vocabulary]
@@ -75,7 +76,8 @@ def upward(
     The weights of the rules of one level have shape (parents, rules, n, s^(l-1)).
     """
     beliefs, scale = _normalised(leaves)
-    levels, weights = [beliefs], []
+    levels = [beliefs]
+    weights: list[np.ndarray] = []
     for table, law in zip(reversed(tables), reversed(laws), strict=True):
         branching = table.shape[2]
         shape = (len(levels[0]), leaves.shape[1], -1, branching)
@@ -93,7 +95,7 @@ def upward(
 
 
 def _normalised(messages: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Messages of shape (symbols, n, k) that sum to 1 over symbols, and the log of what was divided out."""
+    """Messages of shape (symbols, n, k) that sum to 1 over symbols, and the log of their sums."""
     total = messages.sum(axis=0)
     # Impossible messages stay 0, and the likelihood at the root becomes 0.
     total[total <= 0] = 1
