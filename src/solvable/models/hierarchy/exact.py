@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from solvable.arrays import check_integer, random_stream
+from solvable.arrays import check_integer, is_real
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.hierarchy.definition import Definition
-from solvable.models.hierarchy.derivations import checked_strings
+from solvable.models.hierarchy.derivations import checked_strings, stream_of
 from solvable.models.hierarchy.inference import Given, leaf_likelihoods, propagate
 from solvable.models.hierarchy.posteriors import (
     label_law,
@@ -228,7 +228,7 @@ class ExactLaws(Definition):
         Raises
         ------
         InvalidData
-            If the evidence has another shape, NaN or negative numbers, or if no string can give it.
+            If the evidence has another shape, NaN or negative numbers, or no string can give it.
 
         Notes
         -----
@@ -340,7 +340,7 @@ class ExactLaws(Definition):
         >>> target = RandomHierarchy(8, 4, 2, 3)
         >>> X, _ = target.sample(200, rng=0)
         >>> [round(float((target.next_token_law(X, l) > 0).sum(axis=1).mean()), 1) for l in range(4)]
-        [8.0, 4.7, 3.1, 2.3]
+        [8.0, 4.0, 2.5, 1.9]
         """
         height = self.depth if levels is None else levels
         check_integer("levels", height, 0, self.depth)
@@ -389,12 +389,12 @@ class ExactLaws(Definition):
         InvalidData, InvalidParameter
             If a symbol is not in the vocabulary or epsilon is out of range.
         """
-        if not (isinstance(epsilon, (int, float, np.number)) and 0 <= epsilon <= 1):
+        if not is_real(epsilon) or not 0 <= epsilon <= 1:
             raise InvalidParameter(f"epsilon is {epsilon}; allowed: a number from 0 to 1.")
         strings = checked_strings(X, self.vocabulary, self.n_leaves, masked=True)
         miss = float(epsilon) / self.vocabulary
         if rng is not None:
-            generator = random_stream(rng, "noise") if isinstance(rng, int) else rng
+            generator = stream_of(rng, "noise")
             redrawn = (generator.random(strings.shape) < epsilon) & (strings >= 0)
             strings = strings.copy()
             strings[redrawn] = generator.integers(0, self.vocabulary, int(redrawn.sum()))

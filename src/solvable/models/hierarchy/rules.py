@@ -29,25 +29,26 @@ def check_sizes(
     V, m, s = vocabulary, rules, branching
     if _power_exceeds(s, depth, LARGEST_STRING):
         raise InvalidParameter(
-            f"depth is {quoted(depth)} with branching {quoted(s)}, which gives strings of branching^depth "
+            f"depth is {quoted(depth)} with branching {quoted(s)}, and strings have branching^depth "
             f"symbols; allowed: at most 2^{LARGEST_STRING} = {2**LARGEST_STRING} symbols."
         )
     if _power_exceeds(V, s, LARGEST_TUPLES):
         raise InvalidParameter(
-            f"vocabulary is {quoted(V)} with branching {s}, which gives vocabulary^branching tuples; allowed: "
-            f"at most 2^{LARGEST_TUPLES}."
+            f"vocabulary is {quoted(V)} with branching {s}, which gives vocabulary^branching tuples; "
+            f"allowed: at most 2^{LARGEST_TUPLES}."
         )
     # Levels below the first one, whose parents are symbols, exist from depth 2 on.
     for name, symbols in [("classes", classes), ("vocabulary", V)][: min(depth, 2)]:
         if symbols * m > V**s:
             raise InvalidParameter(
-                f"rules is {quoted(m)} for {name} = {quoted(symbols)}, but there are only {V}^{s} = {V**s} "
-                f"tuples, and each has one parent; allowed: at most {V**s} / {name} = {V**s // symbols}."
+                f"rules is {quoted(m)} for {name} = {quoted(symbols)}, but there are only {V}^{s} = "
+                f"{V**s} tuples, and each has one parent; allowed: rules of at most "
+                f"{V**s // symbols}, the number of tuples over {name}."
             )
     if (classes + (depth - 1) * V) * m * s > 2**LARGEST_TABLES:
         raise InvalidParameter(
-            f"the rules of all levels have {(classes + (depth - 1) * V) * m * s} symbols; allowed: at most "
-            f"2^{LARGEST_TABLES}. Lower vocabulary, classes or rules."
+            f"the rules of all levels have {(classes + (depth - 1) * V) * m * s} symbols; allowed: at "
+            f"most 2^{LARGEST_TABLES}. Lower vocabulary, classes or rules."
         )
     if ensemble == "first" and classes * m % V:
         raise InvalidParameter(
