@@ -6,11 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.errors import InvalidData
+from solvable.arrays import is_integer, random_stream
+from solvable.errors import InvalidData, InvalidParameter, quoted
 from solvable.models.hierarchy.rules import tuple_numbers
 
 CHUNK_STRINGS = 1 << 14
 """Strings that are drawn at a time, so that one level fits into the cache."""
+
+
+def stream_of(rng: np.random.Generator | int, purpose: str) -> np.random.Generator:
+    """Return a generator, made from the seed and the purpose if a seed is given."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if is_integer(rng, 0):
+        return random_stream(int(rng), purpose)
+    raise InvalidParameter(
+        f"rng is {quoted(rng)}; allowed: a seed of at least 0, or a NumPy Generator."
+    )
 
 
 def expand(
@@ -37,9 +49,8 @@ def apply_rules(symbols: np.ndarray, table: np.ndarray, choices: np.ndarray) -> 
     rows = symbols.astype(np.intp)
     rows *= rules
     rows += choices
-    return np.take(table.reshape(parents * rules, branching), rows, axis=0).reshape(
-        len(symbols), -1
-    )
+    tuples = np.take(table.reshape(parents * rules, branching), rows, axis=0)
+    return tuples.reshape(len(symbols), symbols.shape[1] * branching)
 
 
 class Parents:
@@ -78,25 +89,26 @@ def parse_levels(
     return levels, choices, valid
 
 
-def checked_strings(X: np.ndarray, vocabulary: int, length: int) -> np.ndarray:
-    """Return strings as integers, after checking shape and symbols."""
+def checked_strings(
+    X: np.ndarray, vocabulary: int, length: int, *, masked: bool = False
+) -> np.ndarray:
+    """Return strings as integers, after checking shape and symbols; -1 is allowed with `masked`."""
     strings = np.asarray(X)
     if strings.ndim != 2 or strings.shape[1] != length:
         raise InvalidData(
             f"the strings have shape {strings.shape}; allowed: (n, {length}), one column per leaf."
         )
+    low = -1 if masked else 0
+    allowed = f"whole numbers from 0 to {vocabulary - 1}" + ", -1 for a masked leaf" * masked
+    if strings.dtype.kind == "f" and np.isfinite(strings).all():
+        whole = strings.astype(np.int64)
+        strings = whole if np.array_equal(whole, strings) else strings
     if strings.dtype.kind not in "iu":
-        with np.errstate(invalid="ignore"):
-            whole = strings.astype(np.int64) if strings.dtype.kind == "f" else None
-        if whole is None or not np.array_equal(whole, strings):
-            raise InvalidData(
-                f"the strings have type {strings.dtype}; allowed: whole numbers from 0 to "
-                f"{vocabulary - 1}."
-            )
-        strings = whole
-    if strings.size and (strings.min() < 0 or strings.max() >= vocabulary):
         raise InvalidData(
-            f"the strings contain symbols from {strings.min()} to {strings.max()}; allowed: 0 to "
-            f"{vocabulary - 1}."
+            f"the strings have type {strings.dtype} and are not whole numbers; allowed: {allowed}."
         )
-    return strings
+    if strings.size and (strings.min() < low or strings.max() >= vocabulary):
+        raise InvalidData(
+            f"the strings contain symbols from {strings.min()} to {strings.max()}; allowed: {allowed}."
+        )
+    return strings.astype(np.int64) if strings.dtype.kind == "u" else strings

@@ -3,39 +3,26 @@ r"""The random hierarchy model: labelled strings of a random grammar."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import get_args
 
 import numpy as np
 
-from solvable.arrays import check_integer, random_stream
-from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.arrays import check_integer, is_integer
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.hierarchy.definition import written
 from solvable.models.hierarchy.derivations import (
     CHUNK_STRINGS,
-    Parents,
     apply_rules,
     checked_strings,
     expand,
     parse_levels,
+    stream_of,
 )
-from solvable.models.hierarchy.ranks import (
-    choices_of,
-    count_strings,
-    different_ranks,
-    ranks_of,
-)
-from solvable.models.hierarchy.rules import (
-    Ensemble,
-    check_sizes,
-    draw_rules,
-    symbol_type,
-    zipf_law,
-)
+from solvable.models.hierarchy.exact import ExactLaws
+from solvable.models.hierarchy.ranks import LARGEST_INT64, choices_of, rank_type, ranks_of
+from solvable.models.hierarchy.rules import symbol_type
 
 
-@dataclass(frozen=True)
-class RandomHierarchy:
+class RandomHierarchy(ExactLaws):
     r"""Grammar in which a label produces a string of symbols by random rules, level by level.
 
     Level 0 is the label and level :math:`L` are the :math:`s^L` leaves that a learner sees. Each
@@ -59,7 +46,7 @@ class RandomHierarchy:
         Law of the rules. "uniform": tuples drawn without replacement from all :math:`V^s`
         (arXiv:2307.02129). "first": the same, but each symbol is equally often the first of a tuple
         (arXiv:2601.19756, Proposition 19). "latin": the parent of :math:`(a, b)` is a permutation of
-        :math:`a+b` modulo :math:`V`, so that no single symbol tells anything about the label.
+        :math:`a+b` modulo :math:`V`, so that no single symbol depends on the label.
     zipf : float
         Exponent :math:`a\ge0` of the probabilities :math:`f_k\propto k^{-(1+a)}` of the rules of a
         symbol at the levels `zipf_levels`; 0 means that all rules are equally likely.
@@ -89,75 +76,6 @@ class RandomHierarchy:
     512
     """
 
-    vocabulary: int = 8
-    rules: int = 4
-    branching: int = 2
-    depth: int = 3
-    classes: int = 0
-    ensemble: Ensemble = "first"
-    zipf: float = 0.0
-    zipf_levels: tuple[int, ...] = ()
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        least = {"vocabulary": 2, "rules": 1, "branching": 2, "depth": 1}
-        for name, low in least.items():
-            check_integer(name, getattr(self, name), low)
-        if self.classes != 0:
-            check_integer("classes", self.classes, 2)
-        if self.ensemble not in get_args(Ensemble):
-            raise InvalidParameter(
-                unknown_choice("ensemble", self.ensemble, list(get_args(Ensemble)))
-            )
-        if not 0 <= self.zipf < np.inf:
-            raise InvalidParameter(
-                f"zipf is {self.zipf}; allowed: 0 or a finite positive exponent."
-            )
-        if not set(self.zipf_levels) <= set(range(1, self.depth + 1)):
-            raise InvalidParameter(
-                f"zipf_levels is {self.zipf_levels}; allowed: levels from 1 to {self.depth}."
-            )
-        check_sizes(
-            self.vocabulary, self.rules, self.branching, self.depth, self.n_classes, self.ensemble
-        )
-
-    @property
-    def n_classes(self) -> int:
-        """Number of labels."""
-        return self.classes or self.vocabulary
-
-    @property
-    def n_leaves(self) -> int:
-        """Length of a string, :math:`d=s^L`."""
-        return int(self.branching**self.depth)
-
-    @property
-    def n_strings(self) -> int:
-        r"""Number of different strings, :math:`n_c m^{(s^L-1)/(s-1)}`, exactly."""
-        return count_strings(self.n_classes, self.rules, self.branching, self.depth)
-
-    @cached_property
-    def tables(self) -> tuple[np.ndarray, ...]:
-        """Rules of each level, label first: shape (parents, rules, branching) each, read only."""
-        rng = random_stream(self.seed, "random hierarchy")
-        parents = [self.n_classes] + [self.vocabulary] * (self.depth - 1)
-        return tuple(
-            draw_rules(n, self.rules, self.vocabulary, self.branching, self.ensemble, rng)
-            for n in parents
-        )
-
-    @cached_property
-    def laws(self) -> tuple[np.ndarray | None, ...]:
-        """Probabilities of the rules of each level, shape (rules,); None where all are equal."""
-        chosen = set(self.zipf_levels or (self.depth,)) if self.zipf else set()
-        law = zipf_law(self.rules, self.zipf)
-        return tuple(law if level in chosen else None for level in range(1, self.depth + 1))
-
-    @cached_property
-    def parents(self) -> tuple[Parents, ...]:
-        """Parent of every tuple of each level, label first."""
-        return tuple(Parents(table, self.vocabulary) for table in self.tables)
-
     def sample(
         self, n: int, rng: np.random.Generator | int, *, replace: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -185,7 +103,7 @@ class RandomHierarchy:
         InvalidParameter
             If more different strings are asked for than exist.
         """
-        generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        generator = stream_of(rng, "samples")
         check_integer("n", n, 1)
         if not replace:
             return self._sample_different(n, generator)
@@ -199,7 +117,7 @@ class RandomHierarchy:
 
     def sample_tree(self, n: int, rng: np.random.Generator | int) -> list[np.ndarray]:
         """Draw strings with all their symbols: one array of shape (n, s ** l) per level l = 0 ... L."""
-        generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        generator = stream_of(rng, "samples")
         check_integer("n", n, 1)
         starts = range(0, n, CHUNK_STRINGS)
         chunks = [self._draw_chunk(min(CHUNK_STRINGS, n - start), generator) for start in starts]
@@ -216,9 +134,13 @@ class RandomHierarchy:
             raise InvalidParameter(
                 "replace is False and zipf is above 0; allowed: zipf=0, or replace=True."
             )
-        if self.n_strings <= 2**62 or n > self.n_strings:
-            ranks = different_ranks(n, self.n_strings, rng)
-            return self.unrank(ranks)
+        if n > self.n_strings:
+            raise InvalidParameter(
+                f"n is {n} and replace is False; allowed: at most the {self.n_strings} different strings "
+                "of this grammar, or replace=True."
+            )
+        if self.n_strings <= LARGEST_INT64:
+            return self.unrank(rng.choice(self.n_strings, n, replace=False))
         # So many strings exist that the same one is hardly ever drawn twice.
         X, y = self.sample(n, rng)
         while True:
@@ -250,21 +172,28 @@ class RandomHierarchy:
             If a number is out of range.
         """
         numbers = np.asarray(ranks)
-        if numbers.dtype.kind not in "iuO" or numbers.ndim != 1:
+        whole = numbers.dtype.kind in "iu" or all(is_integer(one, -1) for one in numbers.flat)
+        if not whole or numbers.ndim != 1:
             raise InvalidData(
                 f"the ranks have shape {numbers.shape} and type {numbers.dtype}; allowed: a vector of "
                 "whole numbers."
             )
         if numbers.size and (numbers.min() < 0 or numbers.max() >= self.n_strings):
             raise InvalidData(
-                f"the ranks reach from {numbers.min()} to {numbers.max()}; allowed: 0 to "
-                f"{self.n_strings - 1}."
+                f"the ranks reach from {written(numbers.min())} to {written(numbers.max())}; allowed: 0 "
+                f"to {written(self.n_strings - 1)}."
             )
-        labels, choices = choices_of(numbers, self.rules, self.branching, self.depth)
-        symbols = labels[:, None]
-        for table, chosen in zip(self.tables, choices, strict=True):
-            symbols = apply_rules(symbols, table, chosen)
-        return symbols, labels
+        numbers = numbers.astype(rank_type(self.n_strings))
+        X = np.empty((numbers.size, self.n_leaves), dtype=symbol_type(self.vocabulary))
+        y = np.empty(numbers.size, dtype=np.int64)
+        for start in range(0, numbers.size, CHUNK_STRINGS):
+            part = slice(start, start + CHUNK_STRINGS)
+            y[part], choices = choices_of(numbers[part], self.rules, self.branching, self.depth)
+            symbols = y[part, None]
+            for table, chosen in zip(self.tables, choices, strict=True):
+                symbols = apply_rules(symbols, table, chosen)
+            X[part] = symbols
+        return X, y
 
     def rank(self, X: np.ndarray) -> np.ndarray:
         """Return the number of each string, the inverse of :meth:`unrank`.
@@ -285,7 +214,7 @@ class RandomHierarchy:
             If a string is not of the grammar.
         """
         levels, choices = self._parsed(X)
-        return ranks_of(levels[0][:, 0], choices, self.rules)
+        return ranks_of(levels[0][:, 0], choices, self.rules, self.n_classes)
 
     def parse(self, X: np.ndarray) -> list[np.ndarray]:
         """Return the symbols of every level, label first.
@@ -392,7 +321,7 @@ class RandomHierarchy:
         InvalidData, InvalidParameter
             If a string is not of the grammar, or the level or position does not exist.
         """
-        generator = random_stream(rng, "changes") if isinstance(rng, int) else rng
+        generator = stream_of(rng, "changes")
         check_integer("level", level, 0, self.depth)
         levels = self.parse(X)
         symbols = levels[level].astype(np.int64)
@@ -409,7 +338,7 @@ class RandomHierarchy:
         position: int | None,
     ) -> np.ndarray:
         """Redraw everything below the symbols of a level, at one position or at all."""
-        generator = random_stream(rng, "changes") if isinstance(rng, int) else rng
+        generator = stream_of(rng, "changes")
         symbols = levels[level]
         for table, law in zip(self.tables[level:], self.laws[level:], strict=True):
             symbols = expand(symbols, table, law, generator)
