@@ -124,7 +124,7 @@ class TupleClusterClassifier(StringClassifier):
         list of ndarray
             Clusters of shape (n, s ** l) for l = L - 1, ..., 1, then numbers of labels, shape (n, 1).
         """
-        symbols, found = self._checked(X), []
+        symbols, found = symbol_codes(self._checked(X), self.symbols_), []
         for fitted in self.levels_:
             symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
             found.append(symbols)
@@ -143,7 +143,7 @@ class TupleClusterClassifier(StringClassifier):
         ndarray of shape (n, n_classes)
             Probabilities; those of all training labels for a top tuple that was never seen.
         """
-        symbols = self._checked(X)
+        symbols = symbol_codes(self._checked(X), self.symbols_)
         for fitted in self.levels_:
             symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
         return self._top(symbols)

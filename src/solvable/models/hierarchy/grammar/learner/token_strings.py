@@ -44,13 +44,13 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(numbers)
 
     def _checked(self, X: Any) -> np.ndarray:
-        """Check that strings have the columns of the fit; return them as codes."""
+        """Check that strings have the columns of the fit; return them as integers."""
         check_is_fitted(self, "depth_")
         try:
             strings = validate_data(self, X, dtype="numeric", reset=False)
         except ValueError as error:
             raise InvalidData(str(error)) from error
-        return symbol_codes(whole_numbers(strings), self.symbols_)
+        return whole_numbers(strings)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, shape (n, n_classes)."""
