@@ -30,7 +30,7 @@ class Filter(Protocol):
         ...
 
 
-Sums = tuple[np.ndarray, np.ndarray]
+Counted = tuple[np.ndarray, np.ndarray]
 """Different patches of a part of the samples, and how often each has each label."""
 
 
@@ -84,9 +84,11 @@ def gaussian_kernel(left: np.ndarray, right: np.ndarray, bandwidth: float) -> np
 def fourier_pairs(lift: RandomLift, patches: np.ndarray) -> np.ndarray:
     """Rows of norm 1 whose inner products approximate the Gaussian kernel."""
     # fourier(t) = sin + cos and fourier(-t) = cos - sin of sqrt(2) t: a rotation of (cos, sin)
-    angles = lift.preactivation(patches)
+    angles = lift.preactivation(patches.astype(np.float32))
     pairs = [evaluate(lift.activation, angles), evaluate(lift.activation, -angles)]
-    return np.concatenate(pairs, axis=1) / sqrt(2 * lift.width)
+    rows = np.concatenate(pairs, axis=1)
+    rows *= 1 / sqrt(2 * lift.width)
+    return rows
 
 
 def fit_kernel(
@@ -113,7 +115,7 @@ def fit_kernel(
 
 
 def fit_features(
-    parts: Iterable[Sums], lift: RandomLift, ridge: float, steps: int | None
+    parts: Iterable[Counted], lift: RandomLift, ridge: float, steps: int | None
 ) -> FeatureFilter:
     """Solve the ridge problem in random features, or take gradient steps from zero."""
     gram = np.zeros((2 * lift.width, 2 * lift.width))
@@ -127,7 +129,7 @@ def fit_features(
             block = slice(start, start + rows)
             features = fourier_pairs(lift, points[block])
             moment = moment + features.T @ counts[block]
-            features *= np.sqrt(total[block])[:, None]
+            features *= np.sqrt(total[block, None], dtype=np.float32)
             gram += features.T @ features
     # W = E[e x^T] (E[x x^T] + lambda I)^-1 (hierarchy 10)
     gram /= n
