@@ -135,7 +135,9 @@ class StringNetwork(StringClassifier):
 
     def _layers(self, symbols: np.ndarray) -> list[np.ndarray]:
         """Return the encoded strings and the activations of each layer, shapes (n, features)."""
-        layers = [one_hot(symbols, self.vocabulary_).reshape(len(symbols), -1)]
+        # Each input has mean 0 and variance 1 over uniform symbols.
+        vectors = np.float32(self.vocabulary_**0.5) * one_hot(symbols, self.vocabulary_)
+        layers = [vectors.reshape(len(symbols), -1)]
         for weights in self.weights_:
             groups, fan_in, _ = weights.shape
             # h = relu(x W / sqrt(fan-in)) for each block of inputs x (hierarchy 27)

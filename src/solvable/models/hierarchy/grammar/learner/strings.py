@@ -13,19 +13,16 @@ from solvable.arrays import check_integer
 from solvable.errors import InvalidData
 from solvable.fitting.inputs import validate_data
 
-MASK = -1
+MASKED = -1
 """Symbol of a leaf that the learner does not see."""
 
 
-def one_hot(X: np.ndarray, vocabulary: int, *, standardise: bool = True) -> np.ndarray:
-    """Encode symbols as standardised unit vectors, and masked leaves as constants, (n, d, V)."""
-    table = np.eye(vocabulary + 1, vocabulary, dtype=np.float32)
-    table[MASK] = vocabulary**-0.5
-    if standardise:
-        # (x - 1/V) / sqrt((1 - 1/V) / V) has mean 0 and variance 1 over uniform symbols
-        scale = max(vocabulary - 1, 1) ** 0.5 / vocabulary
-        table[:MASK] = (table[:MASK] - 1 / vocabulary) / scale
-    return np.asarray(table[X])
+def one_hot(X: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Vectors of symbols with mean 0 and norm 1, or constant for masked leaves, (n, d, V)."""
+    # x -> (x - 1/V) (1 - 1/V)^-1/2
+    vectors = (np.eye(vocabulary) - 1 / vocabulary) / max(1 - 1 / vocabulary, 1e-9) ** 0.5
+    masked = np.full((1, vocabulary), vocabulary**-0.5)
+    return np.asarray(np.concatenate([vectors, masked]).astype(np.float32)[X])
 
 
 class StringClassifier(ClassifierMixin, BaseEstimator):
@@ -66,7 +63,7 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         with np.errstate(invalid="ignore"):
             symbols = np.asarray(X).astype(np.intp)
         highest = self.vocabulary_ - 1
-        if not np.array_equal(symbols, X) or symbols.min() < MASK or symbols.max() > highest:
+        if not np.array_equal(symbols, X) or symbols.min() < MASKED or symbols.max() > highest:
             raise InvalidData(
                 f"the strings contain values from {np.min(X)} to {np.max(X)} of type {X.dtype}; "
                 f"allowed: whole numbers from 0 to {highest}, and -1 for a masked leaf. Give "
