@@ -14,9 +14,7 @@ from solvable.models.hierarchy.grammar.learner.count_cluster import CountCluster
 from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
 from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
-from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
 from solvable.models.hierarchy.grammar.learner.one_step import measured_sensitivity
-from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
 from solvable.models.hierarchy.target import RandomHierarchy
 
@@ -25,21 +23,26 @@ METRICS = (
     "test_loss", "correlation", "context_loss", "level_belief", "label_belief",
 )  # fmt: skip
 
+DENOISED = 200
+"""Strings that a replicate denoises."""
+
+GRAMMARS = 24
+"""Largest number of grammars over which label statistics are averaged."""
+
+STATISTICS = 100_000
+"""Strings that are drawn for label statistics, besides those of the learner's grammar."""
+
 TESTED = 2_000
 """Fresh strings on which a learner is tested."""
 
 NETWORKS: Mapping[str, Callable[..., Any]] = {
     "cnn": HierarchicalCNN,
     "fully-connected": FullyConnectedNetwork,
-    "transformer": TransformerClassifier,
     "kernel": KernelClassifier,
-    "lazy-cnn": LazyCNNClassifier,
 }
 
 
-def draw_target(
-    parameters: RandomHierarchyParameters, rng: np.random.Generator
-) -> RandomHierarchy:
+def draw_target(parameters: RandomHierarchyParameters, rng: np.random.Generator) -> RandomHierarchy:
     """Draw the grammar of one replicate."""
     p = parameters
     return RandomHierarchy(
@@ -76,8 +79,12 @@ def make_learner(parameters: RandomHierarchyParameters, seed: int) -> Any:
         return CountClusterClassifier(
             p.branching, n_clusters=p.vocabulary, positions=p.chosen_positions, random_state=seed
         )
+    options: dict[str, Any] = {}
+    if p.task == "next-token":
+        # The last symbol is not a function of the others: training to zero loss would overfit.
+        options = {"validation_fraction": 0.2}
     return NETWORKS[p.estimator](
-        branching=p.branching, vocabulary=p.vocabulary, random_state=seed
+        branching=p.branching, vocabulary=p.vocabulary, random_state=seed, **options
     )
 
 
@@ -93,42 +100,56 @@ def _classification(
         "test_accuracy": accuracy,
         "test_error": 1 - accuracy,
         "level_accuracy": _level_accuracy(learner, test, accuracy),
-        "signal": [squared_signal(target, level) for level in range(1, target.depth + 1)],
-        **_label_statistics(target, levels),
+        **_label_statistics(parameters, target, rng),
     }
 
 
-def squared_signal(target: RandomHierarchy, level: int) -> float | None:
-    """Mean squared distance of the label laws of two first patches with different parents."""
-    laws = target.label_posterior(level)[:: target.rules]
-    laws = laws[np.isfinite(laws).all(axis=1)]  # symbols that never come first have no law
-    count = len(laws)
-    if count < 2:
-        return None
-    # mean over pairs of |q - q'|² = 2 / (V - 1) (sum |q|² - |sum q|² / V)
-    spread = float((laws**2).sum() - (laws.sum(axis=0) ** 2).sum() / count)
-    return 2 * spread / (count - 1)
+def _label_statistics(
+    parameters: RandomHierarchyParameters, target: RandomHierarchy, rng: np.random.Generator
+) -> Metrics:
+    """Signal, noise and synonymic sensitivity of each level, averaged over several grammars."""
+    # One grammar differs from the mean over grammars; drawing more is cheap next to learning.
+    more = min(STATISTICS // parameters.n_samples, GRAMMARS - 1)
+    targets = [target, *(draw_target(parameters, rng) for _ in range(more))]
+    rows = np.array([_statistics_of_one(one, parameters.n_samples, rng) for one in targets])
+    known = np.isfinite(rows)
+    sums = np.where(known, rows, 0.0).sum(axis=0)
+    means = np.divide(sums, known.sum(axis=0), out=np.full(sums.shape, np.nan), where=sums > 0)
+    return dict(zip(("signal", "noise", "synonymic_sensitivity"), map(numbers, means), strict=True))
 
 
-def _label_statistics(target: RandomHierarchy, levels: list[np.ndarray]) -> Metrics:
-    """Noise of the label frequencies of first patches, and the sensitivity of one gradient step."""
+def _statistics_of_one(
+    target: RandomHierarchy, samples: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Signal, noise and sensitivity (rows) of the first patches of each level, shape (3, L)."""
+    levels = target.sample_tree(samples, rng)
     labels, classes = levels[0][:, 0], target.n_classes
-    noise, sensitivity = [], []
-    for level in range(1, target.depth + 1):
-        patches = target.parents[level - 1].rows(levels[level][:, : target.branching])[:, 0]
+    found = np.full((3, target.depth), np.nan)
+    for k, level in enumerate(range(1, target.depth + 1)):
         laws = target.label_posterior(level)
+        found[0, k] = squared_signal(laws[:: target.rules])
+        patches = target.parents[k].rows(levels[level][:, : target.branching])[:, 0]
         counts = np.bincount(patches * classes + labels, minlength=len(laws) * classes)
         counts = counts.reshape(-1, classes)
         seen = counts.sum(axis=1) > 0
         estimates = counts[seen] / counts[seen].sum(axis=1, keepdims=True)
-        noise.append(float(np.mean(np.sum((estimates - laws[seen]) ** 2, axis=1))))
-        ratio = measured_sensitivity(
+        if level > 1:  # the label of a tuple just below the label is certain
+            found[1, k] = np.mean(np.sum((estimates - laws[seen]) ** 2, axis=1))
+        found[2, k] = measured_sensitivity(
             patches, patches // target.rules, labels, classes, rules=target.rules
         )
-        sensitivity.append(ratio if np.isfinite(ratio) else None)
-    # The label of a tuple just below the label is certain.
-    noise[0] = None  # type: ignore[call-overload]
-    return {"noise": noise, "synonymic_sensitivity": sensitivity}
+    return found
+
+
+def squared_signal(laws: np.ndarray) -> float:
+    """Mean squared distance of the label laws of two symbols, one law per row."""
+    laws = laws[np.isfinite(laws).all(axis=1)]  # symbols that never come first have no law
+    count = len(laws)
+    if count < 2:
+        return np.nan
+    # mean over pairs of |q - q'|² = 2 / (V - 1) (sum |q|² - |sum q|² / V)
+    spread = float((laws**2).sum() - (laws.sum(axis=0) ** 2).sum() / count)
+    return 2 * spread / (count - 1)
 
 
 def _level_accuracy(
@@ -171,6 +192,11 @@ def _nearest(vectors: np.ndarray, symbols: np.ndarray) -> float:
     return float(np.mean(names[np.argmin(distances, axis=1)] == symbols[half:].ravel()))
 
 
+def numbers(values: np.ndarray) -> list[float | None]:
+    """Convert to a list, with None for what is not finite."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
 def _next_token(
     parameters: RandomHierarchyParameters, target: RandomHierarchy, rng: np.random.Generator
 ) -> Metrics:
@@ -188,8 +214,10 @@ def _next_token(
         "test_error": 1 - accuracy,
         # A token that training never saw has probability zero; its loss is bounded here.
         "test_loss": float(-np.mean(np.log(np.maximum(hits, 1 / (2 * len(X)))))),
-        "correlation": covariance_by_height(X, target.vocabulary, target.branching)[::-1],
-        "context_loss": context_losses(target, fresh),
+        "correlation": numbers(
+            np.array(covariance_by_height(X, target.vocabulary, target.branching)[::-1])
+        ),
+        "context_loss": numbers(context_losses(target, fresh)),
     }
 
 
@@ -200,13 +228,38 @@ def masked(strings: np.ndarray) -> np.ndarray:
     return hidden
 
 
-def context_losses(target: RandomHierarchy, strings: np.ndarray) -> list[float]:
+def context_losses(target: RandomHierarchy, strings: np.ndarray) -> np.ndarray:
     """Mean loss of exact inference of the last leaf from s^l - 1 leaves before it, longest first."""
+    truth = strings[:, -1:].astype(np.intp)
     losses = []
     for height in range(target.depth, 0, -1):
-        hidden = masked(strings)
-        hidden[:, : target.n_leaves - target.branching**height] = -1
-        laws = target.posterior(hidden)[:, -1]
-        hits = np.take_along_axis(laws, strings[:, -1:].astype(np.intp), axis=1)
-        losses.append(float(-np.mean(np.log(hits))))
-    return losses
+        laws = target.next_token_law(strings, height)
+        losses.append(float(-np.mean(np.log(np.take_along_axis(laws, truth, axis=1)))))
+    return np.array(losses)
+
+
+def _denoising(
+    parameters: RandomHierarchyParameters, target: RandomHierarchy, rng: np.random.Generator
+) -> Metrics:
+    levels = target.sample_tree(DENOISED, rng)
+    strings, epsilon = levels[-1], parameters.noise_level
+    # Mean belief: the evidence is that of the true leaves, weakened by the noise level.
+    evidence = target.noisy_evidence(strings, epsilon)
+    beliefs, _ = target.belief_propagation(evidence, downward=False)
+    means = [_belief(law, level) for law, level in zip(beliefs, levels, strict=True)]
+    laws, _ = target.belief_propagation(target.noisy_evidence(strings, epsilon, rng))
+    pairs = zip(laws, levels, strict=True)
+    hits = numbers(np.array([np.mean(law.argmax(axis=-1) == level) for law, level in pairs]))
+    accuracy = float(np.mean(laws[0].argmax(axis=-1) == levels[0]))
+    return {
+        "label_belief": means[0],
+        "level_belief": numbers(np.array(means[1:])),
+        "test_accuracy": accuracy,
+        "test_error": 1 - accuracy,
+        "level_accuracy": hits[1:],
+    }
+
+
+def _belief(laws: np.ndarray, symbols: np.ndarray) -> float:
+    """Mean probability of the true symbols."""
+    return float(np.take_along_axis(laws, symbols[..., None].astype(np.intp), axis=-1).mean())

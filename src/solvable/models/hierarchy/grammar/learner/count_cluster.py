@@ -77,7 +77,7 @@ class TupleClusterClassifier(StringClassifier):
         symbols, base = symbol_codes(strings, self.symbols_), self.symbols_.size + 1
         self.levels_: list[TupleClusters] = []
         for level in range(self.depth_, 0, -1):
-            if base**self.branching > LARGEST_TUPLES:
+            if base**self.branching > 2**LARGEST_TUPLES:
                 raise InvalidData(
                     f"there are {base}^{self.branching} possible tuples; allowed: at most 2^62."
                 )
