@@ -287,7 +287,9 @@ class RandomHierarchy(ExactLaws):
             If a string is not of the grammar, or the level or position does not exist.
         """
         check_integer("level", level, 1, self.depth)
-        return self._redrawn(self.parse(X), level - 1, rng, position)
+        levels = self.parse(X)
+        generator = stream_of(rng, "changes")
+        return self._redrawn(levels[-1], levels[level - 1], level - 1, generator, position)
 
     def replace_symbols(
         self,
@@ -324,29 +326,27 @@ class RandomHierarchy(ExactLaws):
         generator = stream_of(rng, "changes")
         check_integer("level", level, 0, self.depth)
         levels = self.parse(X)
-        symbols = levels[level].astype(np.int64)
         count = self.vocabulary if level else self.n_classes
-        shift = generator.integers(1, count, size=symbols.shape)
-        levels[level] = (symbols + shift) % count
-        return self._redrawn(levels, level, generator, position)
+        shift = generator.integers(1, count, size=levels[level].shape)
+        symbols = ((levels[level] + shift) % count).astype(levels[level].dtype)
+        return self._redrawn(levels[-1], symbols, level, generator, position)
 
     def _redrawn(
         self,
-        levels: Sequence[np.ndarray],
+        strings: np.ndarray,
+        symbols: np.ndarray,
         level: int,
-        rng: np.random.Generator | int,
+        rng: np.random.Generator,
         position: int | None,
     ) -> np.ndarray:
-        """Redraw everything below the symbols of a level, at one position or at all."""
-        generator = stream_of(rng, "changes")
-        symbols = levels[level]
+        """Return the strings after drawing all or one of these symbols of a level down to the leaves."""
         for table, law in zip(self.tables[level:], self.laws[level:], strict=True):
-            symbols = expand(symbols, table, law, generator)
+            symbols = expand(symbols, table, law, rng)
         if position is None:
             return symbols
         check_integer("position", position, 0, self.branching**level - 1)
         width = self.n_leaves // self.branching**level
-        changed = levels[-1].copy()
+        changed = strings.copy()
         part = slice(position * width, (position + 1) * width)
         changed[:, part] = symbols[:, part]
         return changed
