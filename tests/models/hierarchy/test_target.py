@@ -238,9 +238,15 @@ def test_strings_of_other_types_are_parsed():
         ({"rules": 0}, "rules is 0; allowed"),
         ({"classes": 1}, "classes is 1; allowed"),
         ({"seed": -1}, "seed is -1; allowed"),
-        ({"rules": 9}, "rules is 9 for classes = 8, but there are only 8.2 = 64 tuples.*at most 8"),
-        ({"rules": 20, "classes": 2}, "rules is 20 for vocabulary = 8.*allowed: rules of at most 8"),
-        ({"classes": 20}, "rules is 4 for classes = 20.*allowed: rules of at most 3"),
+        (
+            {"rules": 9},
+            "rules is 9 for classes = 8, but there are only 8.2 = 64 tuples.*rules times classes of at most 64",
+        ),
+        (
+            {"rules": 20, "classes": 2},
+            "rules is 20 for vocabulary = 8.*allowed: rules times vocabulary of at most 64",
+        ),
+        ({"classes": 20}, "rules is 4 for classes = 20.*allowed: rules times classes of at most"),
         ({"classes": 3}, "ensemble=first the 12 tuples.*divisible by vocabulary"),
         ({"depth": 40}, "depth is 40 with branching 2.*at most 2.20 = 1048576 symbols"),
         ({"depth": 10**30}, "depth is 10+ with"),

@@ -42,8 +42,7 @@ def check_sizes(
         if symbols * m > V**s:
             raise InvalidParameter(
                 f"rules is {quoted(m)} for {name} = {quoted(symbols)}, but there are only {V}^{s} = "
-                f"{V**s} tuples, and each has one parent; allowed: rules of at most "
-                f"{V**s // symbols}, the number of tuples over {name}."
+                f"{V**s} tuples, and each has one parent; allowed: rules times {name} of at most {V**s}."
             )
     if (classes + (depth - 1) * V) * m * s > 2**LARGEST_TABLES:
         raise InvalidParameter(
