@@ -205,7 +205,7 @@ def test_strings_that_nothing_agrees_with_are_refused(monkeypatch):
         monkeypatch.setattr(inference, "CHUNK_NUMBERS", 500)
         with pytest.raises(InvalidData, match=f"row {row} has probability 0 under this grammar"):
             target.posterior(wrong)
-    with pytest.raises(InvalidData, match="symbols from -2 .* -1 for a masked leaf"):
+    with pytest.raises(InvalidData, match=r"symbols from -2 .* -1 for a masked leaf"):
         target.posterior(np.full((1, 8), -2))
     with pytest.raises(InvalidParameter, match="levels is 4; allowed: an integer from 0 to 3"):
         target.next_token_law(X, 4)
@@ -213,5 +213,5 @@ def test_strings_that_nothing_agrees_with_are_refused(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [-0.1, 1.1, np.nan, "0.1", None])
 def test_noise_is_between_zero_and_one(epsilon):
-    with pytest.raises(InvalidParameter, match="epsilon is .* allowed: a number from 0 to 1"):
+    with pytest.raises(InvalidParameter, match=r"epsilon is .* allowed: a number from 0 to 1"):
         RandomHierarchy(4, 2, 2, 2).noisy_evidence(np.zeros((1, 4), int), epsilon)

@@ -240,7 +240,7 @@ def test_strings_of_other_types_are_parsed():
         ({"seed": -1}, "seed is -1; allowed"),
         (
             {"rules": 9},
-            "rules is 9 for classes = 8, but there are only 8.2 = 64 tuples.*rules times classes of at most 64",
+            "rules is 9 for classes = 8, but there are only 8.2 = 64 tuples.*times classes of at most 64",
         ),
         (
             {"rules": 20, "classes": 2},

@@ -31,18 +31,17 @@ def ranks_of(
 ) -> np.ndarray:
     """Number of each derivation: the label, then its rules in base m, top-down and left to right."""
     numbers = np.concatenate([level.reshape(len(labels), -1) for level in choices], axis=1)
-    places = numbers.shape[1]
+    scale = rules ** numbers.shape[1]
     numbers = numbers.astype(np.int64)
     # Join neighbouring digits until one is left: few passes, and short Python integers in most of them.
     base = rules
     while numbers.shape[1] > 1:
         if numbers.shape[1] % 2:
             numbers = np.concatenate([np.zeros_like(numbers[:, :1]), numbers], axis=1)
-        if base * base > LARGEST_INT64:
+        if min(base * base, scale) > LARGEST_INT64:
             numbers = numbers.astype(object)
         numbers = numbers[:, ::2] * base + numbers[:, 1::2]
         base = base * base
-    scale = rules**places
     return np.asarray(labels.astype(rank_type(classes * scale)) * scale + numbers[:, 0])
 
 
