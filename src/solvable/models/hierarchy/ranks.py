@@ -30,7 +30,7 @@ def ranks_of(
     labels: np.ndarray, choices: Sequence[np.ndarray], rules: int, classes: int
 ) -> np.ndarray:
     """Number of each derivation: the label, then its rules in base m, top-down and left to right."""
-    numbers = np.concatenate([level.reshape(len(labels), -1) for level in choices], axis=1)
+    numbers = np.concatenate(choices, axis=1)
     scale = rules ** numbers.shape[1]
     numbers = numbers.astype(np.int64)
     # Join neighbouring digits until one is left: few passes, and short Python integers in most of them.
