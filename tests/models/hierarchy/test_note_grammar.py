@@ -114,7 +114,7 @@ def test_correlations_are_at_their_plateaus(vocabulary, rules, ensemble):
             ).mean()
             for seed in range(20)
         ]
-        # C^2 = (1 - f) / (V^3 m^(2 l - 1))
+        # mean of C² = (1 - f) / (V³ m^(2 l - 1))
         assert 0.75 < np.mean(squares) / ((1 - f) / (V**3 * m ** (2 * height - 1))) < 1.25
 
 

@@ -27,11 +27,18 @@ def stream_of(rng: np.random.Generator | int, purpose: str) -> np.random.Generat
     raise InvalidParameter(f"rng is {quoted(rng)}; allowed: a seed or a NumPy Generator.")
 
 
-def expand(
-    symbols: np.ndarray, table: np.ndarray, law: np.ndarray | None, rng: np.random.Generator
-) -> np.ndarray:
-    """Replace each symbol of shape (n, k) by a tuple drawn from its rules, shape (n, k s)."""
-    return apply_rules(symbols, table, draw_choices(symbols.shape, table.shape[1], law, rng))
+def expand_down(
+    symbols: np.ndarray,
+    tables: Sequence[np.ndarray],
+    laws: Sequence[np.ndarray | None],
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Draw the symbols of all levels below symbols of shape (n, k), which are the first entry."""
+    levels = [symbols]
+    for table, law in zip(tables, laws, strict=True):
+        choices = draw_choices(levels[-1].shape, table.shape[1], law, rng)
+        levels.append(apply_rules(levels[-1], table, choices))
+    return levels
 
 
 def draw_choices(

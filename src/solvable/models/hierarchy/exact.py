@@ -364,9 +364,9 @@ class ExactLaws(Definition):
     def noisy_evidence(
         self, X: np.ndarray, epsilon: float, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
-        r"""Return the evidence of noisy leaves, as in the diffusion of arXiv:2402.16991.
+        r"""Return the evidence of noisy leaves (arXiv:2402.16991): symbols that are random at a rate.
 
-        The observed symbol has likelihood :math:`1-\epsilon+\epsilon/V` and each other one
+        The observed symbol has likelihood :math:`1-\epsilon+\epsilon/V`, each other one
         :math:`\epsilon/V`.
 
         Parameters

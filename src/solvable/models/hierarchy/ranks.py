@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from solvable.arrays import is_integer
+from solvable.errors import InvalidData
+
 LARGEST_INT64 = 2**62
 """Numbers below this one are kept as 64-bit integers, larger ones as Python integers."""
 
@@ -24,6 +27,23 @@ def count_choices(branching: int, depth: int) -> int:
 def rank_type(total: int) -> type:
     """Type of the numbers below a total: 64-bit integers, or Python integers where these overflow."""
     return np.int64 if total <= LARGEST_INT64 else object
+
+
+def checked_ranks(ranks: np.ndarray | Sequence[int], total: int) -> np.ndarray:
+    """Return numbers of derivations in their type, after checking that they are below the total."""
+    numbers = np.asarray(ranks)
+    whole = numbers.dtype.kind in "iu" or all(is_integer(one, -1) for one in numbers.flat)
+    if not whole or numbers.ndim != 1:
+        raise InvalidData(
+            f"the ranks have shape {numbers.shape} and type {numbers.dtype}; allowed: a vector of "
+            "whole numbers."
+        )
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= total):
+        raise InvalidData(
+            f"the ranks reach from {written(numbers.min())} to {written(numbers.max())}; allowed: 0 "
+            f"to {written(total - 1)}."
+        )
+    return np.asarray(numbers.astype(rank_type(total)))
 
 
 def ranks_of(
@@ -69,3 +89,10 @@ def choices_of(
     sizes = np.cumsum([branching**level for level in range(depth)])
     digits = numbers[:, numbers.shape[1] - places :].astype(np.int64)
     return labels.astype(np.int64), np.split(digits, sizes[:-1], axis=1)
+
+
+def written(number: int) -> str:
+    """Write a whole number, or its order of magnitude if it is long."""
+    if number < 10**12:
+        return str(number)
+    return f"about 10^{int((number.bit_length() - 1) * np.log10(2))}"
