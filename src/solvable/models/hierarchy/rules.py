@@ -73,6 +73,7 @@ def draw_rules(
 ) -> np.ndarray:  # fmt: skip
     """Draw the rules of one level, shape (parents, rules, branching); no tuple has two parents."""
     V, m, s = vocabulary, rules, branching
+    # R(a) = {tuples of parent a}: m of the V^s tuples each, disjoint  (hierarchy 1)
     if ensemble == "latin":
         # parent of (a, b): a permutation of (a + b) mod V
         shift = rng.permutation(V)[:, None]
