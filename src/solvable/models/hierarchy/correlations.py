@@ -56,11 +56,11 @@ def covariance_by_height(X: np.ndarray, vocabulary: int, branching: int) -> list
 def sampling_floor(X: np.ndarray, vocabulary: int) -> float:
     """Root mean square of the measured C(mu, nu) that independent tokens of the same laws would have.
 
-    About (V^2 n)^-1/2 where all tokens are equally frequent.
+    About n^-1/2 / V where all tokens are equally frequent.
     """
     n = len(X)
     laws = [np.bincount(column, minlength=vocabulary) / n for column in X.T]
     # sum over symbols of p (1 - p) of each column; the last column is the target
     spread = np.array([float((law * (1 - law)).sum()) for law in laws])
-    # E C^2 = p_mu (1 - p_mu) p_nu (1 - p_nu) / n, averaged over symbols and columns  (hierarchy 14)
+    # E C² = p_mu (1 - p_mu) p_nu (1 - p_nu) / n, averaged over symbols and columns  (hierarchy 14)
     return float(np.sqrt(spread[-1] * spread[:-1].mean() / n) / vocabulary)

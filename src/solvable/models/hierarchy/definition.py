@@ -96,10 +96,3 @@ class Definition:
     def parents(self) -> tuple[Parents, ...]:
         """Parent of every tuple of each level, label first."""
         return tuple(Parents(table, self.vocabulary) for table in self.tables)
-
-
-def written(number: int) -> str:
-    """Write a whole number, or its order of magnitude if it is long."""
-    if number < 10**12:
-        return str(number)
-    return f"about 10^{int((number.bit_length() - 1) * np.log10(2))}"

@@ -90,7 +90,7 @@ class ExactLaws(Definition):
 
         Notes
         -----
-        derivations/hierarchy (3). Exact also for unequal probabilities of the rules.
+        derivations/hierarchy (3), exact also for unequal probabilities of the rules.
 
         Examples
         --------
@@ -193,13 +193,12 @@ class ExactLaws(Definition):
         )
         if not whole_tuple:
             return covariance
-        law = rule_law(self.laws[-1], self.rules)
-        return (covariance[:, :, None] * law).reshape(len(covariance), -1)
+        return np.kron(covariance, rule_law(self.laws[-1], self.rules)[None])
 
     def _last_ancestor_law(self, level: int) -> np.ndarray:
         """Law of the last symbol of a level, above the last leaf."""
         path = [self.branching - 1] * level
-        return np.asarray(path_matrix(self.tables, self.laws, path, self.vocabulary).mean(axis=0))
+        return path_matrix(self.tables, self.laws, path, self.vocabulary).mean(axis=0)
 
     def belief_propagation(
         self, evidence: np.ndarray, *, downward: bool = True
@@ -364,9 +363,9 @@ class ExactLaws(Definition):
     def noisy_evidence(
         self, X: np.ndarray, epsilon: float, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
-        r"""Return the evidence of noisy leaves, as in the diffusion of arXiv:2402.16991.
+        r"""Return the evidence of noisy leaves (arXiv:2402.16991): symbols that are random at a rate.
 
-        The observed symbol has likelihood :math:`1-\epsilon+\epsilon/V` and each other one
+        The observed symbol has likelihood :math:`1-\epsilon+\epsilon/V`, each other one
         :math:`\epsilon/V`.
 
         Parameters

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from solvable.arrays import is_integer
+from solvable.errors import InvalidData
+
 LARGEST_INT64 = 2**62
 """Numbers below this one are kept as 64-bit integers, larger ones as Python integers."""
 
@@ -26,23 +29,39 @@ def rank_type(total: int) -> type:
     return np.int64 if total <= LARGEST_INT64 else object
 
 
+def checked_ranks(ranks: np.ndarray | Sequence[int], total: int) -> np.ndarray:
+    """Return numbers of derivations in their type, after checking that they are below the total."""
+    numbers = np.asarray(ranks)
+    whole = numbers.dtype.kind in "iu" or all(is_integer(one, -1) for one in numbers.flat)
+    if not whole or numbers.ndim != 1:
+        raise InvalidData(
+            f"the ranks have shape {numbers.shape} and type {numbers.dtype}; allowed: a vector of "
+            "whole numbers."
+        )
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= total):
+        raise InvalidData(
+            f"the ranks reach from {written(numbers.min())} to {written(numbers.max())}; allowed: 0 "
+            f"to {written(total - 1)}."
+        )
+    return np.asarray(numbers.astype(rank_type(total)))
+
+
 def ranks_of(
     labels: np.ndarray, choices: Sequence[np.ndarray], rules: int, classes: int
 ) -> np.ndarray:
     """Number of each derivation: the label, then its rules in base m, top-down and left to right."""
-    numbers = np.concatenate([level.reshape(len(labels), -1) for level in choices], axis=1)
-    places = numbers.shape[1]
+    numbers = np.concatenate(choices, axis=1)
+    scale = rules ** numbers.shape[1]
     numbers = numbers.astype(np.int64)
     # Join neighbouring digits until one is left: few passes, and short Python integers in most of them.
     base = rules
     while numbers.shape[1] > 1:
         if numbers.shape[1] % 2:
             numbers = np.concatenate([np.zeros_like(numbers[:, :1]), numbers], axis=1)
-        if base * base > LARGEST_INT64:
+        if min(base * base, scale) > LARGEST_INT64:
             numbers = numbers.astype(object)
         numbers = numbers[:, ::2] * base + numbers[:, 1::2]
         base = base * base
-    scale = rules**places
     return np.asarray(labels.astype(rank_type(classes * scale)) * scale + numbers[:, 0])
 
 
@@ -70,3 +89,10 @@ def choices_of(
     sizes = np.cumsum([branching**level for level in range(depth)])
     digits = numbers[:, numbers.shape[1] - places :].astype(np.int64)
     return labels.astype(np.int64), np.split(digits, sizes[:-1], axis=1)
+
+
+def written(number: int) -> str:
+    """Write a whole number, or its order of magnitude if it is long."""
+    if number < 10**12:
+        return str(number)
+    return f"about 10^{int((number.bit_length() - 1) * np.log10(2))}"

@@ -42,8 +42,7 @@ def check_sizes(
         if symbols * m > V**s:
             raise InvalidParameter(
                 f"rules is {quoted(m)} for {name} = {quoted(symbols)}, but there are only {V}^{s} = "
-                f"{V**s} tuples, and each has one parent; allowed: rules of at most "
-                f"{V**s // symbols}, the number of tuples over {name}."
+                f"{V**s} tuples, and each has one parent; allowed: rules times {name} of at most {V**s}."
             )
     if (classes + (depth - 1) * V) * m * s > 2**LARGEST_TABLES:
         raise InvalidParameter(
@@ -74,6 +73,7 @@ def draw_rules(
 ) -> np.ndarray:  # fmt: skip
     """Draw the rules of one level, shape (parents, rules, branching); no tuple has two parents."""
     V, m, s = vocabulary, rules, branching
+    # R(a) = {tuples of parent a}: m of the V^s tuples each, disjoint  (hierarchy 1)
     if ensemble == "latin":
         # parent of (a, b): a permutation of (a + b) mod V
         shift = rng.permutation(V)[:, None]
