@@ -23,8 +23,8 @@ LARGEST_STRING = 2**20
 def check_sizes(
     vocabulary: int, rules: int, branching: int, depth: int, classes: int, ensemble: Ensemble
 ) -> None:
-    """Refuse sizes for which no grammar with one parent per tuple exists."""
-    V, m, s = vocabulary, rules, branching
+    """Refuse sizes that cannot be drawn, or for which no grammar with one parent per tuple exists."""
+    V, s = vocabulary, branching
     if s**depth > LARGEST_STRING:
         raise InvalidParameter(
             f"depth is {depth} with branching {s}, which gives strings of {s}^{depth} symbols; "
@@ -34,6 +34,14 @@ def check_sizes(
         raise InvalidParameter(
             f"there are {V}^{s} tuples of symbols; allowed: at most 2^62. Lower vocabulary or branching."
         )
+    check_existence(vocabulary, rules, branching, classes, ensemble)
+
+
+def check_existence(
+    vocabulary: int, rules: int, branching: int, classes: int, ensemble: Ensemble
+) -> None:
+    """Refuse sizes for which no grammar with one parent per tuple exists."""
+    V, m, s = vocabulary, rules, branching
     for name, symbols in (("vocabulary", V), ("classes", classes)):
         if symbols * m > V**s:
             raise InvalidParameter(
