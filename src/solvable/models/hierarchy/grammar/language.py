@@ -28,12 +28,12 @@ def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.n
     V, exclusions = float(grammar.vocabulary), grammar.exclusions
     unevenness, brackets = 1.0, []
     for level, tuples in enumerate(grammar.tuples):
-        # B_l = <u^2> (1 + sigma) / (N_l m) - sigma for the positions of a tuple (hierarchy 13)
+        # B_l = <u²> (1 + sigma) / (N_l m) - sigma for the positions of a tuple (hierarchy 13)
         bracket = unevenness * (1 + exclusions[level]) / tuples - exclusions[level]
         brackets.append(bracket[-1])
-        # <u^2> = 1 + (V - 1) B_l for the frequencies u of the symbols of the level (hierarchy 13)
+        # <u²> = 1 + (V - 1) B_l for the frequencies u of the symbols of the level (hierarchy 13)
         unevenness = 1 + (V - 1) * max(float(bracket.mean()), 0.0)
-    # C_l^2 = (1 - 1/V)^2 B_l c^(2 (L - l)) / V^2 (hierarchy 13)
+    # C_l² = (1 - 1/V)² B_l c^(2 (L - l)) / V² (hierarchy 13)
     squares = ((1 - 1 / V) / V) ** 2 * np.array(brackets)
     # A grammar that uses every tuple has no correlations; then the difference is rounding.
     squares = np.where(squares * grammar.tuples * V**2 < 1e-12, 0.0, squares)
@@ -53,7 +53,7 @@ def data_thresholds(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarr
     plateau = correlation_plateau(shared=shared, **sizes)
     floor = correlation_floor(1, vocabulary=sizes["vocabulary"])
     with np.errstate(divide="ignore"):
-        # P_l = (1 - 1/V)^2 / (V C_l)^2 (hierarchy 15)
+        # P_l = (1 - 1/V)² / (V C_l)² (hierarchy 15)
         return np.asarray((floor / plateau) ** 2)
 
 
@@ -136,7 +136,9 @@ def level_beliefs(epsilon: ArrayLike, **sizes: Unpack[Sizes]) -> np.ndarray:
     grammar = GrammarSizes(**sizes)
     noise = np.asarray(epsilon, float)
     if not ((noise >= 0) & (noise <= 1)).all():
-        raise InvalidParameter(f"epsilon is {epsilon}; allowed: numbers from 0 to 1.")
+        raise InvalidParameter(
+            f"epsilon ranges from {noise.min():g} to {noise.max():g}; allowed: numbers from 0 to 1."
+        )
     beliefs = [1 - noise + noise / grammar.vocabulary]
     for parents in grammar.parents[::-1]:
         beliefs.append(
@@ -213,7 +215,7 @@ def sparse_threshold(
 ) -> float:
     """Samples that a network needs if every symbol hides among s_0 blanks, up to a prefactor."""
     dense = threshold_samples(rules=rules, depth=depth, classes=classes)
-    # P* = (s_0 + 1)^2 n_c m^L with shared weights, s^(L/2) (s_0 + 1)^L n_c m^L without (hierarchy 28)
+    # P* = (s_0 + 1)² n_c m^L with shared weights, s^(L/2) (s_0 + 1)^L n_c m^L without (hierarchy 28)
     if shared:
         return (blanks + 1.0) ** 2 * dense
     return float(branching) ** (depth / 2) * (blanks + 1.0) ** depth * dense

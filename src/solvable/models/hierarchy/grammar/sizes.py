@@ -53,7 +53,7 @@ class GrammarSizes:
         )
         if largest > LARGEST_LOGARITHM:
             raise InvalidParameter(
-                f"V^3 m^(2 L) or V^s is 10^{largest:.0f} with vocabulary {self.vocabulary}, rules "
+                f"V³ m^(2 L) or V^s is 10^{largest:.0f} with vocabulary {self.vocabulary}, rules "
                 f"{self.rules}, branching {self.branching} and depth {self.depth}; allowed: at most "
                 f"10^{LARGEST_LOGARITHM:.0f}."
             )

@@ -46,12 +46,12 @@ def joint_squares(**sizes: Unpack[Sizes]) -> np.ndarray:
 
 
 def squared_signal(**sizes: Unpack[Sizes]) -> np.ndarray:
-    """Mean |q - q'|^2 over first patches that occur and are not synonyms, shape (L,)."""
+    """Mean |q - q'|² over first patches that occur and are not synonyms, shape (L,)."""
     grammar = GrammarSizes(**sizes)
     if grammar.ensemble == "uniform":
         laws = [FirstSymbols.at_level(grammar, level) for level in range(1, grammar.depth + 1)]
         return np.array([law.signal for law in laws])
-    # E|q - q'|^2 = 2 J_l N_l / (N_l - 1), which is 2 at l = 1 (hierarchy 5)
+    # E|q - q'|² = 2 J_l N_l / (N_l - 1), which is 2 at l = 1 (hierarchy 5)
     return np.asarray(2 * joint_squares(**sizes) * grammar.parents / (grammar.parents - 1))
 
 
@@ -59,7 +59,7 @@ def squared_signal(**sizes: Unpack[Sizes]) -> np.ndarray:
 class FirstSymbols:
     """Law of the frequency u of first symbols that parents of a level have, in units of its mean.
 
-    The law is given by 1 - E exp(-t u) and by E[u^2 D exp(-t u)] on a grid of t, where D is the squared
+    The law is given by 1 - E exp(-t u) and by E[u² D exp(-t u)] on a grid of t, where D is the squared
     difference between label laws of two symbols.
     """
 
@@ -85,7 +85,7 @@ class FirstSymbols:
             V, s = float(grammar.vocabulary), grammar.branching
             chance = 1 - (1 - 1 / V) * (1 - (count - 1) / (V**s - 1))
             trials = mean / chance
-            # phi_(k + 1)(t) = G(phi_k(t / mu)), H_(k + 1)(t) = G'(phi_k(t / mu)) H_k(t / mu) / mu^2
+            # phi_(k + 1)(t) = G(phi_k(t / mu)), H_(k + 1)(t) = G'(phi_k(t / mu)) H_k(t / mu) / mu²
             # times (1 - 1/N) / (1 - 1/(N m)) (hierarchy 5)
             logarithm = log_complement(chance * absent_transform)
             H = H * np.exp((trials - 1) * logarithm) / mean * (1 - 1 / parents) / (1 - 1 / count)
@@ -104,7 +104,7 @@ class FirstSymbols:
     def inverse_counts(
         self, rate: np.ndarray, grammar: GrammarSizes
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of (1 - |q|^2) / n over counts n >= 1, and P(n >= 1); counts are Poisson, mean rate u."""
+        """Mean of (1 - |q|²) / n over counts n >= 1, and P(n >= 1); counts are Poisson, mean rate u."""
         t, H = np.exp(self.log_nodes), self.signal_transform
         # E[D exp(-t u)] = int_t^inf (r - t) H(r) dr (hierarchy 6)
         steps = np.diff(self.log_nodes)
@@ -113,13 +113,13 @@ class FirstSymbols:
             for f in (t * H, t * t * H)
         ]
         differences = tails[1] - t * tails[0]
-        # |q|^2 = q.q' + D / 2 with q.q' = 1/n_c - E[u^2 D] / (2 V), as the mean of u q is uniform;
-        # A(t) = E[(1 - |q|^2) exp(-t u); u > 0] (hierarchy 6)
+        # |q|² = q.q' + D / 2 with q.q' = 1/n_c - E[u² D] / (2 V), as the mean of u q is uniform;
+        # A(t) = E[(1 - |q|²) exp(-t u); u > 0] (hierarchy 6)
         common = 1 / grammar.n_classes - H[0] / (2 * grammar.vocabulary)
         A = (1 - common) * (1 - self.absent_transform - self.absent) - differences / 2
         x, weights = inverse_count_rule(rate)
         logs = np.log(rate)
-        # E[(1 - |q|^2) / n; n >= 1] = int_0^1 [A(rate x) - A(rate)] / (1 - x) dx (hierarchy 6)
+        # E[(1 - |q|²) / n; n >= 1] = int_0^1 [A(rate x) - A(rate)] / (1 - x) dx (hierarchy 6)
         gain = np.interp(logs[..., None] + np.log(x), self.log_nodes, A)
         gain -= np.interp(logs, self.log_nodes, A)[..., None]
         seen = np.interp(logs, self.log_nodes, self.absent_transform)
@@ -155,13 +155,13 @@ def inverse_count(
 
 
 def squared_noise(samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[Sizes]) -> np.ndarray:
-    """Mean |q_hat - q|^2 over first patches that occur, shape (..., L) for samples of shape (...).
+    """Mean |q_hat - q|² over first patches that occur, shape (..., L) for samples of shape (...).
 
     `zipf` is the exponent of the probabilities of rules at the leaves.
     """
     grammar = GrammarSizes(**sizes)
     N = checked_samples(samples)[..., None]
-    # |q|^2 = 1/n_c + J_l where first symbols are equally frequent (hierarchy 6)
+    # |q|² = 1/n_c + J_l where first symbols are equally frequent (hierarchy 6)
     spread = 1 - 1 / grammar.n_classes - joint_squares(**sizes)
     levels = []
     for level, count in enumerate(grammar.tuples):
@@ -172,7 +172,7 @@ def squared_noise(samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[Size
         else:
             inverse, seen = inverse_count(N, law / count)
             inverse = spread[level] * inverse
-        # E|q_hat - q|^2 = (1 - |q|^2) E[1/n | n >= 1] (hierarchy 6)
+        # E|q_hat - q|² = (1 - |q|²) E[1/n | n >= 1] (hierarchy 6)
         levels.append(inverse.sum(axis=-1) / seen.sum(axis=-1))
     return np.stack(levels, axis=-1)
 
@@ -192,7 +192,9 @@ def checked_samples(samples: ArrayLike) -> np.ndarray:
     """Return numbers of samples as floats, all at least 1."""
     N = np.asarray(samples, float)
     if not (N >= 1).all() or not np.isfinite(N).all():
-        raise InvalidParameter(f"samples is {samples}; allowed: finite numbers of at least 1.")
+        raise InvalidParameter(
+            f"samples range from {N.min():g} to {N.max():g}; allowed: finite numbers of at least 1."
+        )
     return N
 
 
@@ -201,7 +203,7 @@ def synonymic_sensitivity(
 ) -> np.ndarray:
     """Sensitivity of one gradient step to synonyms of first patches, shape (..., L).
 
-    It is the mean |g - g'|^2 over pairs of different synonyms, divided by the mean over all pairs of
+    It is the mean |g - g'|² over pairs of different synonyms, divided by the mean over all pairs of
     different patches, for the class-centred counts g of each patch. `zipf` is the exponent of the
     probabilities of rules at the leaves.
     """
@@ -209,7 +211,7 @@ def synonymic_sensitivity(
     N = checked_samples(samples)[..., None]
     M, m = grammar.tuples, grammar.rules
     contrast = joint_squares(**sizes) / (1 - 1 / grammar.n_classes)
-    # r = m sum_k f_k^2, above 1 where synonyms have different frequencies (hierarchy 8)
+    # r = m sum_k f_k², above 1 where synonyms have different frequencies (hierarchy 8)
     unequal = np.ones(grammar.depth)
     unequal[-1] = np.mean(leaf_law(grammar, zipf) ** 2)
     synonyms = 1 + (N - 1) * contrast * (unequal - 1) * m / (max(m - 1, 1) * M)
@@ -235,7 +237,7 @@ def pair_detectability(
     parts = [inverse_count(N, 1 / grammar.tuples, power) for power in (1, 2, 3)]
     v1, v2, v3 = (inverse / seen for inverse, seen in parts)
     a, b = q2 - q2**2, q3 - q2**2
-    # variance of |q_hat - q_hat'|^2 of two multinomial frequencies with the same q (hierarchy 9)
+    # variance of |q_hat - q_hat'|² of two multinomial frequencies with the same q (hierarchy 9)
     own = 2 * a * (v2 - v3) + 4 * b * (v1 - 3 * v2 + 2 * v3)
     product = (q2 - 2 * q3 + q2**2) * v1**2 + 2 * b * v1
     counts = 2 * (1 - q2) ** 2 * (v2 - v1**2)
