@@ -37,18 +37,27 @@ def check_sizes(
             f"vocabulary is {quoted(V)} with branching {s}, which gives vocabulary^branching tuples; "
             f"allowed: at most 2^{LARGEST_TUPLES}."
         )
-    # Levels below the first one, whose parents are symbols, exist from depth 2 on.
-    for name, symbols in [("classes", classes), ("vocabulary", V)][: min(depth, 2)]:
-        if symbols * m > V**s:
-            raise InvalidParameter(
-                f"rules is {quoted(m)} for {name} = {quoted(symbols)}, but there are only {V}^{s} = "
-                f"{V**s} tuples, and each has one parent; allowed: rules times {name} of at most {V**s}."
-            )
+    check_existence(V, m, s, depth, classes, ensemble)
     if (classes + (depth - 1) * V) * m * s > 2**LARGEST_TABLES:
         raise InvalidParameter(
             f"the rules of all levels have {(classes + (depth - 1) * V) * m * s} symbols; allowed: at "
             f"most 2^{LARGEST_TABLES}. Lower vocabulary, classes or rules."
         )
+
+
+def check_existence(
+    vocabulary: int, rules: int, branching: int, depth: int, classes: int, ensemble: Ensemble
+) -> None:
+    """Refuse sizes for which no grammar with one parent per tuple exists."""
+    V, m, s = vocabulary, rules, branching
+    # Levels below the first one, whose parents are symbols, exist from depth 2 on.
+    for name, symbols in [("classes", classes), ("vocabulary", V)][: min(depth, 2)]:
+        if symbols * m > V**s:
+            raise InvalidParameter(
+                f"rules is {quoted(m)} for {name} = {quoted(symbols)}, but there are only {V}^{s} = "
+                f"{V**s} tuples, and each has one parent; allowed: rules of at most "
+                f"{V**s // symbols}, the number of tuples over {name}."
+            )
     if ensemble == "first" and classes * m % V:
         raise InvalidParameter(
             f"with ensemble=first the {classes * m} tuples below the label are shared equally among "

@@ -1,4 +1,4 @@
-"""Token statistics of a random grammar: correlations, next tokens, denoising, power-law rules.
+"""Statistics of the leaves of a random grammar: correlations, next tokens, denoising, unequal rules.
 
 Lists over levels run from l = 1, just below the label, to L, the leaves. The entry of level l is that of
 two leaves whose lowest common ancestor is a symbol of level l - 1, which is L - l + 1 levels above them.
@@ -7,175 +7,215 @@ two leaves whose lowest common ancestor is a symbol of level l - 1, which is L -
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvable.models.hierarchy.rules import Ensemble, zipf_law
-
-Phase = Literal["class lost", "transition", "class survives"]
-"""Fate of the class under noise on the leaves, for infinite depth."""
-
-
-def ancestor_distance(depth: int) -> np.ndarray:
-    """Number of levels from leaves up to their lowest common ancestor, for l = 1 ... L."""
-    return np.arange(depth, 0, -1)
+from solvable.errors import InvalidParameter
+from solvable.models.hierarchy.grammar.sizes import GrammarSizes, Sizes
+from solvable.models.hierarchy.grammar.theory import threshold_samples
+from solvable.models.hierarchy.rules import zipf_law
 
 
-def filling(vocabulary: int, rules: int, branching: int) -> float:
-    """Share f of all tuples that are rules, m / V^(s-1)."""
-    return float(rules / float(vocabulary) ** (branching - 1))
+def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarray:
+    """Root mean square of correlations of two tokens by the level l of their branches, shape (L,).
+
+    With `shared`, the context consists of symbols one level below the branches, which a network with
+    shared filters infers, instead of leaves; the next token is a leaf.
+    """
+    grammar = GrammarSizes(**sizes)
+    V, exclusions = float(grammar.vocabulary), grammar.exclusions
+    unevenness, brackets = 1.0, []
+    for level, tuples in enumerate(grammar.tuples):
+        # B_l = <u²> (1 + sigma) / (N_l m) - sigma for the positions of a tuple (hierarchy 13)
+        bracket = unevenness * (1 + exclusions[level]) / tuples - exclusions[level]
+        brackets.append(bracket[-1])
+        # <u²> = 1 + (V - 1) B_l for the frequencies u of the symbols of the level (hierarchy 13)
+        unevenness = 1 + (V - 1) * max(float(bracket.mean()), 0.0)
+    # C_l² = (1 - 1/V)² B_l c^(2 (L - l)) / V² (hierarchy 13)
+    squares = ((1 - 1 / V) / V) ** 2 * np.array(brackets)
+    # A grammar that uses every tuple has no correlations; then the difference is rounding.
+    squares = np.where(squares * grammar.tuples * V**2 < 1e-12, 0.0, squares)
+    below = np.arange(grammar.depth - 1, -1, -1)
+    powers = below + (np.minimum(below, 1) if shared else below)
+    return np.asarray(np.sqrt(squares) * grammar.contractions[-1].mean() ** (powers / 2))
 
 
-def correlation_plateau(
-    *, vocabulary: int, rules: int, branching: int, depth: int, classes: int = 0,
-    ensemble: Ensemble = "first",
-) -> np.ndarray:  # fmt: skip
-    """Root mean square of token correlations by level of the common ancestor, l = 1 ... L, (L,)."""
-    ell = ancestor_distance(depth)
-    if ensemble == "latin":
-        return np.zeros(depth)
-    f = filling(vocabulary, rules, branching)
-    # C^2 = (1 - f) / (V^3 m^(2 ell - 1)) (hierarchy 13)
-    logarithm = np.log(max(1 - f, 0) or 1) - 3 * np.log(vocabulary) - (2 * ell - 1) * np.log(rules)
-    return np.asarray(np.exp(logarithm / 2) * (f < 1))
-
-
-def correlation_floor(*, vocabulary: int, samples: ArrayLike) -> np.ndarray:
-    """Root mean square of the sampling error of token correlations (hierarchy 14)."""
+def correlation_floor(samples: ArrayLike, *, vocabulary: int) -> np.ndarray:
+    """Root mean square of the sampling error of token correlations, shape of the samples."""
     # (1 - 1/V) / (V sqrt(N)) (hierarchy 14)
     return np.asarray((1 - 1 / vocabulary) / (vocabulary * np.sqrt(np.asarray(samples, float))))
 
 
-def data_thresholds(
-    *, vocabulary: int, rules: int, branching: int, depth: int, classes: int = 0,
-    ensemble: Ensemble = "first",
-) -> np.ndarray:  # fmt: skip
-    """Samples at which correlations exceed the floor, l = 1 ... L, (L,); inf where they are 0."""
-    plateau = correlation_plateau(
-        vocabulary=vocabulary, rules=rules, branching=branching, depth=depth, classes=classes,
-        ensemble=ensemble,
-    )  # fmt: skip
-    floor = correlation_floor(vocabulary=vocabulary, samples=1)
+def data_thresholds(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarray:
+    """Samples at which correlations equal their sampling error, shape (L,); inf without correlations."""
+    plateau = correlation_plateau(shared=shared, **sizes)
+    floor = correlation_floor(1, vocabulary=sizes["vocabulary"])
     with np.errstate(divide="ignore"):
-        # P_l: plateau = floor (hierarchy 15)
+        # P_l = (1 - 1/V)² / (V C_l)² (hierarchy 15)
         return np.asarray((floor / plateau) ** 2)
 
 
-def compatible_tokens(*, vocabulary: int, rules: int, branching: int, depth: int) -> np.ndarray:
-    """Mean number n_0 ... n_L of last tokens compatible with s^ell - 1 tokens before, shape (L + 1,)."""
-    V = float(vocabulary)
-    share = (V - 1) / (V**branching - 1)
-    counts = [V]
-    for _ in range(depth):
-        # n_ell = 1 + (m n_(ell - 1) - 1) (V - 1) / (V^s - 1) (hierarchy 16)
-        counts.append(1 + (rules * counts[-1] - 1) * share)
-    return np.array(counts)
+def compatible_tokens(**sizes: Unpack[Sizes]) -> np.ndarray:
+    """Mean number of last tokens that fit the s^k - 1 tokens before, k = 0 ... L, shape (L + 1,)."""
+    grammar = GrammarSizes(**sizes)
+    return np.array([_compatible_symbols(grammar, steps)[-1] for steps in range(grammar.depth + 1)])
 
 
-def compatible_losses(*, vocabulary: int, rules: int, branching: int, depth: int) -> np.ndarray:
-    """Mean log n_ell, the least cross-entropy with s^ell - 1 tokens of context, shape (L + 1,)."""
-    return np.log(
-        compatible_tokens(vocabulary=vocabulary, rules=rules, branching=branching, depth=depth)
-    )
+def _compatible_symbols(grammar: GrammarSizes, steps: int) -> list[float]:
+    """Mean numbers of compatible last symbols, from an unknown ancestor down to the leaves."""
+    V = float(grammar.vocabulary)
+    counts = [float(grammar.n_classes) if steps == grammar.depth else V]
+    for _ in range(steps):
+        # n_k = 1 + (m n_(k - 1) - 1) (V - 1) / (V^s - 1) (hierarchy 16)
+        counts.append(1 + (grammar.rules * counts[-1] - 1) * (V - 1) / (V**grammar.branching - 1))
+    return counts
+
+
+def compatible_losses(**sizes: Unpack[Sizes]) -> np.ndarray:
+    """Least cross-entropy of the last token, given the s^k - 1 tokens before, k = 0 ... L, (L + 1,)."""
+    grammar = GrammarSizes(**sizes)
+    V, m = float(grammar.vocabulary), grammar.rules
+    other_tuples = V**grammar.branching - 1
+    chance = (V - 1) / other_tuples
+    logs = np.linspace(-40.0, 6.0, 1_500)
+    losses = []
+    for steps in range(grammar.depth + 1):
+        counts = _compatible_symbols(grammar, steps)
+        t, transform = np.exp(logs), np.zeros_like(logs)
+        for count in counts[-2::-1]:
+            # The other compatible symbols are hit by m n - 1 tuples, drawn without replacement, each with
+            # this chance. Their number is treated as binomial of the same mean and variance.
+            success = 1 - (1 - chance) * (1 - (m * count - 1) / other_tuples)
+            drop = -chance / success * np.log1p(np.maximum(success * np.expm1(-t), -1 + 1e-16))
+            transform += drop - t
+            t = m * drop
+        # E log n = int_0^inf (e^-t - E e^(-t n)) / t dt (hierarchy 16)
+        difference = np.exp(-np.exp(logs)) - np.exp(transform - counts[0] * t)
+        losses.append(np.trapezoid(difference, logs))
+    return np.array(losses)
 
 
 def next_token_loss(
-    samples: ArrayLike, *, vocabulary: int, rules: int, branching: int, depth: int,
-    classes: int = 0, ensemble: Ensemble = "first",
-) -> np.ndarray:  # fmt: skip
-    """Cross-entropy of the last token once the samples resolve the correlations of each level."""
-    losses = compatible_losses(vocabulary=vocabulary, rules=rules, branching=branching, depth=depth)
-    thresholds = data_thresholds(
-        vocabulary=vocabulary, rules=rules, branching=branching, depth=depth, classes=classes,
-        ensemble=ensemble,
-    )  # fmt: skip
-    # L(N) = E log n_ell, ell the number of thresholds P_ell below N (hierarchy 30)
-    return np.asarray(losses[np.searchsorted(thresholds[::-1], samples, side="right")])
-
-
-def next_token_exponent(*, vocabulary: int, rules: int, branching: int) -> float:
-    """Exponent alpha of the envelope of the loss of the next token, loss - limit ~ N^-alpha."""
-    # alpha = |ln f| / (2 ln m) (hierarchy 30)
-    return float(-np.log(filling(vocabulary, rules, branching)) / (2 * np.log(rules)))
-
-
-def diffusion_map(p: ArrayLike, *, vocabulary: int, rules: int, branching: int) -> np.ndarray:
-    """Mean belief in the true symbol one level up, from belief p in each of its s children."""
-    V, m, s = float(vocabulary), float(rules), branching
-    powers = np.asarray(p, float) ** s
-    rest = (1 - powers) / (V**s - 1)
-    # F(p) = (p^s + (m - 1) r) / (p^s + (m V - 1) r), r = (1 - p^s) / (V^s - 1) (hierarchy 17)
-    return np.asarray((powers + (m - 1) * rest) / (powers + (m * V - 1) * rest))
-
-
-def level_beliefs(
-    epsilon: float, *, vocabulary: int, rules: int, branching: int, depth: int, classes: int = 0
+    samples: ArrayLike, *, shared: bool = False, **sizes: Unpack[Sizes]
 ) -> np.ndarray:
-    """Mean belief in the true symbol from the label to the leaves, shape (L + 1,)."""
-    beliefs = [1 - epsilon + epsilon / vocabulary]
-    for _ in range(depth):
+    """Cross-entropy of the last token with the context whose correlations the samples resolve."""
+    # A context is of use after all shorter ones; thresholds from the leaves up.
+    thresholds = np.maximum.accumulate(data_thresholds(shared=shared, **sizes)[::-1])
+    # loss(N) = E log n_k, with k the number of thresholds up to N (hierarchy 30)
+    resolved = np.searchsorted(thresholds, np.asarray(samples, float), side="right")
+    return np.asarray(compatible_losses(**sizes)[resolved])
+
+
+def next_token_exponent(*, shared: bool = False, **sizes: Unpack[Sizes]) -> float:
+    """Exponent alpha of the envelope of the next-token loss, loss - limit ~ N^-alpha."""
+    grammar = GrammarSizes(**sizes)
+    if grammar.rules < 2:
+        raise InvalidParameter(
+            "rules is 1, with which data thresholds do not grow; allowed: at least 2."
+        )
+    # alpha = |ln f| / (2 ln m), twice that with shared filters (hierarchy 30)
+    return float(-np.log(grammar.filling) / np.log(grammar.rules) / (1 if shared else 2))
+
+
+def diffusion_map(
+    p: ArrayLike, *, vocabulary: int, rules: int, branching: int, parents: int = 0
+) -> np.ndarray:
+    """Mean belief in the true parent among `parents` (0: V) symbols, from beliefs p in its children."""
+    V, s = float(vocabulary), branching
+    powers = np.asarray(p, float) ** s
+    rest = (1 - powers) * V**-s / (1 - V**-s)
+    tuples = rules * float(parents or vocabulary)
+    # F(p) = (p^s + (m - 1) r) / (p^s + (m V - 1) r), r = (1 - p^s) / (V^s - 1) (hierarchy 17)
+    return np.asarray((powers + (rules - 1) * rest) / (powers + (tuples - 1) * rest))
+
+
+def level_beliefs(epsilon: ArrayLike, **sizes: Unpack[Sizes]) -> np.ndarray:
+    """Mean belief in the true symbol from the label to the leaves, shape (..., L + 1)."""
+    grammar = GrammarSizes(**sizes)
+    noise = np.asarray(epsilon, float)
+    if not ((noise >= 0) & (noise <= 1)).all():
+        raise InvalidParameter(
+            f"epsilon ranges from {noise.min():g} to {noise.max():g}; allowed: numbers from 0 to 1."
+        )
+    beliefs = [1 - noise + noise / grammar.vocabulary]
+    for parents in grammar.parents[::-1]:
         beliefs.append(
-            float(
-                diffusion_map(beliefs[-1], vocabulary=vocabulary, rules=rules, branching=branching)
+            diffusion_map(
+                beliefs[-1],
+                vocabulary=grammar.vocabulary,
+                rules=grammar.rules,
+                branching=grammar.branching,
+                parents=int(parents),
             )
         )
-    return np.array(beliefs[::-1])
+    return np.stack(beliefs[::-1], axis=-1)
+
+
+Phase = Literal["class lost", "transition", "class survives"]
+"""Fate of the class of an infinitely deep grammar under noise on the leaves."""
 
 
 @dataclass(frozen=True)
 class CriticalNoise:
-    """Noise on the leaves up to which the class of an infinitely deep grammar is inferred."""
+    """Noise on the leaves below which the class of an infinitely deep grammar is inferred."""
 
     epsilon: float
     phase: Phase
 
 
 def critical_noise(*, vocabulary: int, rules: int, branching: int) -> CriticalNoise:
-    """Critical noise of class reconstruction for infinite depth, from the slopes of the map."""
-    V, m, s = float(vocabulary), float(rules), branching
-    # F'(1) = s m (V - 1) / (V^s - 1), F'(1/V) = (s/m) (1 - 1/V) V^s / (V^s - 1) (hierarchy 18)
-    if s * m * (V - 1) / (V**s - 1) >= 1:
+    """Noise at which beliefs of all levels stay equal: the unstable fixed point of the map."""
+    V, m, s = float(vocabulary), rules, branching
+    # F'(1) = s m (V - 1) / (V^s - 1) (hierarchy 18)
+    if s * m * (V - 1) * V**-s >= 1 - V**-s:
         return CriticalNoise(0.0, "class lost")
+    # F'(1/V) = (s / m) (1 - 1/V) V^s / (V^s - 1) (hierarchy 18)
     if s / m * (1 - 1 / V) / (1 - V**-s) >= 1:
         return CriticalNoise(1.0, "class survives")
+
+    def growth(epsilon: float) -> float:
+        p = 1 - epsilon + epsilon / V
+        above = diffusion_map(p, vocabulary=vocabulary, rules=rules, branching=branching)
+        return (float(above) - p) / (epsilon * (1 - epsilon))
+
+    # eps* = (1 - p*) / (1 - 1/V), F(p*) = p* between 1/V and 1 (hierarchy 18)
     from scipy.optimize import brentq
 
-    def growth(p: float) -> float:
-        value = float(diffusion_map(p, vocabulary=vocabulary, rules=rules, branching=branching))
-        return (value - p) / ((p - 1 / V) * (1 - p))
-
-    margin = 1e-6 * (1 - 1 / V)
-    root = float(brentq(growth, 1 / V + margin, 1 - margin))
-    return CriticalNoise((1 - root) / (1 - 1 / V), "transition")
+    margin = 1e-7
+    if growth(margin) <= 0:
+        return CriticalNoise(0.0, "transition")
+    if growth(1 - margin) >= 0:
+        return CriticalNoise(1.0, "transition")
+    return CriticalNoise(float(brentq(growth, margin, 1 - margin)), "transition")
 
 
 def zipf_exponent(zipf: float) -> float:
-    """Exponent a / (1 + a) of the error against samples with rule law f_k ~ k^-(1 + a)."""
-    return float(zipf / (1 + zipf))
+    """Exponent a / (1 + a) with which the error falls if rules have probabilities ~ k^-(1 + a)."""
+    # error ~ N^(-a / (1 + a)) (hierarchy 19)
+    return zipf / (1 + zipf)
 
 
 def zipf_error(
     samples: ArrayLike, *, rules: int, branching: int, depth: int, classes: int, zipf: float
 ) -> np.ndarray:
-    """Classification error once the rules with threshold below the samples are learned."""
+    """Classification error if rules of the leaves have unequal probabilities, shape of the samples."""
     law = zipf_law(rules, zipf)
     # P_k = n_c m^(L - 1) / f_k (hierarchy 19)
-    thresholds = classes * float(rules) ** (depth - 1) / law
-    learned = np.searchsorted(thresholds, samples, side="right")
-    known = np.concatenate([[0.0], np.cumsum(law)])[learned]
+    thresholds = threshold_samples(rules=rules, depth=depth, classes=classes) / rules / law
+    learned = np.searchsorted(thresholds, np.asarray(samples, float), side="right")
+    known = np.minimum(np.concatenate([[0.0], np.cumsum(law)]), 1.0)[learned]
     # error = (1 - 1/n_c) [1 - (sum of learned f_k)^(s^(L - 1))] (hierarchy 19)
-    right = np.minimum(known, 1.0) ** (float(branching) ** (depth - 1))
-    return np.asarray((1 - 1 / classes) * (1 - right))
+    return np.asarray((1 - 1 / classes) * (1 - known ** float(branching) ** (depth - 1)))
 
 
 def sparse_threshold(
     *, rules: int, branching: int, depth: int, classes: int, blanks: int, shared: bool
 ) -> float:
-    """Samples needed with s_0 blanks per informative symbol, with shared weights or without."""
-    base = float(classes) * float(rules) ** depth
-    # P* = (s_0 + 1)^2 n_c m^L, or s^(L/2) (s_0 + 1)^L n_c m^L without shared weights (hierarchy 28)
+    """Samples that a network needs if every symbol hides among s_0 blanks, up to a prefactor."""
+    dense = threshold_samples(rules=rules, depth=depth, classes=classes)
+    # P* = (s_0 + 1)² n_c m^L with shared weights, s^(L/2) (s_0 + 1)^L n_c m^L without (hierarchy 28)
     if shared:
-        return (blanks + 1.0) ** 2 * base
-    return float(branching) ** (depth / 2) * (blanks + 1.0) ** depth * base
+        return (blanks + 1.0) ** 2 * dense
+    return float(branching) ** (depth / 2) * (blanks + 1.0) ** depth * dense

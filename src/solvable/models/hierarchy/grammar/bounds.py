@@ -1,0 +1,111 @@
+"""Guarantees for the layer-wise learner as printed in arXiv:2601.19756, two of them also corrected.
+
+They are formulas to compare with, not predictions: with every unknown constant set to 1, the guaranteed
+number of samples still exceeds the measured one by many powers of ten.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from solvable.errors import InvalidParameter
+
+
+def bandwidth(*, separation: float, overlap: float, corrected: bool = False) -> float:
+    """Largest bandwidth of the kernel for which different patches overlap by at most `overlap` / 2.
+
+    The printed bound is twice too large: with it, the kernel at this separation is (overlap / 2)^(1/4).
+    """
+    _positive(separation=separation, overlap=overlap)
+    # sigma² <= 2 rho² / log(2 / eps_O) as printed, rho² / (2 log(2 / eps_O)) corrected (hierarchy 20)
+    factor = 0.5 if corrected else 2.0
+    return float(separation * np.sqrt(factor / np.log(2 / overlap)))
+
+
+def feature_count(
+    *, overlap: float, spread: float, separation: float, embedding: int, branching: int,
+    failure: float,
+) -> float:  # fmt: skip
+    """Random features that keep overlaps and spreads within these tolerances, up to a constant."""
+    _positive(overlap=overlap, spread=spread, separation=separation, failure=failure)
+    width, finest = branching * embedding, min(overlap**2, spread**4)
+    # M >= (s d / e) log(s d log(2 / eps_O) / (rho² e delta)), e = min(eps_O², eps_S^4) (hierarchy 20)
+    inside = width * np.log(2 / overlap) / (separation**2 * finest * failure)
+    return float(width / finest * np.log(inside))
+
+
+def frequency_errors(
+    samples: ArrayLike, *, patches: float, failure: float, kappa: float = 1.0,
+    corrected: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Bounds on the relative error of patch frequencies and on the error of their label laws.
+
+    The printed second bound ignores that only a share of at least 1 / (kappa patches) of the samples
+    contain a given patch.
+    """
+    _positive(patches=patches, failure=failure, kappa=kappa)
+    N = np.asarray(samples, float)
+    # |p_hat / p - 1| <= sqrt(2 kappa |P| log(4 |P| / delta) / N) (hierarchy 21)
+    relative = np.sqrt(2 * kappa * patches * np.log(4 * patches / failure) / N)
+    # |q_hat - q| <= sqrt(2 log(4 |P| / delta) / N) as printed, the same as above corrected (hierarchy 21)
+    laws = relative if corrected else relative / np.sqrt(kappa * patches)
+    return np.asarray(relative), np.asarray(laws)
+
+
+def level_samples(
+    *, accuracy: float, patches: float, failure: float, kappa: float = 1.0,
+    corrected: bool = False,
+) -> float:  # fmt: skip
+    """Fresh samples for which one level is learned with this accuracy (Lemma 17)."""
+    _positive(accuracy=accuracy, patches=patches, failure=failure, kappa=kappa)
+    logarithm = np.log(4 * patches / failure)
+    # N >= 8 max(kappa, eps^-2) log(4 |P| / delta), times kappa |P| corrected (hierarchy 21)
+    if corrected:
+        return float(8 * kappa * patches * accuracy**-2 * logarithm)
+    return float(8 * max(kappa, accuracy**-2) * logarithm)
+
+
+def descent_distance(steps: ArrayLike, *, patches: float) -> np.ndarray:
+    """Bound on the distance of gradient descent from the ridge solution (Lemma 15)."""
+    _positive(patches=patches)
+    # |W_T - W_*| <= |P| exp(-T / |P|) (hierarchy 22)
+    return np.asarray(patches * np.exp(-np.asarray(steps, float) / patches))
+
+
+def descent_steps(*, accuracy: float, patches: float, classes: int, kappa: float = 1.0) -> float:
+    """Steps of gradient descent for which one level is learned with this accuracy (Lemma 17)."""
+    _positive(accuracy=accuracy, patches=patches, kappa=kappa)
+    # T >= |P| log(100 |P| kappa sqrt(n_c) / eps) (hierarchy 22)
+    return float(patches * np.log(100 * patches * kappa * np.sqrt(classes) / accuracy))
+
+
+def separation_bound(*, rules: int, depth: int) -> np.ndarray:
+    """Least distance of label laws of non-synonyms at levels l = 1 ... L, shape (L,) (Proposition 19)."""
+    # |q - q'| >= (20 m)^(-(l - 1) / 2) (hierarchy 22)
+    return np.asarray((20.0 * rules) ** (-np.arange(depth) / 2))
+
+
+def guaranteed_samples(
+    *, vocabulary: int, rules: int, branching: int, depth: int, failure: float,
+    kappa: float = 1.0, separation: float | None = None, constant: float = 1.0,
+) -> np.ndarray:  # fmt: skip
+    """Fresh samples for levels l = 1 ... L that guarantee learning, shape (L,) (Theorem 7).
+
+    `separation` is K of the assumption |q - q'| >= K m^(-l / 2); by default that of Proposition 19.
+    """
+    _positive(failure=failure, kappa=kappa, constant=constant)
+    levels = np.arange(1, depth + 1)
+    # K = sqrt(m) 20^(-(L - 1) / 2) from Proposition 19 (hierarchy 22)
+    K2 = rules / 20.0 ** (depth - 1) if separation is None else separation**2
+    logarithm = np.log(vocabulary * rules * kappa / failure)
+    # N_l = C kappa V² m² s L log²(V m kappa / delta) m^l / K² (hierarchy 22)
+    common = constant * kappa * (vocabulary * rules) ** 2 * branching * depth * logarithm**2
+    return np.asarray(common * float(rules) ** levels / K2)
+
+
+def _positive(**values: float) -> None:
+    """Raise unless all values are positive."""
+    for name, value in values.items():
+        if not value > 0:
+            raise InvalidParameter(f"{name} is {value}; allowed: positive numbers.")

@@ -1,0 +1,114 @@
+"""Sizes of a random grammar, as the theory uses them: numbers only, however large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NotRequired, TypedDict, get_args
+
+import numpy as np
+
+from solvable.arrays import check_integer
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.models.hierarchy.rules import Ensemble, check_existence
+
+
+class Sizes(TypedDict):
+    """Keyword arguments of the theory; `classes` 0 means as many as symbols."""
+
+    vocabulary: int
+    rules: int
+    branching: int
+    depth: int
+    classes: NotRequired[int]
+    ensemble: NotRequired[Ensemble]
+
+
+LARGEST_LOGARITHM = 290.0
+"""Largest decimal logarithm of a number of samples or tuples; products of these stay finite."""
+
+
+@dataclass(frozen=True)
+class GrammarSizes:
+    """Checked sizes of a grammar, and numbers that follow from them level by level."""
+
+    vocabulary: int
+    rules: int
+    branching: int
+    depth: int
+    classes: int = 0
+    ensemble: Ensemble = "first"
+
+    def __post_init__(self) -> None:
+        for name, low in (("vocabulary", 2), ("rules", 1), ("branching", 2), ("depth", 1)):
+            check_integer(name, getattr(self, name), low)
+        check_integer("classes", self.n_classes, 2)
+        if self.ensemble not in get_args(Ensemble):
+            raise InvalidParameter(
+                unknown_choice("ensemble", self.ensemble, list(get_args(Ensemble)))
+            )
+        largest = max(
+            2 * self.depth * np.log10(self.rules) + 3 * np.log10(self.vocabulary),
+            self.branching * np.log10(self.vocabulary),
+        )
+        if largest > LARGEST_LOGARITHM:
+            raise InvalidParameter(
+                f"V³ m^(2 L) or V^s is 10^{largest:.0f} with vocabulary {self.vocabulary}, rules "
+                f"{self.rules}, branching {self.branching} and depth {self.depth}; allowed: at most "
+                f"10^{LARGEST_LOGARITHM:.0f}."
+            )
+        check_existence(
+            self.vocabulary, self.rules, self.branching, self.depth, self.n_classes, self.ensemble
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of labels."""
+        return self.classes or self.vocabulary
+
+    @cached_property
+    def parents(self) -> np.ndarray:
+        """Number of parents of the tuples of each level l = 1 ... L, shape (L,)."""
+        return np.array([self.n_classes] + [self.vocabulary] * (self.depth - 1), dtype=float)
+
+    @cached_property
+    def tuples(self) -> np.ndarray:
+        """Number of tuples of each level l = 1 ... L, shape (L,)."""
+        return self.parents * self.rules
+
+    @cached_property
+    def per_symbol(self) -> np.ndarray:
+        """Mean number of tuples that have a given symbol at a given position, shape (L,)."""
+        return self.tuples / self.vocabulary
+
+    @cached_property
+    def filling(self) -> float:
+        """Share of all tuples that are rules of a symbol, f = m / V^(s - 1)."""
+        return float(self.rules * float(self.vocabulary) ** (1 - self.branching))
+
+    @cached_property
+    def exclusions(self) -> np.ndarray:
+        """Exclusions of each level and position of a tuple, shape (L, s).
+
+        Two different rules of a level share the symbol at a position with probability
+        1/V - (1 - 1/V) times this number, since tuples are drawn without replacement.
+        """
+        V = float(self.vocabulary)
+        if self.ensemble != "first":
+            # sigma = 1 / (V^s - 1) (hierarchy 4)
+            return np.full((self.depth, self.branching), 1 / (V**self.branching - 1))
+        # The first symbols have equal frequencies: sigma = 1 / (N m - 1) for them, and
+        # sigma = (N m / V - 1) / ((N m - 1) (V^(s - 1) - 1)) for the others (hierarchy 4)
+        first = 1 / (self.tuples - 1)
+        others = (self.per_symbol - 1) * first / (V ** (self.branching - 1) - 1)
+        columns = [first] + [others] * (self.branching - 1)
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def contractions(self) -> np.ndarray:
+        """Mean factors of the square of a signed measure from each level's parents to its symbols.
+
+        Shape (L, s), one for each position; the measure has sum zero, in units of the mean frequency.
+        """
+        # c = (V / (N m)) (1 - 1/V) (1 + sigma) (hierarchy 4)
+        return (1 - 1 / self.vocabulary) * (1 + self.exclusions) / self.per_symbol[:, None]
