@@ -155,7 +155,8 @@ class LayerwiseRBFClassifier(StringClassifier):
         Parameters
         ----------
         X : array-like of shape (n, s ** L), path to a ``.npy`` file, or Source
-            Whole numbers, one symbol per column; negative ones are masked. A source is read :math:`L+1` times or more often.
+            Whole numbers, one symbol per column; negative ones are masked. A source is read several
+            times.
         y : array-like of shape (n,)
             Labels.
 

@@ -67,7 +67,8 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each string, shape (n,)."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        numbers = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[numbers]
 
 
 def depth_of(length: int, branching: int) -> int:
