@@ -138,9 +138,8 @@ class TransformerClassifier(ProbabilityClassifier):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             network = self._modules(torch, symbols.shape[1]).to(place)
-        self._train(
-            torch, network, *(torch.as_tensor(a, device=place) for a in (symbols, codes)), seed
-        )
+        strings, labels = (torch.as_tensor(part, device=place) for part in (symbols, codes))
+        self._train(torch, network, strings, labels, random_stream(seed, "order of the strings"))
         self.network_ = network.eval().cpu()
         return self
 
