@@ -74,7 +74,8 @@ def test_the_gaussian_kernel_is_that_of_scikit_learn(cancer):
 
     data, found = cancer
     train, test = folds_of(found)[0]
-    mine = RbfClassifier(partial(standardise_columns, scaling="columns"), 0).fit(data.X[train], data.y[train])
+    scale = partial(standardise_columns, scaling="columns")
+    mine = RbfClassifier(scale, 0).fit(data.X[train], data.y[train])
     scaled = StandardScaler().fit(data.X[train])
     Z = scaled.transform(data.X[train])
     length = np.sqrt(mine.bandwidth_ * mine._median / 2)

@@ -95,3 +95,52 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         """
         outputs = self._outputs(self._new_strings(X))
         return np.asarray(self.classes_[np.argmax(outputs, axis=1)])
+
+
+class ProbabilityClassifier(StringClassifier):
+    """Classifier of strings whose outputs are logarithms of probabilities, up to a constant."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each label in the order of `classes_`, shape (n, C)."""
+        return softmax(self._outputs(self._new_strings(X)).astype(np.float64))
+
+    def loss(self, X: Any, y: Any) -> float:
+        """Return the mean cross-entropy -log p(y) of labelled strings, in natural units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Strings.
+        y : array-like of shape (n,)
+            Their labels, which must occur in the training labels.
+
+        Returns
+        -------
+        float
+            Mean of minus the logarithm of the probability of the label.
+
+        Raises
+        ------
+        InvalidData
+            If a label did not occur in training.
+        """
+        symbols, labels = self._new_strings(X), np.asarray(y)
+        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[codes], labels):
+            raise InvalidData(
+                "y contains labels that did not occur in training, or its length is not that of X; "
+                "allowed: the labels of classes_, one for each string."
+            )
+        return mean_loss(softmax(self._outputs(symbols)), codes)
+
+
+def softmax(outputs: np.ndarray) -> np.ndarray:
+    """Return the probabilities of outputs (n, C)."""
+    powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def mean_loss(probabilities: np.ndarray, codes: np.ndarray) -> float:
+    """Return the mean cross-entropy of the numbers of labels (n,), probabilities (n, C)."""
+    right = probabilities[np.arange(len(codes)), codes]
+    return -float(np.mean(np.log(np.maximum(right, 1e-30))))
