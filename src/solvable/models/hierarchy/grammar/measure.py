@@ -14,7 +14,9 @@ from solvable.models.hierarchy.grammar.learner.count_cluster import CountCluster
 from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
 from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
+from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
 from solvable.models.hierarchy.grammar.learner.one_step import measured_sensitivity
+from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
 from solvable.models.hierarchy.target import RandomHierarchy
 
@@ -39,6 +41,8 @@ NETWORKS: Mapping[str, Callable[..., Any]] = {
     "cnn": HierarchicalCNN,
     "fully-connected": FullyConnectedNetwork,
     "kernel": KernelClassifier,
+    "lazy-cnn": LazyCNNClassifier,
+    "transformer": TransformerClassifier,
 }
 
 
@@ -70,14 +74,14 @@ def measure(parameters: RandomHierarchyParameters, rng: np.random.Generator) -> 
 
 def make_learner(parameters: RandomHierarchyParameters, seed: int) -> Any:
     """Build the unfitted learner of a setting."""
-    p = parameters
+    p, positions = parameters, parameters.chosen_positions
     if p.estimator == "layerwise":
         return LayerwiseRBFClassifier(
-            p.branching, rules=p.rules, positions=p.chosen_positions, random_state=seed
+            p.branching, rules=p.rules, positions=positions, random_state=seed
         )
     if p.estimator == "count-cluster":
         return CountClusterClassifier(
-            p.branching, n_clusters=p.vocabulary, positions=p.chosen_positions, random_state=seed
+            p.branching, n_clusters=p.vocabulary, positions=positions, random_state=seed
         )
     options: dict[str, Any] = {}
     if p.task == "next-token":

@@ -19,6 +19,17 @@ PRESETS = {
         },
         replicates=3,
     ),
+    "scaling": Preset(
+        "Eight grammars whose P* span a factor of 32, for the threshold of two learners; a minute.",
+        {
+            "estimator": ("layerwise", "count-cluster"),
+            "vocabulary": (8, 16),
+            "rules": (2, 4),
+            "depth": (2, 3),
+            "sample_ratio": (0.25, 0.5, 1.0, 2.0, 4.0),
+        },
+        replicates=6,
+    ),
     "language": Preset(
         "Correlations, prediction of the last symbol, and denoising; a few minutes.",
         {
@@ -39,8 +50,9 @@ PRESETS = {
             "rules": (256,),
             "branching": (3,),
             "depth": (2,),
+            "classes": (4,),
             "zipf": (1.0, 1.5),
-            "samples": (2**10, 2**11, 2**12, 2**13, 2**14, 2**15, 2**16, 2**17),
+            "samples": (2**12, 2**13, 2**14, 2**15, 2**16, 2**17, 2**18, 2**19),
         },
         replicates=3,
     ),
