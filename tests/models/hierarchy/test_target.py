@@ -335,3 +335,15 @@ def test_levels_and_positions_of_changes_exist():
         target.swap_synonyms(X, 0, rng=0)
     with pytest.raises(InvalidParameter, match="position is 2; allowed: an integer from 0 to 1"):
         target.swap_synonyms(X, 2, rng=0, position=2)
+
+
+def test_sizes_at_the_end_of_the_range():
+    tall = RandomHierarchy(2, 2, 2, 20)
+    X, y = tall.sample(1, rng=0)
+    assert X.shape == (1, 2**20)
+    np.testing.assert_array_equal(tall.classify(X), y)
+    wide = RandomHierarchy(100_000, 2, 2, 2, ensemble="uniform")
+    X, y = wide.sample(100, rng=0)
+    assert X.dtype == np.int32
+    np.testing.assert_array_equal(wide.classify(X), y)
+    assert not wide.contains((X + 1) % 100_000).any()
