@@ -110,6 +110,8 @@ class LayerwiseRBFClassifier(StringClassifier):
     Cost in "kernel": :math:`u^3/3` per level with :math:`u` different first patches, and memory
     :math:`12u^2` bytes; in "features": :math:`4uM^2` and :math:`32M^2` bytes. A normaliser below 0.05 in
     absolute value belongs to a patch that resembles none of the training set; its token is uniform.
+    With any number of strings, accuracy stays below 1 if two symbols have laws of the label closer than
+    about two bandwidths.
     Sources: arXiv:2601.19756, Section 3; derivations/hierarchy (10), (11), (12).
 
     Examples
