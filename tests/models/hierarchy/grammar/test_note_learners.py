@@ -49,7 +49,7 @@ def half_point(sizes, make, **options):
     """N50 / P* on a grid of steps of sqrt(2)."""
     classes = options.get("classes") or sizes[0]
     goal, before = (1 + 1 / classes) / 2, None
-    for ratio in 2.0 ** np.arange(-3, 4, 0.5):
+    for ratio in 2.0 ** np.arange(-2.5, 4, 0.5):
         now = accuracy(sizes, ratio, make, **options)
         if now >= goal:
             share = 0.0 if before is None else (now - goal) / (now - before)
@@ -74,10 +74,24 @@ def test_threshold_of_the_layerwise_learner_scales_as_p_star():
     ratios = np.array([half_point(sizes, layerwise, fresh=True) for sizes in SCALING])
     assert 0.5 <= ratios.min() <= ratios.max() <= 2.2
     assert 0.95 <= slope(SCALING, ratios) <= 1.3
-    few = [((8, 4, 2, 2), 2), ((16, 4, 2, 2), 4), ((16, 4, 2, 2), 8), ((8, 3, 2, 3), 16)]
-    for sizes, classes in few:
-        # (8, 3) with 16 classes: as many tuples below the label as the pairs of symbols allow
-        assert 0.4 <= half_point(sizes, layerwise, fresh=True, classes=classes) <= 2.2
+
+
+@pytest.mark.slow
+def test_threshold_of_the_layerwise_learner_with_other_numbers_of_classes():
+    for sizes, classes in [
+        ((8, 4, 2, 2), 2), ((8, 4, 2, 2), 4), ((16, 4, 2, 2), 4), ((16, 4, 2, 2), 8), ((8, 4, 2, 3), 4),
+    ]:  # fmt: skip
+        assert 0.4 <= half_point(sizes, layerwise, fresh=True, classes=classes) <= 1.6
+    # With more classes than symbols the expected distance of tokens is too small a bandwidth at N = P*
+    # (ratios of 1.6 and 2.4); the estimated one, which includes noise, is not.
+    for sizes in ((8, 4, 2, 2), (8, 3, 2, 3)):
+        ratio = half_point(
+            sizes,
+            lambda sizes: LayerwiseRBFClassifier(sizes[2], fresh=True),
+            fresh=True,
+            classes=16,
+        )
+        assert 0.4 <= ratio <= 1.6
 
 
 @pytest.mark.parametrize("sizes", [(8, 4, 2, 2), (16, 4, 2, 2), (6, 6, 2, 2), (8, 4, 2, 3)])
@@ -92,7 +106,7 @@ def test_threshold_of_count_and_cluster_scales_as_p_star():
     assert 0.35 <= ratios.min() <= ratios.max() <= 1.0
     assert slope(settings, ratios) == pytest.approx(0.9, abs=0.12)
     first = [
-        half_point(sizes, lambda sizes: count_cluster(sizes, "first"), grammars=6)
+        half_point(sizes, lambda sizes: count_cluster(sizes, "first"), grammars=4)
         for sizes in SCALING
     ]
     assert np.all(np.array(first) > ratios[: len(SCALING)])
@@ -100,7 +114,7 @@ def test_threshold_of_count_and_cluster_scales_as_p_star():
 
 
 def gap_to_a_kernel(X, y, n):
-    """Accuracy of count-and-cluster after n strings, on the others, and that of the best of four kernels."""
+    """Accuracy of count-and-cluster after n strings, and its lead on the best of four kernels."""
     one_hot, codes = np.eye(8)[X].reshape(len(X), -1), np.eye(8)[y]
     hierarchical = CountClusterClassifier().fit(X[:n], y[:n]).score(X[n:], y[n:])
     kernels = []

@@ -59,7 +59,8 @@ class LayerwiseRBFClassifier(StringClassifier):
         Number :math:`s` of tokens in a patch, at least 2.
     rules : int, optional
         Number :math:`m` of rules of each symbol, if known. It gives :math:`\lambda=1/(Vm)` and the
-        expected distance of tokens. By default both are estimated from the strings.
+        expected distance of tokens. By default both are estimated from the strings, which includes the
+        noise of tokens and needs fewer strings.
     mode : {"kernel", "features"}
         "kernel": the limit of infinitely many features, solved in the different patches. "features":
         random features, whose memory does not grow with the number of strings.
