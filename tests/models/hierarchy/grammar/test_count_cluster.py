@@ -90,15 +90,25 @@ def test_more_symbols_than_clusters_and_fewer_tuples_than_clusters():
     assert CountClusterClassifier(n_clusters=2).fit(X, y).n_clusters_ == 2
 
 
-def test_k_means_runs_again_until_groups_have_equal_size():
-    rng = np.random.default_rng(0)
-    centres = np.eye(12)
-    rows = np.repeat(centres, 6, axis=0) + 0.05 * rng.standard_normal((72, 12))
-    # One start of one run fails for most seeds.
-    clusters = [cluster_rows(rows, np.ones(72), 12, 1, seed) for seed in range(10)]
-    sizes = np.array([np.bincount(found, minlength=12) for found in clusters])
-    assert np.mean(sizes.min(axis=1) == 6) >= 0.5
-    assert np.mean(sizes.max(axis=1) <= 12) >= 0.9
+def test_k_means_runs_again_while_a_cluster_is_too_small(monkeypatch):
+    unequal, better, equal = ([0] * 7 + [1], [0] * 6 + [1] * 2, [0] * 5 + [1] * 3)
+    for results, expected in (
+        ([equal, unequal], equal),
+        ([unequal, better, equal], better),  # two of a mean size of four are enough
+        ([unequal, unequal[::-1], [0] * 8], unequal),
+    ):
+        runs = iter(results)
+
+        class Means:
+            def __init__(self, n_clusters, *, n_init, random_state):
+                assert (n_clusters, n_init) == (2, 8)
+
+            def fit_predict(self, rows, sample_weight, runs=runs):
+                return np.array(next(runs))
+
+        monkeypatch.setattr("sklearn.cluster.KMeans", Means)
+        found = cluster_rows(np.zeros((8, 1)), np.ones(8), 2, 8, 0)
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_bad_parameters_are_refused():
