@@ -59,7 +59,8 @@ class LayerwiseRBFClassifier(StringClassifier):
         Number :math:`s` of tokens in a patch, at least 2.
     rules : int, optional
         Number :math:`m` of rules of each symbol, if known. It gives :math:`\lambda=1/(Vm)` and the
-        expected distance of tokens. By default both are estimated from the strings.
+        expected distance of tokens. By default both are estimated from the strings, which includes the
+        noise of tokens and needs fewer strings.
     mode : {"kernel", "features"}
         "kernel": the limit of infinitely many features, solved in the different patches. "features":
         random features, whose memory does not grow with the number of strings.
@@ -110,6 +111,8 @@ class LayerwiseRBFClassifier(StringClassifier):
     Cost in "kernel": :math:`u^3/3` per level with :math:`u` different first patches, and memory
     :math:`12u^2` bytes; in "features": :math:`4uM^2` and :math:`32M^2` bytes. A normaliser below 0.05 in
     absolute value belongs to a patch that resembles none of the training set; its token is uniform.
+    With any number of strings, accuracy stays below 1 if two symbols have laws of the label closer than
+    about two bandwidths.
     Sources: arXiv:2601.19756, Section 3; derivations/hierarchy (10), (11), (12).
 
     Examples

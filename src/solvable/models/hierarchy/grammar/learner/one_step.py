@@ -144,8 +144,9 @@ def measured_sensitivity(
 
     Raises
     ------
-    InvalidData
-        If the arrays have different lengths or a label is out of range.
+    InvalidData, InvalidParameter
+        If the arrays have different lengths, a label is out of range, or a parent has more than `rules`
+        patches.
 
     Notes
     -----
@@ -168,7 +169,10 @@ def measured_sensitivity(
     counts = np.bincount(places * n_classes + labels, minlength=first.size * n_classes)
     gradients = count_gradients(counts.reshape(-1, n_classes))
     groups = np.unique(parents[first], return_inverse=True)[1]
-    size = np.bincount(groups) if rules is None else np.full(groups.max() + 1, rules)
+    size = np.bincount(groups)
+    if rules is not None:
+        check_integer("rules", rules, int(size.max()))
+        size = np.full(size.size, rules)
     synonyms = _mean_square_distance(gradients, groups, size)
     everything = _mean_square_distance(gradients, np.zeros_like(groups), size.sum(keepdims=True))
     return float(synonyms / everything) if everything > 0 else float("nan")
