@@ -1,0 +1,68 @@
+"""Exact laws of a drawn grammar by dense matrices, independent of the formulas of the library."""
+
+import numpy as np
+
+from solvable.models.hierarchy.target import RandomHierarchy
+
+
+def grammars(count, vocabulary, rules, branching, depth, classes=0, ensemble="first"):
+    return [
+        RandomHierarchy(vocabulary, rules, branching, depth, classes, ensemble, seed=seed)
+        for seed in range(count)
+    ]
+
+
+def transition(table, position, vocabulary):
+    """P(symbol at a position | parent), shape (parents, V)."""
+    parents, rules, _ = table.shape
+    matrix = np.zeros((parents, vocabulary))
+    np.add.at(
+        matrix, (np.repeat(np.arange(parents), rules), table[:, :, position].ravel()), 1 / rules
+    )
+    return matrix
+
+
+def joint_laws(grammar):
+    """P(label, first symbol) of levels 0 ... L - 1."""
+    laws = [np.eye(grammar.n_classes) / grammar.n_classes]
+    for table in grammar.tables[:-1]:
+        laws.append(laws[-1] @ transition(table, 0, grammar.vocabulary))
+    return laws
+
+
+def label_laws(joint):
+    """P(label | symbol) of the symbols that occur, one column each, and P(symbol)."""
+    frequency = joint.sum(axis=0)
+    occurs = frequency > 0
+    return joint[:, occurs] / frequency[occurs], frequency[occurs]
+
+
+def mean_square_difference(columns):
+    """Mean squared distance of two different columns."""
+    n = columns.shape[1]
+    total = 2 * n * (columns**2).sum() - 2 * (columns.sum(axis=1) ** 2).sum()
+    return total / (n * (n - 1))
+
+
+def token_covariances(grammar):
+    """Mean square of correlations of two leaves, by level of their branches, over all positions."""
+    V, s, L = grammar.vocabulary, grammar.branching, grammar.depth
+    steps = [[transition(t, p, V) for p in range(s)] for t in grammar.tables]
+    above = [np.full(grammar.n_classes, 1 / grammar.n_classes)]
+    means = []
+    for level in range(1, L + 1):
+        table, squares, paths = grammar.tables[level - 1], [], [np.eye(V)]
+        for below in range(level, L):
+            paths = [path @ steps[below][p] for path in paths for p in range(s)]
+        for weights in above:
+            for i in range(s):
+                for j in range(i + 1, s):
+                    joint = np.zeros((V, V))
+                    pairs = (table[:, :, i].ravel(), table[:, :, j].ravel())
+                    np.add.at(joint, pairs, np.repeat(weights, grammar.rules) / grammar.rules)
+                    covariance = joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))
+                    left = [path.T @ covariance for path in paths]
+                    squares += [((a @ b) ** 2).mean() for a in left for b in paths]
+        means.append(np.mean(squares))
+        above = [weights @ steps[level - 1][p] for weights in above for p in range(s)]
+    return np.array(means)
