@@ -107,7 +107,7 @@ def likely_counts(mean):
 @pytest.mark.parametrize("ratio", [0.1, 1, 10])
 def test_noise_is_that_of_exact_frequencies(setting, ensemble, ratio):
     # Sums over binomial counts of every patch of 60 grammars; nothing is sampled.
-    V, m, s, L, classes = setting
+    _, m, _, L, classes = setting
     N = int(ratio * threshold_samples(rules=m, depth=L, classes=classes))
     total, seen = np.zeros(L), np.zeros(L)
     for grammar in grammars(60, *setting, ensemble):
@@ -240,8 +240,10 @@ def test_sizes_that_no_measurement_affords():
     for ensemble in ("first", "uniform"):
         signal = squared_signal(ensemble=ensemble, **sizes)
         noise = squared_noise(1e80, ensemble=ensemble, **sizes)
-        assert np.isfinite(signal).all() and (np.diff(signal) < 0).all()
-        assert np.isfinite(noise).all() and noise[-1] == pytest.approx(1e-69, rel=1e-3)
+        assert (signal > 0).all()
+        assert (np.diff(signal) < 0).all()
+        assert np.isfinite(noise).all()
+        assert noise[-1] == pytest.approx(1e-69, rel=1e-3)
     assert threshold_samples(rules=10**5, depth=20, classes=10**6) == pytest.approx(1e106)
 
 

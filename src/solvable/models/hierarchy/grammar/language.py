@@ -25,16 +25,9 @@ def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.n
     shared filters infers, instead of leaves; the next token is a leaf.
     """
     grammar = GrammarSizes(**sizes)
-    V, exclusions = float(grammar.vocabulary), grammar.exclusions
-    unevenness, brackets = 1.0, []
-    for level, tuples in enumerate(grammar.tuples):
-        # B_l = <u²> (1 + sigma) / (N_l m) - sigma for the positions of a tuple (hierarchy 13)
-        bracket = unevenness * (1 + exclusions[level]) / tuples - exclusions[level]
-        brackets.append(bracket[-1])
-        # <u²> = 1 + (V - 1) B_l for the frequencies u of the symbols of the level (hierarchy 13)
-        unevenness = 1 + (V - 1) * max(float(bracket.mean()), 0.0)
+    V = float(grammar.vocabulary)
     # C_l² = (1 - 1/V)² B_l c^(2 (L - l)) / V² (hierarchy 13)
-    squares = ((1 - 1 / V) / V) ** 2 * np.array(brackets)
+    squares = ((1 - 1 / V) / V) ** 2 * grammar.brackets
     # A grammar that uses every tuple has no correlations; then the difference is rounding.
     squares = np.where(squares * grammar.tuples * V**2 < 1e-12, 0.0, squares)
     below = np.arange(grammar.depth - 1, -1, -1)
@@ -91,9 +84,13 @@ def compatible_losses(**sizes: Unpack[Sizes]) -> np.ndarray:
             drop = -chance / success * np.log1p(np.maximum(success * np.expm1(-t), -1 + 1e-16))
             transform += drop - t
             t = m * drop
-        # E log n = int_0^inf (e^-t - E e^(-t n)) / t dt (hierarchy 16)
-        difference = np.exp(-np.exp(logs)) - np.exp(transform - counts[0] * t)
-        losses.append(np.trapezoid(difference, logs))
+        # E log n = int_0^inf (e^-t - E e^(-t n)) / t dt and E[1/n] = int_0^inf E e^(-t n) dt
+        counted = np.exp(transform - counts[0] * t)
+        mean_log = np.trapezoid(np.exp(-np.exp(logs)) - counted, logs)
+        mean_inverse = np.trapezoid(counted * np.exp(logs), logs)
+        # Unequal frequencies u of ancestors lower the entropy by log(<u²>) / 2 E[1 - 1/n] (hierarchy 16)
+        uneven = np.log(grammar.unevenness[grammar.depth - steps])
+        losses.append(mean_log - uneven / 2 * (1 - mean_inverse))
     return np.array(losses)
 
 
@@ -201,7 +198,7 @@ def zipf_error(
     samples: ArrayLike, *, rules: int, branching: int, depth: int, classes: int, zipf: float
 ) -> np.ndarray:
     """Classification error if rules of the leaves have unequal probabilities, shape of the samples."""
-    law = zipf_law(rules, zipf)
+    law = zipf_law(rules, zipf) if zipf else np.full(rules, 1 / rules)
     # P_k = n_c m^(L - 1) / f_k (hierarchy 19)
     thresholds = threshold_samples(rules=rules, depth=depth, classes=classes) / rules / law
     learned = np.searchsorted(thresholds, np.asarray(samples, float), side="right")

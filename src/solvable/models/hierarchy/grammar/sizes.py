@@ -110,3 +110,28 @@ class GrammarSizes:
         """
         # c = (V / (N m)) (1 - 1/V) (1 + sigma) (hierarchy 4)
         return (1 - 1 / self.vocabulary) * (1 + self.exclusions) / self.per_symbol[:, None]
+
+    @cached_property
+    def brackets(self) -> np.ndarray:
+        """Squares of the joint law of two symbols of a tuple, centred, by level, shape (L,).
+
+        The unit is (1 - 1/V)², and the result is the mean over grammars. The entry of each level takes
+        the unequal frequencies of its parents into account.
+        """
+        return np.array([bracket for bracket, _ in self._steps])
+
+    @cached_property
+    def unevenness(self) -> np.ndarray:
+        """Mean square of frequencies of symbols of levels 0 ... L, in units of their mean, (L + 1,)."""
+        return np.array([1.0] + [uneven for _, uneven in self._steps])
+
+    @cached_property
+    def _steps(self) -> list[tuple[float, float]]:
+        uneven, steps = 1.0, []
+        for tuples, exclusions in zip(self.tuples, self.exclusions, strict=True):
+            # B_l = <u²> (1 + sigma) / (N_l m) - sigma for each position of a tuple (hierarchy 13)
+            B = uneven * (1 + exclusions) / tuples - exclusions
+            # <u²> = 1 + (V - 1) B_l for the symbols of the level, averaged over positions (hierarchy 13)
+            uneven = 1 + (self.vocabulary - 1) * max(float(B.mean()), 0.0)
+            steps.append((float(B[-1]), uneven))
+        return steps
