@@ -48,7 +48,7 @@ def test_all_inputs_give_the_exact_coefficients():
 
 @pytest.mark.parametrize("dimension", [16, 32])
 def test_recovery_begins_at_the_threshold(dimension):
-    # Acceptance check 15 of the note, with signs of coefficients unknown, which doubles false alarms.
+    # Acceptance check 15, with signs of coefficients unknown, which doubles false alarms.
     threshold = recovery_threshold(dimension=dimension, squared_norm=dimension - 1)
     assert share_recovered(dimension, int(1.5 * threshold), 30) >= 0.9
     assert share_recovered(dimension, int(threshold / 3), 20) <= 0.1

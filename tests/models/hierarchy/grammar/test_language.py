@@ -153,11 +153,18 @@ def test_loss_falls_in_steps_along_its_envelope():
     losses = compatible_losses(**sizes)
     assert next_token_loss(thresholds * 0.999, **sizes) == pytest.approx(losses[:-1])
     assert next_token_loss(thresholds * 1.001, **sizes) == pytest.approx(losses[1:])
-    # loss - limit ~ n - 1 - f n ~ f^l, while thresholds grow by m²: alpha = |ln f| / (2 ln m) = 1/2 here
-    excess = losses[2:5] - np.log(1 / (1 - 0.01)) + 0.01
-    assert next_token_exponent(**sizes) == pytest.approx(0.5)
-    assert next_token_exponent(shared=True, **sizes) == pytest.approx(1.0)
-    assert (excess > 0).all()
+    # The excess over the limit falls by f = 1/100 while thresholds grow by m² = 10^4 per level.
+    # Deep grammars: the frequencies of all ancestors have the same spread.
+    sizes["depth"] = 12
+    losses = compatible_losses(**sizes)
+    limit = losses[-2]
+    for shared, alpha in ((False, 0.5), (True, 1.0)):
+        thresholds = data_thresholds(shared=shared, **sizes)[::-1]
+        slope = np.log((losses[4] - limit) / (losses[3] - limit)) / np.log(
+            thresholds[3] / thresholds[2]
+        )
+        assert slope == pytest.approx(-alpha, rel=0.02)
+        assert next_token_exponent(shared=shared, **sizes) == pytest.approx(alpha)
     with pytest.raises(InvalidParameter, match="at least 2"):
         next_token_exponent(vocabulary=8, rules=1, branching=2, depth=3)
 

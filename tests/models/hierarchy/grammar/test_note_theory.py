@@ -1,4 +1,4 @@
-"""Acceptance checks 2, 3, 4, 11, 12, 13 and 16 of the note on random hierarchies, on its own settings.
+"""Acceptance checks 2, 3, 4, 11, 12, 13 and 16 of random hierarchies, at their own settings.
 
 Check 15 is in test_boolean.py.
 """
@@ -71,20 +71,20 @@ def test_check_3_noise():
 
 
 @pytest.mark.parametrize(
-    ("setting", "note", "allowed"),
+    ("setting", "stated", "allowed"),
     [
         ((32, 8, 2, 2), [0.890, 0.668, 0.505, 0.343, 0.112], 0.01),
         ((8, 8, 2, 2), [0.911, 0.702, 0.515, 0.365, 0.126], 0.02),
         ((8, 8, 2, 3), [0.893, 0.716, 0.563, 0.379, 0.134], 0.02),
     ],
 )
-def test_check_4_synonymic_sensitivity(setting, note, allowed):
+def test_check_4_synonymic_sensitivity(setting, stated, allowed):
     V, m, _, L = setting
     ratios = np.array([1 / 8, 1 / 2, 1, 2, 8])
     N = (ratios * threshold_samples(rules=m, depth=L, classes=V)).astype(int)
     predicted = synonymic_sensitivity(N, **sizes_of(*setting))[:, -1]
-    # The note allows 0.03 (V = 32) and 0.07 (V = 8) around the formula without finite sizes.
-    assert predicted == pytest.approx(note, abs=allowed)
+    # The check allows 0.03 (V = 32) and 0.07 (V = 8) around the formula without finite sizes.
+    assert predicted == pytest.approx(stated, abs=allowed)
     assert predicted == pytest.approx(1 / (1 + ratios), abs=0.03 if V > 8 else 0.07)
     rng = np.random.default_rng(0)
     top, bottom = np.zeros(len(N)), np.zeros(len(N))
@@ -127,13 +127,13 @@ def test_check_11_sampling_error_and_no_correlations():
 
 
 @pytest.mark.parametrize(
-    ("rules", "note"), [(8, [8.60, 3.10, 1.73, 1.38]), (11, [11.6, 4.86, 2.59, 1.84])]
+    ("rules", "stated"), [(8, [8.60, 3.10, 1.73, 1.38]), (11, [11.6, 4.86, 2.59, 1.84])]
 )
-def test_check_12_compatible_tokens(rules, note):
+def test_check_12_compatible_tokens(rules, stated):
     V, L, count = 32, 4, 400
     predicted = compatible_tokens(**sizes_of(V, rules, 2, L), ensemble="uniform")[1:]
-    # The note states means of a few draws, which scatter by 1 to 2 %.
-    assert predicted == pytest.approx(note, rel=0.03)
+    # The stated values are means of a few draws, which scatter by 1 to 2 %.
+    assert predicted == pytest.approx(stated, rel=0.03)
     sizes = np.zeros(L)
     for grammar in grammars(10, V, rules, 2, L, 0, "uniform"):
         tables = grammar.tables
@@ -172,8 +172,8 @@ def test_check_13_diffusion_map_and_critical_noise():
         assert critical.epsilon == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize(("zipf", "note"), [(1.0, -0.61), (1.5, -0.65)])
-def test_check_16_slope_with_unequal_rules(zipf, note):
+@pytest.mark.parametrize(("zipf", "stated"), [(1.0, -0.61), (1.5, -0.65)])
+def test_check_16_slope_with_unequal_rules(zipf, stated):
     # Window from the second rule to a tenth of the threshold of the last one (m = 256).
     sizes = {"rules": 256, "branching": 3, "depth": 2, "classes": 16, "zipf": zipf}
     law = np.arange(1.0, 257) ** -(1 + zipf)
@@ -181,7 +181,7 @@ def test_check_16_slope_with_unequal_rules(zipf, note):
     N = np.geomspace(thresholds[1], thresholds[-1] / 10, 400)
     slope = np.polyfit(np.log(N), np.log(zipf_error(N, **sizes)), 1)[0]
     assert slope == pytest.approx(-zipf_exponent(zipf), abs=0.15)
-    assert slope == pytest.approx(note, abs=0.15)
+    assert slope == pytest.approx(stated, abs=0.15)
     # With few rules the cut-off steepens the line.
     few = sizes | {"rules": 48}
     near = np.geomspace(1, 10, 100) * thresholds[-1] / 10 * (48 / 256) ** (2 + zipf)
