@@ -5,21 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from solvable.arrays import random_stream
-from solvable.fitting.ridge import RidgeFit, kernel_ridge
+from solvable.fitting.kernel_classifier import IndicatorClassifier, RbfClassifier, RbfRegressor
 from solvable.learn.design import Design, constant_model
 from solvable.learn.trees import TreesClassifier, TreesRegressor
 from solvable.models.multi_index.learner import MultiIndexRegressor
-from solvable.networks.base import (
-    KERNEL_SAMPLES,
-    Scaling,
-    standardise_columns,
-)
+from solvable.networks.base import KERNEL_SAMPLES, standardise_columns
 from solvable.networks.blocks import Block, network_blocks
 
 LEARNED = "learned-features"  # key of the learned features, with which all competitors are compared
@@ -75,7 +70,7 @@ def methods(design: Design) -> tuple[Method, ...]:
             "rbf",
             "Gaussian kernel, tuned",
             "kernel ridge regression with a Gaussian (RBF) kernel of tuned width and penalty",
-            lambda: gaussian(design.scaling, design.seed),
+            lambda: gaussian(partial(standardise_columns, scaling=design.scaling), design.seed),
             KERNEL_SAMPLES,
         ),
         Method(
@@ -106,100 +101,7 @@ def methods(design: Design) -> tuple[Method, ...]:
     )
 
 
-class _Rbf(BaseEstimator):
-    """Kernel ridge regression with a Gaussian kernel whose width and penalty are tuned."""
-
-    def __init__(self, scaling: Scaling = "columns", seed: int = 0) -> None:
-        self.scaling = scaling
-        self.seed = seed
-
-    def _fit_outputs(self, X: np.ndarray, Y: np.ndarray) -> None:
-        self._scale = standardise_columns(X, self.scaling)
-        Z = self._scaled(X)
-        rng = random_stream(self.seed, "rows to tune the Gaussian kernel")
-        some = rng.permutation(len(Z))[:600]
-        distances = _squared_distances(Z[some], Z[some])
-        apart = distances[distances > 0]
-        self._median = float(np.median(apart)) if apart.size else 1.0
-        # The kernel is k(x, x') = exp(-|x - x'|² / (b m)) with median squared distance m, b = 1/8 ... 8.
-        # The leave-one-out error is unbiased here, as no filter was chosen by the labels.
-        fits: dict[float, RidgeFit] = {
-            width: kernel_ridge(np.exp(-distances / (width * self._median)), Y[some])
-            for width in (2.0**power for power in range(-3, 4))
-        }
-        self.bandwidth_ = min(fits, key=lambda width: fits[width].criterion)
-        fit = fits[self.bandwidth_]
-        self._samples = Z
-        if len(some) < len(Z):
-            fit = kernel_ridge(self._kernel(Z), Y)
-        else:
-            self._samples = Z[some]
-        self.readout_ = fit
-
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
-        X = np.asarray(X, dtype=np.float64)
-        return X if self._scale is None else self._scale.apply(X)
-
-    def _kernel(self, Z: np.ndarray) -> np.ndarray:
-        distances = _squared_distances(Z, self._samples)
-        return np.asarray(np.exp(-distances / (self.bandwidth_ * self._median)))
-
-    def _outputs(self, X: np.ndarray) -> np.ndarray:
-        Z = self._scaled(X)
-        parts = [
-            self._kernel(Z[start : start + 2048]) @ self.readout_.coefficients
-            for start in range(0, max(1, len(Z)), 2048)
-        ]
-        return np.concatenate(parts) + self.readout_.intercept
-
-
-class RbfRegressor(RegressorMixin, _Rbf):
-    """Kernel ridge regression with a Gaussian kernel, for a numeric target."""
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> RbfRegressor:
-        """Choose width and penalty, then fit all rows."""
-        self._fit_outputs(X, np.asarray(y, dtype=np.float64)[:, None])
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the predicted numbers, shape (n,)."""
-        return self._outputs(X)[:, 0]
-
-
-class _Classes(ClassifierMixin, BaseEstimator):
-    """Classifier that regresses each class's indicator and predicts the class with the largest output."""
-
-    def _coded(self, y: np.ndarray) -> np.ndarray:
-        """Store the classes; return one indicator column of 0 and 1 per class."""
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        return np.eye(len(self.classes_))[codes]
-
-    def decision_function(self, X: np.ndarray) -> np.ndarray:
-        """Return the outputs, shape (n,) for two classes and (n, C) for C > 2 classes."""
-        raise NotImplementedError
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the predicted classes, shape (n,)."""
-        outputs = self.decision_function(X)
-        places = (outputs > 0).astype(int) if outputs.ndim == 1 else np.argmax(outputs, axis=1)
-        return np.asarray(self.classes_[places])
-
-
-class RbfClassifier(_Classes, _Rbf):
-    """Classifier by kernel ridge regression with a Gaussian kernel on the indicators of the classes."""
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> RbfClassifier:
-        """Choose width and penalty, then fit all rows."""
-        self._fit_outputs(X, self._coded(y))
-        return self
-
-    def decision_function(self, X: np.ndarray) -> np.ndarray:
-        """Return the outputs, shape (n,) for two classes and (n, C) for C > 2 classes."""
-        outputs = self._outputs(X)
-        return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
-
-
-class MultiIndexClassifier(_Classes):
+class MultiIndexClassifier(IndicatorClassifier):
     """Classifier with one multi-index learner per class, or a single learner for two classes."""
 
     def __init__(self, random_state: int = 0) -> None:
@@ -218,8 +120,3 @@ class MultiIndexClassifier(_Classes):
         """Return the outputs, shape (n,) for two classes and (n, C) for C > 2 classes."""
         outputs = np.column_stack([model.predict(X) for model in self.models_])
         return outputs[:, 0] - 0.5 if outputs.shape[1] == 1 else outputs
-
-
-def _squared_distances(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    squares = np.sum(left**2, axis=1)[:, None] + np.sum(right**2, axis=1)
-    return np.maximum(squares - 2 * (left @ right.T), 0.0)

@@ -71,7 +71,7 @@ class _Network:
         self.activation = _activation(torch, settings.activation)
         # NumPy draws the initial weights, which then do not depend on torch's version or device.
         rng = random_stream(settings.seed, "initial weights")
-        device = _device(torch, settings.device)
+        device = torch_device(torch, settings.device)
         self.weights, self.biases = [], []
         for level, (fan_in, fan_out) in enumerate(pairwise(sizes)):
             gain = 2.0 if settings.activation == "relu" and level else 1.0
@@ -233,7 +233,8 @@ def _activation(torch: Any, name: str) -> Any:
     }[name]
 
 
-def _device(torch: Any, name: str) -> Any:
+def torch_device(torch: Any, name: str) -> Any:
+    """Return a device of torch, or say that torch cannot use it here."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)

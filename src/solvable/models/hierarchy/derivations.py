@@ -6,18 +6,39 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.errors import InvalidData
+from solvable.arrays import random_stream
+from solvable.errors import InvalidData, InvalidParameter, quoted
 from solvable.models.hierarchy.rules import tuple_numbers
 
 CHUNK_STRINGS = 1 << 14
 """Strings that are drawn at a time, so that one level fits into the cache."""
 
 
-def expand(
-    symbols: np.ndarray, table: np.ndarray, law: np.ndarray | None, rng: np.random.Generator
-) -> np.ndarray:
-    """Replace each symbol of shape (n, k) by a tuple drawn from its rules, shape (n, k s)."""
-    return apply_rules(symbols, table, draw_choices(symbols.shape, table.shape[1], law, rng))
+LISTED_TUPLES = 1 << 20
+"""Up to this many tuples the parent of each is listed; otherwise the sorted tuples are searched."""
+
+
+def stream_of(rng: np.random.Generator | int, purpose: str) -> np.random.Generator:
+    """Return a generator, made from the seed and the purpose if a seed is given."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, (int, np.integer)):
+        return random_stream(int(rng), purpose)
+    raise InvalidParameter(f"rng is {quoted(rng)}; allowed: a seed or a NumPy Generator.")
+
+
+def expand_down(
+    symbols: np.ndarray,
+    tables: Sequence[np.ndarray],
+    laws: Sequence[np.ndarray | None],
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Draw the symbols of all levels below symbols of shape (n, k), which are the first entry."""
+    levels = [symbols]
+    for table, law in zip(tables, laws, strict=True):
+        choices = draw_choices(levels[-1].shape, table.shape[1], law, rng)
+        levels.append(apply_rules(levels[-1], table, choices))
+    return levels
 
 
 def draw_choices(
@@ -37,9 +58,8 @@ def apply_rules(symbols: np.ndarray, table: np.ndarray, choices: np.ndarray) -> 
     rows = symbols.astype(np.intp)
     rows *= rules
     rows += choices
-    return np.take(table.reshape(parents * rules, branching), rows, axis=0).reshape(
-        len(symbols), -1
-    )
+    tuples = np.take(table.reshape(parents * rules, branching), rows, axis=0)
+    return tuples.reshape(len(symbols), symbols.shape[1] * branching)
 
 
 class Parents:
@@ -49,12 +69,18 @@ class Parents:
         parents, self.rules, self.branching = table.shape
         self.vocabulary = vocabulary
         numbers = tuple_numbers(table.reshape(parents, -1), vocabulary, self.branching).ravel()
+        self.row_of: np.ndarray | None = None
+        if vocabulary**self.branching <= LISTED_TUPLES:
+            self.row_of = np.full(vocabulary**self.branching, -1, dtype=np.int32)
+            self.row_of[numbers] = np.arange(numbers.size)
         self.order = np.argsort(numbers)
         self.numbers = numbers[self.order]
 
     def rows(self, strings: np.ndarray) -> np.ndarray:
         """Row (parent times rules plus rule) of each tuple of the strings, shape (n, k); -1 for none."""
         asked = tuple_numbers(strings, self.vocabulary, self.branching)
+        if self.row_of is not None:
+            return np.take(self.row_of, asked)
         places = np.minimum(np.searchsorted(self.numbers, asked), self.numbers.size - 1)
         return np.where(self.numbers[places] == asked, self.order[places], -1)
 
@@ -66,6 +92,7 @@ def parse_levels(
 
     Invalid parts have parent 0; the last array, shape (n,), is False for their strings.
     """
+    kind = strings.dtype
     levels: list[np.ndarray] = [strings]
     choices: list[np.ndarray] = []
     valid = np.ones(len(strings), dtype=bool)
@@ -73,30 +100,31 @@ def parse_levels(
         rows = table.rows(levels[0])
         valid &= (rows >= 0).all(axis=1)
         above, rule = np.divmod(np.maximum(rows, 0), table.rules)
-        levels.insert(0, above.astype(strings.dtype))
+        levels.insert(0, above.astype(kind if len(levels) < len(parents) else np.int64))
         choices.insert(0, rule)
     return levels, choices, valid
 
 
-def checked_strings(X: np.ndarray, vocabulary: int, length: int) -> np.ndarray:
-    """Return strings as integers, after checking shape and symbols."""
+def checked_strings(
+    X: np.ndarray, vocabulary: int, length: int, *, masked: bool = False
+) -> np.ndarray:
+    """Return strings as integers, after checking shape and symbols; -1 is allowed with `masked`."""
     strings = np.asarray(X)
     if strings.ndim != 2 or strings.shape[1] != length:
         raise InvalidData(
             f"the strings have shape {strings.shape}; allowed: (n, {length}), one column per leaf."
         )
+    low = -1 if masked else 0
+    allowed = f"whole numbers from 0 to {vocabulary - 1}" + ", -1 for a masked leaf" * masked
+    if strings.dtype.kind == "f" and (np.abs(strings) < 2**31).all():
+        whole = strings.astype(np.int64)
+        strings = whole if np.array_equal(whole, strings) else strings
     if strings.dtype.kind not in "iu":
-        with np.errstate(invalid="ignore"):
-            whole = strings.astype(np.int64) if strings.dtype.kind == "f" else None
-        if whole is None or not np.array_equal(whole, strings):
-            raise InvalidData(
-                f"the strings have type {strings.dtype}; allowed: whole numbers from 0 to "
-                f"{vocabulary - 1}."
-            )
-        strings = whole
-    if strings.size and (strings.min() < 0 or strings.max() >= vocabulary):
         raise InvalidData(
-            f"the strings contain symbols from {strings.min()} to {strings.max()}; allowed: 0 to "
-            f"{vocabulary - 1}."
+            f"the strings have type {strings.dtype} and are not whole numbers; allowed: {allowed}."
         )
-    return strings
+    if strings.size and (strings.min() < low or strings.max() >= vocabulary):
+        raise InvalidData(
+            f"the strings contain symbols from {strings.min()} to {strings.max()}; allowed: {allowed}."
+        )
+    return strings.astype(np.int64) if strings.dtype.kind == "u" else strings

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
+from solvable.arrays import is_integer
+from solvable.errors import InvalidData
 
-PERMUTED = 5_000_000
-"""Up to this many derivations all of them are permuted to draw some without replacement."""
+LARGEST_INT64 = 2**62
+"""Numbers below this one are kept as 64-bit integers, larger ones as Python integers."""
 
 
 def count_strings(classes: int, rules: int, branching: int, depth: int) -> int:
@@ -20,43 +21,78 @@ def count_strings(classes: int, rules: int, branching: int, depth: int) -> int:
 
 def count_choices(branching: int, depth: int) -> int:
     """Number of rules that a derivation chooses."""
-    return (branching**depth - 1) // (branching - 1)
+    return int((branching**depth - 1) // (branching - 1))
 
 
-def ranks_of(labels: np.ndarray, choices: Sequence[np.ndarray], rules: int) -> np.ndarray:
+def rank_type(total: int) -> type:
+    """Type of the numbers below a total: 64-bit integers, or Python integers where these overflow."""
+    return np.int64 if total <= LARGEST_INT64 else object
+
+
+def checked_ranks(ranks: np.ndarray | Sequence[int], total: int) -> np.ndarray:
+    """Return numbers of derivations in their type, after checking that they are below the total."""
+    numbers = np.asarray(ranks)
+    whole = numbers.dtype.kind in "iu" or all(is_integer(one, -1) for one in numbers.flat)
+    if not whole or numbers.ndim != 1:
+        raise InvalidData(
+            f"the ranks have shape {numbers.shape} and type {numbers.dtype}; allowed: a vector of "
+            "whole numbers."
+        )
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= total):
+        raise InvalidData(
+            f"the ranks reach from {written(numbers.min())} to {written(numbers.max())}; allowed: 0 "
+            f"to {written(total - 1)}."
+        )
+    return np.asarray(numbers.astype(rank_type(total)))
+
+
+def ranks_of(
+    labels: np.ndarray, choices: Sequence[np.ndarray], rules: int, classes: int
+) -> np.ndarray:
     """Number of each derivation: the label, then its rules in base m, top-down and left to right."""
-    flat = np.concatenate([level.reshape(len(labels), -1) for level in choices], axis=1)
-    exact = int(labels.max(initial=0) + 1) * rules ** flat.shape[1] <= 2**62
-    total = labels.astype(np.int64 if exact else object)
-    for column in flat.T:
-        total = total * rules + column.astype(total.dtype)
-    return np.asarray(total)
+    numbers = np.concatenate(choices, axis=1)
+    scale = rules ** numbers.shape[1]
+    numbers = numbers.astype(np.int64)
+    # Join neighbouring digits until one is left: few passes, and short Python integers in most of them.
+    base = rules
+    while numbers.shape[1] > 1:
+        if numbers.shape[1] % 2:
+            numbers = np.concatenate([np.zeros_like(numbers[:, :1]), numbers], axis=1)
+        if min(base * base, scale) > LARGEST_INT64:
+            numbers = numbers.astype(object)
+        numbers = numbers[:, ::2] * base + numbers[:, 1::2]
+        base = base * base
+    return np.asarray(labels.astype(rank_type(classes * scale)) * scale + numbers[:, 0])
 
 
 def choices_of(
     ranks: np.ndarray, rules: int, branching: int, depth: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Labels and rules of the derivations with these numbers; the inverse of :func:`ranks_of`."""
-    sizes = [branching**level for level in range(depth)]
-    digits = np.empty((len(ranks), sum(sizes)), dtype=np.int64)
-    rest = ranks
-    for place in range(sum(sizes) - 1, -1, -1):
-        digits[:, place] = (rest % rules).astype(np.int64)
-        rest = rest // rules
-    return rest.astype(np.int64), np.split(digits, np.cumsum(sizes)[:-1], axis=1)
+    """Labels and rules of the derivations with these numbers; the inverse of :func:`ranks_of`.
+
+    The numbers have the type :func:`rank_type`.
+    """
+    places = count_choices(branching, depth)
+    labels = ranks // rules**places
+    numbers = (ranks - labels * rules**places)[:, None]
+    for step in range((places - 1).bit_length() - 1, -1, -1):
+        # base of the halves of a number of 2^(step + 1) digits
+        base = rules ** (2**step)
+        if numbers.dtype == object and base * base <= LARGEST_INT64:
+            numbers = numbers.astype(np.int64)
+        if numbers.dtype == object or base <= LARGEST_INT64:
+            high = numbers // base
+            numbers = np.stack([high, numbers - high * base], axis=-1)
+        else:
+            numbers = np.stack([np.zeros_like(numbers), numbers], axis=-1)
+        numbers = numbers.reshape(len(ranks), -1)
+    sizes = np.cumsum([branching**level for level in range(depth)])
+    digits = numbers[:, numbers.shape[1] - places :].astype(np.int64)
+    return labels.astype(np.int64), np.split(digits, sizes[:-1], axis=1)
 
 
-def different_ranks(n: int, total: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw n different numbers below a total of at most 2^62, in random order."""
-    if n > total:
-        raise InvalidParameter(
-            f"{n} different strings were asked for and the grammar has {total}; allowed: at most "
-            "that many, or replace=True."
-        )
-    if total <= PERMUTED or 3 * n > total:
-        return np.asarray(rng.permutation(total)[:n])
-    found = np.empty(0, dtype=np.int64)
-    while found.size < n:
-        more = rng.integers(0, total, size=int(1.2 * (n - found.size)) + 16)
-        found = np.unique(np.concatenate([found, more]))
-    return np.asarray(rng.permutation(found)[:n])
+def written(number: int) -> str:
+    """Write a whole number, or its order of magnitude if it is long."""
+    if number < 10**12:
+        return str(number)
+    return f"about 10^{int((number.bit_length() - 1) * np.log10(2))}"

@@ -6,47 +6,57 @@ from typing import Literal
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, quoted
 from solvable.teachers.first_layer import freeze
 
 Ensemble = Literal["first", "uniform", "latin"]
 """How the rules are drawn; see :class:`~solvable.models.hierarchy.target.RandomHierarchy`."""
 
-LARGEST_TUPLES = 2**62
-"""Largest number V^s of tuples whose numbers fit into 64-bit integers."""
+LARGEST_TUPLES = 62
+"""Base-2 logarithm of the largest number V^s of tuples; their numbers are 64-bit integers."""
 
+LARGEST_STRING = 20
+"""Base-2 logarithm of the largest number s^L of leaves."""
 
-LARGEST_STRING = 2**20
-"""Largest number s^L of leaves."""
+LARGEST_TABLES = 27
+"""Base-2 logarithm of the largest number of symbols in the rules of all levels."""
 
 
 def check_sizes(
     vocabulary: int, rules: int, branching: int, depth: int, classes: int, ensemble: Ensemble
 ) -> None:
-    """Refuse sizes that cannot be drawn, or for which no grammar with one parent per tuple exists."""
-    V, s = vocabulary, branching
-    if s**depth > LARGEST_STRING:
+    """Refuse sizes for which no grammar with one parent per tuple exists, and rules beyond memory."""
+    V, m, s = vocabulary, rules, branching
+    if _power_exceeds(s, depth, LARGEST_STRING):
         raise InvalidParameter(
-            f"depth is {depth} with branching {s}, which gives strings of {s}^{depth} symbols; "
-            f"allowed: at most {LARGEST_STRING} symbols."
+            f"depth is {quoted(depth)} with branching {quoted(s)}, and strings have branching^depth "
+            f"symbols; allowed: at most 2^{LARGEST_STRING} = {2**LARGEST_STRING} symbols."
         )
-    if V**s > LARGEST_TUPLES:
+    if _power_exceeds(V, s, LARGEST_TUPLES):
         raise InvalidParameter(
-            f"there are {V}^{s} tuples of symbols; allowed: at most 2^62. Lower vocabulary or branching."
+            f"vocabulary is {quoted(V)} with branching {s}, which gives vocabulary^branching tuples; "
+            f"allowed: at most 2^{LARGEST_TUPLES}."
         )
-    check_existence(vocabulary, rules, branching, classes, ensemble)
+    check_existence(V, m, s, depth, classes, ensemble)
+    if (classes + (depth - 1) * V) * m * s > 2**LARGEST_TABLES:
+        raise InvalidParameter(
+            f"the rules of all levels have {(classes + (depth - 1) * V) * m * s} symbols; allowed: at "
+            f"most 2^{LARGEST_TABLES}. Lower vocabulary, classes or rules."
+        )
 
 
 def check_existence(
-    vocabulary: int, rules: int, branching: int, classes: int, ensemble: Ensemble
+    vocabulary: int, rules: int, branching: int, depth: int, classes: int, ensemble: Ensemble
 ) -> None:
     """Refuse sizes for which no grammar with one parent per tuple exists."""
     V, m, s = vocabulary, rules, branching
-    for name, symbols in (("vocabulary", V), ("classes", classes)):
+    # Levels below the first one, whose parents are symbols, exist from depth 2 on.
+    for name, symbols in [("classes", classes), ("vocabulary", V)][: min(depth, 2)]:
         if symbols * m > V**s:
             raise InvalidParameter(
-                f"rules is {m} for {name} = {symbols}, which needs {symbols * m} different tuples of "
-                f"{s} symbols, and {V}^{s} = {V**s} exist; allowed: rules of at most {V**s // symbols}."
+                f"rules is {quoted(m)} for {name} = {quoted(symbols)}, but there are only {V}^{s} = "
+                f"{V**s} tuples, and each has one parent; allowed: rules of at most "
+                f"{V**s // symbols}, the number of tuples over {name}."
             )
     if ensemble == "first" and classes * m % V:
         raise InvalidParameter(
@@ -61,12 +71,18 @@ def check_existence(
         )
 
 
+def _power_exceeds(base: int, exponent: int, limit: int) -> bool:
+    """Return whether base^exponent is above 2^limit; no large power is computed."""
+    return exponent > limit or base.bit_length() > limit + 1 or base**exponent > 2**limit
+
+
 def draw_rules(
     parents: int, rules: int, vocabulary: int, branching: int, ensemble: Ensemble,
     rng: np.random.Generator,
 ) -> np.ndarray:  # fmt: skip
     """Draw the rules of one level, shape (parents, rules, branching); no tuple has two parents."""
     V, m, s = vocabulary, rules, branching
+    # R(a) = {tuples of parent a}: m of the V^s tuples each, disjoint  (hierarchy 1)
     if ensemble == "latin":
         # parent of (a, b): a permutation of (a + b) mod V
         shift = rng.permutation(V)[:, None]

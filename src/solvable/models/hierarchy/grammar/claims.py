@@ -10,58 +10,194 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 from solvable.models.hierarchy.grammar.figures import ancestor_names, level_names
-from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
+from solvable.models.hierarchy.grammar.parameters import AXIS, RandomHierarchyParameters
 
 HIERARCHICAL = ("layerwise", "count-cluster", "cnn")
-"""Estimators that learn the hierarchy level by level, or as a deep network."""
+"""Estimators that learn the hierarchy, level by level or as a deep network."""
 
-PAPER_B = "arXiv:2307.02129"
+ALONG = (AXIS.parameter, *AXIS.ignore)
 
 
-def classifies(setting: RandomHierarchyParameters, *, ensemble: str = "first") -> bool:
-    """Return True for classification with equal rules of an ensemble."""
-    return setting.task == "classification" and not setting.zipf and setting.ensemble == ensemble
+def classifies(setting: RandomHierarchyParameters) -> bool:
+    """Return True for classification with equally likely rules that carry a signal."""
+    return setting.task == "classification" and not setting.zipf and setting.ensemble != "latin"
 
 
 def scarce(setting: RandomHierarchyParameters) -> bool:
-    """Return True if the strings are at most a quarter of all that exist."""
-    logarithm = np.log(setting.n_classes) + np.log(setting.rules) * (
-        (setting.leaves - 1) / (setting.branching - 1)
+    """Return True if there are at least eight times as many strings as training strings."""
+    choices = (setting.leaves - 1) / (setting.branching - 1)
+    strings = np.log(setting.n_classes) + choices * np.log(setting.rules)
+    return bool(np.log(8 * setting.n_samples) <= strings)
+
+
+def is_task(task: str) -> Callable[[Cell], bool]:
+    """Return a function that chooses the points of a task in a vocabulary of at least 16 symbols."""
+    return lambda cell: cell.setting.task == task and cell.setting.vocabulary >= 16
+
+
+def finite_vocabulary(cell: Cell) -> float:
+    """Relative tolerance for the fluctuations of one grammar around the mean over grammars."""
+    return 0.05 + 0.5 / cell.setting.vocabulary
+
+
+def reach(setting: RandomHierarchyParameters) -> float:
+    """Difference between perfect and chance accuracy."""
+    return 1 - 1 / setting.n_classes
+
+
+def judged_learner(point: Point) -> bool:
+    """Return True for a hierarchical learner of equally likely rules far from all strings."""
+    return (
+        classifies(point.setting)
+        and point.setting.ensemble == "first"
+        and point.setting.estimator in HIERARCHICAL
+        and scarce(point.setting)
     )
-    return bool(np.log(setting.n_samples) <= logarithm - np.log(4))
 
 
-def learned_by(*estimators: str) -> Callable[[Cell], bool]:
-    """Return a function that chooses points of these estimators with equal rules."""
-    return lambda cell: classifies(cell.setting) and cell.setting.estimator in estimators
+def rise(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Accuracy above 4 P* minus that below P*/4, in units of the largest possible difference."""
+    above, below = (
+        [p.mean("test_accuracy") for p in points if chosen(p.setting.ratio)]
+        for chosen in (lambda ratio: 4 <= ratio <= 64, lambda ratio: ratio <= 0.25)
+    )
+    if not above or not below:
+        return None
+    return float(np.mean(above) - np.mean(below)) / reach(points[0].setting), 1.0
 
 
-def gap_of(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Lead of hierarchical learners over the kernel, in units of perfect minus chance accuracy."""
+def lead_over_kernel(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Mean lead of hierarchical learners over the kernel, in units of perfect minus chance accuracy."""
     kernel = [p.mean("test_accuracy") for p in points if p.setting.estimator == "kernel"]
     others = [p.mean("test_accuracy") for p in points if p.setting.estimator in HIERARCHICAL]
     if not kernel or not others:
         return None
-    reach = 1 - 1 / points[0].setting.n_classes
-    return float(np.mean(others) - np.mean(kernel)) / reach, 1.0
+    return float(np.mean(others) - np.mean(kernel)) / reach(points[0].setting), 1.0
 
 
-def crossing_ratios(points: Sequence[Point]) -> float | None:
-    """Samples over P* at which the mean accuracy reaches the middle between chance and 1."""
-    x = np.array([p.setting.ratio for p in points])
-    order = np.argsort(x)
-    accuracy = np.array([float(p.mean("test_accuracy")) for p in points])[order]
-    middle = (1 + 1 / points[0].setting.n_classes) / 2
-    above = np.flatnonzero(accuracy >= middle)
-    if not above.size or above[0] == 0:
+def crossing_ratio(points: Sequence[Point]) -> float | None:
+    """Samples over P* at which the accuracy is halfway between chance and 1; None outside the points."""
+    ordered = sorted(points, key=lambda point: point.setting.ratio)
+    x = np.log([point.setting.ratio for point in ordered])
+    accuracy = np.array([float(point.mean("test_accuracy")) for point in ordered])
+    middle = 1 - reach(points[0].setting) / 2
+    above = int(np.argmax(accuracy >= middle))
+    if above == 0:
         return None
-    j = int(above[0])
-    share = (middle - accuracy[j - 1]) / (accuracy[j] - accuracy[j - 1])
-    left, right = np.log(x[order][j - 1]), np.log(x[order][j])
-    return float(np.exp(left + share * (right - left)))
+    share = (middle - accuracy[above - 1]) / (accuracy[above] - accuracy[above - 1])
+    return float(np.exp(x[above - 1] + share * (x[above] - x[above - 1])))
 
 
-def crossing(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Logarithm of the crossing over P*, with 0 expected."""
-    ratio = crossing_ratios(points)
-    return None if ratio is None else (float(np.log(ratio)), 0.0)
+def crossings(points: Sequence[Point]) -> list[tuple[float, float]]:
+    """P* and the crossing in units of P*, for each curve that crosses between its points."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        fields = {k: v for k, v in point.parameters.items() if k not in ALONG}
+        groups.setdefault(str(fields), []).append(point)
+    pairs = [(group[0].setting.threshold, crossing_ratio(group)) for group in groups.values()]
+    return [(threshold, ratio) for threshold, ratio in pairs if ratio is not None]
+
+
+def mean_crossing(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Geometric mean over settings of the crossing in units of P*."""
+    pairs = crossings(points)
+    return (float(np.exp(np.mean([np.log(ratio) for _, ratio in pairs]))), 1.0) if pairs else None
+
+
+def threshold_law(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Slope of the logarithm of the crossing sample size against that of P*."""
+    pairs = np.array(crossings(points))
+    if len(pairs) < 4 or np.ptp(np.log(pairs[:, 0])) < np.log(16):
+        return None
+    x = np.log(pairs[:, 0])
+    return float(np.polyfit(x, x + np.log(pairs[:, 1]), 1)[0]), 1.0
+
+
+SETTINGS = ("vocabulary", "rules", "branching", "depth", "classes")
+
+CLAIMS = (
+    Agreement("synonymic-sensitivity",
+        "One gradient step makes synonyms of each level alike as predicted.",
+        "synonymic_sensitivity", "derivations/hierarchy (8)",
+        within=lambda cell: 0.02 + 0.3 / cell.setting.vocabulary,
+        because="0.02, plus 0.3/V for the fluctuations of one grammar around the mean over grammars.",
+        where=lambda cell: classifies(cell.setting), entry=level_names,
+        scatter=lambda cell: cell.expected * (1 - cell.expected) + 0.02, power=0.2,
+        missing="no point has task=classification and zipf=0"),
+    Agreement("signal",
+        "The label laws of patches with different parents differ as predicted on each level.",
+        "signal", "derivations/hierarchy (5)", within=finite_vocabulary, relative=True,
+        because="5 %, plus 0.5/V: one grammar differs from the mean over grammars.",
+        where=lambda cell: classifies(cell.setting) and cell.entry != 0,
+        entry=level_names, power=0.2,
+        missing="no point has task=classification, zipf=0 and depth above 1"),
+    Agreement("noise",
+        "The label frequencies of a patch scatter as predicted on each level.",
+        "noise", "derivations/hierarchy (6)", within=0.04, relative=True,
+        because="4 %: the label law of a patch is not the same for all patches.",
+        where=lambda cell: classifies(cell.setting), entry=level_names, power=0.15,
+        missing="no point has task=classification and zipf=0"),
+    Estimate("hierarchy-learned",
+        "The accuracy rises from near chance at a quarter of P* to near 1 at four times P*.",
+        "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
+        estimate=rise, apart=ALONG, fewest=2, within=0.35, power=0.5,
+        because="0.35: some of the rise is below P*/4 (single patches) and some above 4 P*.",
+        where=judged_learner,
+        missing="needed: layerwise, count-cluster or cnn at sample ratios of at most 0.25 and at least 4"),
+    Estimate("lead-over-kernels",
+        "Where hierarchical learners are accurate, tuned kernels are not.",
+        "arXiv:2307.02129, Figure 14; derivations/hierarchy (7), (26)",
+        estimate=lead_over_kernel, apart=(*ALONG, "estimator", "positions"), fewest=2, within=0.55,
+        power=0.6,
+        because="0.55: kernels see the statistics of single patches, which are not at chance.",
+        where=lambda point: (
+            4 <= point.setting.ratio <= 64 and point.setting.depth >= 3
+            and scarce(point.setting) and classifies(point.setting)
+            and point.setting.ensemble == "first"
+        ),
+        missing="needed: kernel and a hierarchical estimator at depth 3 or more and a sample ratio of at "
+        "least 4, far from all strings"),
+    Estimate("threshold",
+        "The accuracy is halfway between chance and 1 near P*, in the mean over grammars of all sizes.",
+        "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
+        estimate=mean_crossing, apart=(*ALONG, *SETTINGS), fewest=4, within=0.6, power=0.7,
+        because="0.6: P* is the scale at which signal and noise are equal; learners differ in prefactors.",
+        where=judged_learner,
+        missing="no curve passes halfway between chance and 1; widen sample_ratio"),
+    Estimate("threshold-law",
+        "The number of strings at which the hierarchy is learned is proportional to n_c m^L.",
+        "arXiv:2601.19756, Theorem 7; derivations/hierarchy (7)",
+        estimate=threshold_law, apart=(*ALONG, *SETTINGS), fewest=8, within=0.2, power=0.3,
+        because="0.2: logarithms and constants of a learner depend on the size of the grammar.",
+        where=judged_learner,
+        missing="fewer than four grammars whose P* span a factor of 16; run with --preset scaling"),
+    Slope("zipf-exponent",
+        "With rules of Zipf exponent a the error falls as N^(-a / (1 + a)), as far as rules are left.",
+        "derivations/hierarchy (19)",
+        metric="test_error", along=AXIS.parameter, ignore=AXIS.ignore, fewest=3, span=4, within=0.15,
+        power=0.4,
+        because="0.15: the error is not yet a power law where several rules are learned together.",
+        where=lambda point: point.setting.zipf > 0 and point.predicted("test_error") < 0.5,
+        missing="no curve with zipf above 0 has three points with a predicted error below 0.5; run with "
+        "--preset zipf"),
+    Agreement("correlations",
+        "The correlations of the last symbol with earlier ones have the predicted plateaus and noise.",
+        "correlation", "derivations/hierarchy (13), (14)",
+        within=finite_vocabulary, relative=True,
+        because="5 %, plus 0.5/V for the fluctuations of one grammar around the mean over grammars.",
+        where=is_task("next-token"), entry=ancestor_names, power=0.2,
+        missing="no point has task=next-token and at least 16 symbols; run with --preset language"),
+    Agreement("context-loss",
+        "A context that ends below an ancestor leaves the predicted uncertainty about the last symbol.",
+        "context_loss", "derivations/hierarchy (16)",
+        within=0.06, because="0.06 nats: numbers of compatible symbols scatter within one grammar.",
+        where=is_task("next-token"), entry=ancestor_names, power=0.2,
+        missing="no point has task=next-token and at least 16 symbols; run with --preset language"),
+    Agreement("denoising",
+        "The mean belief in the true symbol of each level follows the map from level to level.",
+        "level_belief", "derivations/hierarchy (17)", within=0.035,
+        because="0.035: the map replaces the beliefs of a level by their mean.",
+        where=lambda cell: is_task("denoising")(cell) and 0 < cell.setting.noise_level < 1,
+        entry=level_names, power=0.2,
+        missing="no point has task=denoising and at least 16 symbols; run with --preset language"),
+)  # fmt: skip

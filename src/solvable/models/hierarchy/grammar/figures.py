@@ -16,9 +16,7 @@ from solvable.plots.figure import Marker
 
 def is_task(task: str, *, zipf: bool = False) -> Callable[[Curve], bool]:
     """Return a function that chooses the curves of a task, with equal or with Zipf rules."""
-    return lambda curve: (
-        curve.setting.task == task and (curve.setting.zipf > 0) == zipf
-    )
+    return lambda curve: curve.setting.task == task and (curve.setting.zipf > 0) == zipf
 
 
 def level_names(setting: RandomHierarchyParameters) -> list[str]:
@@ -56,8 +54,8 @@ PANELS = (
         "test accuracy, or sensitivity",
         [Trace("test_accuracy", "", theory=None)],
         "Points: accuracy on fresh strings. Line: synonymic sensitivity of the leaves after one gradient "
-        "step, which falls to one half where signal and noise of the label statistics are equal, near "
-        "P*. Learners that use the hierarchy need a few P*; a kernel needs a share of all strings.",
+        "step, which is one half where signal and noise of the label statistics are equal, near P*. "
+        "Learners that use the hierarchy need a few P*; a kernel needs a share of all strings.",
         overlay=EVERY,
         once=[
             Trace(
@@ -65,6 +63,7 @@ PANELS = (
                 "sensitivity after one step",
                 theory="leaf_sensitivity",
                 value=leaf_sensitivity,
+                colour=-1,
             )
         ],
         markers=P_STAR,
@@ -75,9 +74,11 @@ PANELS = (
         "sensitivity",
         "Synonymic sensitivity after one gradient step",
         "sensitivity to a synonym, relative to any other patch",
-        [Trace("synonymic_sensitivity", names=level_names)],
-        "Squared distance of the gradients of two synonyms over that of two random patches. Levels near the "
-        "label are learned from fewer strings.",
+        (),
+        "Squared distance of the gradients of two synonyms over that of two random patches. Levels near "
+        "the label are learned from fewer strings.",
+        overlay=EVERY,
+        once=[Trace("synonymic_sensitivity", names=level_names)],
         when=is_task("classification"),
         markers=P_STAR,
         y_range=(-0.02, 1.05),
@@ -86,12 +87,14 @@ PANELS = (
         "signal-and-noise",
         "Signal and noise of the label statistics of a patch",
         "mean squared distance",
-        [
+        (),
+        "Noise (lines and points): squared error of the label frequencies of a patch. Signal (dashed): "
+        "squared distance of the label probabilities of two patches with different parents.",
+        overlay=EVERY,
+        once=[
             Trace("noise", names=level_names),
             Trace("signal", names=level_names, dashed=True),
         ],
-        "Noise (lines and points): squared error of the label frequencies of a patch. Signal (dashed): "
-        "squared distance of the label probabilities of two patches with different parents.",
         when=is_task("classification"),
         markers=P_STAR,
         y_scale="log",
@@ -138,8 +141,8 @@ PANELS = (
             Trace("test_loss", "trained network", theory="loss_envelope"),
             Trace("context_loss", names=ancestor_names, dashed=True),
         ],
-        "Points: loss of a trained network on fresh strings. Line: loss that the visible correlations allow. "
-        "Dashed: loss of exact inference from a context that ends below each ancestor.",
+        "Points: loss of a trained network on fresh strings. Line: loss that the visible correlations "
+        "allow. Dashed: loss of exact inference from a context that ends below each ancestor.",
         overlay=("estimator",),
         when=is_task("next-token"),
     ),
@@ -148,7 +151,8 @@ PANELS = (
         "Belief in the true symbol of each level",
         "mean probability of the true symbol",
         [Trace("level_belief", names=level_names)],
-        "Exact inference from noisy leaves, from each symbol's own subtree. Line: the map from level to level.",
+        "Exact inference of each symbol from the noisy leaves below it. Line: the map from level to "
+        "level.",
         along=NOISE,
         overlay=("vocabulary", "rules", "branching", "depth"),
         markers=critical_noise,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -13,33 +13,78 @@ from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParamete
 
 def predict(parameters: RandomHierarchyParameters) -> Metrics:
     """Predict what the task measures, and the thresholds."""
-    common: Metrics = {
-        "p_star": parameters.threshold,
-        "threshold_ratio": 1.0,
-        "chance_accuracy": 1 / parameters.n_classes,
-    }
-    return common | TASKS[parameters.task](parameters)
+    tasks = {
+        "classification": _classification, "next-token": _next_token, "denoising": _denoising
+    }  # fmt: skip
+    return {"p_star": parameters.threshold, "threshold_ratio": 1.0} | tasks[parameters.task](
+        parameters
+    )
+
+
+def curve(parameters: RandomHierarchyParameters, ratios: np.ndarray) -> list[Metrics]:
+    """Predictions along a curve of sample ratios."""
+    places = [parameters.model_copy(update={"samples": 0, "sample_ratio": r}) for r in ratios]
+    return [predict(place) for place in places]
 
 
 def _classification(parameters: RandomHierarchyParameters) -> Metrics:
     """Signal and noise of the label statistics of each level, and the synonymic sensitivity."""
     p = parameters
-    sizes = _sizes(p, "vocabulary", "rules", "branching", "depth", "classes", "ensemble")
-    sensitivity = theory.synonymic_sensitivity(**sizes, samples=p.n_samples)
-    found: Metrics = {
-        "signal": numbers(theory.squared_signal(**sizes)),
-        "noise": numbers(theory.squared_noise(**sizes, samples=p.n_samples)),
-        "synonymic_sensitivity": numbers(sensitivity),
-        "leaf_sensitivity": numbers(sensitivity)[-1],
-    }
     if p.zipf:
-        pass
-    return found
+        error = language.zipf_error(
+            p.n_samples, rules=p.rules, branching=p.branching, depth=p.depth,
+            classes=p.n_classes, zipf=p.zipf,
+        )  # fmt: skip
+        return {"test_error": float(error), "zipf_exponent": language.zipf_exponent(p.zipf)}
+    sizes = _sizes(p, "classes", "ensemble")
+    sensitivity = numbers(theory.synonymic_sensitivity(**sizes, samples=p.n_samples))
+    noise = numbers(theory.squared_noise(**sizes, samples=p.n_samples))
+    noise[0] = None  # the label of a tuple just below the label is certain
+    return {
+        "signal": numbers(theory.squared_signal(**sizes)),
+        "noise": noise,
+        "synonymic_sensitivity": sensitivity,
+        "leaf_sensitivity": sensitivity[-1],
+    }
 
 
-def _sizes(parameters: RandomHierarchyParameters, *names: str) -> dict[str, object]:
+def _next_token(parameters: RandomHierarchyParameters) -> Metrics:
+    """Correlations with the last symbol, and losses that contexts and samples allow."""
+    p = parameters
+    sizes = _sizes(p, "classes", "ensemble")
+    plateau = language.correlation_plateau(**sizes)
+    floor = language.correlation_floor(vocabulary=p.vocabulary, samples=p.n_samples)
+    grammar = _sizes(p)
+    losses = language.compatible_losses(**grammar)
+    return {
+        "correlation": numbers(np.sqrt(plateau**2 + floor**2)),
+        "correlation_plateau": numbers(plateau),
+        "correlation_floor": float(floor),
+        "data_thresholds": numbers(language.data_thresholds(**sizes) / p.threshold),
+        "context_loss": numbers(losses[:0:-1]),
+        "loss_envelope": float(language.next_token_loss(p.n_samples, **sizes)),
+    }
+
+
+def _denoising(parameters: RandomHierarchyParameters) -> Metrics:
+    """Mean belief in the true symbol of each level, and the critical noise."""
+    p = parameters
+    beliefs = language.level_beliefs(p.noise_level, **_sizes(p, "classes"))
+    critical = language.critical_noise(
+        vocabulary=p.vocabulary, rules=p.rules, branching=p.branching
+    )
+    return {
+        "label_belief": float(beliefs[0]),
+        "level_belief": numbers(beliefs[1:]),
+        "critical_noise": critical.epsilon,
+        "phase": critical.phase,
+    }
+
+
+def _sizes(parameters: RandomHierarchyParameters, *names: str) -> dict[str, Any]:
+    """Return the sizes of the grammar as keyword arguments of the theory."""
     values = parameters.model_dump() | {"classes": parameters.n_classes}
-    return {name: values[name] for name in names}
+    return {name: values[name] for name in ("vocabulary", "rules", "branching", "depth", *names)}
 
 
 def numbers(values: np.ndarray) -> list[float | None]:
@@ -47,4 +92,21 @@ def numbers(values: np.ndarray) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in np.asarray(values)]
 
 
-TASKS: dict[str, Callable[[RandomHierarchyParameters], Metrics]] = {}
+def chance(parameters: RandomHierarchyParameters, prediction: Metrics) -> Metrics:
+    """Return the metrics of a learner that guesses, or of statistics without any signal."""
+    p = parameters
+    guess = 1 / (p.n_classes if p.task != "next-token" else p.vocabulary)
+    levels = [guess, *[1 / p.vocabulary] * (p.depth - 1)]
+    return {
+        "test_accuracy": guess,
+        "test_error": 1 - guess,
+        "level_accuracy": levels,
+        "signal": [0.0] * p.depth,
+        "noise": [1.0] * p.depth,
+        "synonymic_sensitivity": [1.0] * p.depth,
+        "test_loss": float(np.log(p.vocabulary)),
+        "correlation": [0.0] * p.depth,
+        "context_loss": [float(np.log(p.vocabulary))] * p.depth,
+        "level_belief": [1 / p.vocabulary] * p.depth,
+        "label_belief": 1 / p.n_classes,
+    }

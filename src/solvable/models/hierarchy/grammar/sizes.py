@@ -57,7 +57,9 @@ class GrammarSizes:
                 f"{self.rules}, branching {self.branching} and depth {self.depth}; allowed: at most "
                 f"10^{LARGEST_LOGARITHM:.0f}."
             )
-        check_existence(self.vocabulary, self.rules, self.branching, self.n_classes, self.ensemble)
+        check_existence(
+            self.vocabulary, self.rules, self.branching, self.depth, self.n_classes, self.ensemble
+        )
 
     @property
     def n_classes(self) -> int:

@@ -11,7 +11,11 @@ from solvable.arrays import check_integer
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.models.hierarchy.grammar.learner.clusters import cluster_rows
-from solvable.models.hierarchy.grammar.learner.token_strings import StringClassifier, symbol_codes
+from solvable.models.hierarchy.grammar.learner.token_strings import (
+    StringClassifier,
+    observed_symbols,
+    symbol_codes,
+)
 from solvable.models.hierarchy.rules import LARGEST_TUPLES, tuple_numbers
 
 Positions = Literal["concat", "first", "pooled"]
@@ -51,7 +55,7 @@ class TupleClusterClassifier(StringClassifier):
         Parameters
         ----------
         X : array-like of shape (n, s ** L)
-            Whole numbers, one symbol per column.
+            Whole numbers, one symbol per column; negative ones are masked.
         y : array-like of shape (n,)
             Labels.
 
@@ -67,13 +71,13 @@ class TupleClusterClassifier(StringClassifier):
         """
         self._check_parameters()
         strings, labels = self._start_fit(X, y)
-        self.symbols_ = np.unique(strings)
+        self.symbols_ = observed_symbols(strings)
         self.n_clusters_ = self.n_clusters or self.symbols_.size
         seed = seed_from(self.random_state)
         symbols, base = symbol_codes(strings, self.symbols_), self.symbols_.size + 1
         self.levels_: list[TupleClusters] = []
         for level in range(self.depth_, 0, -1):
-            if base**self.branching > LARGEST_TUPLES:
+            if base**self.branching > 2**LARGEST_TUPLES:
                 raise InvalidData(
                     f"there are {base}^{self.branching} possible tuples; allowed: at most 2^62."
                 )
@@ -124,7 +128,7 @@ class TupleClusterClassifier(StringClassifier):
         list of ndarray
             Clusters of shape (n, s ** l) for l = L - 1, ..., 1, then numbers of labels, shape (n, 1).
         """
-        symbols, found = self._checked(X), []
+        symbols, found = symbol_codes(self._checked(X), self.symbols_), []
         for fitted in self.levels_:
             symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
             found.append(symbols)
@@ -143,7 +147,7 @@ class TupleClusterClassifier(StringClassifier):
         ndarray of shape (n, n_classes)
             Probabilities; those of all training labels for a top tuple that was never seen.
         """
-        symbols = self._checked(X)
+        symbols = symbol_codes(self._checked(X), self.symbols_)
         for fitted in self.levels_:
             symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
         return self._top(symbols)

@@ -7,15 +7,20 @@ from typing import Any
 import numpy as np
 
 from solvable.arrays import check_integer, check_real, random_stream
-from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.errors import InvalidParameter, NotConverged
 from solvable.fitting.inputs import by_blocks, seed_from
-from solvable.models.hierarchy.grammar.learner.strings import StringClassifier, one_hot
+from solvable.models.hierarchy.grammar.learner.strings import (
+    ProbabilityClassifier,
+    mean_loss,
+    one_hot,
+    softmax,
+)
 
 BLOCK_ROWS = 2048
 """Strings that are passed through a network at a time."""
 
 
-class StringNetwork(StringClassifier):
+class StringNetwork(ProbabilityClassifier):
     """ReLU network on one-hot strings whose layers differ only in the shapes of their weights.
 
     The weights of a layer have shape (groups, fan-in, width). One group is a filter that all blocks
@@ -125,7 +130,7 @@ class StringNetwork(StringClassifier):
                     {"epoch": epoch + 1},
                 )
             if len(apart):
-                held = self._mean_loss(symbols[apart], codes[apart])
+                held = mean_loss(softmax(self._outputs(symbols[apart])), codes[apart])
                 if held < min(self.validation_curve_, default=np.inf):
                     best = [weight.copy() for weight in weights]
                 self.validation_curve_.append(held)
@@ -135,7 +140,9 @@ class StringNetwork(StringClassifier):
 
     def _layers(self, symbols: np.ndarray) -> list[np.ndarray]:
         """Return the encoded strings and the activations of each layer, shapes (n, features)."""
-        layers = [one_hot(symbols, self.vocabulary_).reshape(len(symbols), -1)]
+        # Each input has mean 0 and variance 1 over uniform symbols.
+        vectors = np.float32(self.vocabulary_**0.5) * one_hot(symbols, self.vocabulary_)
+        layers = [vectors.reshape(len(symbols), -1)]
         for weights in self.weights_:
             groups, fan_in, _ = weights.shape
             # h = relu(x W / sqrt(fan-in)) for each block of inputs x (hierarchy 27)
@@ -155,9 +162,8 @@ class StringNetwork(StringClassifier):
         """Compute the mean cross-entropy of a batch, and its gradient for each array of weights."""
         n = len(symbols)
         layers = self._layers(symbols)
-        errors = _probabilities(layers[-1] @ self.readout_ / self.width)
-        right = errors[np.arange(n), codes]
-        loss = -float(np.mean(np.log(np.maximum(right, 1e-30))))
+        errors = softmax(layers[-1] @ self.readout_ / self.width)
+        loss = mean_loss(errors, codes)
         errors[np.arange(n), codes] -= 1
         errors *= 1 / (n * self.width)
         gradients = [layers[-1].T @ errors]
@@ -173,52 +179,9 @@ class StringNetwork(StringClassifier):
                 back = (apart @ weights.swapaxes(1, 2)).swapaxes(0, 1).reshape(n, -1)
         return loss, gradients
 
-    def _mean_loss(self, symbols: np.ndarray, codes: np.ndarray) -> float:
-        right = _probabilities(self._outputs(symbols))[np.arange(len(codes)), codes]
-        return -float(np.mean(np.log(np.maximum(right, 1e-30))))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each label in the order of `classes_`, shape (n, C)."""
-        return _probabilities(self._outputs(self._new_strings(X)).astype(np.float64))
-
-    def loss(self, X: Any, y: Any) -> float:
-        """Return the mean cross-entropy -log p(y) of labelled strings, in natural units.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, s ** L)
-            Strings.
-        y : array-like of shape (n,)
-            Their labels, which must occur in the training labels.
-
-        Returns
-        -------
-        float
-            Mean of minus the logarithm of the probability of the label.
-
-        Raises
-        ------
-        InvalidData
-            If a label did not occur in training.
-        """
-        symbols, labels = self._new_strings(X), np.asarray(y)
-        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        if not np.array_equal(self.classes_[codes], labels):
-            raise InvalidData(
-                "y contains labels that did not occur in training, or its length is not that of X; "
-                "allowed: the labels of classes_, one for each string."
-            )
-        return self._mean_loss(symbols, codes)
-
 
 def _blocks(values: np.ndarray, groups: int, width: int) -> np.ndarray:
     """Cut rows (n, features) into blocks: (1, all blocks, width), or (groups, n, width)."""
     if groups == 1:
         return values.reshape(1, -1, width)
     return values.reshape(-1, groups, width).swapaxes(0, 1)
-
-
-def _probabilities(outputs: np.ndarray) -> np.ndarray:
-    """Softmax of outputs (n, C)."""
-    outputs = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-    return np.asarray(outputs / outputs.sum(axis=1, keepdims=True))

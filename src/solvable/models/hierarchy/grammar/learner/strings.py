@@ -13,19 +13,16 @@ from solvable.arrays import check_integer
 from solvable.errors import InvalidData
 from solvable.fitting.inputs import validate_data
 
-MASK = -1
+MASKED = -1
 """Symbol of a leaf that the learner does not see."""
 
 
-def one_hot(X: np.ndarray, vocabulary: int, *, standardise: bool = True) -> np.ndarray:
-    """Encode symbols as standardised unit vectors, and masked leaves as constants, (n, d, V)."""
-    table = np.eye(vocabulary + 1, vocabulary, dtype=np.float32)
-    table[MASK] = vocabulary**-0.5
-    if standardise:
-        # (x - 1/V) / sqrt((1 - 1/V) / V) has mean 0 and variance 1 over uniform symbols
-        scale = max(vocabulary - 1, 1) ** 0.5 / vocabulary
-        table[:MASK] = (table[:MASK] - 1 / vocabulary) / scale
-    return np.asarray(table[X])
+def one_hot(X: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Vectors of symbols with mean 0 and norm 1, or constant for masked leaves, (n, d, V)."""
+    # x -> (x - 1/V) (1 - 1/V)^-1/2
+    vectors = (np.eye(vocabulary) - 1 / vocabulary) / max(1 - 1 / vocabulary, 1e-9) ** 0.5
+    masked = np.full((1, vocabulary), vocabulary**-0.5)
+    return np.asarray(np.concatenate([vectors, masked]).astype(np.float32)[X])
 
 
 class StringClassifier(ClassifierMixin, BaseEstimator):
@@ -66,7 +63,7 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         with np.errstate(invalid="ignore"):
             symbols = np.asarray(X).astype(np.intp)
         highest = self.vocabulary_ - 1
-        if not np.array_equal(symbols, X) or symbols.min() < MASK or symbols.max() > highest:
+        if not np.array_equal(symbols, X) or symbols.min() < MASKED or symbols.max() > highest:
             raise InvalidData(
                 f"the strings contain values from {np.min(X)} to {np.max(X)} of type {X.dtype}; "
                 f"allowed: whole numbers from 0 to {highest}, and -1 for a masked leaf. Give "
@@ -98,3 +95,52 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         """
         outputs = self._outputs(self._new_strings(X))
         return np.asarray(self.classes_[np.argmax(outputs, axis=1)])
+
+
+class ProbabilityClassifier(StringClassifier):
+    """Classifier of strings whose outputs are logarithms of probabilities, up to a constant."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each label in the order of `classes_`, shape (n, C)."""
+        return softmax(self._outputs(self._new_strings(X)).astype(np.float64))
+
+    def loss(self, X: Any, y: Any) -> float:
+        """Return the mean cross-entropy -log p(y) of labelled strings, in natural units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Strings.
+        y : array-like of shape (n,)
+            Their labels, which must occur in the training labels.
+
+        Returns
+        -------
+        float
+            Mean of minus the logarithm of the probability of the label.
+
+        Raises
+        ------
+        InvalidData
+            If a label did not occur in training.
+        """
+        symbols, labels = self._new_strings(X), np.asarray(y)
+        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[codes], labels):
+            raise InvalidData(
+                "y contains labels that did not occur in training, or its length is not that of X; "
+                "allowed: the labels of classes_, one for each string."
+            )
+        return mean_loss(softmax(self._outputs(symbols)), codes)
+
+
+def softmax(outputs: np.ndarray) -> np.ndarray:
+    """Return the probabilities of outputs (n, C)."""
+    powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def mean_loss(probabilities: np.ndarray, codes: np.ndarray) -> float:
+    """Return the mean cross-entropy of the numbers of labels (n,), probabilities (n, C)."""
+    right = probabilities[np.arange(len(codes)), codes]
+    return -float(np.mean(np.log(np.maximum(right, 1e-30))))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from solvable.arrays import check_integer
 from solvable.errors import InvalidData
@@ -25,32 +25,41 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
 
     def _start_fit(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check strings and labels; return integer strings and label numbers."""
-        check_integer("branching", self.branching, 2)
         try:
             strings, labels = validate_data(self, X, y, dtype="numeric")
+        except ValueError as error:
+            raise InvalidData(str(error)) from error
+        return whole_numbers(strings), self._start_labels(labels, *strings.shape)
+
+    def _start_labels(self, y: Any, n_samples: int, n_columns: int) -> np.ndarray:
+        """Check labels, set classes and depth, and return label numbers."""
+        check_integer("branching", self.branching, 2)
+        try:
+            labels = column_or_1d(y)
             check_classification_targets(labels)
         except ValueError as error:
             raise InvalidData(str(error)) from error
-        return whole_numbers(strings), self._start_labels(labels)
-
-    def _start_labels(self, labels: np.ndarray) -> np.ndarray:
-        """Set classes and depth; return label numbers."""
+        if labels.size != n_samples:
+            raise InvalidData(
+                f"X has {n_samples} strings and y has {labels.size} labels; allowed: equal numbers."
+            )
+        self.n_features_in_ = n_columns
+        self.depth_ = depth_of(n_columns, self.branching)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if self.classes_.size < 2:
             raise InvalidData(
                 f"all {labels.size} labels are {labels[0]!r}; allowed: at least 2 classes."
             )
-        self.depth_ = depth_of(self.n_features_in_, self.branching)
         return np.asarray(numbers)
 
     def _checked(self, X: Any) -> np.ndarray:
-        """Check that strings have the columns of the fit; return them as codes."""
+        """Check that strings have the columns of the fit; return them as integers."""
         check_is_fitted(self, "depth_")
         try:
             strings = validate_data(self, X, dtype="numeric", reset=False)
         except ValueError as error:
             raise InvalidData(str(error)) from error
-        return symbol_codes(whole_numbers(strings), self.symbols_)
+        return whole_numbers(strings)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, shape (n, n_classes)."""
@@ -58,7 +67,8 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each string, shape (n,)."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        numbers = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[numbers]
 
 
 def depth_of(length: int, branching: int) -> int:
@@ -78,12 +88,24 @@ def whole_numbers(strings: np.ndarray) -> np.ndarray:
     """Return strings as integers; refuse other numbers."""
     if strings.dtype.kind in "iu":
         return strings
-    whole = strings.astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        whole = strings.astype(np.int64)
     if not np.array_equal(whole, strings):
         raise InvalidData(
-            f"the strings have type {strings.dtype} and contain fractions; allowed: whole numbers."
+            f"the strings have type {strings.dtype} and contain other values; allowed: whole numbers."
         )
     return whole
+
+
+def observed_symbols(strings: np.ndarray) -> np.ndarray:
+    """Return the different symbols in increasing order, without masks, which are negative."""
+    symbols = np.unique(strings)
+    symbols = symbols[symbols >= 0]
+    if not symbols.size:
+        raise InvalidData(
+            "all symbols are negative, which means masked; allowed: at least one other."
+        )
+    return symbols
 
 
 def symbol_codes(strings: np.ndarray, symbols: np.ndarray) -> np.ndarray:

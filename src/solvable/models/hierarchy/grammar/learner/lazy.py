@@ -1,0 +1,167 @@
+r"""Kernel ridge with the tangent kernel of the infinitely wide hierarchical CNN (lazy training)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from solvable.fitting.inputs import by_blocks
+from solvable.fitting.ridge import Regularisation, RidgeFit, kernel_ridge
+from solvable.models.hierarchy.grammar.learner.strings import MASKED, StringClassifier
+
+BLOCK_NUMBERS = 1 << 21
+"""Largest number of correlations that are held at a time."""
+
+
+def lazy_kernel(X: np.ndarray, Z: np.ndarray, branching: int, vocabulary: int) -> np.ndarray:
+    r"""Return the neural tangent kernel of the infinitely wide hierarchical CNN.
+
+    For leaves with one-hot vectors of mean 0 and norm 1 let :math:`K^{(L+1)}` be their inner products
+    and :math:`\Theta^{(L+1)}=0`. At each level :math:`l=L,\dots,1` and position, with means over the
+    :math:`s` symbols of a patch,
+
+    .. math::
+
+        \rho=\overline{K^{(l+1)}},\quad K^{(l)}=\kappa_1(\rho),\quad
+        \Theta^{(l)}=\kappa_0(\rho)\big(\rho+\overline{\Theta^{(l+1)}}\big),
+
+    with :math:`\kappa_0(\rho)=1-\arccos(\rho)/\pi` and
+    :math:`\kappa_1(\rho)=\rho\,\kappa_0(\rho)+\sqrt{1-\rho^2}/\pi`. The kernel is
+    :math:`K^{(1)}+\Theta^{(1)}`. Shared weights do not change it, since the
+    gradients that arrive at different positions are uncorrelated.
+
+    Parameters
+    ----------
+    X, Z : ndarray of int, shapes (n, s ** L) and (k, s ** L)
+        Strings of symbols from 0 to V - 1, and -1 for a masked leaf.
+    branching : int
+        Number :math:`s` of symbols in a patch.
+    vocabulary : int
+        Number :math:`V` of symbols.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        The kernel, between 0 and :math:`L+1`.
+
+    Notes
+    -----
+    Time :math:`O(nk\,s^L)`. Source: the arc-cosine kernels on the tree, derivations/hierarchy (26).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lazy_kernel(np.array([[0, 1]]), np.array([[0, 1], [1, 0]]), 2, 2).round(3).tolist()
+    [[2.0, 0.0]]
+    """
+    # inner products of standardised symbols: 1 if they are equal, else -1 / (V - 1)
+    products = np.full((vocabulary + 1, vocabulary + 1), -1 / max(vocabulary - 1, 1))
+    products[MASKED] = products[:, MASKED] = 0.0
+    np.fill_diagonal(products, 1.0)
+    rows = max(1, BLOCK_NUMBERS // Z.size)
+    return by_blocks(lambda part: _block(part, Z, branching, products), X, rows)
+
+
+def _block(X: np.ndarray, Z: np.ndarray, branching: int, products: np.ndarray) -> np.ndarray:
+    """Kernel of a few rows with all of Z."""
+    kernel = products[X.T[:, :, None], Z.T[:, None, :]]
+    tangent = np.zeros_like(kernel)
+    while len(kernel) > 1:
+        shape = (-1, branching, *kernel.shape[1:])
+        # rho = mean of K over the patch (hierarchy 26); rounding must not leave [-1, 1]
+        correlation = np.clip(kernel.reshape(shape).mean(axis=1), -1, 1)
+        # kappa_0 = 1 - arccos(rho) / pi
+        slope = 1 - np.arccos(correlation) / np.pi
+        # Theta = kappa_0 (rho + mean of Theta over the patch)
+        tangent = slope * (correlation + tangent.reshape(shape).mean(axis=1))
+        # K = kappa_1(rho) = rho kappa_0 + sqrt(1 - rho^2) / pi
+        kernel = correlation * slope + np.sqrt(1 - correlation**2) / np.pi
+    return np.asarray(kernel[0] + tangent[0])
+
+
+class LazyCNNClassifier(StringClassifier):
+    r"""The hierarchical CNN in the lazy limit, which learns no features.
+
+    An infinitely wide network in the scaling of the neural tangent kernel, trained by the squared loss,
+    is kernel ridge with the kernel of :func:`lazy_kernel`.
+
+    Parameters
+    ----------
+    branching : int
+        Number :math:`s` of symbols in a patch, at least 2.
+    regularisation : "leave-one-out" or float
+        Ridge relative to the mean power of the kernel, at least 0, or chosen by leave-one-out.
+    vocabulary : int, optional
+        Number :math:`V` of symbols; default: the largest symbol of the training strings plus 1.
+    random_state : int, Generator, RandomState or None
+        Not used; kept so that all learners of strings have it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        Labels.
+    readout_ : RidgeFit
+        The fitted ridge.
+
+    Notes
+    -----
+    Time :math:`O(n^2s^L+n^3)` and memory of about :math:`40n^2` bytes. The test error does not reach
+    zero near :math:`P^*` (arXiv:2307.02129). The estimator checks of scikit-learn cannot be used,
+    since their samples are not strings of symbols.
+
+    Examples
+    --------
+    >>> from solvable.models.hierarchy.target import RandomHierarchy
+    >>> target = RandomHierarchy(vocabulary=4, rules=2, branching=2, depth=2, seed=0)
+    >>> X, y = target.sample(100, 0)
+    >>> model = LazyCNNClassifier(branching=2).fit(X, y)
+    >>> float(model.score(*target.sample(500, 1))) > 0.5
+    True
+    """
+
+    readout_: RidgeFit
+
+    def __init__(
+        self,
+        branching: int = 2,
+        regularisation: Regularisation = "leave-one-out",
+        vocabulary: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.branching = branching
+        self.regularisation = regularisation
+        self.vocabulary = vocabulary
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> LazyCNNClassifier:
+        """Compute the kernel and fit the indicators of the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Symbols from 0 to V - 1, and -1 for a masked leaf.
+        y : array-like of shape (n,)
+            Labels of any kind.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidData
+            If the length of the strings is not a power of `branching`, or a symbol is out of range.
+        InvalidParameter
+            If the ridge is negative.
+        """
+        symbols, codes = self._training_data(X, y)
+        self.strings_ = symbols
+        kernel = lazy_kernel(symbols, symbols, self.branching, self.vocabulary_)
+        indicators = np.eye(len(self.classes_))[codes]
+        self.readout_ = kernel_ridge(kernel, indicators, regularisation=self.regularisation)
+        return self
+
+    def _outputs(self, X: np.ndarray) -> np.ndarray:
+        kernel = lazy_kernel(X, self.strings_, self.branching, self.vocabulary_)
+        return kernel @ self.readout_.coefficients + self.readout_.intercept

@@ -1,0 +1,228 @@
+r"""A small transformer on strings, trained by gradient descent in torch (extra torch)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from solvable.arrays import check_integer, check_real, random_stream
+from solvable.errors import InvalidParameter, NotConverged, unknown_choice
+from solvable.fitting.inputs import seed_from
+from solvable.models.hierarchy.grammar.learner.strings import ProbabilityClassifier
+from solvable.networks.gradient_training import import_torch, torch_device
+
+
+class TransformerClassifier(ProbabilityClassifier):
+    r"""Transformer encoder on strings, trained on the cross-entropy of the labels.
+
+    Symbols and positions have learnt vectors, which are added. Blocks of self-attention and a
+    two-layer perceptron (of four times the width) follow, both with layer normalisation before and a
+    residual connection around them. The label is a linear function of the last vectors, averaged or
+    at the last position. A masked leaf is a symbol of its own. The optimiser is Adam with decoupled
+    weight decay.
+
+    Parameters
+    ----------
+    branching : int
+        Number :math:`s` of symbols in a patch, at least 2; only sets the default number of layers.
+    width : int
+        Entries of the vector of a symbol, divisible by `heads`.
+    layers : int, optional
+        Number of blocks; default: :math:`L` for strings of :math:`s^L` symbols.
+    heads : int
+        Attention heads per block.
+    readout : {"mean", "last"}
+        Whether the label is read from the mean over positions, or from the last one.
+    learning_rate : float
+        Step of the optimiser, above 0; falls to 0 as a cosine over `max_epochs`.
+    weight_decay : float
+        Decoupled weight decay, at least 0.
+    batch_size : int
+        Strings per step.
+    max_epochs : int
+        Largest number of passes over the strings.
+    stop_loss : float
+        Training ends when the mean training loss of an epoch is at most this.
+    device : str
+        Device in torch's notation; "auto": the GPU where there is one, else the processor.
+    vocabulary : int, optional
+        Number :math:`V` of symbols; default: the largest symbol of the training strings plus 1.
+    random_state : int, Generator, RandomState or None
+        Seed of the weights and of the order of the strings.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        Labels.
+    network_ : torch.nn.Module
+        The trained network, on the processor.
+    loss_curve_ : list of float
+        Mean training loss of each epoch.
+    n_iter_ : int
+        Number of epochs.
+
+    Raises
+    ------
+    InvalidParameter
+        On fitting, if torch cannot be imported, or the device cannot be used.
+
+    Notes
+    -----
+    The estimator checks of scikit-learn cannot be used, since their samples are not strings of symbols.
+
+    Examples
+    --------
+    >>> TransformerClassifier(branching=2, layers=1)
+    TransformerClassifier(layers=1)
+    """
+
+    def __init__(
+        self,
+        branching: int = 2,
+        width: int = 64,
+        layers: int | None = None,
+        heads: int = 4,
+        readout: Literal["mean", "last"] = "mean",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        batch_size: int = 64,
+        max_epochs: int = 100,
+        stop_loss: float = 0.01,
+        device: str = "auto",
+        vocabulary: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.branching = branching
+        self.width = width
+        self.layers = layers
+        self.heads = heads
+        self.readout = readout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.stop_loss = stop_loss
+        self.device = device
+        self.vocabulary = vocabulary
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> TransformerClassifier:
+        """Draw weights and train them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, s ** L)
+            Symbols from 0 to V - 1, and -1 for a masked leaf.
+        y : array-like of shape (n,)
+            Labels of any kind.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidData
+            If the length of the strings is not a power of `branching`, or a symbol is out of range.
+        InvalidParameter
+            If a setting is out of its range, or torch or the device is missing.
+        NotConverged
+            If the training loss becomes infinite.
+        """
+        self._check_settings()
+        torch = import_torch()
+        symbols, codes = self._training_data(X, y)
+        seed = seed_from(self.random_state)
+        place = torch_device(torch, _device_name(torch, self.device))
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            network = self._modules(torch, symbols.shape[1]).to(place)
+        strings, labels = (torch.as_tensor(part, device=place) for part in (symbols, codes))
+        self._train(torch, network, strings, labels, random_stream(seed, "order of the strings"))
+        self.network_ = network.eval().cpu()
+        return self
+
+    def _check_settings(self) -> None:
+        for name in ("width", "heads", "batch_size", "max_epochs"):
+            check_integer(name, getattr(self, name), 1)
+        if self.layers is not None:
+            check_integer("layers", self.layers, 1)
+        for name in ("learning_rate", "weight_decay", "stop_loss"):
+            check_real(name, getattr(self, name), 0)
+        if self.readout not in ("mean", "last"):
+            raise InvalidParameter(unknown_choice("readout", self.readout, ("mean", "last")))
+        if self.width % self.heads:
+            raise InvalidParameter(
+                f"width is {self.width} with {self.heads} heads; allowed: a multiple of heads."
+            )
+
+    def _train(
+        self, torch: Any, network: Any, symbols: Any, codes: Any, rng: np.random.Generator
+    ) -> None:
+        """Descend until the training loss is small enough."""
+        optimiser = torch.optim.AdamW(
+            network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
+        )
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.max_epochs)
+        measure = torch.nn.functional.cross_entropy
+        self.loss_curve_ = []
+        for epoch in range(1, self.max_epochs + 1):
+            order = torch.as_tensor(rng.permutation(len(symbols)), device=symbols.device)
+            total = torch.zeros((), device=symbols.device)
+            for rows in order.split(self.batch_size):
+                optimiser.zero_grad()
+                loss = measure(self._apply(network, symbols[rows]), codes[rows])
+                loss.backward()
+                optimiser.step()
+                total += loss.detach() * len(rows)
+            schedule.step()
+            self.loss_curve_.append(float(total) / len(symbols))
+            self.n_iter_ = epoch
+            if not np.isfinite(self.loss_curve_[-1]):
+                raise NotConverged(
+                    f"training diverged in epoch {epoch}. Lower learning_rate = {self.learning_rate}.",
+                    {"epoch": epoch},
+                )
+            if self.loss_curve_[-1] <= self.stop_loss:
+                break
+
+    def _outputs(self, X: np.ndarray) -> np.ndarray:
+        torch = import_torch()
+        with torch.no_grad():
+            parts = [self._apply(self.network_, part) for part in torch.as_tensor(X).split(1024)]
+        return np.asarray(torch.cat(parts).numpy())
+
+    def _modules(self, torch: Any, leaves: int) -> Any:
+        """Return the parts of the network with random weights."""
+        nn, width = torch.nn, self.width
+        block = nn.TransformerEncoderLayer(
+            width, self.heads, 4 * width, dropout=0.0, activation="gelu", batch_first=True,
+            norm_first=True,
+        )  # fmt: skip
+        return nn.ModuleDict(
+            {
+                # The last row is that of a masked leaf.
+                "symbols": nn.Embedding(self.vocabulary_ + 1, width),
+                "positions": nn.Embedding(leaves, width),
+                "blocks": nn.TransformerEncoder(
+                    block,
+                    self.layers or self.depth_,
+                    nn.LayerNorm(width),
+                    enable_nested_tensor=False,
+                ),
+                "readout": nn.Linear(width, len(self.classes_)),
+            }
+        )
+
+    def _apply(self, network: Any, symbols: Any) -> Any:
+        """Map symbols (n, d) to outputs (n, C)."""
+        vectors = network["symbols"](symbols % (self.vocabulary_ + 1)) + network["positions"].weight
+        vectors = network["blocks"](vectors)
+        return network["readout"](vectors.mean(1) if self.readout == "mean" else vectors[:, -1])
+
+
+def _device_name(torch: Any, name: str) -> str:
+    if name != "auto":
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,265 @@
+"""One replicate of the random hierarchy model: draw a grammar, learn its task, and test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from solvable.frame.points import Metrics
+from solvable.models.hierarchy.correlations import covariance_by_height
+from solvable.models.hierarchy.grammar.learner.convolutional import HierarchicalCNN
+from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
+from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
+from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
+from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
+from solvable.models.hierarchy.grammar.learner.one_step import measured_sensitivity
+from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
+from solvable.models.hierarchy.target import RandomHierarchy
+
+METRICS = (
+    "test_error", "test_accuracy", "level_accuracy", "signal", "noise", "synonymic_sensitivity",
+    "test_loss", "correlation", "context_loss", "level_belief", "label_belief",
+)  # fmt: skip
+
+DENOISED = 200
+"""Strings that a replicate denoises."""
+
+GRAMMARS = 24
+"""Largest number of grammars over which label statistics are averaged."""
+
+STATISTICS = 100_000
+"""Strings that are drawn for label statistics, besides those of the learner's grammar."""
+
+TESTED = 2_000
+"""Fresh strings on which a learner is tested."""
+
+NETWORKS: Mapping[str, Callable[..., Any]] = {
+    "cnn": HierarchicalCNN,
+    "fully-connected": FullyConnectedNetwork,
+    "kernel": KernelClassifier,
+}
+
+
+def draw_target(parameters: RandomHierarchyParameters, rng: np.random.Generator) -> RandomHierarchy:
+    """Draw the grammar of one replicate."""
+    p = parameters
+    return RandomHierarchy(
+        p.vocabulary, p.rules, p.branching, p.depth, p.classes, p.ensemble, p.zipf,
+        seed=int(rng.integers(2**32)),
+    )  # fmt: skip
+
+
+def teacher(
+    parameters: RandomHierarchyParameters, rng: np.random.Generator
+) -> Mapping[str, np.ndarray]:
+    """Return the rules of every level of a replicate's grammar, label first."""
+    tables = draw_target(parameters, rng).tables
+    return {f"rules_{level}": table for level, table in enumerate(tables, start=1)}
+
+
+def measure(parameters: RandomHierarchyParameters, rng: np.random.Generator) -> Metrics:
+    """Draw a grammar and samples, and measure what the task asks for."""
+    metrics: Metrics = dict.fromkeys(METRICS)
+    tasks = {
+        "classification": _classification, "next-token": _next_token, "denoising": _denoising
+    }  # fmt: skip
+    return metrics | tasks[parameters.task](parameters, draw_target(parameters, rng), rng)
+
+
+def make_learner(parameters: RandomHierarchyParameters, seed: int) -> Any:
+    """Build the unfitted learner of a setting."""
+    p = parameters
+    if p.estimator == "layerwise":
+        return LayerwiseRBFClassifier(
+            p.branching, rules=p.rules, positions=p.chosen_positions, random_state=seed
+        )
+    if p.estimator == "count-cluster":
+        return CountClusterClassifier(
+            p.branching, n_clusters=p.vocabulary, positions=p.chosen_positions, random_state=seed
+        )
+    options: dict[str, Any] = {}
+    if p.task == "next-token":
+        # The last symbol is not a function of the others: training to zero loss would overfit.
+        options = {"validation_fraction": 0.2}
+    return NETWORKS[p.estimator](
+        branching=p.branching, vocabulary=p.vocabulary, random_state=seed, **options
+    )
+
+
+def _classification(
+    parameters: RandomHierarchyParameters, target: RandomHierarchy, rng: np.random.Generator
+) -> Metrics:
+    levels = target.sample_tree(parameters.n_samples, rng)
+    learner = make_learner(parameters, int(rng.integers(2**32)))
+    learner.fit(levels[-1], levels[0][:, 0])
+    test = target.sample_tree(TESTED, rng)
+    accuracy = float(np.mean(learner.predict(test[-1]) == test[0][:, 0]))
+    return {
+        "test_accuracy": accuracy,
+        "test_error": 1 - accuracy,
+        "level_accuracy": _level_accuracy(learner, test, accuracy),
+        **_label_statistics(parameters, target, rng),
+    }
+
+
+def _label_statistics(
+    parameters: RandomHierarchyParameters, target: RandomHierarchy, rng: np.random.Generator
+) -> Metrics:
+    """Signal, noise and synonymic sensitivity of each level, averaged over several grammars."""
+    # One grammar differs from the mean over grammars; drawing more is cheap next to learning.
+    more = min(STATISTICS // parameters.n_samples, GRAMMARS - 1)
+    targets = [target, *(draw_target(parameters, rng) for _ in range(more))]
+    rows = np.array([_statistics_of_one(one, parameters.n_samples, rng) for one in targets])
+    known = np.isfinite(rows)
+    sums = np.where(known, rows, 0.0).sum(axis=0)
+    means = np.divide(sums, known.sum(axis=0), out=np.full(sums.shape, np.nan), where=sums > 0)
+    return dict(zip(("signal", "noise", "synonymic_sensitivity"), map(numbers, means), strict=True))
+
+
+def _statistics_of_one(
+    target: RandomHierarchy, samples: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Signal, noise and sensitivity (rows) of the first patches of each level, shape (3, L)."""
+    levels = target.sample_tree(samples, rng)
+    labels, classes = levels[0][:, 0], target.n_classes
+    found = np.full((3, target.depth), np.nan)
+    for k, level in enumerate(range(1, target.depth + 1)):
+        laws = target.label_posterior(level)
+        found[0, k] = squared_signal(laws[:: target.rules])
+        patches = target.parents[k].rows(levels[level][:, : target.branching])[:, 0]
+        counts = np.bincount(patches * classes + labels, minlength=len(laws) * classes)
+        counts = counts.reshape(-1, classes)
+        seen = counts.sum(axis=1) > 0
+        estimates = counts[seen] / counts[seen].sum(axis=1, keepdims=True)
+        if level > 1:  # the label of a tuple just below the label is certain
+            found[1, k] = np.mean(np.sum((estimates - laws[seen]) ** 2, axis=1))
+        found[2, k] = measured_sensitivity(
+            patches, patches // target.rules, labels, classes, rules=target.rules
+        )
+    return found
+
+
+def squared_signal(laws: np.ndarray) -> float:
+    """Mean squared distance of the label laws of two symbols, one law per row."""
+    laws = laws[np.isfinite(laws).all(axis=1)]  # symbols that never come first have no law
+    count = len(laws)
+    if count < 2:
+        return np.nan
+    # mean over pairs of |q - q'|² = 2 / (V - 1) (sum |q|² - |sum q|² / V)
+    spread = float((laws**2).sum() - (laws.sum(axis=0) ** 2).sum() / count)
+    return 2 * spread / (count - 1)
+
+
+def _level_accuracy(
+    learner: Any, test: list[np.ndarray], accuracy: float
+) -> list[float | None] | None:
+    """Share of patches of each level whose parent the learner infers, up to names of the symbols."""
+    if hasattr(learner, "level_symbols"):
+        inferred = learner.level_symbols(test[-1])[:-1]
+        shares = [
+            _majority(symbols, level)
+            for symbols, level in zip(inferred, test[-2:0:-1], strict=True)
+        ]
+    elif hasattr(learner, "level_embeddings"):
+        inferred = learner.level_embeddings(test[-1])[:-1]
+        shares = [
+            _nearest(vectors, level) for vectors, level in zip(inferred, test[-2:0:-1], strict=True)
+        ]
+    else:
+        return None
+    return [accuracy, *shares[::-1]]
+
+
+def _majority(clusters: np.ndarray, symbols: np.ndarray) -> float:
+    """Share of symbols that are the most frequent one of their cluster."""
+    table = np.zeros((int(clusters.max()) + 1, int(symbols.max()) + 1))
+    np.add.at(table, (clusters.ravel(), symbols.ravel()), 1)
+    return float(table.max(axis=1).sum() / table.sum())
+
+
+def _nearest(vectors: np.ndarray, symbols: np.ndarray) -> float:
+    """Share of symbols whose vector is nearest to the mean vector of their kind in other strings."""
+    half = len(symbols) // 2
+    flat = vectors.reshape(-1, vectors.shape[-1]) if vectors.ndim == 3 else vectors
+    known, asked = np.split(flat, [half * symbols.shape[1]])
+    names, places = np.unique(symbols[:half], return_inverse=True)
+    sums = np.zeros((names.size, flat.shape[1]))
+    np.add.at(sums, places.ravel(), known)
+    means = sums / np.bincount(places.ravel())[:, None]
+    distances = (means**2).sum(axis=1) - 2 * asked @ means.T
+    return float(np.mean(names[np.argmin(distances, axis=1)] == symbols[half:].ravel()))
+
+
+def numbers(values: np.ndarray) -> list[float | None]:
+    """Convert to a list, with None for what is not finite."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _next_token(
+    parameters: RandomHierarchyParameters, target: RandomHierarchy, rng: np.random.Generator
+) -> Metrics:
+    X, _ = target.sample(parameters.n_samples, rng)
+    fresh, _ = target.sample(TESTED, rng)
+    learner = make_learner(parameters, int(rng.integers(2**32)))
+    learner.fit(masked(X), X[:, -1])
+    laws = learner.predict_proba(masked(fresh))
+    truth = np.searchsorted(learner.classes_, fresh[:, -1])
+    known = learner.classes_[np.minimum(truth, laws.shape[1] - 1)] == fresh[:, -1]
+    hits = np.where(known, laws[np.arange(TESTED), np.minimum(truth, laws.shape[1] - 1)], 0.0)
+    accuracy = float(np.mean(learner.predict(masked(fresh)) == fresh[:, -1]))
+    return {
+        "test_accuracy": accuracy,
+        "test_error": 1 - accuracy,
+        # A token that training never saw has probability zero; its loss is bounded here.
+        "test_loss": float(-np.mean(np.log(np.maximum(hits, 1 / (2 * len(X)))))),
+        "correlation": numbers(
+            np.array(covariance_by_height(X, target.vocabulary, target.branching)[::-1])
+        ),
+        "context_loss": numbers(context_losses(target, fresh)),
+    }
+
+
+def masked(strings: np.ndarray) -> np.ndarray:
+    """Return strings whose last leaf is masked, which is written as -1."""
+    hidden = strings.copy()
+    hidden[:, -1] = -1
+    return hidden
+
+
+def context_losses(target: RandomHierarchy, strings: np.ndarray) -> np.ndarray:
+    """Mean loss of exact inference of the last leaf from s^l - 1 leaves before it, longest first."""
+    truth = strings[:, -1:].astype(np.intp)
+    losses = []
+    for height in range(target.depth, 0, -1):
+        laws = target.next_token_law(strings, height)
+        losses.append(float(-np.mean(np.log(np.take_along_axis(laws, truth, axis=1)))))
+    return np.array(losses)
+
+
+def _denoising(
+    parameters: RandomHierarchyParameters, target: RandomHierarchy, rng: np.random.Generator
+) -> Metrics:
+    levels = target.sample_tree(DENOISED, rng)
+    strings, epsilon = levels[-1], parameters.noise_level
+    # Mean belief: the evidence is that of the true leaves, weakened by the noise level.
+    evidence = target.noisy_evidence(strings, epsilon)
+    beliefs, _ = target.belief_propagation(evidence, downward=False)
+    means = [_belief(law, level) for law, level in zip(beliefs, levels, strict=True)]
+    laws, _ = target.belief_propagation(target.noisy_evidence(strings, epsilon, rng))
+    pairs = zip(laws, levels, strict=True)
+    hits = numbers(np.array([np.mean(law.argmax(axis=-1) == level) for law, level in pairs]))
+    accuracy = float(np.mean(laws[0].argmax(axis=-1) == levels[0]))
+    return {
+        "label_belief": means[0],
+        "level_belief": numbers(np.array(means[1:])),
+        "test_accuracy": accuracy,
+        "test_error": 1 - accuracy,
+        "level_accuracy": hits[1:],
+    }
+
+
+def _belief(laws: np.ndarray, symbols: np.ndarray) -> float:
+    """Mean probability of the true symbols."""
+    return float(np.take_along_axis(laws, symbols[..., None].astype(np.intp), axis=-1).mean())

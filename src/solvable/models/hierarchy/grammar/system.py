@@ -1,0 +1,70 @@
+"""Random hierarchy models: strings of a random grammar, and learners that find its hierarchy.
+
+A label produces symbols, these produce symbols, and so on for several levels. A learner sees labels and
+the last symbols only. Learners that use the hierarchy need about P* = n_c m^L strings, far fewer than
+there are (arXiv:2307.02129, arXiv:2601.19756).
+"""
+
+from __future__ import annotations
+
+from solvable.frame.system import Preset, System
+from solvable.models.hierarchy.grammar.parameters import AXIS, RandomHierarchyParameters
+
+PRESETS = {
+    "quick": Preset(
+        "Four learners of the grammar (8, 4, 2, 3) around P*; under a minute.",
+        {
+            "estimator": ("layerwise", "count-cluster", "cnn", "kernel"),
+            "sample_ratio": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+        },
+        replicates=3,
+    ),
+    "language": Preset(
+        "Correlations, prediction of the last symbol, and denoising; a few minutes.",
+        {
+            "task": ("next-token", "denoising"),
+            "estimator": ("cnn",),
+            "vocabulary": (32,),
+            "rules": (8,),
+            "sample_ratio": (0.06, 0.25, 1.0, 4.0),
+            "noise_level": (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9),
+        },
+        replicates=4,
+    ),
+    "zipf": Preset(
+        "Rules with power-law probabilities are learned one after another; a minute.",
+        {
+            "estimator": ("count-cluster",),
+            "vocabulary": (16,),
+            "rules": (256,),
+            "branching": (3,),
+            "depth": (2,),
+            "zipf": (1.0, 1.5),
+            "samples": (2**10, 2**11, 2**12, 2**13, 2**14, 2**15, 2**16, 2**17),
+        },
+        replicates=3,
+    ),
+}
+
+system = System(
+    name="random-hierarchy",
+    title="Learners of a random grammar find its hierarchy from P* strings",
+    version="1",
+    parameters=RandomHierarchyParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    teacher="measure:teacher",
+    axis=AXIS,
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    curve="predict:curve",
+    chance="predict:chance",
+    presets=PRESETS,
+    references=(
+        "cagnetta2024hierarchy",
+        "ren2026hierarchy",
+        "cagnetta2024language",
+        "cagnetta2025powerlaw",
+        "sclocchi2025diffusion",
+    ),
+)
