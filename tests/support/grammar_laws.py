@@ -45,24 +45,22 @@ def mean_square_difference(columns):
 
 
 def token_covariances(grammar):
-    """Mean square of correlations of two leaves, by level of their branches, over all positions."""
+    """Mean square of correlations of the last leaf with others, by level of their branches."""
     V, s, L = grammar.vocabulary, grammar.branching, grammar.depth
     steps = [[transition(t, p, V) for p in range(s)] for t in grammar.tables]
-    above = [np.full(grammar.n_classes, 1 / grammar.n_classes)]
+    weights = np.full(grammar.n_classes, 1 / grammar.n_classes)
     means = []
     for level in range(1, L + 1):
-        table, squares, paths = grammar.tables[level - 1], [], [np.eye(V)]
+        table, squares, paths, last = grammar.tables[level - 1], [], [np.eye(V)], np.eye(V)
         for below in range(level, L):
             paths = [path @ steps[below][p] for path in paths for p in range(s)]
-        for weights in above:
-            for i in range(s):
-                for j in range(i + 1, s):
-                    joint = np.zeros((V, V))
-                    pairs = (table[:, :, i].ravel(), table[:, :, j].ravel())
-                    np.add.at(joint, pairs, np.repeat(weights, grammar.rules) / grammar.rules)
-                    covariance = joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))
-                    left = [path.T @ covariance for path in paths]
-                    squares += [((a @ b) ** 2).mean() for a in left for b in paths]
+            last = last @ steps[below][s - 1]
+        for i in range(s - 1):
+            joint = np.zeros((V, V))
+            pairs = (table[:, :, i].ravel(), table[:, :, s - 1].ravel())
+            np.add.at(joint, pairs, np.repeat(weights, grammar.rules) / grammar.rules)
+            covariance = (joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))) @ last
+            squares += [((path.T @ covariance) ** 2).mean() for path in paths]
         means.append(np.mean(squares))
-        above = [weights @ steps[level - 1][p] for weights in above for p in range(s)]
+        weights = weights @ steps[level - 1][s - 1]
     return np.array(means)

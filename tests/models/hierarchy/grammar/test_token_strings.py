@@ -57,9 +57,7 @@ def test_clone_pickle_and_second_fit_give_the_same_predictions(model):
     first = clone(model).fit(X, Y)
     expected = first.predict_proba(FRESH)
     assert clone(first).get_params() == model.get_params()
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(first)).predict_proba(FRESH), expected
-    )
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(first)).predict_proba(FRESH), expected)
     first.fit(FRESH, FRESH_Y)
     np.testing.assert_array_equal(first.fit(X, Y).predict_proba(FRESH), expected)
 

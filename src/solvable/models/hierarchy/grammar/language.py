@@ -1,7 +1,7 @@
 """Statistics of the leaves of a random grammar: correlations, next tokens, denoising, unequal rules.
 
 Lists over levels run from l = 1, just below the label, to L, the leaves. The entry of level l is that of
-two leaves whose lowest common ancestor is a symbol of level l - 1, which is L - l + 1 levels above them.
+the last leaf and one whose lowest common ancestor with it is a symbol of level l - 1.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from solvable.models.hierarchy.rules import zipf_law
 
 
 def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarray:
-    """Root mean square of correlations of two tokens by the level l of their branches, shape (L,).
+    """Root mean square of correlations with the last token by the level l of the branches, shape (L,).
 
     With `shared`, the context consists of symbols one level below the branches, which a network with
     shared filters infers, instead of leaves; the next token is a leaf.
     """
     grammar = GrammarSizes(**sizes)
     V = float(grammar.vocabulary)
-    # C_l² = (1 - 1/V)² B_l c^(2 (L - l)) / V² (hierarchy 13)
+    # C_l² = (1 - 1/V)² B_l c_s^(L - l) c^(L - l) / V² (hierarchy 13)
     squares = ((1 - 1 / V) / V) ** 2 * grammar.brackets
     # A grammar that uses every tuple has no correlations; then the difference is rounding.
     squares = np.where(squares * grammar.tuples * V**2 < 1e-12, 0.0, squares)
     below = np.arange(grammar.depth - 1, -1, -1)
-    powers = below + (np.minimum(below, 1) if shared else below)
-    return np.asarray(np.sqrt(squares) * grammar.contractions[-1].mean() ** (powers / 2))
+    # The last token is at the end of its tuples, the other one at any position.
+    last, other = grammar.contractions[-1, -1], grammar.contractions[-1].mean()
+    context = np.minimum(below, 1) if shared else below
+    return np.asarray(np.sqrt(squares) * last ** (below / 2) * other ** (context / 2))
 
 
 def correlation_floor(samples: ArrayLike, *, vocabulary: int) -> np.ndarray:

@@ -115,25 +115,21 @@ class GrammarSizes:
 
     @cached_property
     def brackets(self) -> np.ndarray:
-        """Squares of the joint law of two symbols of a tuple, centred, by level, shape (L,).
+        """Squares of the centred joint law of the last and another symbol of a tuple, by level, (L,).
 
         The unit is (1 - 1/V)², and the result is the mean over grammars. The entry of each level takes
-        the unequal frequencies of its parents into account.
+        the unequal frequencies of its parents, at the ends of their tuples, into account.
         """
-        return np.array([bracket for bracket, _ in self._steps])
+        # B_l = <u²> (1 + sigma) / (N_l m) - sigma (hierarchy 13)
+        excluded = self.exclusions[:, -1]
+        return self.unevenness[:-1] * (1 + excluded) / self.tuples - excluded
 
     @cached_property
     def unevenness(self) -> np.ndarray:
-        """Mean square of frequencies of symbols of levels 0 ... L, in units of their mean, (L + 1,)."""
-        return np.array([1.0] + [uneven for _, uneven in self._steps])
-
-    @cached_property
-    def _steps(self) -> list[tuple[float, float]]:
-        uneven, steps = 1.0, []
-        for tuples, exclusions in zip(self.tuples, self.exclusions, strict=True):
-            # B_l = <u²> (1 + sigma) / (N_l m) - sigma for each position of a tuple (hierarchy 13)
-            B = uneven * (1 + exclusions) / tuples - exclusions
-            # <u²> = 1 + (V - 1) B_l for the symbols of the level, averaged over positions (hierarchy 13)
-            uneven = 1 + (self.vocabulary - 1) * max(float(B.mean()), 0.0)
-            steps.append((float(B[-1]), uneven))
-        return steps
+        """Mean square of frequencies of the last symbol of levels 0 ... L, in units of their mean."""
+        squares = [1.0]
+        for count, excluded in zip(self.tuples, self.exclusions[:, -1], strict=True):
+            # <u²> = 1 + (V - 1) B_l one level down (hierarchy 13)
+            bracket = squares[-1] * (1 + excluded) / count - excluded
+            squares.append(1 + (self.vocabulary - 1) * max(float(bracket), 0.0))
+        return np.array(squares)
