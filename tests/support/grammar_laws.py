@@ -64,3 +64,18 @@ def token_covariances(grammar):
         means.append(np.mean(squares))
         weights = weights @ steps[level - 1][s - 1]
     return np.array(means)
+
+
+def compatible_counts(grammar, steps, count, rng):
+    """Numbers of last leaves that fit the leaves before, below ancestors `steps` levels up."""
+    tables = grammar.tables[grammar.depth - steps :]
+    symbol = rng.integers(0, len(tables[0]), count)
+    possible = np.ones((count, len(tables[0])), dtype=bool)
+    for table in tables:
+        drawn = table[symbol, rng.integers(0, grammar.rules, count)]
+        fits = (table[None, :, :, :-1] == drawn[:, None, None, :-1]).all(axis=3)
+        below = np.zeros((count, grammar.vocabulary), dtype=bool)
+        strings, parents, rules = np.nonzero(fits & possible[:, :, None])
+        below[strings, table[parents, rules, -1]] = True
+        symbol, possible = drawn[:, -1], below
+    return possible.sum(axis=1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from grammar_laws import grammars, token_covariances, transition
+from grammar_laws import compatible_counts, grammars, token_covariances, transition
 from scipy.stats import hypergeom
 
 from solvable.errors import InvalidParameter
@@ -98,7 +98,7 @@ def test_sampling_floor_of_independent_tokens():
 
 
 def chain_of_counts(V, m, s, start, steps):
-    """Law of the number of compatible symbols, tuple by tuple without replacement."""
+    """Law of the number of compatible symbols, for tuples drawn without replacement from all."""
     law = np.zeros(V + 1)
     law[start] = 1.0
     for _ in range(steps):
@@ -127,11 +127,32 @@ def test_counts_and_their_logarithms(setting):
             assert losses[k] == pytest.approx(expected, abs=0.004)
 
 
+@pytest.mark.parametrize("setting", [(16, 4, 2, 3, 16), (16, 4, 2, 3, 8), (8, 8, 3, 3, 8)])
+def test_counts_of_tuples_with_equally_frequent_first_symbols(setting):
+    sizes, L = sizes_of(setting), setting[3]
+    counts, losses = np.zeros(L), np.zeros(L)
+    for grammar in grammars(150, *setting):
+        rng = np.random.default_rng(grammar.seed)
+        for steps in range(1, L + 1):
+            drawn = compatible_counts(grammar, steps, 40, rng)
+            counts[steps - 1] += drawn.mean() / 150
+            losses[steps - 1] += np.log(drawn).mean() / 150
+    uneven = np.log(GrammarSizes(**sizes).unevenness[::-1])[1:]
+    inverse = 1 - 1 / compatible_tokens(**sizes)[1:]
+    # Mean counts of 150 grammars scatter by up to 1 %.
+    assert counts == pytest.approx(compatible_tokens(**sizes)[1:], rel=0.03)
+    # All ancestors are equally likely here; the term of unequal frequencies is at most this.
+    predicted = compatible_losses(**sizes)[1:]
+    assert (losses >= predicted - 0.01).all()
+    assert (losses <= predicted + uneven / 2 * inverse + 0.015).all()
+
+
+@pytest.mark.parametrize("ensemble", ["first", "uniform"])
 @pytest.mark.parametrize(("V", "m"), [(12, 4), (12, 9)])
-def test_losses_are_the_entropies_of_drawn_grammars(V, m):
+def test_losses_are_the_entropies_of_drawn_grammars(V, m, ensemble):
     # Exact conditional entropy of the last of four leaves, over all strings that a grammar produces.
     measured = []
-    for grammar in grammars(20, V, m, 2, 2, V, "uniform"):
+    for grammar in grammars(20, V, m, 2, 2, V, ensemble):
         strings = grammar.unrank(np.arange(grammar.n_strings))[0].astype(int)
         entropies = []
         for width in (0, 1, 3):
@@ -141,7 +162,7 @@ def test_losses_are_the_entropies_of_drawn_grammars(V, m):
             entropies.append(alone @ np.log(alone) - joint @ np.log(joint))
         measured.append(entropies)
     measured = np.array(measured)
-    predicted = compatible_losses(**sizes_of((V, m, 2, 2, V), "uniform"))
+    predicted = compatible_losses(**sizes_of((V, m, 2, 2, V), ensemble))
     error = measured.std(axis=0) / np.sqrt(len(measured))
     # Second order in the unequal frequencies of symbols below the label is left out.
     assert (abs(measured.mean(axis=0) - predicted) <= 4 * error + [0.01, 0.01, 0]).all()
@@ -164,7 +185,7 @@ def test_loss_falls_in_steps_along_its_envelope():
             thresholds[3] / thresholds[2]
         )
         assert slope == pytest.approx(-alpha, rel=0.02)
-        assert next_token_exponent(shared=shared, **sizes) == pytest.approx(alpha)
+        assert next_token_exponent(shared=shared, **sizes) == pytest.approx(alpha, rel=0.01)
     with pytest.raises(InvalidParameter, match="at least 2"):
         next_token_exponent(vocabulary=8, rules=1, branching=2, depth=3)
 

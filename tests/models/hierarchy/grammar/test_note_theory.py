@@ -6,6 +6,7 @@ Check 15 is in test_boolean.py.
 import numpy as np
 import pytest
 from grammar_laws import (
+    compatible_counts,
     grammars,
     joint_laws,
     label_laws,
@@ -136,22 +137,9 @@ def test_check_12_compatible_tokens(rules, stated):
     assert predicted == pytest.approx(stated, rel=0.03)
     sizes = np.zeros(L)
     for grammar in grammars(10, V, rules, 2, L, 0, "uniform"):
-        tables = grammar.tables
         rng = np.random.default_rng(grammar.seed)
         for steps in range(1, L + 1):
-            # From an ancestor `steps` levels above the leaves, draw the first child of each tuple on the
-            # way to the last leaf; the second one is what is compatible.
-            symbol = rng.integers(0, V, count)
-            possible = np.ones((count, V), dtype=bool)
-            for table in tables[L - steps :]:
-                drawn = table[symbol, rng.integers(0, rules, count)]
-                below = np.zeros((count, V), dtype=bool)
-                parents, _, _ = table.shape
-                for a in range(parents):
-                    for first, second in table[a]:
-                        below[:, second] |= possible[:, a] & (drawn[:, 0] == first)
-                symbol, possible = drawn[:, 1], below
-            sizes[steps - 1] += possible.sum(axis=1).mean() / 10
+            sizes[steps - 1] += compatible_counts(grammar, steps, count, rng).mean() / 10
     assert sizes == pytest.approx(predicted, rel=0.03)
 
 

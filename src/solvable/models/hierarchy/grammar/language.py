@@ -60,29 +60,45 @@ def compatible_tokens(**sizes: Unpack[Sizes]) -> np.ndarray:
 
 def _compatible_symbols(grammar: GrammarSizes, steps: int) -> list[float]:
     """Mean numbers of compatible last symbols, from an unknown ancestor down to the leaves."""
-    V = float(grammar.vocabulary)
-    counts = [float(grammar.n_classes) if steps == grammar.depth else V]
-    for _ in range(steps):
-        # n_k = 1 + (m n_(k - 1) - 1) (V - 1) / (V^s - 1) (hierarchy 16)
-        counts.append(1 + (grammar.rules * counts[-1] - 1) * (V - 1) / (V**grammar.branching - 1))
+    counts = [float(grammar.n_classes if steps == grammar.depth else grammar.vocabulary)]
+    for chance in _same_context(grammar)[0][grammar.depth - steps :]:
+        # n_k = 1 + (m n_(k - 1) - 1) pi (hierarchy 16)
+        counts.append(1 + (grammar.rules * counts[-1] - 1) * chance)
     return counts
+
+
+def _same_context(grammar: GrammarSizes) -> tuple[np.ndarray, np.ndarray]:
+    """Chance that another tuple has the same first s - 1 symbols, and its scatter, by level, (L,) each.
+
+    The number of such tuples among a share x of all tuples has the variance mean (1 - x scatter).
+    """
+    V, s = float(grammar.vocabulary), grammar.branching
+    if grammar.ensemble != "first":
+        # pi = (V - 1) / (V^s - 1) (hierarchy 16)
+        chance = np.full(grammar.depth, (V - 1) / (V**s - 1))
+        return chance, grammar.tuples / V**s
+    # pi = (N m / V - 1) / (N m - 1) (V - 1) / (V^(s - 1) - 1): first symbols are equally frequent
+    # (hierarchy 16)
+    tails = V ** (s - 1) - 1
+    chance = (grammar.per_symbol - 1) / (grammar.tuples - 1) * (V - 1) / tails
+    return chance, 1 - (1 - (V - 1) / tails) * (1 - (grammar.per_symbol - 1) / tails)
 
 
 def compatible_losses(**sizes: Unpack[Sizes]) -> np.ndarray:
     """Least cross-entropy of the last token, given the s^k - 1 tokens before, k = 0 ... L, (L + 1,)."""
     grammar = GrammarSizes(**sizes)
-    V, m = float(grammar.vocabulary), grammar.rules
-    other_tuples = V**grammar.branching - 1
-    chance = (V - 1) / other_tuples
+    m, below = grammar.rules, list(zip(*_same_context(grammar), grammar.tuples, strict=True))
     logs = np.linspace(-40.0, 6.0, 1_500)
     losses = []
     for steps in range(grammar.depth + 1):
         counts = _compatible_symbols(grammar, steps)
         t, transform = np.exp(logs), np.zeros_like(logs)
-        for count in counts[-2::-1]:
-            # The other compatible symbols are hit by m n - 1 tuples, drawn without replacement, each with
-            # this chance. Their number is treated as binomial of the same mean and variance.
-            success = 1 - (1 - chance) * (1 - (m * count - 1) / other_tuples)
+        levels = zip(counts[:-1], below[grammar.depth - steps :], strict=True)
+        for count, (chance, scatter, tuples) in reversed(list(levels)):
+            # The other compatible symbols come from m n - 1 tuples, each with this chance. Their number
+            # is treated as binomial of the same mean and variance.
+            success = chance + (1 - chance) * scatter * (m * count - 1) / (tuples - 1)
+            success = max(success, 1e-12)  # 0 if a single symbol is compatible
             drop = -chance / success * np.log1p(np.maximum(success * np.expm1(-t), -1 + 1e-16))
             transform += drop - t
             t = m * drop
@@ -114,8 +130,11 @@ def next_token_exponent(*, shared: bool = False, **sizes: Unpack[Sizes]) -> floa
         raise InvalidParameter(
             "rules is 1, with which data thresholds do not grow; allowed: at least 2."
         )
-    # alpha = |ln f| / (2 ln m), twice that with shared filters (hierarchy 30)
-    return float(-np.log(grammar.filling) / np.log(grammar.rules) / (1 if shared else 2))
+    # alpha = ln(m pi) / ln(c_s c), ln(m pi) / ln(c_s) with shared filters; for large V this is
+    # |ln f| / (2 ln m) (hierarchy 30)
+    last, other = grammar.contractions[-1, -1], grammar.contractions[-1].mean()
+    decay = grammar.rules * _same_context(grammar)[0][-1]
+    return float(np.log(decay) / np.log(last if shared else last * other))
 
 
 def diffusion_map(
