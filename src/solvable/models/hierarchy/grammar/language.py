@@ -1,7 +1,7 @@
 """Statistics of the leaves of a random grammar: correlations, next tokens, denoising, unequal rules.
 
 Lists over levels run from l = 1, just below the label, to L, the leaves. The entry of level l is that of
-two leaves whose lowest common ancestor is a symbol of level l - 1, which is L - l + 1 levels above them.
+the last leaf and one whose lowest common ancestor with it is a symbol of level l - 1.
 """
 
 from __future__ import annotations
@@ -19,27 +19,22 @@ from solvable.models.hierarchy.rules import zipf_law
 
 
 def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarray:
-    """Root mean square of correlations of two tokens by the level l of their branches, shape (L,).
+    """Root mean square of correlations with the last token by the level l of the branches, shape (L,).
 
     With `shared`, the context consists of symbols one level below the branches, which a network with
     shared filters infers, instead of leaves; the next token is a leaf.
     """
     grammar = GrammarSizes(**sizes)
-    V, exclusions = float(grammar.vocabulary), grammar.exclusions
-    unevenness, brackets = 1.0, []
-    for level, tuples in enumerate(grammar.tuples):
-        # B_l = <u²> (1 + sigma) / (N_l m) - sigma for the positions of a tuple (hierarchy 13)
-        bracket = unevenness * (1 + exclusions[level]) / tuples - exclusions[level]
-        brackets.append(bracket[-1])
-        # <u²> = 1 + (V - 1) B_l for the frequencies u of the symbols of the level (hierarchy 13)
-        unevenness = 1 + (V - 1) * max(float(bracket.mean()), 0.0)
-    # C_l² = (1 - 1/V)² B_l c^(2 (L - l)) / V² (hierarchy 13)
-    squares = ((1 - 1 / V) / V) ** 2 * np.array(brackets)
+    V = float(grammar.vocabulary)
+    # C_l² = (1 - 1/V)² B_l c_s^(L - l) c^(L - l) / V² (hierarchy 13)
+    squares = ((1 - 1 / V) / V) ** 2 * grammar.brackets
     # A grammar that uses every tuple has no correlations; then the difference is rounding.
     squares = np.where(squares * grammar.tuples * V**2 < 1e-12, 0.0, squares)
     below = np.arange(grammar.depth - 1, -1, -1)
-    powers = below + (np.minimum(below, 1) if shared else below)
-    return np.asarray(np.sqrt(squares) * grammar.contractions[-1].mean() ** (powers / 2))
+    # The last token is at the end of its tuples, the other one at any position.
+    last, other = grammar.contractions[-1, -1], grammar.contractions[-1].mean()
+    context = np.minimum(below, 1) if shared else below
+    return np.asarray(np.sqrt(squares) * last ** (below / 2) * other ** (context / 2))
 
 
 def correlation_floor(samples: ArrayLike, *, vocabulary: int) -> np.ndarray:
@@ -65,35 +60,55 @@ def compatible_tokens(**sizes: Unpack[Sizes]) -> np.ndarray:
 
 def _compatible_symbols(grammar: GrammarSizes, steps: int) -> list[float]:
     """Mean numbers of compatible last symbols, from an unknown ancestor down to the leaves."""
-    V = float(grammar.vocabulary)
-    counts = [float(grammar.n_classes) if steps == grammar.depth else V]
-    for _ in range(steps):
-        # n_k = 1 + (m n_(k - 1) - 1) (V - 1) / (V^s - 1) (hierarchy 16)
-        counts.append(1 + (grammar.rules * counts[-1] - 1) * (V - 1) / (V**grammar.branching - 1))
+    counts = [float(grammar.n_classes if steps == grammar.depth else grammar.vocabulary)]
+    for chance in _same_context(grammar)[0][grammar.depth - steps :]:
+        # n_k = 1 + (m n_(k - 1) - 1) pi (hierarchy 16)
+        counts.append(1 + (grammar.rules * counts[-1] - 1) * chance)
     return counts
+
+
+def _same_context(grammar: GrammarSizes) -> tuple[np.ndarray, np.ndarray]:
+    """Chance that another tuple has the same first s - 1 symbols, and its scatter, by level, (L,) each.
+
+    The number of such tuples among a share x of all tuples has the variance mean (1 - x scatter).
+    """
+    V, s = float(grammar.vocabulary), grammar.branching
+    if grammar.ensemble != "first":
+        # pi = (V - 1) / (V^s - 1) (hierarchy 16)
+        chance = np.full(grammar.depth, (V - 1) / (V**s - 1))
+        return chance, grammar.tuples / V**s
+    # pi = (N m / V - 1) / (N m - 1) (V - 1) / (V^(s - 1) - 1): first symbols are equally frequent
+    # (hierarchy 16)
+    tails = V ** (s - 1) - 1
+    chance = (grammar.per_symbol - 1) / (grammar.tuples - 1) * (V - 1) / tails
+    return chance, 1 - (1 - (V - 1) / tails) * (1 - (grammar.per_symbol - 1) / tails)
 
 
 def compatible_losses(**sizes: Unpack[Sizes]) -> np.ndarray:
     """Least cross-entropy of the last token, given the s^k - 1 tokens before, k = 0 ... L, (L + 1,)."""
     grammar = GrammarSizes(**sizes)
-    V, m = float(grammar.vocabulary), grammar.rules
-    other_tuples = V**grammar.branching - 1
-    chance = (V - 1) / other_tuples
+    m, below = grammar.rules, list(zip(*_same_context(grammar), grammar.tuples, strict=True))
     logs = np.linspace(-40.0, 6.0, 1_500)
     losses = []
     for steps in range(grammar.depth + 1):
         counts = _compatible_symbols(grammar, steps)
         t, transform = np.exp(logs), np.zeros_like(logs)
-        for count in counts[-2::-1]:
-            # The other compatible symbols are hit by m n - 1 tuples, drawn without replacement, each with
-            # this chance. Their number is treated as binomial of the same mean and variance.
-            success = 1 - (1 - chance) * (1 - (m * count - 1) / other_tuples)
+        levels = zip(counts[:-1], below[grammar.depth - steps :], strict=True)
+        for count, (chance, scatter, tuples) in reversed(list(levels)):
+            # The other compatible symbols come from m n - 1 tuples, each with this chance. Their number
+            # is treated as binomial of the same mean and variance.
+            success = chance + (1 - chance) * scatter * (m * count - 1) / (tuples - 1)
+            success = max(success, 1e-12)  # 0 if a single symbol is compatible
             drop = -chance / success * np.log1p(np.maximum(success * np.expm1(-t), -1 + 1e-16))
             transform += drop - t
             t = m * drop
-        # E log n = int_0^inf (e^-t - E e^(-t n)) / t dt (hierarchy 16)
-        difference = np.exp(-np.exp(logs)) - np.exp(transform - counts[0] * t)
-        losses.append(np.trapezoid(difference, logs))
+        # E log n = int_0^inf (e^-t - E e^(-t n)) / t dt and E[1/n] = int_0^inf E e^(-t n) dt
+        counted = np.exp(transform - counts[0] * t)
+        mean_log = np.trapezoid(np.exp(-np.exp(logs)) - counted, logs)
+        mean_inverse = np.trapezoid(counted * np.exp(logs), logs)
+        # Unequal frequencies u of ancestors lower the entropy by log(<u²>) / 2 E[1 - 1/n] (hierarchy 16)
+        uneven = np.log(grammar.unevenness[grammar.depth - steps])
+        losses.append(mean_log - uneven / 2 * (1 - mean_inverse))
     return np.array(losses)
 
 
@@ -115,8 +130,11 @@ def next_token_exponent(*, shared: bool = False, **sizes: Unpack[Sizes]) -> floa
         raise InvalidParameter(
             "rules is 1, with which data thresholds do not grow; allowed: at least 2."
         )
-    # alpha = |ln f| / (2 ln m), twice that with shared filters (hierarchy 30)
-    return float(-np.log(grammar.filling) / np.log(grammar.rules) / (1 if shared else 2))
+    # alpha = ln(m pi) / ln(c_s c), ln(m pi) / ln(c_s) with shared filters; for large V this is
+    # |ln f| / (2 ln m) (hierarchy 30)
+    last, other = grammar.contractions[-1, -1], grammar.contractions[-1].mean()
+    decay = grammar.rules * _same_context(grammar)[0][-1]
+    return float(np.log(decay) / np.log(last if shared else last * other))
 
 
 def diffusion_map(
@@ -201,7 +219,7 @@ def zipf_error(
     samples: ArrayLike, *, rules: int, branching: int, depth: int, classes: int, zipf: float
 ) -> np.ndarray:
     """Classification error if rules of the leaves have unequal probabilities, shape of the samples."""
-    law = zipf_law(rules, zipf)
+    law = zipf_law(rules, zipf) if zipf else np.full(rules, 1 / rules)
     # P_k = n_c m^(L - 1) / f_k (hierarchy 19)
     thresholds = threshold_samples(rules=rules, depth=depth, classes=classes) / rules / law
     learned = np.searchsorted(thresholds, np.asarray(samples, float), side="right")

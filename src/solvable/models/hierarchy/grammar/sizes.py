@@ -112,3 +112,24 @@ class GrammarSizes:
         """
         # c = (V / (N m)) (1 - 1/V) (1 + sigma) (hierarchy 4)
         return (1 - 1 / self.vocabulary) * (1 + self.exclusions) / self.per_symbol[:, None]
+
+    @cached_property
+    def brackets(self) -> np.ndarray:
+        """Squares of the centred joint law of the last and another symbol of a tuple, by level, (L,).
+
+        The unit is (1 - 1/V)², and the result is the mean over grammars. The entry of each level takes
+        the unequal frequencies of its parents, at the ends of their tuples, into account.
+        """
+        # B_l = <u²> (1 + sigma) / (N_l m) - sigma (hierarchy 13)
+        excluded = self.exclusions[:, -1]
+        return self.unevenness[:-1] * (1 + excluded) / self.tuples - excluded
+
+    @cached_property
+    def unevenness(self) -> np.ndarray:
+        """Mean square of frequencies of the last symbol of levels 0 ... L, in units of their mean."""
+        squares = [1.0]
+        for count, excluded in zip(self.tuples, self.exclusions[:, -1], strict=True):
+            # <u²> = 1 + (V - 1) B_l one level down (hierarchy 13)
+            bracket = squares[-1] * (1 + excluded) / count - excluded
+            squares.append(1 + (self.vocabulary - 1) * max(float(bracket), 0.0))
+        return np.array(squares)

@@ -134,10 +134,12 @@ def log_complement(probability: ArrayLike) -> np.ndarray:
 def inverse_count_rule(rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Nodes x and weights of integrals over x from 0 to 1 of functions that decay as exp(-rate x)."""
     nodes, weights = np.polynomial.legendre.leggauss(120)
-    top = np.log1p(rate)[..., None]
-    u = top * (nodes + 1) / 2
-    # x = (e^u - 1) / rate is dense near 0, where the function is large.
-    return np.expm1(u) / rate[..., None], weights * np.exp(u) / rate[..., None] * top / 2
+    top, rest = np.log1p(rate)[..., None], (1 - nodes) / 2
+    # x = (e^u - 1) / rate is dense near 0, where the function is large; u = top (1 - rest^3) is dense
+    # near x = 1, where powers of log(1 - x) are singular.
+    u = top * (1 - rest**3)
+    steps = weights * 1.5 * top * rest**2 * np.exp(u) / rate[..., None]
+    return np.expm1(u) / rate[..., None], steps
 
 
 def inverse_count(
@@ -166,7 +168,7 @@ def squared_noise(samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[Size
     levels = []
     for level, count in enumerate(grammar.tuples):
         law = leaf_law(grammar, zipf) if level == grammar.depth - 1 else np.ones(1)
-        if grammar.ensemble == "uniform":
+        if grammar.ensemble == "uniform" and level:
             symbols = FirstSymbols.at_level(grammar, level + 1)
             inverse, seen = symbols.inverse_counts(N * law / count, grammar)
         else:

@@ -1,0 +1,299 @@
+"""Correlations, next tokens and denoising against exact laws, enumeration and belief propagation."""
+
+import numpy as np
+import pytest
+from grammar_laws import compatible_counts, grammars, token_covariances, transition
+from scipy.stats import hypergeom
+
+from solvable.errors import InvalidParameter
+from solvable.models.hierarchy.grammar.language import (
+    compatible_losses,
+    compatible_tokens,
+    correlation_floor,
+    correlation_plateau,
+    critical_noise,
+    data_thresholds,
+    diffusion_map,
+    level_beliefs,
+    next_token_exponent,
+    next_token_loss,
+    sparse_threshold,
+    zipf_error,
+    zipf_exponent,
+)
+from solvable.models.hierarchy.grammar.sizes import GrammarSizes
+
+NAMES = ("vocabulary", "rules", "branching", "depth", "classes")
+
+
+def sizes_of(setting, ensemble="first"):
+    return dict(zip(NAMES, setting, strict=True)) | {"ensemble": ensemble}
+
+
+@pytest.mark.parametrize("ensemble", ["first", "uniform"])
+@pytest.mark.parametrize(
+    "setting",
+    [(16, 4, 2, 4, 16), (16, 8, 2, 3, 4), (12, 4, 3, 3, 12), (8, 4, 2, 4, 8), (16, 14, 2, 3, 16)],
+)
+def test_plateaus_are_the_mean_over_grammars(setting, ensemble):
+    squares = np.array([token_covariances(grammar) for grammar in grammars(60, *setting, ensemble)])
+    predicted = correlation_plateau(**sizes_of(setting, ensemble)) ** 2
+    error = squares.std(axis=0, ddof=1) / np.sqrt(len(squares))
+    # Positions share the rules of a level, and products of three frequencies are left out: order 1/(V m).
+    assert (abs(squares.mean(axis=0) - predicted) <= 4 * error + 0.04 * predicted).all()
+
+
+def test_plateaus_of_large_grammars_are_the_printed_ones():
+    sizes = {"vocabulary": 10**6, "rules": 10**3, "branching": 2, "depth": 4}
+    ell = np.arange(4, 0, -1)
+    printed = (1 - 1e-3) / (1e18 * 1e3 ** (2 * ell - 1.0))
+    assert np.allclose(correlation_plateau(**sizes) ** 2, printed, rtol=3e-3)
+    # P_l = V m^(2 l - 1) / (1 - f), and V m^(l + 1) with shared filters
+    assert np.allclose(
+        data_thresholds(**sizes), 1e6 * 1e3 ** (2 * ell - 1.0) / (1 - 1e-3), rtol=3e-3
+    )
+    shared = 1e6 * 1e3 ** np.where(ell > 1, ell + 1.0, 1.0) / (1 - 1e-3)
+    assert np.allclose(data_thresholds(shared=True, **sizes), shared, rtol=3e-3)
+
+
+def test_latent_context_has_the_correlations_of_shared_filters():
+    # Covariance of a leaf with a symbol one level below the branches, at the top of grammars of depth 3.
+    squares = []
+    for grammar in grammars(200, 12, 4, 2, 3, 12, "uniform"):
+        joint = np.zeros((12, 12))
+        table = grammar.tables[0]
+        np.add.at(joint, (table[:, :, 0].ravel(), table[:, :, 1].ravel()), 1 / 48)
+        covariance = joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))
+        leaf = transition(grammar.tables[1], 1, 12) @ transition(grammar.tables[2], 1, 12)
+        symbol = transition(grammar.tables[1], 0, 12)
+        squares.append(((symbol.T @ covariance @ leaf) ** 2).mean())
+    predicted = correlation_plateau(shared=True, **sizes_of((12, 4, 2, 3, 12), "uniform"))[0] ** 2
+    error = np.std(squares) / np.sqrt(len(squares))
+    assert np.mean(squares) == pytest.approx(predicted, abs=4 * error + 0.04 * predicted)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"vocabulary": 8, "rules": 8, "branching": 2, "depth": 3, "ensemble": "latin"},
+        {"vocabulary": 8, "rules": 8, "branching": 2, "depth": 3, "ensemble": "first"},
+        {"vocabulary": 5, "rules": 25, "branching": 3, "depth": 3, "ensemble": "uniform"},
+    ],
+)
+def test_grammars_that_use_every_tuple_have_no_correlations(sizes):
+    assert correlation_plateau(**sizes).tolist() == [0, 0, 0]
+    assert np.isinf(data_thresholds(**sizes)).all()
+    assert next_token_loss(1e30, **sizes) == pytest.approx(np.log(sizes["vocabulary"]), rel=1e-6)
+
+
+def test_sampling_floor_of_independent_tokens():
+    V, N = 12, 3_000
+    rng = np.random.default_rng(0)
+    squares = []
+    for _ in range(60):
+        joint = np.histogram2d(*rng.integers(0, V, size=(2, N)), bins=V, range=[[0, V]] * 2)[0] / N
+        squares.append(((joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))) ** 2).mean())
+    error = np.std(squares) / np.sqrt(len(squares))
+    assert np.mean(squares) == pytest.approx(correlation_floor(N, vocabulary=V) ** 2, abs=4 * error)
+
+
+def chain_of_counts(V, m, s, start, steps):
+    """Law of the number of compatible symbols, for tuples drawn without replacement from all."""
+    law = np.zeros(V + 1)
+    law[start] = 1.0
+    for _ in range(steps):
+        following = np.zeros(V + 1)
+        for k in np.flatnonzero(law > 1e-15):
+            following[1:] += law[k] * hypergeom.pmf(np.arange(V), V**s - 1, V - 1, m * k - 1)
+        law = following
+    return law
+
+
+@pytest.mark.parametrize(
+    "setting", [(32, 8, 2, 4, 32), (16, 15, 2, 3, 4), (8, 30, 3, 2, 8), (8, 1, 2, 2, 8)]
+)
+def test_counts_and_their_logarithms(setting):
+    V, m, s, L, classes = setting
+    sizes = sizes_of(setting, "uniform")
+    losses, counts = compatible_losses(**sizes), compatible_tokens(**sizes)
+    uneven = np.log(GrammarSizes(**sizes).unevenness[::-1])
+    for k in range(L + 1):
+        law = chain_of_counts(V, m, s, classes if k == L else V, k)[1:]
+        n = np.arange(1, V + 1)
+        if k:  # without context all V tokens are possible
+            assert counts[k] == pytest.approx(law @ n, rel=1e-9)
+            # The count is treated as binomial, not as drawn without replacement.
+            expected = law @ np.log(n) - uneven[k] * (1 - law @ (1 / n)) / 2
+            assert losses[k] == pytest.approx(expected, abs=0.004)
+
+
+@pytest.mark.parametrize("setting", [(16, 4, 2, 3, 16), (16, 4, 2, 3, 8), (8, 8, 3, 3, 8)])
+def test_counts_of_tuples_with_equally_frequent_first_symbols(setting):
+    sizes, L = sizes_of(setting), setting[3]
+    counts, losses = np.zeros(L), np.zeros(L)
+    for grammar in grammars(150, *setting):
+        rng = np.random.default_rng(grammar.seed)
+        for steps in range(1, L + 1):
+            drawn = compatible_counts(grammar, steps, 40, rng)
+            counts[steps - 1] += drawn.mean() / 150
+            losses[steps - 1] += np.log(drawn).mean() / 150
+    uneven = np.log(GrammarSizes(**sizes).unevenness[::-1])[1:]
+    inverse = 1 - 1 / compatible_tokens(**sizes)[1:]
+    # Mean counts of 150 grammars scatter by up to 1 %.
+    assert counts == pytest.approx(compatible_tokens(**sizes)[1:], rel=0.03)
+    # All ancestors are equally likely here; the term of unequal frequencies is at most this.
+    predicted = compatible_losses(**sizes)[1:]
+    assert (losses >= predicted - 0.01).all()
+    assert (losses <= predicted + uneven / 2 * inverse + 0.015).all()
+
+
+@pytest.mark.parametrize("ensemble", ["first", "uniform"])
+@pytest.mark.parametrize(("V", "m"), [(12, 4), (12, 9)])
+def test_losses_are_the_entropies_of_drawn_grammars(V, m, ensemble):
+    # Exact conditional entropy of the last of four leaves, over all strings that a grammar produces.
+    measured = []
+    for grammar in grammars(20, V, m, 2, 2, V, ensemble):
+        strings = grammar.unrank(np.arange(grammar.n_strings))[0].astype(int)
+        entropies = []
+        for width in (0, 1, 3):
+            context = strings[:, 3 - width : 3] @ V ** np.arange(width)
+            joint = np.unique(context * V + strings[:, 3], return_counts=True)[1] / len(strings)
+            alone = np.unique(context, return_counts=True)[1] / len(strings)
+            entropies.append(alone @ np.log(alone) - joint @ np.log(joint))
+        measured.append(entropies)
+    measured = np.array(measured)
+    predicted = compatible_losses(**sizes_of((V, m, 2, 2, V), ensemble))
+    error = measured.std(axis=0) / np.sqrt(len(measured))
+    # Second order in the unequal frequencies of symbols below the label is left out.
+    assert (abs(measured.mean(axis=0) - predicted) <= 4 * error + [0.01, 0.01, 0]).all()
+
+
+def test_loss_falls_in_steps_along_its_envelope():
+    sizes = {"vocabulary": 10**4, "rules": 100, "branching": 2, "depth": 6}
+    thresholds = data_thresholds(**sizes)[::-1]
+    losses = compatible_losses(**sizes)
+    assert next_token_loss(thresholds * 0.999, **sizes) == pytest.approx(losses[:-1])
+    assert next_token_loss(thresholds * 1.001, **sizes) == pytest.approx(losses[1:])
+    # The excess over the limit falls by f = 1/100 while thresholds grow by m² = 10^4 per level.
+    # Deep grammars: the frequencies of all ancestors have the same spread.
+    sizes["depth"] = 12
+    losses = compatible_losses(**sizes)
+    limit = losses[-2]
+    for shared, alpha in ((False, 0.5), (True, 1.0)):
+        thresholds = data_thresholds(shared=shared, **sizes)[::-1]
+        slope = np.log((losses[4] - limit) / (losses[3] - limit)) / np.log(
+            thresholds[3] / thresholds[2]
+        )
+        assert slope == pytest.approx(-alpha, rel=0.02)
+        assert next_token_exponent(shared=shared, **sizes) == pytest.approx(alpha, rel=0.01)
+    with pytest.raises(InvalidParameter, match="at least 2"):
+        next_token_exponent(vocabulary=8, rules=1, branching=2, depth=3)
+
+
+def drawn_beliefs(grammar, epsilon, count, rng):
+    """Mean belief in the true symbol, label first, by exact upward inference from smeared leaves."""
+    levels = grammar.sample_tree(count, rng)
+    V = grammar.vocabulary
+    beliefs = np.full((*levels[-1].shape, V), epsilon / V)
+    np.put_along_axis(
+        beliefs, levels[-1][..., None].astype(int), 1 - epsilon + epsilon / V, axis=-1
+    )
+    means = [1 - epsilon + epsilon / V]
+    for table, symbols in zip(grammar.tables[::-1], levels[-2::-1], strict=True):
+        children = beliefs.reshape(count, symbols.shape[1], grammar.branching, V)
+        product = np.prod(
+            [children[:, :, p][..., table[:, :, p]] for p in range(grammar.branching)], axis=0
+        )
+        beliefs = product.sum(axis=-1)
+        beliefs /= beliefs.sum(axis=-1, keepdims=True)
+        means.append(np.take_along_axis(beliefs, symbols[..., None].astype(int), axis=-1).mean())
+    return np.array(means[::-1])
+
+
+@pytest.mark.parametrize("setting", [(32, 8, 2, 4, 32), (16, 4, 3, 3, 8)])
+def test_beliefs_follow_the_map(setting):
+    rng = np.random.default_rng(0)
+    for epsilon in (0.2, 0.5, 0.8):
+        measured = [drawn_beliefs(g, epsilon, 300, rng) for g in grammars(4, *setting)]
+        # The map neglects fluctuations of beliefs between symbols.
+        assert np.allclose(
+            np.mean(measured, axis=0), level_beliefs(epsilon, **sizes_of(setting)), atol=0.035
+        )
+    with pytest.raises(InvalidParameter, match="from 0 to 1"):
+        level_beliefs([0.5, 1.2], **sizes_of(setting))
+
+
+def test_map_is_bayes_inference_of_mean_beliefs():
+    # Enumerate all tuples: the other tuples share the belief 1 - p^s equally on average.
+    V, m, s, p = 5, 3, 2, 0.6
+    rest = (1 - p**s) / (V**s - 1)
+    scores = np.array([p**s + (m - 1) * rest] + [m * rest] * (V - 1))
+    value = diffusion_map(p, vocabulary=V, rules=m, branching=s)
+    assert value == pytest.approx(scores[0] / scores.sum())
+
+
+@pytest.mark.parametrize("sizes", [(32, 8, 2), (16, 4, 3), (10**6, 50, 2), (10**6, 1000, 3)])
+def test_critical_noise_separates_the_fates_of_deep_grammars(sizes):
+    names = dict(zip(NAMES[:3], sizes, strict=True))
+    critical = critical_noise(**names)
+    assert critical.phase == "transition"
+    sharp = 1 - critical.epsilon
+    for change, fate in ((-0.01, 1.0), (0.01, 1 / sizes[0])):
+        epsilon = 1 - sharp * (1 - change)
+        p = 1 - epsilon + epsilon / sizes[0]
+        for _ in range(3_000):
+            p = float(diffusion_map(p, **names))
+        assert p == pytest.approx(fate, rel=1e-3)
+
+
+def test_phases_at_the_slopes_of_the_map():
+    assert critical_noise(vocabulary=16, rules=16, branching=2).phase == "class lost"
+    assert critical_noise(vocabulary=16, rules=1, branching=2).phase == "class survives"
+    for m, s in ((4, 2), (7, 2), (4, 3)):
+        h, V = 1e-6, 16
+        names = {"vocabulary": V, "rules": m, "branching": s}
+        top = (1 - diffusion_map(1 - h, **names)) / h
+        bottom = (diffusion_map(1 / V + h, **names) - 1 / V) / h
+        assert top == pytest.approx(s * m * (V - 1) / (V**s - 1), rel=1e-4)
+        assert bottom == pytest.approx(s / m * (1 - 1 / V) / (1 - V**-s), rel=1e-4)
+
+
+@pytest.mark.parametrize("zipf", [0.5, 1.0, 1.5])
+def test_error_with_unequal_rules_falls_with_the_exponent(zipf):
+    sizes = {"rules": 10_000, "branching": 2, "depth": 2, "classes": 16, "zipf": zipf}
+    law = np.arange(1.0, 10_001) ** -(1 + zipf)
+    law /= law.sum()
+    thresholds = 16 * 10_000 / law
+    N = np.sqrt(thresholds[[10, 300]] * thresholds[[11, 301]])
+    first, last = zipf_error(N, **sizes)
+    slope = np.log(last / first) / np.log(N[1] / N[0])
+    # The sum over the rules that are left, minus those beyond the last, bends the line a little.
+    assert slope == pytest.approx(-zipf_exponent(zipf), abs=0.1)
+    assert zipf_error(1.0, **sizes) == pytest.approx(15 / 16)
+    assert zipf_error(2 * thresholds[-1], **sizes) == pytest.approx(0, abs=1e-12)
+
+
+def test_equal_rules_are_learned_together_at_the_threshold():
+    sizes = {"rules": 4, "branching": 2, "depth": 3, "classes": 8, "zipf": 0.0}
+    assert zipf_error([511, 513], **sizes) == pytest.approx([7 / 8, 0])
+
+
+def test_threshold_of_sparse_grammars():
+    sizes = {"rules": 4, "branching": 2, "depth": 3, "classes": 8}
+    for shared in (False, True):
+        dense = sparse_threshold(blanks=0, shared=shared, **sizes)
+        ratio = sparse_threshold(blanks=2, shared=shared, **sizes) / dense
+        assert ratio == pytest.approx(9 if shared else 27)
+    assert sparse_threshold(blanks=0, shared=True, **sizes) == pytest.approx(512)
+    assert sparse_threshold(blanks=0, shared=False, **sizes) == pytest.approx(512 * 2**1.5)
+
+
+def test_sizes_that_no_measurement_affords():
+    sizes = {"vocabulary": 10**6, "rules": 10**5, "branching": 3, "depth": 20}
+    thresholds, losses = data_thresholds(**sizes), compatible_losses(**sizes)
+    assert np.isfinite(thresholds).all()
+    assert (np.diff(thresholds) < 0).all()
+    assert losses[0] == pytest.approx(np.log(1e6), rel=1e-6)
+    assert (np.diff(losses) <= 1e-9).all()
+    assert losses[-1] > 0
+    assert np.isfinite(level_beliefs([0.0, 0.5, 1.0], **sizes)).all()
