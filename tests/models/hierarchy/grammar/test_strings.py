@@ -28,7 +28,7 @@ NETWORKS = [
     HierarchicalCNN(width=16, max_epochs=30, shared=False, random_state=1),
     FullyConnectedNetwork(width=16, max_epochs=30, random_state=1),
     pytest.param(
-        TransformerClassifier(width=16, heads=2, max_epochs=3, random_state=1),
+        TransformerClassifier(width=16, heads=2, max_epochs=30, random_state=1),
         marks=pytest.mark.torch,
     ),
 ]
@@ -63,11 +63,11 @@ def test_the_same_seed_gives_the_same_fit_also_after_pickling(model, data):
     X, y = data
     first = clone(model).fit(X, y)
     second = clone(model).fit(X, y)
-    np.testing.assert_array_equal(first._outputs(X), second._outputs(X))
+    np.testing.assert_array_equal(first._outputs(X.astype(int)), second._outputs(X.astype(int)))
     again = pickle.loads(pickle.dumps(first)).predict(X)
     np.testing.assert_array_equal(again, first.predict(X))
     refitted = first.fit(X, y)
-    np.testing.assert_array_equal(refitted._outputs(X), second._outputs(X))
+    np.testing.assert_array_equal(refitted._outputs(X.astype(int)), second._outputs(X.astype(int)))
 
 
 @every
