@@ -126,7 +126,7 @@ class ProbabilityClassifier(StringClassifier):
         """
         symbols, labels = self._new_strings(X), np.asarray(y)
         codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        if not np.array_equal(self.classes_[codes], labels):
+        if labels.shape != (len(symbols),) or not np.array_equal(self.classes_[codes], labels):
             raise InvalidData(
                 "y contains labels that did not occur in training, or its length is not that of X; "
                 "allowed: the labels of classes_, one for each string."
