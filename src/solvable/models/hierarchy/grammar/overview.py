@@ -112,7 +112,9 @@ def random_hierarchy_theory(
         "classes": classes,
         "ensemble": ensemble,
     }
-    critical = language.critical_noise(vocabulary=vocabulary, rules=rules, branching=branching)
+    critical = language.critical_noise(
+        vocabulary=vocabulary, rules=rules, branching=branching, ensemble=ensemble
+    )
     return RandomHierarchyTheory(
         p_star=theory.threshold_samples(
             rules=rules, depth=depth, classes=GrammarSizes(**sizes).n_classes
