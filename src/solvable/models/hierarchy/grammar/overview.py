@@ -20,6 +20,7 @@ class RandomHierarchyTheory:
     """
 
     p_star: float
+    level_thresholds: np.ndarray
     signal: np.ndarray
     noise: np.ndarray
     synonymic_sensitivity: np.ndarray
@@ -78,7 +79,7 @@ def random_hierarchy_theory(
     Returns
     -------
     RandomHierarchyTheory
-        `p_star`; `signal`, `noise` and `synonymic_sensitivity` of one gradient step by level;
+        `p_star`; `level_thresholds`, its form for finite sizes and every level; `signal`, `noise` and `synonymic_sensitivity` of one gradient step by level;
         `correlation_plateau` (root mean square of correlations of two leaves whose lowest common ancestor
         is one level higher) and the `data_thresholds` from which it exceeds the sampling error;
         `compatible_tokens` and `next_token_losses` by length of the context; the noise `critical_noise`
@@ -101,6 +102,8 @@ def random_hierarchy_theory(
     >>> theory = random_hierarchy_theory(vocabulary=8, rules=4, branching=2, depth=3, samples=512)
     >>> theory.p_star
     512.0
+    >>> theory.level_thresholds.round()
+    array([ 32., 138., 609.])
     >>> theory.synonymic_sensitivity.round(2)
     array([0.06, 0.21, 0.54])
     """
@@ -119,6 +122,7 @@ def random_hierarchy_theory(
         p_star=theory.threshold_samples(
             rules=rules, depth=depth, classes=GrammarSizes(**sizes).n_classes
         ),
+        level_thresholds=theory.level_thresholds(**sizes),
         signal=theory.squared_signal(**sizes),
         noise=theory.squared_noise(samples, zipf=zipf, **sizes),
         synonymic_sensitivity=theory.synonymic_sensitivity(samples, zipf=zipf, **sizes),
