@@ -79,11 +79,12 @@ def random_hierarchy_theory(
     Returns
     -------
     RandomHierarchyTheory
-        `p_star`; `level_thresholds`, its form for finite sizes and every level; `signal`, `noise` and `synonymic_sensitivity` of one gradient step by level;
-        `correlation_plateau` (root mean square of correlations of two leaves whose lowest common ancestor
-        is one level higher) and the `data_thresholds` from which it exceeds the sampling error;
-        `compatible_tokens` and `next_token_losses` by length of the context; the noise `critical_noise`
-        on the leaves below which the class of an infinitely deep grammar is inferred, and its `phase`.
+        `p_star`, and `level_thresholds`, its form for every level at finite sizes; `signal`, `noise` and
+        `synonymic_sensitivity` of one gradient step by level; `correlation_plateau` (root mean square of
+        correlations of the last leaf and one whose lowest common ancestor with it is one level higher)
+        and the `data_thresholds` from which it exceeds the sampling error; `compatible_tokens` and
+        `next_token_losses` by length of the context; the noise `critical_noise` on the leaves below
+        which the class of an infinitely deep grammar is inferred, and its `phase`.
 
     Raises
     ------
