@@ -10,6 +10,7 @@ from solvable.models.hierarchy.grammar.sizes import GrammarSizes
 from solvable.models.hierarchy.grammar.theory import (
     inverse_count,
     joint_squares,
+    level_thresholds,
     pair_detectability,
     squared_noise,
     squared_signal,
@@ -219,6 +220,21 @@ def test_signal_meets_noise_near_the_threshold():
     P = threshold_samples(rules=16, depth=4, classes=64)
     ratio = squared_signal(**sizes)[-1] / (2 * squared_noise(P, **sizes)[-1])
     assert ratio == pytest.approx(1, abs=0.05)
+
+
+def test_level_thresholds_halve_the_sensitivity():
+    for setting in SETTINGS:
+        for ensemble in ("first", "uniform"):
+            sizes = sizes_of(setting, ensemble)
+            halves = [
+                synonymic_sensitivity(N, **sizes)[level]
+                for level, N in enumerate(level_thresholds(**sizes))
+            ]
+            assert halves == pytest.approx([0.5] * setting[3])
+    large = {"vocabulary": 10**5, "rules": 100, "branching": 2, "depth": 4, "classes": 10**4}
+    assert level_thresholds(**large) == pytest.approx(1e4 * 100.0 ** np.arange(1, 5), rel=1e-3)
+    latin = {"vocabulary": 4, "rules": 4, "branching": 2, "depth": 3, "ensemble": "latin"}
+    assert np.isinf(level_thresholds(**latin)[1:]).all()
 
 
 def test_latin_rules_have_no_signal_below_the_label():

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from solvable.errors import InvalidParameter
 from solvable.models.hierarchy.grammar.sizes import GrammarSizes, Sizes
 from solvable.models.hierarchy.grammar.theory import threshold_samples
-from solvable.models.hierarchy.rules import zipf_law
+from solvable.models.hierarchy.rules import Ensemble, zipf_law
 
 
 def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarray:
@@ -138,15 +138,33 @@ def next_token_exponent(*, shared: bool = False, **sizes: Unpack[Sizes]) -> floa
 
 
 def diffusion_map(
-    p: ArrayLike, *, vocabulary: int, rules: int, branching: int, parents: int = 0
-) -> np.ndarray:
+    p: ArrayLike, *, vocabulary: int, rules: int, branching: int, parents: int = 0,
+    ensemble: Ensemble = "first",
+) -> np.ndarray:  # fmt: skip
     """Mean belief in the true parent among `parents` (0: V) symbols, from beliefs p in its children."""
-    V, s = float(vocabulary), branching
-    powers = np.asarray(p, float) ** s
-    rest = (1 - powers) * V**-s / (1 - V**-s)
-    tuples = rules * float(parents or vocabulary)
-    # F(p) = (p^s + (m - 1) r) / (p^s + (m V - 1) r), r = (1 - p^s) / (V^s - 1) (hierarchy 17)
-    return np.asarray((powers + (rules - 1) * rest) / (powers + (tuples - 1) * rest))
+    belief = np.asarray(p, float)
+    V, m, s, count = float(vocabulary), rules, branching, float(parents or vocabulary)
+    true = belief**s
+    if ensemble == "latin":
+        # Every tuple exists, and synonyms differ in both symbols: F = p² + (1 - p)² / (V - 1)
+        # (hierarchy 17)
+        return np.asarray(true + (1 - belief) ** 2 / (V - 1))
+    same, tails = _same_first(V, m, s, count, ensemble), V ** (s - 1)
+    # rho = kappa p (1 - p^(s - 1)) / (V^(s - 1) - 1) + (1 - kappa) (1 - p) / ((V - 1) V^(s - 1))
+    # (hierarchy 17)
+    other = same * belief * (1 - belief ** (s - 1)) / (tails - 1)
+    other += (1 - same) * (1 - belief) / (V - 1) / tails
+    # F(p) = (p^s + (m - 1) rho) / (p^s + (N m - 1) rho) (hierarchy 17)
+    return np.asarray((true + (m - 1) * other) / (true + (m * count - 1) * other))
+
+
+def _same_first(V: float, m: float, s: int, parents: float, ensemble: Ensemble) -> float:
+    """Probability kappa that two different rules begin with the same symbol."""
+    if ensemble == "first":
+        # kappa = (N m / V - 1) / (N m - 1) (hierarchy 4)
+        return (parents * m / V - 1) / (parents * m - 1)
+    # kappa = (V^(s - 1) - 1) / (V^s - 1) (hierarchy 4)
+    return (V ** (s - 1) - 1) / (V**s - 1)
 
 
 def level_beliefs(epsilon: ArrayLike, **sizes: Unpack[Sizes]) -> np.ndarray:
@@ -166,6 +184,7 @@ def level_beliefs(epsilon: ArrayLike, **sizes: Unpack[Sizes]) -> np.ndarray:
                 rules=grammar.rules,
                 branching=grammar.branching,
                 parents=int(parents),
+                ensemble=grammar.ensemble,
             )
         )
     return np.stack(beliefs[::-1], axis=-1)
@@ -183,20 +202,25 @@ class CriticalNoise:
     phase: Phase
 
 
-def critical_noise(*, vocabulary: int, rules: int, branching: int) -> CriticalNoise:
+def critical_noise(
+    *, vocabulary: int, rules: int, branching: int, ensemble: Ensemble = "first"
+) -> CriticalNoise:
     """Noise at which beliefs of all levels stay equal: the unstable fixed point of the map."""
     V, m, s = float(vocabulary), rules, branching
-    # F'(1) = s m (V - 1) / (V^s - 1) (hierarchy 18)
-    if s * m * (V - 1) * V**-s >= 1 - V**-s:
+    same, tails = _same_first(V, m, s, V, ensemble), V ** (s - 1)
+    # F'(1) = m ((s - 1) (V - 1) kappa / (V^(s - 1) - 1) + (1 - kappa) / V^(s - 1)) (hierarchy 18)
+    at_one = m * ((s - 1) * (V - 1) * same / (tails - 1) + (1 - same) / tails)
+    if at_one >= 1 or ensemble == "latin":
         return CriticalNoise(0.0, "class lost")
-    # F'(1/V) = (s / m) (1 - 1/V) V^s / (V^s - 1) (hierarchy 18)
-    if s / m * (1 - 1 / V) / (1 - V**-s) >= 1:
+    # F'(1/V) = (1 - 1/V) (s - V^(s - 1) rho'(1/V)) / m (hierarchy 18)
+    slope = same * (1 - s / tails) / (tails - 1) - (1 - same) / ((V - 1) * tails)
+    if (1 - 1 / V) * (s - tails * slope) / m >= 1:
         return CriticalNoise(1.0, "class survives")
 
     def growth(epsilon: float) -> float:
         p = 1 - epsilon + epsilon / V
-        above = diffusion_map(p, vocabulary=vocabulary, rules=rules, branching=branching)
-        return (float(above) - p) / (epsilon * (1 - epsilon))
+        sizes = {"vocabulary": vocabulary, "rules": rules, "branching": branching}
+        return (float(diffusion_map(p, ensemble=ensemble, **sizes)) - p) / (epsilon * (1 - epsilon))
 
     # eps* = (1 - p*) / (1 - 1/V), F(p*) = p* between 1/V and 1 (hierarchy 18)
     from scipy.optimize import brentq

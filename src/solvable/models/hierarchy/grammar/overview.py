@@ -20,6 +20,7 @@ class RandomHierarchyTheory:
     """
 
     p_star: float
+    level_thresholds: np.ndarray
     signal: np.ndarray
     noise: np.ndarray
     synonymic_sensitivity: np.ndarray
@@ -78,11 +79,12 @@ def random_hierarchy_theory(
     Returns
     -------
     RandomHierarchyTheory
-        `p_star`; `signal`, `noise` and `synonymic_sensitivity` of one gradient step by level;
-        `correlation_plateau` (root mean square of correlations of two leaves whose lowest common ancestor
-        is one level higher) and the `data_thresholds` from which it exceeds the sampling error;
-        `compatible_tokens` and `next_token_losses` by length of the context; the noise `critical_noise`
-        on the leaves below which the class of an infinitely deep grammar is inferred, and its `phase`.
+        `p_star`, and `level_thresholds`, its form for every level at finite sizes; `signal`, `noise` and
+        `synonymic_sensitivity` of one gradient step by level; `correlation_plateau` (root mean square of
+        correlations of the last leaf and one whose lowest common ancestor with it is one level higher)
+        and the `data_thresholds` from which it exceeds the sampling error; `compatible_tokens` and
+        `next_token_losses` by length of the context; the noise `critical_noise` on the leaves below
+        which the class of an infinitely deep grammar is inferred, and its `phase`.
 
     Raises
     ------
@@ -101,6 +103,8 @@ def random_hierarchy_theory(
     >>> theory = random_hierarchy_theory(vocabulary=8, rules=4, branching=2, depth=3, samples=512)
     >>> theory.p_star
     512.0
+    >>> theory.level_thresholds.round()
+    array([ 32., 138., 609.])
     >>> theory.synonymic_sensitivity.round(2)
     array([0.06, 0.21, 0.54])
     """
@@ -112,11 +116,14 @@ def random_hierarchy_theory(
         "classes": classes,
         "ensemble": ensemble,
     }
-    critical = language.critical_noise(vocabulary=vocabulary, rules=rules, branching=branching)
+    critical = language.critical_noise(
+        vocabulary=vocabulary, rules=rules, branching=branching, ensemble=ensemble
+    )
     return RandomHierarchyTheory(
         p_star=theory.threshold_samples(
             rules=rules, depth=depth, classes=GrammarSizes(**sizes).n_classes
         ),
+        level_thresholds=theory.level_thresholds(**sizes),
         signal=theory.squared_signal(**sizes),
         noise=theory.squared_noise(samples, zipf=zipf, **sizes),
         synonymic_sensitivity=theory.synonymic_sensitivity(samples, zipf=zipf, **sizes),

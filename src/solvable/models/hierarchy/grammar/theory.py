@@ -45,6 +45,17 @@ def joint_squares(**sizes: Unpack[Sizes]) -> np.ndarray:
     return (1 - 1 / grammar.n_classes) * np.cumprod(np.concatenate([[1.0], factors]))
 
 
+def level_thresholds(**sizes: Unpack[Sizes]) -> np.ndarray:
+    """Samples at which the synonymic sensitivity of each level is 1/2, shape (L,); inf without signal.
+
+    For large vocabularies these are n_c m^l, and the last one is P*.
+    """
+    grammar = GrammarSizes(**sizes)
+    with np.errstate(divide="ignore"):
+        # N = 1 + (N_l m - 1) (1 - 1/n_c) / J_l (hierarchy 7)
+        return 1 + (grammar.tuples - 1) * (1 - 1 / grammar.n_classes) / joint_squares(**sizes)
+
+
 def squared_signal(**sizes: Unpack[Sizes]) -> np.ndarray:
     """Mean |q - q'|² over first patches that occur and are not synonyms, shape (L,)."""
     grammar = GrammarSizes(**sizes)
