@@ -50,7 +50,8 @@ def test_out_of_fold_error_of_random_labels_is_one_half_and_in_sample_error_is_z
     honest = LabelCascadeClassifier(random_state=0).fit(X, Y)
     deviation = np.abs(honest.out_of_fold_error_.mean() - 0.5)
     assert deviation < 4 * np.sqrt(0.25 / (400 * 20))
-    assert honest.n_blocks_ == 1 and not honest.accepted_.any()
+    assert honest.n_blocks_ == 1
+    assert not honest.accepted_.any()
     fitted = LabelCascadeClassifier(folds=1, ridge=1e-6).fit(X, Y)
     assert fitted.out_of_fold_error_.max() == 0
     assert (fitted.accepted_ == 1).all()

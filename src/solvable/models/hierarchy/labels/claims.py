@@ -6,9 +6,11 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.estimates import Contrast, Lead
 from solvable.frame.points import Point
 
+
 def sure(point: Point) -> bool:
-    """Return True if fluctuations of out-of-fold errors change the features of no fit."""
-    return point.predicted("uncertain") <= 0.5
+    """Return True if the features of no fit are uncertain, and few inputs are drawn twice."""
+    few = point.setting.samples <= 2 ** (point.setting.dimension - 3)
+    return bool(few and point.predicted("uncertain") <= 0.5)
 
 
 def certain(cell: Cell) -> bool:
@@ -27,8 +29,13 @@ def spread(cell: Cell) -> float:
     return float((rate * (1 - rate)) ** 0.5)
 
 
-NEAR = "at every point a label has an out-of-fold error near the threshold; change samples"
-REASON = "The theory takes products of signs as Gaussian, and errors of accepted labels as independent."
+NEAR = (
+    "at every point a label has an out-of-fold error near the threshold, or samples exceed 2^d / 8; "
+    "change samples"
+)
+REASON = (
+    "The theory takes products of signs as Gaussian, and errors of accepted labels as independent."
+)
 
 # fmt: off
 CLAIMS = (
@@ -48,7 +55,7 @@ CLAIMS = (
         "accepted",
         "The cascade accepts the predicted share of the labels of each level.",
         "accepted", "derivations/hierarchy (29), (31)", within=0.08, where=certainly_accepted, power=0.3,
-        because="The theory takes errors of accepted labels as independent, which changes the acceptance of few labels.",
+        because="Errors of accepted labels are taken as independent, which changes few acceptances.",
         missing=NEAR, entry="level", scatter=lambda cell: 1.0,
     ),
     Contrast(

@@ -63,7 +63,8 @@ PANELS = (
         "Error of the last level with and without held-out predictions",
         "error on fresh inputs",
         [Trace("last_error", "folds = {folds}")],
-        "With one fold each sample is predicted by a fit that includes it, and labels are accepted that are not learned.",
+        "With one fold each sample is predicted by a fit that includes it, and labels are accepted that "
+        "are not learned.",
         overlay=("folds",),
         when=deep,
         y_range=(-0.02, 0.55),

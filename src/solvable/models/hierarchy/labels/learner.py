@@ -24,9 +24,9 @@ class LabelCascadeClassifier(ClassifierMixin, BaseEstimator):
 
     .. math:: K(u,u')=\tfrac12(1+\langle u,u'\rangle)^2 .
 
-    Each sample is predicted by fits that did not use its fold. A label whose error on these predictions is
-    below ``threshold`` is accepted: the signs of the predictions become a feature of the samples in
-    later blocks, and the label is not fitted again. New inputs use fits on all samples.
+    Each sample is predicted by a fit that did not use its fold. A label whose error on these
+    predictions is below ``threshold`` is accepted: the signs of the predictions become a feature of the
+    samples in later blocks, and the label is not fitted again. New inputs use fits on all samples.
 
     Parameters
     ----------

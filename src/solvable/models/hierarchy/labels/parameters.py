@@ -14,7 +14,7 @@ from solvable.models.hierarchy.labels.target import LARGEST_DIMENSION, LabelHier
 class LabelParameters(Parameters):
     """A hierarchy of labels, and the cascade that learns them."""
 
-    dimension: int = Field(20, ge=4, le=LARGEST_DIMENSION)
+    dimension: int = Field(20, ge=8, le=LARGEST_DIMENSION)
     """Number d of inputs, which are random signs."""
     depth: int = Field(4, ge=1, le=12)
     """Number r of levels; a label is the product of two labels of the level below."""

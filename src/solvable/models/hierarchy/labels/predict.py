@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from solvable.frame.points import Metrics
+from solvable.frame.points import Metrics, listed
 from solvable.models.hierarchy.labels.parameters import LabelParameters
 from solvable.models.hierarchy.labels.theory import (
     CascadeBlock,
@@ -23,9 +23,9 @@ def predict(parameters: LabelParameters) -> Metrics:
     shape = (parameters.depth, parameters.labels)
     last, *others = (_last_blocks(parameters, x) for x in (0.0, -DEVIATION, DEVIATION))
 
-    def by_level(name: str) -> tuple[list[float], list[float]]:
+    def by_level(name: str) -> tuple[list[float | None], list[float | None]]:
         means = [getattr(s[-1], name).reshape(shape).mean(axis=1) for s in (last, *others)]
-        return means[0].tolist(), np.ptp(means, axis=0).tolist()
+        return listed(means[0]), listed(np.ptp(means, axis=0))
 
     (error, error_range), (held_out, _) = by_level("error"), by_level("out_of_fold_error")
     accepted, accepted_range = by_level("accepted")
@@ -75,5 +75,5 @@ def _required(parameters: LabelParameters) -> tuple[float | None, ...]:
 
 def chance(parameters: LabelParameters, prediction: Metrics) -> Metrics:
     """Metrics of a cascade that guesses and accepts no label."""
-    half, none = [0.5] * parameters.depth, [0.0] * parameters.depth
+    half, none = (listed([rate] * parameters.depth) for rate in (0.5, 0.0))
     return {"error": half, "out_of_fold_error": half, "accepted": none, "last_error": 0.5}

@@ -45,6 +45,7 @@ system = System(
         "samples n",
         words={"blocks": "blocks {}", "folds": "folds {}"},
         margin=1.2,
+        resolution=40,
     ),
     claims="claims:CLAIMS",
     panels="figures:PANELS",

@@ -22,8 +22,8 @@ class LabelHierarchy:
         \qquad l=1,\dots,r .
 
     The pairs :math:`\{a,b\}` are drawn without replacement, and pairs whose product equals an earlier
-    label of the same level are left out. So each label is a product of up to :math:`2^l` inputs, the labels of one
-    level are different functions, and no label is constant.
+    label of the same level are left out. So each label is a product of up to :math:`2^l` inputs, the
+    labels of one level are different functions, and no label is constant.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Products:
 
     Products that equal the same product of inputs form a group. With c = sqrt(w) rho for the kernel
     weight w and the mean agreement rho of product and estimate, their covariance is
-    c c^T + diag(w - c^2).
+    c c^T + diag(w - c²).
     """
 
     inputs: np.ndarray  # product of inputs of each group, as bits, ascending
@@ -177,9 +177,10 @@ def label_cascade(
 
     Notes
     -----
-    Derived in ``docs/derivations/hierarchy.md`` (29), (31), (32), with errors of accepted labels that are
-    independent of each other and of the inputs. Whether a label with an error near the threshold is
-    accepted is random; predictions with ``deviation`` -4 and 4 enclose the outcomes. Backed by ``tests/models/hierarchy/labels/test_theory.py``.
+    Derived in ``docs/derivations/hierarchy.md`` (29), (31), (32), with errors of accepted labels that
+    are independent of each other and of the inputs. Whether a label with an error near the threshold is
+    accepted is random; predictions with ``deviation`` -4 and 4 enclose the outcomes. Backed by
+    ``tests/models/hierarchy/labels/test_theory.py``.
 
     Examples
     --------
@@ -187,8 +188,8 @@ def label_cascade(
     >>> first, second = label_cascade(LabelHierarchy(depth=2), samples=2400, blocks=2)
     >>> first.error.reshape(2, 16).mean(axis=1).round(2).tolist()
     [0.0, 0.31]
-    >>> second.error.round(3).max().item()
-    0.0
+    >>> bool(second.error.max() < 1e-3)
+    True
     """
     check_integer("samples", samples, 2)
     check_integer("blocks", blocks, 1)
@@ -231,7 +232,10 @@ def required_samples(
         place, linked = products.places(labels)
         added = linked & np.isnan(needed.ravel())
         sizes = np.bincount(products.group)[place[added]]
-        at = {m: _samples_at(products, place[added][sizes == m][0], threshold, ridge) for m in {*sizes}}
+        at = {
+            m: _samples_at(products, place[added][sizes == m][0], threshold, ridge)
+            for m in {*sizes}
+        }
         needed.ravel()[added] = [at[m] * folds / (folds - 1) for m in sizes]
         known = np.append(known, labels[added])
     # A level needs all labels of the levels below it.
