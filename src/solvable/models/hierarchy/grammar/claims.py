@@ -23,6 +23,11 @@ def classifies(setting: RandomHierarchyParameters) -> bool:
     return setting.task == "classification" and not setting.zipf and setting.ensemble != "latin"
 
 
+def has_statistics(cell: Cell) -> bool:
+    """Return True for classification with tuples that tell something about the label."""
+    return cell.setting.task == "classification" and cell.setting.ensemble != "latin"
+
+
 def scarce(setting: RandomHierarchyParameters) -> bool:
     """Return True if there are at least eight times as many strings as training strings."""
     choices = (setting.leaves - 1) / (setting.branching - 1)
@@ -128,22 +133,21 @@ CLAIMS = (
         "synonymic_sensitivity", "derivations/hierarchy (8)",
         within=lambda cell: 0.02 + 0.3 / cell.setting.vocabulary,
         because="0.02, plus 0.3/V for the fluctuations of one grammar around the mean over grammars.",
-        where=lambda cell: classifies(cell.setting), entry=level_names,
+        where=has_statistics, entry=level_names,
         scatter=lambda cell: cell.expected * (1 - cell.expected) + 0.02, power=0.2,
-        missing="no point has task=classification and zipf=0"),
+        missing="no point has task=classification"),
     Agreement("signal",
         "The label laws of patches with different parents differ as predicted on each level.",
         "signal", "derivations/hierarchy (5)", within=finite_vocabulary, relative=True,
         because="5 %, plus 0.5/V: one grammar differs from the mean over grammars.",
-        where=lambda cell: classifies(cell.setting) and cell.entry != 0,
-        entry=level_names, power=0.2,
-        missing="no point has task=classification, zipf=0 and depth above 1"),
+        where=lambda cell: has_statistics(cell) and cell.entry != 0, entry=level_names, power=0.2,
+        missing="no point has task=classification and depth above 1"),
     Agreement("noise",
         "The label frequencies of a patch scatter as predicted on each level.",
         "noise", "derivations/hierarchy (6)", within=0.04, relative=True,
         because="4 %: the label law of a patch is not the same for all patches.",
-        where=lambda cell: classifies(cell.setting), entry=level_names, power=0.15,
-        missing="no point has task=classification and zipf=0"),
+        where=has_statistics, entry=level_names, power=0.15,
+        missing="no point has task=classification and depth above 1"),
     Estimate("hierarchy-learned",
         "The accuracy rises from near chance at a quarter of P* to near 1 at four times P*.",
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",

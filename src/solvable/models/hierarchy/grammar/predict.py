@@ -69,7 +69,7 @@ def _denoising(parameters: RandomHierarchyParameters) -> Metrics:
     p = parameters
     beliefs = language.level_beliefs(p.noise_level, **_sizes(p))
     critical = language.critical_noise(
-        vocabulary=p.vocabulary, rules=p.rules, branching=p.branching
+        vocabulary=p.vocabulary, rules=p.rules, branching=p.branching, ensemble=p.ensemble
     )
     return {
         "label_belief": float(beliefs[0]),
