@@ -44,6 +44,15 @@ def test_ends_of_the_ranges_have_numbers(extreme, ensemble):
             assert np.isfinite(getattr(result, name)).all(), name
 
 
+def test_fewer_rules_than_symbols_leave_no_negative_numbers():
+    # 4 tuples below the label for 33 symbols: most symbols never occur.
+    result = random_hierarchy_theory(
+        vocabulary=33, rules=2, branching=2, depth=20, classes=2, samples=1e5, ensemble="uniform"
+    )
+    for name in ("noise", "next_token_losses"):
+        assert (getattr(result, name) >= 0).all(), name
+
+
 def test_impossible_grammars_are_refused():
     with pytest.raises(InvalidParameter, match="rules of at most 16"):
         random_hierarchy_theory(samples=300, **(SIZES | {"rules": 17}))

@@ -108,7 +108,8 @@ def compatible_losses(**sizes: Unpack[Sizes]) -> np.ndarray:
         mean_inverse = np.trapezoid(counted * np.exp(logs), logs)
         # Unequal frequencies u of ancestors lower the entropy by log(<u²>) / 2 E[1 - 1/n] (hierarchy 16)
         uneven = np.log(grammar.unevenness[grammar.depth - steps])
-        losses.append(mean_log - uneven / 2 * (1 - mean_inverse))
+        # With fewer rules than symbols the first order is too large: most symbols never occur.
+        losses.append(max(mean_log - uneven / 2 * (1 - mean_inverse), 0.0))
     return np.array(losses)
 
 

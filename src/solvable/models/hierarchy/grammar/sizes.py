@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import log10
 from typing import NotRequired, TypedDict, get_args
 
 import numpy as np
@@ -48,8 +49,8 @@ class GrammarSizes:
                 unknown_choice("ensemble", self.ensemble, list(get_args(Ensemble)))
             )
         largest = max(
-            2 * self.depth * np.log10(self.rules) + 3 * np.log10(self.vocabulary),
-            self.branching * np.log10(self.vocabulary),
+            2 * self.depth * log10(self.rules) + 3 * log10(self.vocabulary),
+            self.branching * log10(self.vocabulary),
         )
         if largest > LARGEST_LOGARITHM:
             raise InvalidParameter(

@@ -7,7 +7,7 @@ the keyword arguments of :class:`~solvable.models.hierarchy.grammar.sizes.Sizes`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gamma
+from math import gamma, log10
 from typing import Unpack
 
 import numpy as np
@@ -23,7 +23,7 @@ LARGEST_LAW = 10_000
 
 def threshold_samples(*, rules: int, depth: int, classes: int) -> float:
     """Number P* of samples at which signal and noise are equal at the leaves."""
-    if np.log10(classes) + depth * np.log10(rules) > LARGEST_LOGARITHM:
+    if log10(classes) + depth * log10(rules) > LARGEST_LOGARITHM:
         raise InvalidParameter(
             f"P* = n_c m^L is above 10^{LARGEST_LOGARITHM:.0f} with classes {classes}, rules {rules} "
             f"and depth {depth}; allowed: smaller rules or depth."
@@ -134,7 +134,8 @@ class FirstSymbols:
         gain = np.interp(logs[..., None] + np.log(x), self.log_nodes, A)
         gain -= np.interp(logs, self.log_nodes, A)[..., None]
         seen = np.interp(logs, self.log_nodes, self.absent_transform)
-        return (weights * gain / (1 - x)).sum(axis=-1), seen
+        # Below 0 only by the error of the law, where almost all laws of labels are certain.
+        return np.maximum((weights * gain / (1 - x)).sum(axis=-1), 0.0), seen
 
 
 def log_complement(probability: ArrayLike) -> np.ndarray:
@@ -264,7 +265,8 @@ def pair_detectability(
 def law_powers(grammar: GrammarSizes) -> tuple[np.ndarray, np.ndarray]:
     """Mean sums of squares and cubes of label laws of first patches, each of shape (L,)."""
     n, drawn, total = grammar.n_classes, grammar.per_symbol[:-1], grammar.tuples[:-1]
-    cubes = (total - drawn) * (total - 2 * drawn) / ((total - 1) * (total - 2)) / drawn**2
+    cubes = (total - drawn) * (total - 2 * drawn) / drawn**2
+    cubes = cubes / ((total - 1) * np.maximum(total - 2, 1))
     squares = grammar.contractions[:-1, 0]
     if grammar.ensemble == "latin":
         cubes, squares = np.zeros_like(cubes), np.zeros_like(squares)
