@@ -35,7 +35,8 @@ class RandomHierarchyParameters(Parameters):
     """Parameters of a random grammar, a task on its strings, and a learner."""
 
     task: Literal["classification", "next-token", "denoising"] = "classification"
-    """What is predicted: the label, the last symbol of a string, or all symbols of a noisy string."""
+    """What is predicted: the label, the last symbol of a string (a network is trained on up to 20,000
+    strings), or all symbols of a noisy string."""
     vocabulary: int = Field(8, ge=2, le=1_000_000)
     """Number V of symbols of each level below the label."""
     rules: int = Field(4, ge=2, le=1_000_000)
@@ -133,7 +134,9 @@ class RandomHierarchyParameters(Parameters):
             "{n_samples} strings of {leaves} symbols", "sample_ratio or depth", each=4,
         ),
         Limit(
-            lambda p: p.n_samples / LARGEST_FIT[p.estimator] if p.task != "denoising" else 0, 1,
+            lambda p: (
+                p.n_samples / LARGEST_FIT[p.estimator] if p.task == "classification" else 0
+            ), 1,
             "estimator={estimator} with {n_samples} strings", "sample_ratio, rules or depth",
         ),
     )  # fmt: skip

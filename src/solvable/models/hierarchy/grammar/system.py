@@ -37,7 +37,7 @@ PRESETS = {
             "estimator": ("cnn",),
             "vocabulary": (32,),
             "rules": (8,),
-            "sample_ratio": (0.06, 0.25, 1.0, 4.0),
+            "sample_ratio": (0.0156, 0.0625, 0.25, 1.0, 4.0, 16.0, 64.0),
             "noise_level": (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9),
         },
         replicates=4,
