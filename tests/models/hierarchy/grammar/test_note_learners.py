@@ -12,8 +12,8 @@ from solvable.models.hierarchy.derivations import expand
 from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
 from solvable.models.hierarchy.grammar.learner.filters import fourier_pairs, ridge_weights
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
-from solvable.models.hierarchy.grammar.learner.one_step import measured_sensitivity
-from solvable.models.hierarchy.rules import draw_rules, tuple_numbers, zipf_law
+from solvable.models.hierarchy.grammar.learner.one_step import gradient_distances
+from solvable.models.hierarchy.rules import draw_rules, zipf_law
 from solvable.models.hierarchy.target import RandomHierarchy
 from solvable.operators.lift import RandomLift
 
@@ -200,11 +200,13 @@ def test_synonymic_sensitivity_of_one_gradient_step(sizes, tolerance):
         n = round(ratio * V * m**L)
         values = []
         for seed in range(16):
-            levels = RandomHierarchy(*sizes, seed=seed).sample_tree(n, rng=seed)
-            patches = tuple_numbers(levels[-1][:, :2], V, 2)[:, 0]
-            values.append(
-                measured_sensitivity(patches, levels[-2][:, 0], levels[0][:, 0], V, rules=m)
-            )
+            target = RandomHierarchy(*sizes, seed=seed)
+            levels = target.sample_tree(n, rng=seed)
+            patches = target.parents[-1].rows(levels[-1][:, :2])[:, 0]
+            counts = np.zeros((V * m, V))
+            np.add.at(counts, (patches, levels[0][:, 0]), 1)
+            synonyms, others = gradient_distances(counts.reshape(V, m, V))
+            values.append(synonyms / others)
         # S = 1 / (1 + P / (V m) c^(L - 1)) for as many classes as symbols
         predicted = 1 / (1 + n / (V * m) * contraction ** (L - 1))
         assert np.mean(values) == pytest.approx(predicted, abs=tolerance)

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidParameter
 from solvable.models.hierarchy.grammar.learner.one_step import (
     OneStepClusterClassifier,
     count_gradients,
-    measured_sensitivity,
+    gradient_distances,
 )
 from solvable.models.hierarchy.target import RandomHierarchy
 
@@ -41,45 +41,32 @@ def test_vectors_are_gradients_of_the_cross_entropy():
         np.testing.assert_allclose(slope, expected, rtol=2e-3, atol=1e-12)
 
 
-@pytest.mark.parametrize("rules", [None, 4])
-def test_sensitivity_is_the_ratio_of_means_over_pairs(rules):
-    rng = np.random.default_rng(1)
-    patches = rng.integers(0, 12, 70)
-    patches[patches == 5] = 6  # a patch that is never seen
-    labels = rng.integers(0, 3, 70)
-    counts = np.zeros((12, 3))
-    np.add.at(counts, (patches, labels), 1)
-    g = (counts - counts.mean(axis=1, keepdims=True)) / 70
-    used = [p for p in range(12) if rules is not None or p != 5]
-    pairs = list(itertools.combinations(used, 2))
+def test_distances_are_means_over_pairs():
+    counts = np.random.default_rng(1).integers(0, 12, (3, 4, 3))
+    counts[1, 1] = 0  # a tuple that is never seen
+    flat = counts.reshape(12, 3)
+    g = (flat - flat.mean(axis=1, keepdims=True)) / flat.sum()
+    pairs = list(itertools.combinations(range(12), 2))
     distance = {pair: np.sum((g[pair[0]] - g[pair[1]]) ** 2) for pair in pairs}
     synonyms = [pair for pair in pairs if pair[0] // 4 == pair[1] // 4]
-    expected = np.mean([distance[p] for p in synonyms]) / np.mean(list(distance.values()))
-    measured = measured_sensitivity(patches, patches // 4, labels, 3, rules=rules)
-    assert measured == pytest.approx(expected)
+    expected = (np.mean([distance[p] for p in synonyms]), np.mean(list(distance.values())))
+    assert gradient_distances(counts) == pytest.approx(expected)
 
 
-def test_sensitivity_is_one_without_signal():
+def test_distances_of_synonyms_and_of_others_are_equal_without_signal():
     rng = np.random.default_rng(0)
-    patches = rng.integers(0, 64, 6400)
-    values = [
-        measured_sensitivity(patches, patches // 8, rng.integers(0, 8, 6400), 8, rules=8)
-        for _ in range(20)
-    ]
+    ratios = []
+    for _ in range(20):
+        synonyms, others = gradient_distances(rng.poisson(12.5, (8, 8, 8)))
+        ratios.append(synonyms / others)
     # The standard error of the mean is about 0.003.
-    assert np.mean(values) == pytest.approx(1, abs=0.01)
+    assert np.mean(ratios) == pytest.approx(1, abs=0.01)
 
 
-def test_sensitivity_without_pairs_or_differences_is_missing():
-    ones = np.zeros(3, dtype=int)
-    assert np.isnan(measured_sensitivity(ones, ones, np.array([0, 1, 1]), 2))
-    assert np.isnan(measured_sensitivity(np.arange(2), np.arange(2), np.array([0, 1]), 2))
-    with pytest.raises(InvalidData, match="equal length"):
-        measured_sensitivity(ones, ones, np.array([0, 1]), 2)
-    with pytest.raises(InvalidParameter, match="rules is 2; allowed: an integer of at least 3"):
-        measured_sensitivity(np.arange(3), ones, np.array([0, 1, 1]), 2, rules=2)
-    with pytest.raises(InvalidData, match="from 0 to 1"):
-        measured_sensitivity(ones, ones, np.array([0, 1, 2]), 2)
+def test_a_level_with_one_rule_has_no_synonyms():
+    synonyms, others = gradient_distances(np.eye(3)[:, None])
+    assert np.isnan(synonyms)
+    assert others > 0
 
 
 def test_finite_widths_approach_the_limit():

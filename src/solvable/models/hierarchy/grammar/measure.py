@@ -15,7 +15,7 @@ from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConne
 from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
 from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
-from solvable.models.hierarchy.grammar.learner.one_step import measured_sensitivity
+from solvable.models.hierarchy.grammar.learner.one_step import gradient_distances
 from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
 from solvable.models.hierarchy.target import RandomHierarchy
@@ -121,17 +121,25 @@ def _label_statistics(
     rows = np.array([_statistics_of_one(one, parameters.n_samples, rng) for one in targets])
     known = np.isfinite(rows)
     sums = np.where(known, rows, 0.0).sum(axis=0)
-    means = np.divide(sums, known.sum(axis=0), out=np.full(sums.shape, np.nan), where=sums > 0)
-    return dict(zip(("signal", "noise", "synonymic_sensitivity"), map(numbers, means), strict=True))
+    signal, noise, synonyms, everything = np.divide(
+        sums, known.sum(axis=0), out=np.full(sums.shape, np.nan), where=known.any(axis=0)
+    )
+    with np.errstate(invalid="ignore"):
+        ratio = synonyms / everything
+    return {
+        "signal": numbers(signal),
+        "noise": numbers(noise),
+        "synonymic_sensitivity": numbers(ratio),
+    }
 
 
 def _statistics_of_one(
     target: RandomHierarchy, samples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Signal, noise and sensitivity (rows) of the first patches of each level, shape (3, L)."""
+    """Signal, noise and distances of gradients of the first patches of each level, shape (4, L)."""
     levels = target.sample_tree(samples, rng)
     labels, classes = levels[0][:, 0], target.n_classes
-    found = np.full((3, target.depth), np.nan)
+    found = np.full((4, target.depth), np.nan)
     for k, level in enumerate(range(1, target.depth + 1)):
         laws = target.label_posterior(level)
         found[0, k] = squared_signal(laws[:: target.rules])
@@ -142,9 +150,7 @@ def _statistics_of_one(
         estimates = counts[seen] / counts[seen].sum(axis=1, keepdims=True)
         if level > 1:  # the label of a tuple just below the label is certain
             found[1, k] = np.mean(np.sum((estimates - laws[seen]) ** 2, axis=1))
-        found[2, k] = measured_sensitivity(
-            patches, patches // target.rules, labels, classes, rules=target.rules
-        )
+        found[2:, k] = gradient_distances(counts.reshape(-1, target.rules, classes))
     return found
 
 
