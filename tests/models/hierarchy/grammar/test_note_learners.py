@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from solvable.models.hierarchy.derivations import expand
+from solvable.models.hierarchy.derivations import expand_down
 from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
 from solvable.models.hierarchy.grammar.learner.filters import fourier_pairs, ridge_weights
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
@@ -225,8 +225,8 @@ def test_error_against_samples_with_rules_of_power_law_probability(exponent):
 
         def sample(n, rng, top=top, low=low):
             labels = rng.integers(0, 16, (n, 1))
-            symbols = expand(labels, top, None, rng)
-            return expand(symbols, low, zipf_law(256, exponent), rng), labels[:, 0]
+            levels = expand_down(labels, (top, low), (None, zipf_law(256, exponent)), rng)
+            return levels[-1], labels[:, 0]
 
         test = sample(4000, rng)
         models = [CountClusterClassifier(3).fit(*sample(n, rng)) for n in sizes]
