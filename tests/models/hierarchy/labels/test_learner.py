@@ -95,7 +95,7 @@ def test_labels_of_any_two_values():
     alone = LabelCascadeClassifier(random_state=0).fit(X, words[:, 0])
     assert alone.predict(X).shape == (300,)
     assert alone.classes_.tolist() == ["no", "yes"]
-    assert alone.score(X, words[:, 0]) == 1
+    assert alone.score(X, words[:, 0]) > 0.999
 
 
 @pytest.mark.parametrize(

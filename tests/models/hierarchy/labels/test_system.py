@@ -74,8 +74,9 @@ def test_errors_at_other_settings(setting):
 
 
 def test_the_hierarchy_must_exist():
-    with pytest.raises(ValidationError, match="change hierarchy_seed"):
+    with pytest.raises(ValidationError, match="8 inputs have 28 pairs"):
         LabelParameters(dimension=8, labels=29)
+    predict(LabelParameters(dimension=8, labels=28))
 
 
 def test_the_theory_goes_further_than_a_measurement():

@@ -7,6 +7,7 @@ import numpy as np
 from solvable.frame.points import Metrics
 from solvable.models.hierarchy.labels.learner import LabelCascadeClassifier
 from solvable.models.hierarchy.labels.parameters import LabelParameters
+from solvable.models.hierarchy.labels.target import target_of
 
 FRESH_INPUTS = 2000
 """Number of fresh inputs; the error of a level has a standard error of at most 0.011 / sqrt(labels)."""
@@ -14,12 +15,12 @@ FRESH_INPUTS = 2000
 
 def draw_teacher(parameters: LabelParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Return the factors of each label, which the parameters determine."""
-    return {"pairs": parameters.target().pairs}
+    return {"pairs": target_of(parameters).pairs}
 
 
 def measure(parameters: LabelParameters, rng: np.random.Generator) -> Metrics:
     """Fit a cascade to samples of the hierarchy and test it on fresh inputs."""
-    target = parameters.target()
+    target = target_of(parameters)
     X, Y = target.sample(parameters.samples, rng)
     cascade = LabelCascadeClassifier(
         blocks=parameters.blocks,

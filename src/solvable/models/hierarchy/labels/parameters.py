@@ -6,9 +6,10 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from solvable.errors import InvalidParameter
 from solvable.frame.parameters import Parameters, memory
-from solvable.models.hierarchy.labels.target import LARGEST_DIMENSION, LabelHierarchy
+
+LARGEST_DIMENSION = 60
+"""Largest number of inputs: a set of inputs is stored as the bits of one 64-bit integer."""
 
 
 class LabelParameters(Parameters):
@@ -16,13 +17,13 @@ class LabelParameters(Parameters):
 
     dimension: int = Field(20, ge=8, le=LARGEST_DIMENSION)
     """Number d of inputs, which are random signs."""
-    depth: int = Field(4, ge=1, le=12)
+    depth: int = Field(4, ge=1, le=8)
     """Number r of levels; a label is the product of two labels of the level below."""
-    labels: int = Field(16, ge=2, le=200)
+    labels: int = Field(16, ge=3, le=64)
     """Number of labels of each level."""
-    samples: int = Field(2400, ge=10, le=1_000_000)
+    samples: int = Field(2400, ge=20, le=1_000_000)
     """Number n of samples, with all their labels."""
-    blocks: int = Field(4, ge=1, le=24)
+    blocks: int = Field(4, ge=1, le=12)
     """Number of blocks of the cascade."""
     folds: int = Field(2, ge=1, le=20)
     """Number of folds; 1 predicts each sample by a fit that includes it."""
@@ -38,13 +39,11 @@ class LabelParameters(Parameters):
     )
 
     @model_validator(mode="after")
-    def _check_hierarchy(self) -> Self:
-        try:
-            self.target()
-        except InvalidParameter as error:
-            raise ValueError(str(error).replace("change seed", "change hierarchy_seed")) from error
+    def _check_labels(self) -> Self:
+        pairs = self.dimension * (self.dimension - 1) // 2
+        if self.labels > pairs:
+            raise ValueError(
+                f"labels is {self.labels}, but {self.dimension} inputs have {pairs} pairs; allowed: "
+                "at most one label per pair"
+            )
         return self
-
-    def target(self) -> LabelHierarchy:
-        """Hierarchy with these parameters."""
-        return LabelHierarchy(self.dimension, self.depth, self.labels, self.hierarchy_seed)

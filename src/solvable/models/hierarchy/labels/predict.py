@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.frame.points import Metrics, listed
 from solvable.models.hierarchy.labels.parameters import LabelParameters
+from solvable.models.hierarchy.labels.target import target_of
 from solvable.models.hierarchy.labels.theory import (
     CascadeBlock,
     label_cascade,
@@ -30,7 +31,7 @@ def predict(parameters: LabelParameters) -> Metrics:
     (error, error_range), (held_out, _) = by_level("error"), by_level("out_of_fold_error")
     accepted, accepted_range = by_level("accepted")
     one, other = (s[0].accepted for s in others)
-    required = _required(parameters.model_copy(update={"samples": 10}))  # samples have no effect
+    required = _required(parameters.model_copy(update={"samples": 20}))  # samples have no effect
     return {
         "error": error,
         "out_of_fold_error": held_out,
@@ -50,7 +51,7 @@ def predict(parameters: LabelParameters) -> Metrics:
 def _last_blocks(parameters: LabelParameters, deviation: float) -> list[CascadeBlock]:
     """Return the last two blocks, or the only one."""
     blocks = label_cascade(
-        parameters.target(),
+        target_of(parameters),
         samples=parameters.samples,
         blocks=parameters.blocks,
         folds=parameters.folds,
@@ -65,7 +66,7 @@ def _last_blocks(parameters: LabelParameters, deviation: float) -> list[CascadeB
 def _required(parameters: LabelParameters) -> tuple[float | None, ...]:
     """Return the required samples of each level."""
     return required_samples(
-        parameters.target(),
+        target_of(parameters),
         blocks=parameters.blocks,
         folds=parameters.folds,
         threshold=parameters.threshold,

@@ -9,9 +9,7 @@ import numpy as np
 
 from solvable.arrays import check_integer, random_stream
 from solvable.errors import InvalidData, InvalidParameter
-
-LARGEST_DIMENSION = 60
-"""Largest number of inputs: a set of inputs is stored as the bits of one 64-bit integer."""
+from solvable.models.hierarchy.labels.parameters import LARGEST_DIMENSION, LabelParameters
 
 
 @dataclass(frozen=True)
@@ -137,3 +135,10 @@ class LabelHierarchy:
         for pairs in self.pairs:
             levels.append(levels[-1][:, pairs[:, 0]] * levels[-1][:, pairs[:, 1]])
         return np.concatenate(levels[1:], axis=1)
+
+
+def target_of(parameters: LabelParameters) -> LabelHierarchy:
+    """Return the hierarchy with these parameters."""
+    return LabelHierarchy(
+        parameters.dimension, parameters.depth, parameters.labels, parameters.hierarchy_seed
+    )

@@ -217,6 +217,8 @@ def label_cascade(
         training = np.append(training, 1 - 2 * held_out[added])
         fresh = np.append(fresh, 1 - 2 * error[added])
         states.append(CascadeBlock(error, held_out, accepted, products.inputs.size))
+        if not added.any():  # further blocks repeat this one
+            return states + states[-1:] * (blocks - len(states))
     return states
 
 
