@@ -49,12 +49,12 @@ def draw_tree(panel, levels, colour, note=None):
                     lw=1,
                     zorder=1,
                 )
-            panel.scatter(x, -level, 420, color=colour(level, place), edgecolors=NEUTRAL, zorder=2)
+            panel.scatter(x, -level, 360, color=colour(level, place), edgecolors=NEUTRAL, zorder=2)
             name = "abcd"[symbol] if level else str(symbol + 1)
             panel.text(x, -level, name, ha="center", va="center_baseline", fontsize=11, zorder=3)
             if note:
                 panel.text(
-                    x + 0.29, -level, note(level, place), va="center", fontsize=8, color=NEUTRAL
+                    x + 0.26, -level, note(level, place), va="center", fontsize=8, color=NEUTRAL
                 )
     panel.set(yticks=range(0, -4, -1), yticklabels=["label", "level 1", "level 2", "leaves"])
     panel.set(xticks=[], xlim=(0, 8), ylim=(-3.5, 0.4))
@@ -92,7 +92,7 @@ def belief(level, place):
     return float(laws[level][0, place, levels[level][0, place]])
 
 
-figure, panels = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained", width_ratios=(3, 2))
+figure, panels = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained", width_ratios=(2, 1))
 shades = plt.get_cmap("Blues")
 draw_tree(
     panels[0],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +100,19 @@ def test_samples_depend_on_the_seed_only():
     assert not np.array_equal(X, target.sample(40, rng=4)[0])
     assert not np.array_equal(X, RandomHierarchy(8, 4, 2, 3, seed=1).sample(40, rng=3)[0])
     assert y.dtype == np.int64
+
+
+def test_targets_are_values():
+    target = RandomHierarchy(8, 4, 2, 3, zipf=1.0, zipf_levels=[3])
+    X, _ = target.sample(10, rng=0)
+    copy = pickle.loads(pickle.dumps(target))
+    assert copy == target
+    assert hash(copy) == hash(target)
+    np.testing.assert_array_equal(copy.sample(10, rng=0)[0], X)
+    assert replace(target, seed=1) == RandomHierarchy(
+        8, 4, 2, 3, zipf=1.0, zipf_levels=(3,), seed=1
+    )
+    assert repr(target).startswith("RandomHierarchy(vocabulary=8, rules=4")
 
 
 def test_sampler_is_twenty_times_faster_than_a_loop():
@@ -335,3 +350,15 @@ def test_levels_and_positions_of_changes_exist():
         target.swap_synonyms(X, 0, rng=0)
     with pytest.raises(InvalidParameter, match="position is 2; allowed: an integer from 0 to 1"):
         target.swap_synonyms(X, 2, rng=0, position=2)
+
+
+def test_sizes_at_the_end_of_the_range():
+    tall = RandomHierarchy(2, 2, 2, 20)
+    X, y = tall.sample(1, rng=0)
+    assert X.shape == (1, 2**20)
+    np.testing.assert_array_equal(tall.classify(X), y)
+    wide = RandomHierarchy(100_000, 2, 2, 2, ensemble="uniform")
+    X, y = wide.sample(100, rng=0)
+    assert X.dtype == np.int32
+    np.testing.assert_array_equal(wide.classify(X), y)
+    assert not wide.contains((X + 1) % 100_000).any()

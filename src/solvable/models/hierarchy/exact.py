@@ -231,7 +231,8 @@ class ExactLaws(Definition):
 
         Notes
         -----
-        derivations/hierarchy (24), (25). Time and memory O(n d V m / (s - 1)) and O(n d V).
+        derivations/hierarchy (24), (25). Time O(n d V m), memory O(n d V) for the results. If the product
+        of the beliefs in a tuple underflows (below 1e-308), the tuple counts as impossible.
 
         Examples
         --------
@@ -258,8 +259,7 @@ class ExactLaws(Definition):
         self, n: int, evidence: Callable[[slice], np.ndarray], given: Given, above: int = 0
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """Propagate beliefs below the last symbol of a level."""
-        prior = self._last_ancestor_law(above)
-        tables, laws = self.tables[above:], self.laws[above:]
+        tables, laws, prior = self.tables[above:], self.laws[above:], self._last_ancestor_law(above)
         return propagate(tables, laws, prior, n, evidence, self.vocabulary, given)
 
     def posterior(self, X: np.ndarray) -> list[np.ndarray]:

@@ -36,7 +36,7 @@ def propagate(
     branching = tables[0].shape[2]
     sizes = [*(len(table) for table in tables), vocabulary]
     kept = 1 if given == "root" else len(sizes)
-    laws_out = [np.empty((n, branching**level, sizes[level])) for level in range(kept)]
+    results = [np.empty((n, branching**level, sizes[level])) for level in range(kept)]
     logs = np.empty(n)
     rules = max(table.shape[0] * table.shape[1] for table in tables)
     rows = max(1, CHUNK_NUMBERS // (rules * branching ** (len(tables) - 1)))
@@ -53,9 +53,9 @@ def propagate(
             levels[0] = joint / total
         if given == "all":
             levels = downward(levels[0], weights, tables, vocabulary)
-        for out, level in zip(laws_out, levels, strict=False):
+        for out, level in zip(results, levels, strict=False):
             out[part] = np.moveaxis(level, 0, -1)
-    return laws_out, logs
+    return results, logs
 
 
 def _check_possible(likelihoods: np.ndarray, start: int) -> None:

@@ -96,6 +96,11 @@ def test_two_classes(model):
 
 
 @every
+def test_few_strings_per_class_are_accepted_without_a_warning(model):
+    assert clone(model).fit(X[:7], Y[:7]).classes_.size == 4
+
+
+@every
 def test_bad_input_is_refused_in_one_line(model):
     fitted = clone(model).fit(X, Y)
     with pytest.raises(NotFittedError):
@@ -114,6 +119,7 @@ def test_bad_input_is_refused_in_one_line(model):
         (X, Y[:-1], "inconsistent"),
         (X, np.zeros(400), "at least 2 classes"),
         (X, Y + 0.5, "continuous"),
+        (X, np.where(Y == 0, np.nan, Y), "NaN"),
         (np.full_like(X, -1), Y, "masked"),
         (X[:0], Y[:0], "minimum of 1"),
     ):

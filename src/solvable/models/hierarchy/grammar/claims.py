@@ -23,6 +23,11 @@ def classifies(setting: RandomHierarchyParameters) -> bool:
     return setting.task == "classification" and not setting.zipf and setting.ensemble != "latin"
 
 
+def has_statistics(cell: Cell) -> bool:
+    """Return True for classification with tuples that tell something about the label."""
+    return cell.setting.task == "classification" and cell.setting.ensemble != "latin"
+
+
 def scarce(setting: RandomHierarchyParameters) -> bool:
     """Return True if there are at least eight times as many strings as training strings."""
     choices = (setting.leaves - 1) / (setting.branching - 1)
@@ -113,6 +118,13 @@ def threshold_law(points: Sequence[Point]) -> tuple[float, float] | None:
     return float(np.polyfit(x, x + np.log(pairs[:, 1]), 1)[0]), 1.0
 
 
+def many_rules_left(point: Point) -> bool:
+    """Return True for Zipf rules of which at most half of the strings need an unknown one."""
+    return point.setting.zipf > 0 and float(point.predicted("test_error")) < 0.5 * reach(
+        point.setting
+    )
+
+
 SETTINGS = ("vocabulary", "rules", "branching", "depth", "classes")
 
 CLAIMS = (
@@ -121,29 +133,28 @@ CLAIMS = (
         "synonymic_sensitivity", "derivations/hierarchy (8)",
         within=lambda cell: 0.02 + 0.3 / cell.setting.vocabulary,
         because="0.02, plus 0.3/V for the fluctuations of one grammar around the mean over grammars.",
-        where=lambda cell: classifies(cell.setting), entry=level_names,
+        where=has_statistics, entry=level_names,
         scatter=lambda cell: cell.expected * (1 - cell.expected) + 0.02, power=0.2,
-        missing="no point has task=classification and zipf=0"),
+        missing="no point has task=classification"),
     Agreement("signal",
         "The label laws of patches with different parents differ as predicted on each level.",
         "signal", "derivations/hierarchy (5)", within=finite_vocabulary, relative=True,
         because="5 %, plus 0.5/V: one grammar differs from the mean over grammars.",
-        where=lambda cell: classifies(cell.setting) and cell.entry != 0,
-        entry=level_names, power=0.2,
-        missing="no point has task=classification, zipf=0 and depth above 1"),
+        where=lambda cell: has_statistics(cell) and cell.entry != 0, entry=level_names, power=0.2,
+        missing="no point has task=classification and depth above 1"),
     Agreement("noise",
         "The label frequencies of a patch scatter as predicted on each level.",
         "noise", "derivations/hierarchy (6)", within=0.04, relative=True,
         because="4 %: the label law of a patch is not the same for all patches.",
-        where=lambda cell: classifies(cell.setting), entry=level_names, power=0.15,
-        missing="no point has task=classification and zipf=0"),
+        where=has_statistics, entry=level_names, power=0.15,
+        missing="no point has task=classification and depth above 1"),
     Estimate("hierarchy-learned",
         "The accuracy rises from near chance at a quarter of P* to near 1 at four times P*.",
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
         estimate=rise, apart=ALONG, fewest=2, within=0.35, power=0.5,
         because="0.35: some of the rise is below P*/4 (single patches) and some above 4 P*.",
         where=judged_learner,
-        missing="needed: layerwise, count-cluster or cnn at sample ratios of at most 0.25 and at least 4"),
+        missing="needed: layerwise, count-cluster or cnn at sample ratios up to 0.25 and from 4"),
     Estimate("lead-over-kernels",
         "Where hierarchical learners are accurate, tuned kernels are not.",
         "arXiv:2307.02129, Figure 14; derivations/hierarchy (7), (26)",
@@ -161,7 +172,7 @@ CLAIMS = (
         "The accuracy is halfway between chance and 1 near P*, in the mean over grammars of all sizes.",
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
         estimate=mean_crossing, apart=(*ALONG, *SETTINGS), fewest=4, within=0.6, power=0.7,
-        because="0.6: P* is the scale at which signal and noise are equal; learners differ in prefactors.",
+        because="0.6: P* is where signal and noise are equal; learners differ in prefactors.",
         where=judged_learner,
         missing="no curve passes halfway between chance and 1; widen sample_ratio"),
     Estimate("threshold-law",
@@ -177,7 +188,7 @@ CLAIMS = (
         metric="test_error", along=AXIS.parameter, ignore=AXIS.ignore, fewest=3, span=4, within=0.15,
         power=0.4,
         because="0.15: the error is not yet a power law where several rules are learned together.",
-        where=lambda point: point.setting.zipf > 0 and point.predicted("test_error") < 0.5,
+        where=many_rules_left,
         missing="no curve with zipf above 0 has three points with a predicted error below 0.5; run with "
         "--preset zipf"),
     Agreement("correlations",

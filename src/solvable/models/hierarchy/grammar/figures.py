@@ -39,8 +39,12 @@ def leaf_sensitivity(point: Point) -> np.ndarray:
 
 def critical_noise(curves: Sequence[Curve]) -> list[Marker]:
     """Mark the noise above which the label of an infinitely deep string cannot be recovered."""
-    critical = curves[0].points[0].prediction.get("critical_noise")
-    return [] if critical is None else [Marker(float(critical), "critical noise")]
+    point = curves[0].points[0]
+    return (
+        []
+        if point.refused
+        else [Marker(float(point.predicted("critical_noise")), "critical noise")]
+    )
 
 
 NOISE = Axis("noise_level", "noise level", scale="linear")

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from solvable.errors import InvalidParameter
 from solvable.frame.curves import Axis
 from solvable.frame.parameters import Limit, Parameters, Size, memory
-from solvable.models.hierarchy.rules import check_sizes
+from solvable.models.hierarchy.rules import check_existence
 
 POSITIONS = {
     "layerwise": ("first", "shared"),
@@ -35,7 +35,8 @@ class RandomHierarchyParameters(Parameters):
     """Parameters of a random grammar, a task on its strings, and a learner."""
 
     task: Literal["classification", "next-token", "denoising"] = "classification"
-    """What is predicted: the label, the last symbol of a string, or all symbols of a noisy string."""
+    """What is predicted: the label, the last symbol of a string (a network is trained on up to 20,000
+    strings), or all symbols of a noisy string."""
     vocabulary: int = Field(8, ge=2, le=1_000_000)
     """Number V of symbols of each level below the label."""
     rules: int = Field(4, ge=2, le=1_000_000)
@@ -94,7 +95,7 @@ class RandomHierarchyParameters(Parameters):
         if self.classes == 1:
             raise ValueError("classes is 1; allowed: at least 2, or 0 for as many as symbols")
         try:
-            check_sizes(
+            check_existence(
                 self.vocabulary, self.rules, self.branching, self.depth, self.n_classes,
                 self.ensemble,
             )  # fmt: skip
@@ -122,15 +123,20 @@ class RandomHierarchyParameters(Parameters):
 
     n_samples = Size("sample_ratio", lambda p: p.threshold, least=1, name="training strings")
     limits = (
-        Limit(
-            lambda p: p.vocabulary, 4_096, "vocabulary is {vocabulary}", "vocabulary"
+        Limit(lambda p: p.vocabulary, 4_096, "vocabulary is {vocabulary}", "vocabulary"),
+        Limit(lambda p: p.leaves, 2**16, "strings have {leaves} symbols", "depth or branching"),
+        memory(
+            lambda p: (p.n_classes + (p.depth - 1) * p.vocabulary) * p.rules * p.branching, 1,
+            "the rules of all levels", "rules, vocabulary or classes",
         ),
         memory(
             lambda p: p.n_samples * p.leaves, 2,
             "{n_samples} strings of {leaves} symbols", "sample_ratio or depth", each=4,
         ),
         Limit(
-            lambda p: p.n_samples / LARGEST_FIT[p.estimator] if p.task != "denoising" else 0, 1,
+            lambda p: (
+                p.n_samples / LARGEST_FIT[p.estimator] if p.task == "classification" else 0
+            ), 1,
             "estimator={estimator} with {n_samples} strings", "sample_ratio, rules or depth",
         ),
     )  # fmt: skip
@@ -157,7 +163,7 @@ class RandomHierarchyParameters(Parameters):
         return self.n_samples / self.threshold
 
     @property
-    def chosen_positions(self) -> str:
+    def chosen_positions(self) -> Any:
         """Value of `positions`, with the default resolved."""
         if self.positions == "default":
             return POSITIONS.get(self.estimator, ("",))[0]

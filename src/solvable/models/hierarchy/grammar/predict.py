@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.hierarchy.grammar import language, theory
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
+from solvable.models.hierarchy.grammar.sizes import Sizes
 
 
 def predict(parameters: RandomHierarchyParameters) -> Metrics:
@@ -29,49 +28,48 @@ def curve(parameters: RandomHierarchyParameters, ratios: np.ndarray) -> list[Met
 
 def _classification(parameters: RandomHierarchyParameters) -> Metrics:
     """Signal and noise of the label statistics of each level, and the synonymic sensitivity."""
-    p = parameters
-    if p.zipf:
-        error = language.zipf_error(
-            p.n_samples, rules=p.rules, branching=p.branching, depth=p.depth,
-            classes=p.n_classes, zipf=p.zipf,
-        )  # fmt: skip
-        return {"test_error": float(error), "zipf_exponent": language.zipf_exponent(p.zipf)}
-    sizes = _sizes(p, "classes", "ensemble")
-    sensitivity = numbers(theory.synonymic_sensitivity(**sizes, samples=p.n_samples))
-    noise = numbers(theory.squared_noise(**sizes, samples=p.n_samples))
+    p, sizes = parameters, _sizes(parameters)
+    sensitivity = numbers(theory.synonymic_sensitivity(p.n_samples, zipf=p.zipf, **sizes))
+    noise = numbers(theory.squared_noise(p.n_samples, zipf=p.zipf, **sizes))
     noise[0] = None  # the label of a tuple just below the label is certain
-    return {
+    metrics: Metrics = {
         "signal": numbers(theory.squared_signal(**sizes)),
         "noise": noise,
         "synonymic_sensitivity": sensitivity,
         "leaf_sensitivity": sensitivity[-1],
     }
+    if p.zipf:
+        error = language.zipf_error(
+            p.n_samples, rules=p.rules, branching=p.branching, depth=p.depth,
+            classes=p.n_classes, zipf=p.zipf,
+        )  # fmt: skip
+        metrics |= {"test_error": float(error), "zipf_exponent": language.zipf_exponent(p.zipf)}
+    return metrics
 
 
 def _next_token(parameters: RandomHierarchyParameters) -> Metrics:
     """Correlations with the last symbol, and losses that contexts and samples allow."""
-    p = parameters
-    sizes = _sizes(p, "classes", "ensemble")
+    p, sizes = parameters, _sizes(parameters)
     plateau = language.correlation_plateau(**sizes)
-    floor = language.correlation_floor(vocabulary=p.vocabulary, samples=p.n_samples)
-    grammar = _sizes(p)
-    losses = language.compatible_losses(**grammar)
+    floor = language.correlation_floor(p.n_samples, vocabulary=p.vocabulary)
+    shared = p.estimator == "cnn"
+    thresholds = language.data_thresholds(shared=shared, **sizes)
     return {
         "correlation": numbers(np.sqrt(plateau**2 + floor**2)),
         "correlation_plateau": numbers(plateau),
         "correlation_floor": float(floor),
-        "data_thresholds": numbers(language.data_thresholds(**sizes) / p.threshold),
-        "context_loss": numbers(losses[:0:-1]),
-        "loss_envelope": float(language.next_token_loss(p.n_samples, **sizes)),
+        "data_thresholds": numbers(thresholds / p.threshold),
+        "context_loss": numbers(language.compatible_losses(**sizes)[:0:-1]),
+        "loss_envelope": float(language.next_token_loss(p.n_samples, shared=shared, **sizes)),
     }
 
 
 def _denoising(parameters: RandomHierarchyParameters) -> Metrics:
     """Mean belief in the true symbol of each level, and the critical noise."""
     p = parameters
-    beliefs = language.level_beliefs(p.noise_level, **_sizes(p, "classes"))
+    beliefs = language.level_beliefs(p.noise_level, **_sizes(p))
     critical = language.critical_noise(
-        vocabulary=p.vocabulary, rules=p.rules, branching=p.branching
+        vocabulary=p.vocabulary, rules=p.rules, branching=p.branching, ensemble=p.ensemble
     )
     return {
         "label_belief": float(beliefs[0]),
@@ -81,10 +79,16 @@ def _denoising(parameters: RandomHierarchyParameters) -> Metrics:
     }
 
 
-def _sizes(parameters: RandomHierarchyParameters, *names: str) -> dict[str, Any]:
+def _sizes(parameters: RandomHierarchyParameters) -> Sizes:
     """Return the sizes of the grammar as keyword arguments of the theory."""
-    values = parameters.model_dump() | {"classes": parameters.n_classes}
-    return {name: values[name] for name in ("vocabulary", "rules", "branching", "depth", *names)}
+    return {
+        "vocabulary": parameters.vocabulary,
+        "rules": parameters.rules,
+        "branching": parameters.branching,
+        "depth": parameters.depth,
+        "classes": parameters.n_classes,
+        "ensemble": parameters.ensemble,
+    }
 
 
 def numbers(values: np.ndarray) -> list[float | None]:
@@ -96,7 +100,7 @@ def chance(parameters: RandomHierarchyParameters, prediction: Metrics) -> Metric
     """Return the metrics of a learner that guesses, or of statistics without any signal."""
     p = parameters
     guess = 1 / (p.n_classes if p.task != "next-token" else p.vocabulary)
-    levels = [guess, *[1 / p.vocabulary] * (p.depth - 1)]
+    levels: list[float | None] = [guess, *[1 / p.vocabulary] * (p.depth - 1)]
     return {
         "test_accuracy": guess,
         "test_error": 1 - guess,

@@ -19,6 +19,17 @@ PRESETS = {
         },
         replicates=3,
     ),
+    "scaling": Preset(
+        "Eight grammars whose P* span a factor of 32, for the threshold of two learners; a minute.",
+        {
+            "estimator": ("layerwise", "count-cluster"),
+            "vocabulary": (8, 16),
+            "rules": (2, 4),
+            "depth": (2, 3),
+            "sample_ratio": (0.25, 0.5, 1.0, 2.0, 4.0),
+        },
+        replicates=6,
+    ),
     "language": Preset(
         "Correlations, prediction of the last symbol, and denoising; a few minutes.",
         {
@@ -26,7 +37,7 @@ PRESETS = {
             "estimator": ("cnn",),
             "vocabulary": (32,),
             "rules": (8,),
-            "sample_ratio": (0.06, 0.25, 1.0, 4.0),
+            "sample_ratio": (0.0156, 0.0625, 0.25, 1.0, 4.0, 16.0, 64.0),
             "noise_level": (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9),
         },
         replicates=4,
@@ -39,8 +50,9 @@ PRESETS = {
             "rules": (256,),
             "branching": (3,),
             "depth": (2,),
+            "classes": (4,),
             "zipf": (1.0, 1.5),
-            "samples": (2**10, 2**11, 2**12, 2**13, 2**14, 2**15, 2**16, 2**17),
+            "samples": (2**12, 2**13, 2**14, 2**15, 2**16, 2**17, 2**18, 2**19),
         },
         replicates=3,
     ),

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-RERUNS = 4
+RERUNS = 2
 """Largest number of further runs of k-means if a cluster is too small."""
 
 

@@ -69,8 +69,8 @@ class StringNetwork(ProbabilityClassifier):
         NotConverged
             If the training loss becomes infinite.
         """
+        self._check_settings()
         symbols, codes = self._training_data(X, y)
-        self._check_settings(len(symbols))
         seed = seed_from(self.random_state)
         rng = random_stream(seed, "initial weights")
 
@@ -82,19 +82,14 @@ class StringNetwork(ProbabilityClassifier):
         self._train(symbols, codes, random_stream(seed, "order of the strings"))
         return self
 
-    def _check_settings(self, rows: int) -> None:
+    def _check_settings(self) -> None:
         for name in ("width", "batch_size", "max_epochs"):
             check_integer(name, getattr(self, name), 1)
-        check_real("stop_loss", self.stop_loss, 0)
-        for name, low, high in (
-            ("learning_rate", 0.0, np.inf), ("momentum", 0.0, 1.0), ("validation_fraction", 0.0, 1.0),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            check_real(name, value, low)
-            if not value < high:
-                raise InvalidParameter(f"{name} is {value!r}; allowed: from 0 to below 1.")
-        if int(self.validation_fraction * rows) == rows:
-            raise InvalidParameter(f"no string of {rows} is left for training.")
+        for name in ("learning_rate", "stop_loss", "momentum", "validation_fraction"):
+            check_real(name, getattr(self, name), 0)
+        for name in ("momentum", "validation_fraction"):
+            if getattr(self, name) >= 1:
+                raise InvalidParameter(f"{name} is {getattr(self, name)}; allowed: 0 to below 1.")
 
     def _train(self, symbols: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> None:
         """Descend until the training loss is small enough; keep the best weights of the epochs.

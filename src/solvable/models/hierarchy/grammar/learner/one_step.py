@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from solvable.arrays import check_integer, random_stream
-from solvable.errors import InvalidData
 from solvable.fitting.inputs import seed_from
 from solvable.models.hierarchy.grammar.learner.count_cluster import TupleClusterClassifier
 
@@ -105,81 +104,21 @@ def count_gradients(counts: np.ndarray) -> np.ndarray:
     return np.asarray((counts - counts.mean(axis=1, keepdims=True)) / counts.sum())
 
 
-def measured_sensitivity(
-    patch_numbers: np.ndarray,
-    parents: np.ndarray,
-    labels: np.ndarray,
-    n_classes: int,
-    *,
-    rules: int | None = None,
-) -> float:
-    r"""Measure the synonymic sensitivity of a network after one gradient step.
+def gradient_distances(counts: np.ndarray) -> tuple[float, float]:
+    """Mean squared distances of the gradients of two synonyms, and of any two tuples of a level.
 
-    .. math:: S=\frac{\langle\|g_\mu-g_{\rm syn(\mu)}\|^2\rangle}{\langle\|g_\mu-g_{\mu'}\|^2\rangle},
-
-    with the vectors :math:`g_\mu` of :class:`OneStepClusterClassifier`. The first mean is over pairs of
-    different patches with the same parent, and the second over all pairs of different patches, each
-    patch with equal weight.
-
-    Parameters
-    ----------
-    patch_numbers : ndarray of shape (n,)
-        Number of the first patch of each string at one level.
-    parents : ndarray of shape (n,)
-        Symbol above that patch; a function of the patch.
-    labels : ndarray of shape (n,)
-        Labels from 0 to n_classes - 1.
-    n_classes : int
-        Number of labels.
-    rules : int, optional
-        Number :math:`m` of patches of each parent. Patches that no string contains then count with
-        :math:`g=0`; by default they are left out, which lowers the result where a patch is expected
-        only a few times.
-
-    Returns
-    -------
-    float
-        Ratio, 1 without any signal and 0 if synonyms have equal vectors; NaN if no two synonyms, or no
-        two patches with different vectors, were observed.
-
-    Raises
-    ------
-    InvalidData
-        If the arrays have different lengths or a label is out of range.
-
-    Notes
-    -----
-    Sources: arXiv:2307.02129, Equation 13; derivations/hierarchy (8).
-
-    Examples
-    --------
-    >>> measured_sensitivity(np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), 2)
-    0.0
+    `counts` of labels has shape (parents, rules, classes), with zeros for tuples that no string contains.
+    The ratio of the two numbers is the synonymic sensitivity, 1 without any signal (hierarchy 8).
     """
-    patch_numbers, parents, labels = map(np.asarray, (patch_numbers, parents, labels))
-    if not patch_numbers.shape == parents.shape == labels.shape == (patch_numbers.size,):
-        raise InvalidData(
-            f"patches, parents and labels have shapes {patch_numbers.shape}, {parents.shape} and "
-            f"{labels.shape}; allowed: three vectors of equal length."
-        )
-    if labels.size == 0 or labels.min() < 0 or labels.max() >= n_classes:
-        raise InvalidData(f"labels must be whole numbers from 0 to {n_classes - 1}, at least one.")
-    _, first, places = np.unique(patch_numbers, return_index=True, return_inverse=True)
-    counts = np.bincount(places * n_classes + labels, minlength=first.size * n_classes)
-    gradients = count_gradients(counts.reshape(-1, n_classes))
-    groups = np.unique(parents[first], return_inverse=True)[1]
-    size = np.bincount(groups) if rules is None else np.full(groups.max() + 1, rules)
-    synonyms = _mean_square_distance(gradients, groups, size)
-    everything = _mean_square_distance(gradients, np.zeros_like(groups), size.sum(keepdims=True))
-    return float(synonyms / everything) if everything > 0 else float("nan")
-
-
-def _mean_square_distance(rows: np.ndarray, groups: np.ndarray, size: np.ndarray) -> float:
-    """Mean squared distance of all pairs of rows of a group; rows that are missing are 0."""
-    sums = np.zeros((size.size, rows.shape[1]))
-    np.add.at(sums, groups, rows)
-    # The pairs of a group of n rows have sum n sum |g|² - |sum g|².
-    squares = np.bincount(groups, weights=np.einsum("ij,ij->i", rows, rows))
-    pairs = size @ (size - 1) / 2
-    total = size @ squares - np.einsum("ij,ij->", sums, sums)
-    return float(total / pairs) if pairs else float("nan")
+    parents, rules, classes = counts.shape
+    gradients = count_gradients(counts.reshape(-1, classes)).reshape(counts.shape)
+    squares, sums = float((gradients**2).sum()), gradients.sum(axis=1)
+    # Pairs of n rows: sum |g - g'|² = n sum |g|² - |sum g|².
+    synonyms = rules * squares - float((sums**2).sum())
+    tuples = parents * rules
+    everything = tuples * squares - float((sums.sum(axis=0) ** 2).sum())
+    pairs = parents * rules * (rules - 1) / 2
+    return (
+        synonyms / pairs if pairs else float("nan"),
+        everything / (tuples * (tuples - 1) / 2),
+    )

@@ -40,7 +40,7 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         check_integer("branching", self.branching, 2)
         if self.vocabulary is not None:
             check_integer("vocabulary", self.vocabulary, 1)
-        X, y = validate_data(self, X, y, dtype=None)
+        X, y = validate_data(self, X, y)
         check_classification_targets(y)
         depth = round(np.log(X.shape[1]) / np.log(self.branching))
         if self.branching**depth != X.shape[1] or not depth:
@@ -49,14 +49,14 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
                 "power of branching, at least branching itself."
             )
         self.depth_ = depth
-        self.vocabulary_ = self.vocabulary or int(X.max()) + 1
+        self.vocabulary_ = self.vocabulary or max(1, int(X.max()) + 1)
         self.classes_, codes = np.unique(y, return_inverse=True)
         return self._symbols(X), codes
 
     def _new_strings(self, X: Any) -> np.ndarray:
         """Check strings after fitting."""
         check_is_fitted(self)
-        return self._symbols(validate_data(self, X, dtype=None, reset=False))
+        return self._symbols(validate_data(self, X, reset=False))
 
     def _symbols(self, X: np.ndarray) -> np.ndarray:
         """Return whole numbers from -1 (masked) to V - 1."""
@@ -126,7 +126,7 @@ class ProbabilityClassifier(StringClassifier):
         """
         symbols, labels = self._new_strings(X), np.asarray(y)
         codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        if not np.array_equal(self.classes_[codes], labels):
+        if labels.shape != (len(symbols),) or not np.array_equal(self.classes_[codes], labels):
             raise InvalidData(
                 "y contains labels that did not occur in training, or its length is not that of X; "
                 "allowed: the labels of classes_, one for each string."

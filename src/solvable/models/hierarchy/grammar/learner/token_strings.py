@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from solvable.arrays import check_integer
@@ -36,9 +35,11 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         check_integer("branching", self.branching, 2)
         try:
             labels = column_or_1d(y)
-            check_classification_targets(labels)
         except ValueError as error:
             raise InvalidData(str(error)) from error
+        # scikit-learn's own check warns if there are few strings per class, which is allowed here.
+        if labels.dtype.kind == "f" and not np.array_equal(labels, np.floor(labels)):
+            raise InvalidData("the labels are continuous or NaN; allowed: classes.")
         if labels.size != n_samples:
             raise InvalidData(
                 f"X has {n_samples} strings and y has {labels.size} labels; allowed: equal numbers."
