@@ -250,12 +250,9 @@ def pair_detectability(
     q2, q3 = law_powers(grammar)
     parts = [inverse_count(N, 1 / grammar.tuples, power) for power in (1, 2, 3)]
     v1, v2, v3 = (inverse / seen for inverse, seen in parts)
-    a, b = q2 - q2**2, q3 - q2**2
-    # variance of |q_hat - q_hat'|² of two multinomial frequencies with the same q (hierarchy 9)
-    own = 2 * a * (v2 - v3) + 4 * b * (v1 - 3 * v2 + 2 * v3)
-    product = (q2 - 2 * q3 + q2**2) * v1**2 + 2 * b * v1
-    counts = 2 * (1 - q2) ** 2 * (v2 - v1**2)
-    variance = 2 * own + 4 * product - 16 * b * (v1 - v2) + counts
+    # variance of |q_hat - q_hat'|² for two multinomial frequencies with the same q (hierarchy 9)
+    variance = 4 * (q2 - q2**2) * (v2 - v3) + 8 * (q3 - q2**2) * (2 * v3 - v2)
+    variance += 4 * (q2 - 2 * q3 + q2**2) * v1**2 + 2 * (1 - q2) ** 2 * (v2 - v1**2)
     signal = squared_signal(**sizes)
     # d' = sqrt(k) signal / sd; at l = 1 all distances are exact (hierarchy 9)
     with np.errstate(divide="ignore"):
