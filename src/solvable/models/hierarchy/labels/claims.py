@@ -9,8 +9,8 @@ from solvable.frame.points import Point
 
 def sure(point: Point) -> bool:
     """Return True if the features of no fit are uncertain, and few inputs are drawn twice."""
-    few = point.setting.samples <= 2 ** (point.setting.dimension - 3)
-    return bool(few and point.predicted("uncertain") <= 0.5)
+    few = point.setting.samples <= 2 ** (point.setting.dimension - 6)
+    return bool(few and point.predicted("uncertain_labels") <= 0.5)
 
 
 def certain(cell: Cell) -> bool:
@@ -30,7 +30,7 @@ def spread(cell: Cell) -> float:
 
 
 NEAR = (
-    "at every point a label has an out-of-fold error near the threshold, or samples exceed 2^d / 8; "
+    "at every point a label has an out-of-fold error near the threshold, or samples exceed 2^d / 64; "
     "change samples"
 )
 REASON = (

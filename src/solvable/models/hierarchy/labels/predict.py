@@ -40,7 +40,7 @@ def predict(parameters: LabelParameters) -> Metrics:
         "error_range": error_range,
         "accepted_range": accepted_range,
         # labels whose acceptance changes the features of the last block
-        "uncertain": int(np.sum(one != other)) if parameters.blocks > 1 else 0,
+        "uncertain_labels": int(np.sum(one != other)) if parameters.blocks > 1 else 0,
         "required_samples": list(required),
         "last_required": required[-1],
         "functions": last[-1].functions,
