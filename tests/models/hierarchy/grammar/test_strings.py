@@ -18,7 +18,6 @@ from solvable.models.hierarchy.grammar.learner.convolutional import Hierarchical
 from solvable.models.hierarchy.grammar.learner.fully_connected import FullyConnectedNetwork
 from solvable.models.hierarchy.grammar.learner.kernel import KernelClassifier
 from solvable.models.hierarchy.grammar.learner.lazy import LazyCNNClassifier
-from solvable.models.hierarchy.grammar.learner.strings import one_hot
 from solvable.models.hierarchy.grammar.learner.transformer import TransformerClassifier
 from solvable.models.hierarchy.target import RandomHierarchy
 
@@ -83,11 +82,10 @@ def test_labels_of_any_kind_and_whole_floats(model, data):
 
 
 @every
-def test_two_labels_and_one_label(model, data):
+def test_two_labels(model, data):
     X, y = data
     two = clone(model).fit(X, y > 1)
     assert two.score(X, y > 1) >= 0.5
-    assert set(clone(model).fit(X, np.full(len(X), 7)).predict(X)) == {7}
 
 
 @every
@@ -101,15 +99,15 @@ def test_bad_strings_are_refused_in_one_line(model, data):
     X, y = data
     model = clone(model)
     for bad, pattern in (
-        (X[:, :3], "have 3 symbols with branching 2; allowed: a power"),
-        (X[:, :1], "have 1 symbols with branching 2; allowed: a power"),
-        (X + 0.5, "values from 0.5 to .* allowed: whole numbers from 0 to 3"),
-        (X.astype(int) - 2, "values from -2 to"),
+        (X[:, :3], "have 3 symbols, which is no power of branching = 2"),
+        (X[:, :1], "have 1 symbols, which is no power of branching = 2"),
+        (X + 0.5, "allowed: whole numbers"),
+        (X.astype(int) - 2, "symbols from -2 to"),
     ):
         with pytest.raises(InvalidData, match=pattern) as caught:
             model.fit(bad, y)
         assert "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match="numeric"):
+    with pytest.raises(ValueError, match="(?i)convert"):
         model.fit(np.full(X.shape, "a"), y)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.where(X == 0, np.nan, X), y)
@@ -119,9 +117,9 @@ def test_bad_strings_are_refused_in_one_line(model, data):
         model.fit(X, y + 0.5)
     with pytest.raises(InvalidParameter, match="branching is 1"):
         clone(model).set_params(branching=1).fit(X, y)
-    with pytest.raises(InvalidParameter, match="vocabulary is 0"):
-        clone(model).set_params(vocabulary=0).fit(X, y)
-    with pytest.raises(InvalidData, match="values from 0 to 3"):
+    with pytest.raises(InvalidParameter, match="vocabulary is 1"):
+        clone(model).set_params(vocabulary=1).fit(X, y)
+    with pytest.raises(InvalidData, match="symbols from 0 to 3"):
         clone(model).set_params(vocabulary=3).fit(X, y)
     model.fit(X, y)
     with pytest.raises(ValueError, match="4 features"):
@@ -154,13 +152,3 @@ def test_probabilities_and_their_loss(model, data):
     for wrong in (y + 9, y[:-1]):
         with pytest.raises(InvalidData, match="did not occur in training"):
             model.loss(X, wrong)
-
-
-def test_vectors_of_symbols():
-    vectors = one_hot(np.array([[0, 1, 2, -1]]), 3)[0]
-    np.testing.assert_allclose(vectors.sum(axis=1)[:3], 0, atol=1e-6)
-    # Different symbols have the inner product -1/(V - 1), and a masked leaf is orthogonal to all.
-    expected = np.where(np.eye(3) > 0, 1, -0.5)
-    np.testing.assert_allclose(vectors[:3] @ vectors[:3].T, expected, atol=1e-6)
-    np.testing.assert_allclose(vectors @ vectors[3], [0, 0, 0, 1], atol=1e-6)
-    assert one_hot(np.zeros((2, 4), dtype=int), 1).shape == (2, 4, 1)

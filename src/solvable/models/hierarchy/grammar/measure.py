@@ -79,9 +79,7 @@ def make_learner(parameters: RandomHierarchyParameters, seed: int) -> Any:
     """Build the unfitted learner of a setting."""
     p, positions = parameters, parameters.chosen_positions
     if p.estimator == "layerwise":
-        return LayerwiseRBFClassifier(
-            p.branching, rules=p.rules, positions=positions, random_state=seed
-        )
+        return LayerwiseRBFClassifier(p.branching, positions=positions, random_state=seed)
     if p.estimator == "count-cluster":
         return CountClusterClassifier(
             p.branching, n_clusters=p.vocabulary, positions=positions, random_state=seed

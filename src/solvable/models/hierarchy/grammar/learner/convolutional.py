@@ -147,7 +147,7 @@ class HierarchicalCNN(StringNetwork):
         InvalidParameter
             If there is no such level.
         """
-        symbols = self._new_strings(X)
+        symbols = self._checked(X)
         check_integer("level", level, 1, self.depth_)
         layer = self.depth_ + 1 - level
         flat = by_blocks(lambda part: self._layers(part)[layer], symbols, BLOCK_ROWS)

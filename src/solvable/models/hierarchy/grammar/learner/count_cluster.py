@@ -11,7 +11,7 @@ from solvable.arrays import check_integer
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.models.hierarchy.grammar.learner.clusters import cluster_rows
-from solvable.models.hierarchy.grammar.learner.token_strings import (
+from solvable.models.hierarchy.grammar.learner.strings import (
     StringClassifier,
     observed_symbols,
     symbol_codes,
@@ -147,7 +147,11 @@ class TupleClusterClassifier(StringClassifier):
         ndarray of shape (n, n_classes)
             Probabilities; those of all training labels for a top tuple that was never seen.
         """
-        symbols = symbol_codes(self._checked(X), self.symbols_)
+        return self._outputs(self._checked(X))
+
+    def _outputs(self, symbols: np.ndarray) -> np.ndarray:
+        """Return the probabilities of checked strings, shape (n, n_classes)."""
+        symbols = symbol_codes(symbols, self.symbols_)
         for fitted in self.levels_:
             symbols = fitted.of(tuple_numbers(symbols, fitted.base, self.branching))
         return self._top(symbols)

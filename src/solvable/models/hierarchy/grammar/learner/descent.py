@@ -9,10 +9,10 @@ import numpy as np
 from solvable.arrays import check_integer, check_real, random_stream
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.fitting.inputs import by_blocks, seed_from
+from solvable.models.hierarchy.encodings import one_hot
 from solvable.models.hierarchy.grammar.learner.strings import (
     ProbabilityClassifier,
     mean_loss,
-    one_hot,
     softmax,
 )
 
@@ -70,7 +70,7 @@ class StringNetwork(ProbabilityClassifier):
             If the training loss becomes infinite.
         """
         self._check_settings()
-        symbols, codes = self._training_data(X, y)
+        symbols, codes = self._start_fit(X, y)
         seed = seed_from(self.random_state)
         rng = random_stream(seed, "initial weights")
 

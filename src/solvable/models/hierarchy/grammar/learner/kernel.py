@@ -9,10 +9,11 @@ import numpy as np
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.fitting.kernel_classifier import KERNELS, RbfClassifier
-from solvable.models.hierarchy.grammar.learner.strings import StringClassifier, one_hot
+from solvable.models.hierarchy.encodings import one_hot
+from solvable.models.hierarchy.grammar.learner.strings import VocabularyClassifier
 
 
-class KernelClassifier(StringClassifier):
+class KernelClassifier(VocabularyClassifier):
     r"""Kernel ridge on the indicators of the labels, tuned by leave-one-out.
 
     The strings are one-hot, so that their squared distance is proportional to the number of
@@ -100,7 +101,7 @@ class KernelClassifier(StringClassifier):
         """
         if self.kernel not in ("auto", *KERNELS):
             raise InvalidParameter(unknown_choice("kernel", self.kernel, ("auto", *KERNELS)))
-        symbols, codes = self._training_data(X, y)
+        symbols, codes = self._start_fit(X, y)
         kernels = KERNELS if self.kernel == "auto" else (self.kernel,)
         model = RbfClassifier(seed=seed_from(self.random_state), kernels=kernels)
         self.model_ = model.fit(self._encoded(symbols), codes)

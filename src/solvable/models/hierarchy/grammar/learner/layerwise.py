@@ -25,7 +25,7 @@ from solvable.models.hierarchy.grammar.learner.filters import (
     fit_kernel,
     normalised,
 )
-from solvable.models.hierarchy.grammar.learner.token_strings import (
+from solvable.models.hierarchy.grammar.learner.strings import (
     StringClassifier,
     observed_symbols,
     symbol_codes,
@@ -217,10 +217,13 @@ class LayerwiseRBFClassifier(StringClassifier):
         ndarray of shape (n, n_classes)
             Estimated probability of each class.
         """
-        strings = self._checked(X)
+        return self._outputs(self._checked(X))
+
+    def _outputs(self, symbols: np.ndarray) -> np.ndarray:
+        """Return the probabilities of checked strings, shape (n, n_classes)."""
         parts = []
-        for start in range(0, len(strings), self.chunk_rows):
-            codes, tokens = self._embedded(strings[start : start + self.chunk_rows])
+        for start in range(0, len(symbols), self.chunk_rows):
+            codes, tokens = self._embedded(symbols[start : start + self.chunk_rows])
             parts.append(tokens[codes[:, 0]])
         positive = np.maximum(np.concatenate(parts), 0)
         return np.asarray(positive / positive.sum(axis=1, keepdims=True))

@@ -8,7 +8,8 @@ import numpy as np
 
 from solvable.fitting.inputs import by_blocks
 from solvable.fitting.ridge import Regularisation, RidgeFit, kernel_ridge
-from solvable.models.hierarchy.grammar.learner.strings import MASKED, StringClassifier
+from solvable.models.hierarchy.encodings import MASKED
+from solvable.models.hierarchy.grammar.learner.strings import VocabularyClassifier
 
 BLOCK_NUMBERS = 1 << 21
 """Largest number of correlations that are held at a time."""
@@ -80,7 +81,7 @@ def _block(X: np.ndarray, Z: np.ndarray, branching: int, products: np.ndarray) -
     return np.asarray(kernel[0] + tangent[0])
 
 
-class LazyCNNClassifier(StringClassifier):
+class LazyCNNClassifier(VocabularyClassifier):
     r"""The hierarchical CNN in the lazy limit, which learns no features.
 
     An infinitely wide network in the scaling of the neural tangent kernel, trained by the squared loss,
@@ -155,7 +156,7 @@ class LazyCNNClassifier(StringClassifier):
         InvalidParameter
             If the ridge is negative.
         """
-        symbols, codes = self._training_data(X, y)
+        symbols, codes = self._start_fit(X, y)
         self.strings_ = symbols
         kernel = lazy_kernel(symbols, symbols, self.branching, self.vocabulary_)
         indicators = np.eye(len(self.classes_))[codes]

@@ -1,4 +1,4 @@
-"""Checks and predictions that the classifiers of strings share."""
+"""Strings of symbols as the input of classifiers: checks, predictions and probabilities."""
 
 from __future__ import annotations
 
@@ -6,77 +6,68 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from solvable.arrays import check_integer
 from solvable.errors import InvalidData
 from solvable.fitting.inputs import validate_data
-
-MASKED = -1
-"""Symbol of a leaf that the learner does not see."""
-
-
-def one_hot(X: np.ndarray, vocabulary: int) -> np.ndarray:
-    """Vectors of symbols with mean 0 and norm 1, or constant for masked leaves, (n, d, V)."""
-    # x -> (x - 1/V) (1 - 1/V)^-1/2
-    vectors = (np.eye(vocabulary) - 1 / vocabulary) / max(1 - 1 / vocabulary, 1e-9) ** 0.5
-    masked = np.full((1, vocabulary), vocabulary**-0.5)
-    return np.asarray(np.concatenate([vectors, masked]).astype(np.float32)[X])
+from solvable.models.hierarchy.encodings import MASKED
 
 
 class StringClassifier(ClassifierMixin, BaseEstimator):
-    """Checks of strings and labels, and the prediction of the label with the largest output."""
+    """Base of the classifiers: checks strings and labels, and finds the depth."""
 
     branching: int
-    vocabulary: int | None
     classes_: np.ndarray
-    vocabulary_: int
     depth_: int
     n_features_in_: int
 
-    def _training_data(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Check strings and labels; return symbols (n, s^L) and numbers of labels (n,)."""
+    def _start_fit(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Check strings and labels; return integer strings and label numbers."""
+        try:
+            strings, labels = validate_data(self, X, y, dtype="numeric")
+        except ValueError as error:
+            raise InvalidData(str(error)) from error
+        return whole_numbers(strings), self._start_labels(labels, *strings.shape)
+
+    def _start_labels(self, y: Any, n_samples: int, n_columns: int) -> np.ndarray:
+        """Check labels, set classes and depth, and return label numbers."""
         check_integer("branching", self.branching, 2)
-        if self.vocabulary is not None:
-            check_integer("vocabulary", self.vocabulary, 1)
-        X, y = validate_data(self, X, y)
-        check_classification_targets(y)
-        depth = round(np.log(X.shape[1]) / np.log(self.branching))
-        if self.branching**depth != X.shape[1] or not depth:
+        try:
+            labels = column_or_1d(y)
+        except ValueError as error:
+            raise InvalidData(str(error)) from error
+        # scikit-learn's own check warns if there are few strings per class, which is allowed here.
+        if labels.dtype.kind == "f" and not np.array_equal(labels, np.floor(labels)):
+            raise InvalidData("the labels are continuous or NaN; allowed: classes.")
+        if labels.size != n_samples:
             raise InvalidData(
-                f"the strings have {X.shape[1]} symbols with branching {self.branching}; allowed: a "
-                "power of branching, at least branching itself."
+                f"X has {n_samples} strings and y has {labels.size} labels; allowed: equal numbers."
             )
-        self.depth_ = depth
-        self.vocabulary_ = self.vocabulary or max(1, int(X.max()) + 1)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        return self._symbols(X), codes
-
-    def _new_strings(self, X: Any) -> np.ndarray:
-        """Check strings after fitting."""
-        check_is_fitted(self)
-        return self._symbols(validate_data(self, X, reset=False))
-
-    def _symbols(self, X: np.ndarray) -> np.ndarray:
-        """Return whole numbers from -1 (masked) to V - 1."""
-        with np.errstate(invalid="ignore"):
-            symbols = np.asarray(X).astype(np.intp)
-        highest = self.vocabulary_ - 1
-        if not np.array_equal(symbols, X) or symbols.min() < MASKED or symbols.max() > highest:
+        self.n_features_in_ = n_columns
+        self.depth_ = depth_of(n_columns, self.branching)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        if self.classes_.size < 2:
             raise InvalidData(
-                f"the strings contain values from {np.min(X)} to {np.max(X)} of type {X.dtype}; "
-                f"allowed: whole numbers from 0 to {highest}, and -1 for a masked leaf. Give "
-                "vocabulary if a symbol may be missing from the training strings."
+                f"all {labels.size} labels are {labels[0]}; allowed: at least 2 classes."
             )
-        return symbols
+        return np.asarray(numbers)
 
-    def _outputs(self, X: np.ndarray) -> np.ndarray:
-        """Return one output per label for checked strings, shape (n, C)."""
+    def _checked(self, X: Any) -> np.ndarray:
+        """Check that strings have the columns of the fit; return them as integers."""
+        check_is_fitted(self, "depth_")
+        try:
+            strings = validate_data(self, X, dtype="numeric", reset=False)
+        except ValueError as error:
+            raise InvalidData(str(error)) from error
+        return whole_numbers(strings)
+
+    def _outputs(self, symbols: np.ndarray) -> np.ndarray:
+        """Return one output per class for checked strings, shape (n, n_classes)."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label with the largest output for each string.
+        """Return the class with the largest output for each string.
 
         Parameters
         ----------
@@ -86,23 +77,52 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
-            Predicted labels.
+            Predicted classes.
 
         Raises
         ------
         InvalidData
             If the strings have other lengths or symbols than those of the fit.
         """
-        outputs = self._outputs(self._new_strings(X))
+        outputs = self._outputs(self._checked(X))
         return np.asarray(self.classes_[np.argmax(outputs, axis=1)])
 
 
-class ProbabilityClassifier(StringClassifier):
+class VocabularyClassifier(StringClassifier):
+    """Classifier of strings whose symbols are 0 to V - 1, and -1 for a masked leaf."""
+
+    vocabulary: int | None
+    vocabulary_: int
+
+    def _start_fit(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Check strings and labels, and set the vocabulary."""
+        if self.vocabulary is not None:
+            check_integer("vocabulary", self.vocabulary, 2)
+        strings, labels = super()._start_fit(X, y)
+        self.vocabulary_ = self.vocabulary or max(2, int(strings.max()) + 1)
+        return self._in_vocabulary(strings), labels
+
+    def _checked(self, X: Any) -> np.ndarray:
+        """Check strings after fitting."""
+        return self._in_vocabulary(super()._checked(X))
+
+    def _in_vocabulary(self, strings: np.ndarray) -> np.ndarray:
+        highest = self.vocabulary_ - 1
+        if strings.min() < MASKED or strings.max() > highest:
+            raise InvalidData(
+                f"the strings contain symbols from {strings.min()} to {strings.max()}; allowed: 0 to "
+                f"{highest}, and {MASKED} for a masked leaf. Give vocabulary if a symbol may be missing "
+                "from the training strings."
+            )
+        return strings.astype(np.intp, copy=False)
+
+
+class ProbabilityClassifier(VocabularyClassifier):
     """Classifier of strings whose outputs are logarithms of probabilities, up to a constant."""
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each label in the order of `classes_`, shape (n, C)."""
-        return softmax(self._outputs(self._new_strings(X)).astype(np.float64))
+        return softmax(self._outputs(self._checked(X)).astype(np.float64))
 
     def loss(self, X: Any, y: Any) -> float:
         """Return the mean cross-entropy -log p(y) of labelled strings, in natural units.
@@ -124,7 +144,7 @@ class ProbabilityClassifier(StringClassifier):
         InvalidData
             If a label did not occur in training.
         """
-        symbols, labels = self._new_strings(X), np.asarray(y)
+        symbols, labels = self._checked(X), np.asarray(y)
         codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         if labels.shape != (len(symbols),) or not np.array_equal(self.classes_[codes], labels):
             raise InvalidData(
@@ -144,3 +164,46 @@ def mean_loss(probabilities: np.ndarray, codes: np.ndarray) -> float:
     """Return the mean cross-entropy of the numbers of labels (n,), probabilities (n, C)."""
     right = probabilities[np.arange(len(codes)), codes]
     return -float(np.mean(np.log(np.maximum(right, 1e-30))))
+
+
+def depth_of(length: int, branching: int) -> int:
+    """Return L for strings of s^L symbols."""
+    depth, leaves = 0, 1
+    while leaves < length:
+        depth, leaves = depth + 1, leaves * branching
+    if leaves != length or depth == 0:
+        raise InvalidData(
+            f"the strings have {length} symbols, which is no power of branching = {branching}; "
+            f"allowed: {branching}, {branching**2}, {branching**3}, ... columns."
+        )
+    return depth
+
+
+def whole_numbers(strings: np.ndarray) -> np.ndarray:
+    """Return strings as integers; refuse other numbers."""
+    if strings.dtype.kind in "iu":
+        return strings
+    with np.errstate(invalid="ignore"):
+        whole = strings.astype(np.int64)
+    if not np.array_equal(whole, strings):
+        raise InvalidData(
+            f"the strings have type {strings.dtype} and contain other values; allowed: whole numbers."
+        )
+    return whole
+
+
+def observed_symbols(strings: np.ndarray) -> np.ndarray:
+    """Return the different symbols in increasing order, without masks, which are negative."""
+    symbols = np.unique(strings)
+    symbols = symbols[symbols >= 0]
+    if not symbols.size:
+        raise InvalidData(
+            "all symbols are negative, which means masked; allowed: at least one other."
+        )
+    return symbols
+
+
+def symbol_codes(strings: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+    """Return the place of each symbol among the sorted symbols, and their number for any other."""
+    places = np.minimum(np.searchsorted(symbols, strings), symbols.size - 1)
+    return np.where(symbols[places] == strings, places, symbols.size)

@@ -132,7 +132,7 @@ class TransformerClassifier(ProbabilityClassifier):
         """
         self._check_settings()
         torch = import_torch()
-        symbols, codes = self._training_data(X, y)
+        symbols, codes = self._start_fit(X, y)
         seed = seed_from(self.random_state)
         place = torch_device(torch, _device_name(torch, self.device))
         with torch.random.fork_rng():

@@ -16,7 +16,7 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.hierarchy.grammar.learner.count_cluster import CountClusterClassifier
 from solvable.models.hierarchy.grammar.learner.layerwise import LayerwiseRBFClassifier
 from solvable.models.hierarchy.grammar.learner.one_step import OneStepClusterClassifier
-from solvable.models.hierarchy.grammar.learner.token_strings import depth_of, symbol_codes
+from solvable.models.hierarchy.grammar.learner.strings import depth_of, symbol_codes
 from solvable.models.hierarchy.target import RandomHierarchy
 
 TARGET = RandomHierarchy(6, 3, 2, 2, seed=0)
