@@ -121,3 +121,22 @@ def test_synonyms_become_equal_inside_the_network_near_p_star():
         sensitivity.append(np.sum((features - moved) ** 2) / np.sum(apart**2))
     assert sensitivity[0] > 0.5
     assert sensitivity[1] < 0.1
+
+
+@pytest.mark.slow
+def test_the_deep_cnn_learns_near_p_star_at_other_sizes():
+    """Half of the way from chance to 1 is within a factor 1.6 of P*, while P* varies by 8."""
+    ratios = 2.0 ** np.arange(-1.5, 2.5, 0.5)
+    for V, m, s, L in ((16, 4, 2, 2), (32, 4, 2, 2), (16, 3, 2, 3), (4, 4, 3, 2), (8, 2, 2, 4)):
+        curves = []
+        for seed in (0, 1):
+            target = RandomHierarchy(V, m, s, L, seed=seed)
+            test = target.sample(4000, 2000 + seed)
+            curve = []
+            for ratio in ratios:
+                data = target.sample(round(ratio * V * m**L), 1000 + seed)
+                model = HierarchicalCNN(branching=s, vocabulary=V, random_state=seed)
+                curve.append(model.fit(*data).score(*test))
+            curves.append(curve)
+        place = crossing(np.mean(curves, axis=0), (1 + 1 / V) / 2, ratios)
+        assert 1 / 1.6 < place < 1.6, (V, m, s, L)
