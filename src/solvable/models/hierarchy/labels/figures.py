@@ -60,9 +60,9 @@ PANELS = (
     ),
     Panel(
         "folds",
-        "Error of the last level with and without held-out predictions",
+        "Error of the last level of labels",
         "error on fresh inputs",
-        [Trace("last_error", "folds = {folds}")],
+        [Trace("last_error")],
         "With one fold each sample is predicted by a fit that includes it, and labels are accepted that "
         "are not learned.",
         overlay=("folds",),
