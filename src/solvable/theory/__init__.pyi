@@ -3,6 +3,7 @@ from solvable.links import make_link as make_link
 from solvable.models.hierarchy.grammar.overview import (
     random_hierarchy_theory as random_hierarchy_theory,
 )
+from solvable.models.hierarchy.labels.theory import label_cascade as label_cascade
 from solvable.models.lofi.emergence import predicted_emergence as predicted_emergence
 from solvable.models.multi_index.emergence.theory import sgd_emergence as sgd_emergence
 from solvable.models.multi_index.emergence.theory import sgd_exponents as sgd_exponents

@@ -167,7 +167,7 @@ PANELS = (
         "denoising-accuracy",
         "Accuracy of the denoised symbols of each level",
         "accuracy",
-        [Trace("level_accuracy", names=level_names)],
+        [Trace("level_accuracy", names=level_names, theory=None)],
         "Symbols of largest probability given the whole noisy string.",
         along=NOISE,
         overlay=("vocabulary", "rules", "branching", "depth"),

@@ -190,6 +190,7 @@ AXIS = Axis(
     value=lambda setting: setting.ratio,
     told=_told,
     words={
+        "sample_ratio": "",
         "task": "{}",
         "vocabulary": "V = {}",
         "rules": "m = {}",

@@ -35,9 +35,8 @@ PRESETS = {
         {
             "task": ("next-token", "denoising"),
             "estimator": ("cnn",),
-            "vocabulary": (32,),
-            "rules": (8,),
-            "sample_ratio": (0.0156, 0.0625, 0.25, 1.0, 4.0, 16.0, 64.0),
+            "vocabulary": (16,),
+            "sample_ratio": (0.0625, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0, 64.0),
             "noise_level": (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9),
         },
         replicates=4,
