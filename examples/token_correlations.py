@@ -18,8 +18,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import nnls
 
-from solvable.data.docstrings import docstrings, tokens_of
-from solvable.data.token_correlations import token_correlations
+from solvable.data.docstring_corpus import docstrings, tokens_of
+from solvable.data.token_statistics import token_correlations
 from solvable.models.hierarchy.target import RandomHierarchy
 from solvable.plots.palette import COLOURS
 

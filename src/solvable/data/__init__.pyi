@@ -1,10 +1,10 @@
 from solvable.data.dataset import load as load
 from solvable.data.dataset import load_new as load_new
-from solvable.data.docstrings import docstrings as docstrings
-from solvable.data.docstrings import tokens_of as tokens_of
+from solvable.data.docstring_corpus import docstrings as docstrings
+from solvable.data.docstring_corpus import tokens_of as tokens_of
 from solvable.data.preparation import Preparation as Preparation
 from solvable.data.stream import from_arrays as from_arrays
 from solvable.data.stream import open_stream as open_stream
 from solvable.data.table import Table as Table
 from solvable.data.target import Target as Target
-from solvable.data.token_correlations import token_correlations as token_correlations
+from solvable.data.token_statistics import token_correlations as token_correlations

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidData
-from solvable.models.hierarchy.encodings import channels_first, one_hot, tuple_symbols
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.hierarchy.encodings import one_hot, tuple_symbols
+from solvable.models.hierarchy.target import RandomHierarchy
 
 
 def test_plain_vectors_are_rows_of_the_identity():
@@ -33,10 +34,16 @@ def test_the_vector_of_a_masked_leaf_is_orthogonal_to_the_symbols():
     np.testing.assert_allclose(vectors[3] @ vectors[3], 1)
 
 
-def test_channels_come_first():
-    X = np.random.default_rng(0).integers(0, 3, size=(4, 6))
-    vectors = one_hot(X, 3)
-    np.testing.assert_allclose(channels_first(vectors)[2, 1], vectors[2, :, 1])
+def test_strings_are_encoded_for_networks():
+    target = RandomHierarchy(3, 2, 2, 2)
+    X, _ = target.sample(5, rng=0)
+    vectors = target.encode(X, "standardised", channels_first=True)
+    assert vectors.shape == (5, 3, 4)
+    np.testing.assert_allclose(vectors[2, 1], one_hot(X, 3)[2, :, 1])
+    tuples = target.encode(X, "tuples")
+    np.testing.assert_array_equal(tuples.argmax(axis=2), 3 * X[:, ::2] + X[:, 1::2])
+    with pytest.raises(InvalidParameter, match="encoding is"):
+        target.encode(X, "embedding")
 
 
 def test_tuples_are_numbered_in_base_v():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from solvable.arrays import check_integer, check_real, random_stream
 from solvable.errors import InvalidParameter, quoted, unknown_choice
-from solvable.models.hierarchy.derivations import Parents
+from solvable.models.hierarchy.derivations import Parents, checked_strings
+from solvable.models.hierarchy.encodings import one_hot, tuple_symbols
 from solvable.models.hierarchy.ranks import count_strings
 from solvable.models.hierarchy.rules import Ensemble, check_sizes, draw_rules, zipf_law
 
@@ -96,3 +97,52 @@ class Definition:
     def parents(self) -> tuple[Parents, ...]:
         """Parent of every tuple of each level, label first."""
         return tuple(Parents(table, self.vocabulary) for table in self.tables)
+
+    def encode(
+        self,
+        X: np.ndarray,
+        encoding: Literal["one-hot", "standardised", "tuples"] = "one-hot",
+        *,
+        channels_first: bool = False,
+    ) -> np.ndarray:
+        r"""Return strings as numbers that a network reads.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, s ** L)
+            Strings; -1 for a masked leaf, whose vector is the constant :math:`V^{-1/2}`.
+        encoding : {"one-hot", "standardised", "tuples"}
+            Unit vectors; unit vectors with mean 0 and norm 1, :math:`(e-1/V)/\sqrt{1-1/V}`; or unit
+            vectors of tuples of leaves, whose number in base V is the place of the one.
+        channels_first : bool
+            Whether the vector comes before the position, as for convolutions in torch.
+
+        Returns
+        -------
+        ndarray of shape (n, s ** L, V)
+            Vectors in float32; shape (n, s ** (L - 1), V ** s) for "tuples", and with the last two axes
+            exchanged for `channels_first`.
+
+        Raises
+        ------
+        InvalidData, InvalidParameter
+            If a symbol is not in the vocabulary or the encoding does not exist.
+
+        Examples
+        --------
+        >>> from solvable.targets import RandomHierarchy
+        >>> target = RandomHierarchy(4, 2, 2, 2)
+        >>> X, _ = target.sample(3, rng=0)
+        >>> target.encode(X).shape, target.encode(X, "tuples", channels_first=True).shape
+        ((3, 4, 4), (3, 16, 2))
+        """
+        kinds = ("one-hot", "standardised", "tuples")
+        if encoding not in kinds:
+            raise InvalidParameter(unknown_choice("encoding", encoding, kinds))
+        strings = checked_strings(X, self.vocabulary, self.n_leaves, masked=True)
+        if encoding == "tuples":
+            strings = tuple_symbols(strings, self.vocabulary, self.branching)
+            vectors = one_hot(strings, self.vocabulary**self.branching, standardise=False)
+        else:
+            vectors = one_hot(strings, self.vocabulary, standardise=encoding == "standardised")
+        return np.ascontiguousarray(np.swapaxes(vectors, 1, 2)) if channels_first else vectors

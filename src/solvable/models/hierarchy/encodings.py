@@ -38,11 +38,6 @@ def one_hot(
     return np.asarray(np.concatenate([vectors, masked]).astype(dtype)[symbols])
 
 
-def channels_first(vectors: np.ndarray) -> np.ndarray:
-    """Move the channels of vectors of shape (n, d, V) before the positions, shape (n, V, d)."""
-    return np.ascontiguousarray(np.swapaxes(vectors, 1, 2))
-
-
 def tuple_symbols(X: np.ndarray, vocabulary: int, branching: int) -> np.ndarray:
     """Replace each s-tuple of leaves by its number below V^s, shape (n, d / s).
 

@@ -24,7 +24,7 @@ def classifies(setting: RandomHierarchyParameters) -> bool:
 
 
 def has_statistics(cell: Cell) -> bool:
-    """Return True for classification with tuples that tell something about the label."""
+    """Return True for classification with tuples that are correlated with the label."""
     return cell.setting.task == "classification" and cell.setting.ensemble != "latin"
 
 
@@ -129,7 +129,7 @@ SETTINGS = ("vocabulary", "rules", "branching", "depth", "classes")
 
 CLAIMS = (
     Agreement("synonymic-sensitivity",
-        "One gradient step makes synonyms of each level alike as predicted.",
+        "After one gradient step synonyms of each level differ as little as predicted.",
         "synonymic_sensitivity", "derivations/hierarchy (8)",
         within=lambda cell: 0.02 + 0.3 / cell.setting.vocabulary,
         because="0.02, plus 0.3/V for the fluctuations of one grammar around the mean over grammars.",

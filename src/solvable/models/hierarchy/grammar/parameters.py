@@ -35,8 +35,8 @@ class RandomHierarchyParameters(Parameters):
     """Parameters of a random grammar, a task on its strings, and a learner."""
 
     task: Literal["classification", "next-token", "denoising"] = "classification"
-    """What is predicted: the label, the last symbol of a string (a network is trained on up to 20,000
-    strings), or all symbols of a noisy string."""
+    """Prediction of the label, of the last symbol of a string (by a network trained on up to 20,000
+    strings), or of all symbols of a noisy string."""
     vocabulary: int = Field(8, ge=2, le=1_000_000)
     """Number V of symbols of each level below the label."""
     rules: int = Field(4, ge=2, le=1_000_000)
@@ -52,8 +52,8 @@ class RandomHierarchyParameters(Parameters):
     samples: int = Field(0, ge=0, le=10**15)
     """Number N of training strings; replaces `sample_ratio`. 0 means `sample_ratio` times P*."""
     ensemble: Literal["first", "uniform", "latin"] = "first"
-    """Law of the rules: each symbol equally often the first of a tuple, all tuples alike, or rules by a
-    Latin square, whose single symbols say nothing about the label."""
+    """Law of the rules: each symbol equally often the first of a tuple, all tuples equally likely, or
+    rules by a Latin square, whose single symbols are not correlated with the label."""
     estimator: Literal[
         "layerwise", "count-cluster", "kernel", "lazy-cnn", "cnn", "fully-connected", "transformer"
     ] = "layerwise"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solvable.data.docstrings import docstrings, tokens_of
+from solvable.data.docstring_corpus import docstrings, tokens_of
 from solvable.errors import InvalidData, InvalidParameter
 
 SOURCE = '''"""Module of tests.
@@ -81,7 +81,7 @@ def test_choice_of_records(package):
 
 def test_installed_packages_are_not_imported():
     code = (
-        "import sys; from solvable.data.docstrings import docstrings; "
+        "import sys; from solvable.data.docstring_corpus import docstrings; "
         "found = docstrings(['sklearn'], shortest=300); assert len(found) > 500; "
         "assert 'sklearn' not in sys.modules; print(found[0].module)"
     )

@@ -73,7 +73,7 @@ def token_correlations(
     -----
     Pairs of one text depend on each other, so that the noise of a real text exceeds ``floor``. Source:
     arXiv:2602.07488; the subtraction is derived here. Backed by
-    ``tests/data/test_token_correlations.py``.
+    ``tests/data/test_token_statistics.py``.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvable.data.token_correlations import token_correlations
+from solvable.data.token_statistics import token_correlations
 from solvable.errors import InvalidData
 from solvable.models.hierarchy.target import RandomHierarchy
 
