@@ -68,6 +68,13 @@ DRAWN = {
     "hierarchical-error.svg": Drawing(
         "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"
     ),
+    "random-hierarchy-accuracy.svg": Drawing("random-hierarchy", "Accuracy of learners"),
+    "random-hierarchy-correlations.svg": Drawing(
+        "random-hierarchy", "Correlations between the last symbol", "language"
+    ),
+    "random-hierarchy-denoising.svg": Drawing(
+        "random-hierarchy", "Belief in the true symbol", "language"
+    ),
     "label-hierarchy-error.svg": Drawing(
         "label-hierarchy", "Error of each level of labels (blocks 4)"
     ),

@@ -1,5 +1,6 @@
 from solvable.links import Link as Link
 from solvable.links import make_link as make_link
+from solvable.models.hierarchy.grammar.bounds import layerwise_guarantee as layerwise_guarantee
 from solvable.models.hierarchy.grammar.overview import (
     random_hierarchy_theory as random_hierarchy_theory,
 )

@@ -83,3 +83,12 @@ def test_values_out_of_range_are_refused():
         DeepQuadraticBoolean(1)
     with pytest.raises(InvalidData, match="one row of X"):
         recovered_supports(np.ones((4, 8)), np.zeros(3), levels=2)
+
+
+def test_a_target_recovers_its_own_products_above_its_threshold():
+    target = DeepQuadraticBoolean(16, seed=2)
+    X, y = target.sample(round(1.5 * target.threshold_samples), rng=0)
+    for found, true in zip(target.recover(X, y), target.supports, strict=True):
+        assert {tuple(row) for row in found} == {tuple(row) for row in true}
+    assert target.recovery_probability(1.5 * target.threshold_samples) > 0.9
+    assert target.recovery_probability(target.threshold_samples / 3) < 0.1

@@ -11,6 +11,7 @@ from solvable.models.hierarchy.grammar.bounds import (
     feature_count,
     frequency_errors,
     guaranteed_samples,
+    layerwise_guarantee,
     level_samples,
     separation_bound,
 )
@@ -109,3 +110,14 @@ def test_guarantee_exceeds_the_measured_threshold_by_far():
 def test_values_out_of_range_are_refused():
     with pytest.raises(InvalidParameter, match="separation is 0"):
         bandwidth(separation=0, overlap=0.1)
+
+
+def test_guarantees_collect_the_bounds_of_all_levels():
+    sizes = {"vocabulary": 16, "rules": 8, "branching": 2, "depth": 3}
+    printed, corrected = (layerwise_guarantee(**sizes, corrected=c) for c in (False, True))
+    # The two corrections: a factor |P| of Lemma 18 and a factor 2 of the bandwidth of Lemma 10.
+    np.testing.assert_allclose(corrected.level_samples / printed.level_samples, 16 * 8)
+    assert printed.bandwidth / corrected.bandwidth == pytest.approx(2)
+    # 20^(L - 1) / m and V² m² s L log² make the guarantee 10^7 times n_c m^L or more.
+    assert printed.samples[-1] > 1e7 * 16 * 8**3
+    np.testing.assert_allclose(printed.separation, [1, 160**-0.5, 1 / 160])

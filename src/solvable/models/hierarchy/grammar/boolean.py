@@ -113,6 +113,37 @@ class DeepQuadraticBoolean:
             y += X[:, block].prod(axis=2, dtype=np.float64) @ sign
         return X, y
 
+    @property
+    def threshold_samples(self) -> float:
+        """Number of samples n* from which :meth:`recover` finds all products, in about 4 of 5 draws."""
+        return recovery_threshold(dimension=self.dimension, squared_norm=self.squared_norm)
+
+    def recover(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Find the products from samples, level by level, by pairs of the products of the level below.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Signs.
+        y : ndarray of shape (n,)
+            Values of the target.
+
+        Returns
+        -------
+        tuple of ndarray
+            Inputs of the products of level k, shape (number, 2 ** k); equal to `supports` on success.
+
+        Raises
+        ------
+        InvalidData
+            If X and y do not fit together.
+        """
+        return recovered_supports(X, y, levels=self.n_levels)
+
+    def recovery_probability(self, samples: float) -> float:
+        """Predicted probability that :meth:`recover` finds all products from n samples."""
+        return recovery_probability(samples, dimension=self.dimension, levels=self.n_levels)
+
 
 def recovered_supports(
     X: np.ndarray, y: np.ndarray, *, levels: int, threshold: float = 0.5

@@ -6,10 +6,101 @@ number of samples still exceeds the measured one by many powers of ten.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from solvable.errors import InvalidParameter
+
+
+@dataclass(frozen=True)
+class LayerwiseGuarantee:
+    """Guarantees of :func:`layerwise_guarantee`; arrays belong to levels 1 to L."""
+
+    samples: np.ndarray
+    """Fresh samples for each level, up to the unknown constant (Theorem 7)."""
+    separation: np.ndarray
+    """Least distance of the label laws of two tuples that are not synonyms (Proposition 19)."""
+    level_samples: np.ndarray
+    """Samples for which a level is learned with the given accuracy (Lemma 17)."""
+    steps: np.ndarray
+    """Steps of gradient descent for which a level is learned with the given accuracy (Lemma 17)."""
+    bandwidth: float
+    """Largest bandwidth, in units of the distance of two symbols (Lemma 10)."""
+
+
+def layerwise_guarantee(
+    *, vocabulary: int, rules: int, branching: int, depth: int, classes: int = 0,
+    accuracy: float = 0.1, overlap: float = 0.01, failure: float = 0.05, corrected: bool = False,
+) -> LayerwiseGuarantee:  # fmt: skip
+    r"""Return the proven guarantees for layer-wise learning of a random hierarchy.
+
+    .. math:: N_l\le C\,V^2m^2sL\log^2(Vm/\delta)\,K^{-2}m^l,\qquad
+        \|q_\mu-q_{\mu'}\|\ge(20m)^{-(l-1)/2}=K m^{-l/2}\ \text{at}\ l=L
+
+    They are worst cases, with every unknown constant set to 1. Measured sample sizes are many powers of
+    ten smaller (:func:`solvable.theory.random_hierarchy_theory`).
+
+    Parameters
+    ----------
+    vocabulary, rules, branching, depth : int
+        V, m, s and L, at least 2, 1, 2 and 1.
+    classes : int
+        Number of labels; 0 means V.
+    accuracy : float
+        Allowed distance of the outputs of a level from the label laws, above 0.
+    overlap : float
+        Allowed kernel between different patches, from 0 to 1.
+    failure : float
+        Allowed probability of failure, from 0 to 1.
+    corrected : bool
+        Whether Lemmas 10 and 18, on which the bandwidth and Lemma 17 rest, are corrected: the printed
+        bandwidth is twice too large, and the printed number of samples lacks the number of patches.
+
+    Returns
+    -------
+    LayerwiseGuarantee
+        `samples`, `separation`, `level_samples` and `steps` of each level, and `bandwidth`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number is not positive.
+
+    Notes
+    -----
+    arXiv:2601.19756; derivations/hierarchy (20), (21), (22).
+
+    Examples
+    --------
+    >>> sizes = {"vocabulary": 16, "rules": 8, "branching": 2, "depth": 3}
+    >>> printed, corrected = (layerwise_guarantee(**sizes, corrected=c) for c in (False, True))
+    >>> float((corrected.level_samples / printed.level_samples)[-1])
+    128.0
+    """
+    _positive(vocabulary=vocabulary, rules=rules, branching=branching, depth=depth)
+    parents = np.array([classes or vocabulary] + [vocabulary] * (depth - 1), dtype=float)
+    patches = [float(size) for size in parents * rules]
+    return LayerwiseGuarantee(
+        samples=guaranteed_samples(
+            vocabulary=vocabulary, rules=rules, branching=branching, depth=depth, failure=failure
+        ),
+        separation=separation_bound(rules=rules, depth=depth),
+        level_samples=np.array(
+            [
+                level_samples(accuracy=accuracy, patches=size, failure=failure, corrected=corrected)
+                for size in patches
+            ]
+        ),
+        steps=np.array(
+            [
+                descent_steps(accuracy=accuracy, patches=size, classes=classes or vocabulary)
+                for size in patches
+            ]
+        ),
+        bandwidth=bandwidth(separation=1.0, overlap=overlap, corrected=corrected),
+    )
 
 
 def bandwidth(*, separation: float, overlap: float, corrected: bool = False) -> float:

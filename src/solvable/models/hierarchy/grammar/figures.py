@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
-from solvable.frame.points import Point
 from solvable.frame.traces import Trace
 from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
 from solvable.plots.figure import Marker
@@ -30,11 +27,6 @@ def ancestor_names(setting: RandomHierarchyParameters) -> list[str]:
     """Names of the entries of a correlation: distance to the common ancestor, farthest first."""
     heights = range(setting.depth, 0, -1)
     return [f"ancestor {h} level{'s' if h > 1 else ''} up" for h in heights]
-
-
-def leaf_sensitivity(point: Point) -> np.ndarray:
-    """Synonymic sensitivity of the leaves, the level that is learned last."""
-    return point.values("synonymic_sensitivity")[:, -1]
 
 
 def critical_noise(curves: Sequence[Curve]) -> list[Marker]:
@@ -62,13 +54,7 @@ PANELS = (
         "Learners that use the hierarchy need a few P*; a kernel needs a share of all strings.",
         overlay=EVERY,
         once=[
-            Trace(
-                "synonymic_sensitivity",
-                "sensitivity after one step",
-                theory="leaf_sensitivity",
-                value=leaf_sensitivity,
-                colour=-1,
-            )
+            Trace("leaf_sensitivity", "sensitivity after one step", colour=-1),
         ],
         markers=P_STAR,
         when=is_task("classification"),

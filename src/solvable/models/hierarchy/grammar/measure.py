@@ -22,7 +22,7 @@ from solvable.models.hierarchy.target import RandomHierarchy
 
 METRICS = (
     "test_error", "test_accuracy", "level_accuracy", "signal", "noise", "synonymic_sensitivity",
-    "test_loss", "correlation", "context_loss", "level_belief", "label_belief",
+    "leaf_sensitivity", "test_loss", "correlation", "context_loss", "level_belief", "label_belief",
 )  # fmt: skip
 
 DENOISED = 200
@@ -123,11 +123,12 @@ def _label_statistics(
         sums, known.sum(axis=0), out=np.full(sums.shape, np.nan), where=known.any(axis=0)
     )
     with np.errstate(invalid="ignore"):
-        ratio = synonyms / everything
+        ratio = numbers(synonyms / everything)
     return {
         "signal": numbers(signal),
         "noise": numbers(noise),
-        "synonymic_sensitivity": numbers(ratio),
+        "synonymic_sensitivity": ratio,
+        "leaf_sensitivity": ratio[-1],
     }
 
 

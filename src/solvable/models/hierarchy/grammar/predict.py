@@ -108,6 +108,7 @@ def chance(parameters: RandomHierarchyParameters, prediction: Metrics) -> Metric
         "signal": [0.0] * p.depth,
         "noise": [1.0] * p.depth,
         "synonymic_sensitivity": [1.0] * p.depth,
+        "leaf_sensitivity": 1.0,
         "test_loss": float(np.log(p.vocabulary)),
         "correlation": [0.0] * p.depth,
         "context_loss": [float(np.log(p.vocabulary))] * p.depth,
