@@ -226,10 +226,10 @@ def label_weights(
     weights[rows, order[:, 0]] = 1.0
     if label == "top-1":
         return weights - 1 / candidates
-    place: np.ndarray = np.ones(n, dtype=np.int64)
+    place = np.ones(n, dtype=np.int64)
     if label == "random-negative":
         if rng is None:
             raise InvalidParameter("rng is None; allowed for random-negative: a Generator.")
-        place = rng.integers(1, candidates, n)
+        place = np.asarray(rng.integers(1, candidates, n))
     weights[rows, order[rows, place]] = -1.0
     return weights
