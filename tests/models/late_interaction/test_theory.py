@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from retrieval_simulations import simulated_gain
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.late_interaction.maxima import max_covariance, max_moments
-from solvable.models.late_interaction.scoring import maxsim, pooled, similarities
+from solvable.models.late_interaction.scoring import maxsim, pooled
 from solvable.models.late_interaction.teacher import LateInteractionTeacher
 from solvable.models.late_interaction.theory import (
     gradient_gain,
@@ -98,40 +99,6 @@ def test_gain_at_the_truth_and_in_high_dimension() -> None:
     for factor in (teacher.factor, np.eye(90)):
         found, error = simulated_gain(teacher, factor, n=6_000)
         assert gradient_gain(teacher, factor) == pytest.approx(found, abs=4 * error)
-
-
-def simulated_gain(
-    teacher: LateInteractionTeacher, factor: np.ndarray, *, n: int, blocks: int = 12
-) -> tuple[float, float]:
-    """Squared signal-to-noise of the MaxSim gradient over that of pooling, and its standard error."""
-    rng = random_stream(0, "gain")
-    rows = []
-    for _ in range(blocks):
-        sums = np.zeros(4)
-        for sample in teacher.chunks(n // blocks, candidates=2, rng=rng):
-            y = sample.scores[:, 0] - sample.scores[:, 1]
-            place = similarities(sample.queries, sample.documents, factor).argmax(axis=2)
-            winners = np.take_along_axis(sample.documents, place[..., None], axis=2)
-            parts = (
-                (sample.queries, winners[:, 0] - winners[:, 1]),
-                (
-                    sample.queries.sum(axis=1, keepdims=True),
-                    (sample.documents[:, 0] - sample.documents[:, 1]).sum(axis=1, keepdims=True),
-                ),
-            )
-            for k, (q, d) in enumerate(parts):
-                gradient = np.einsum("nia,nib->nab", q, d)
-                sums[2 * k] += y @ np.einsum("nab,ab->n", gradient, teacher.kernel)
-                sums[2 * k + 1] += y**2 @ (gradient**2).sum(axis=(1, 2))
-        rows.append(sums)
-    values = np.array(rows)
-
-    def ratio(total: np.ndarray) -> float:
-        """Ratio of squared signal to noise."""
-        return float(total[0] ** 2 / total[1] / (total[2] ** 2 / total[3]))
-
-    without = [ratio(values.sum(axis=0) - row) for row in values]
-    return ratio(values.sum(axis=0)), float(np.std(without) * np.sqrt(blocks - 1))
 
 
 def test_values_out_of_range() -> None:

@@ -14,8 +14,8 @@ from solvable.models.late_interaction.theory import check_gaussian_tokens
 def pooled_ndcg(teacher: LateInteractionTeacher, *, documents: int, depth: int = 10) -> float:
     r"""Compute the nDCG of the pooled score with the teacher's kernel, the ceiling of a dense model.
 
-    The relevant document has the largest score s. Given the query, :math:`s=\rho x+R` with the pooled
-    score x, normal and independent of R. So x given s has mean and variance
+    The relevant document has the largest score s, without noise. Given the query, :math:`s=\rho x+R`
+    with the pooled score x, normal and independent of R. So x given s has mean and variance
 
     .. math::
         E[x|s]=-\rho\,(\ln f)'(s),\qquad \mathrm{Var}(x|s)=1+\rho^2(\ln f)''(s)
@@ -75,7 +75,7 @@ def _correlations(teacher: LateInteractionTeacher) -> np.ndarray:
     rows = int(np.clip(2e6 / (teacher.query_tokens * lam.size), 500, 20_000))
     stream = random_stream("late interaction", "correlations")
     tokens = stream.standard_normal((rows, teacher.query_tokens, lam.size)) * lam
-    _, deviation = query_scores(tokens, teacher.document_tokens, teacher.score_noise)
+    _, deviation = query_scores(tokens, teacher.document_tokens, 0.0)
     # rho(Q)² = |S q|² / (L_d Var(s|Q))   (late-interaction 11)
     summed = np.linalg.norm(tokens.sum(axis=1), axis=1)
     rho = summed / deviation / np.sqrt(teacher.document_tokens)
