@@ -135,7 +135,9 @@ def predicted_overlaps(
     H = np.diag(moments.heights) + noise * np.sqrt(moments.products / (queries * share))
     levels, vectors = np.linalg.eigh(H)
     levels, squares = levels[:, ::-1], vectors[:, :, ::-1] ** 2
-    heights = np.geomspace(0.02 * moments.heights.min(), 4 * moments.heights.max(), 80)
+    # A grid of heights from far below the threshold s on, where overlaps are those of chance
+    scale = np.sqrt(dimension * moments.noise / queries)
+    heights = np.geomspace(0.02 * scale, 4 * max(scale, moments.heights[0]), 120)
     order = np.argsort(moments.heights)
     couplings = np.interp(heights, moments.heights[order], moments.couplings[order])
     curve = _spikes(moments, heights, couplings, dimension, queries)
