@@ -82,8 +82,8 @@ def predict_late_interaction(
     Notes
     -----
     Takes about 1 s for the first call with a teacher and label and 0.1 s for other n. Overlaps are within
-    0.06 of simulations for n of at least 3d, and up to 0.1 too high below. Source:
-    derivations/late-interaction (14) to (20). Backed by
+    0.06 of simulations for n of at least 3d, up to 0.1 too high below, and up to 0.08 too low for the
+    last of several crowded directions. Source: derivations/late-interaction (14) to (20). Backed by
     ``tests/models/late_interaction/test_overlaps.py``.
 
     Examples
