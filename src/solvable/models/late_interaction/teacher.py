@@ -196,6 +196,13 @@ class LateInteractionTeacher:
         return tokens
 
 
+def document_scores(
+    queries: np.ndarray, documents: np.ndarray, strengths: np.ndarray
+) -> np.ndarray:
+    """Scores of tokens given by their coordinates along the teacher's directions, shape (n, K)."""
+    return maxsim(queries, documents, np.diag(np.sqrt(strengths)))
+
+
 def standardised(scores: np.ndarray) -> np.ndarray:
     """Scores of each query with mean 0 and variance 1."""
     centred = scores - scores.mean(axis=1, keepdims=True)

@@ -1,0 +1,164 @@
+"""Signal and noise of each kind of label at first order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from solvable.arrays import check_integer
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.models.late_interaction.maxima import max_moments
+from solvable.models.late_interaction.parameters import LabelKind
+
+STEP = 0.01
+"""Step of the grid of scores, in standard deviations."""
+
+
+@dataclass(frozen=True)
+class LabelFactors:
+    """Signal and noise of a kind of label, for scores of variance 1 given the query.
+
+    Attributes
+    ----------
+    signal : float
+        Factor gamma: the mean of sum_c y_c d_c is gamma S q.
+    noise : float
+        Mean v of the sum of squared labels of a query.
+    queries : float
+        Ratio v / gamma², to which the number of queries that a direction needs is proportional.
+    """
+
+    signal: float
+    noise: float
+
+    @property
+    def queries(self) -> float:
+        """Ratio of noise to squared signal."""
+        return self.noise / self.signal**2
+
+
+def label_factors(
+    label: LabelKind,
+    candidates: int,
+    *,
+    query_tokens: int | None = None,
+    document_tokens: int | None = None,
+) -> LabelFactors:
+    r"""Compute the signal and the noise of a kind of label.
+
+    .. math::
+        \gamma_{\text{scores}}=K-1,\quad
+        \gamma_{\text{top-1}}=K(K-1)\int f^2F^{K-2},\quad
+        \gamma_{\text{random}}=\tfrac K{K-1}\gamma_{\text{top-1}},\quad
+        \gamma_{\text{runner-up}}=2\gamma_{\text{top-1}}-K(K-1)(K-2)\int f^2(1-F)F^{K-3},
+
+    with the density f and the distribution function F of a score of variance 1 given the query, and
+    :math:`v=K-1,\ 1-1/K,\ 2,\ 2`.
+
+    Parameters
+    ----------
+    label : {"scores", "top-1", "random-negative", "runner-up"}
+        Kind of label: centred scores; the best candidate against all, against a random other one, or
+        against the second best.
+    candidates : int
+        Number K of candidates of a query, at least 3.
+    query_tokens, document_tokens : int, optional
+        Numbers of tokens, for scores that are sums of maxima (kernel of many equal strengths); by default
+        scores are Gaussian.
+
+    Returns
+    -------
+    LabelFactors
+        Signal gamma, noise v and their ratio.
+
+    Raises
+    ------
+    InvalidParameter
+        If an argument is out of range, or only one number of tokens is given.
+
+    Notes
+    -----
+    Maxima are skewed to the right, so that the best candidates are farther apart, and labels that
+    depend on their order carry less signal. Source: derivations/late-interaction (14). Backed by
+    ``tests/models/late_interaction/test_labels.py``.
+
+    Examples
+    --------
+    >>> scores = label_factors("scores", 8)
+    >>> round(label_factors("top-1", 8).queries / scores.queries, 2)
+    3.02
+    >>> skewed = label_factors("top-1", 8, query_tokens=4, document_tokens=8)
+    >>> round(skewed.queries / scores.queries, 2)
+    3.4
+    """
+    if label not in get_args(LabelKind):
+        raise InvalidParameter(unknown_choice("label", label, list(get_args(LabelKind))))
+    check_integer("candidates", candidates, 3)
+    if (query_tokens is None) != (document_tokens is None):
+        raise InvalidParameter(
+            f"query_tokens is {query_tokens} and document_tokens is {document_tokens}; allowed: both or "
+            "neither."
+        )
+    if query_tokens is None or document_tokens is None:
+        grid = np.arange(-12.0, 12.0, STEP)
+        density = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi)
+    else:
+        check_integer("query_tokens", query_tokens, 1)
+        density = _sum_of_maxima(query_tokens, document_tokens)
+    return LabelFactors(
+        signal=candidates - 1.0 if label == "scores" else rank_signal(density, label, candidates),
+        noise=label_noise(label, candidates, 1.0),
+    )
+
+
+def label_noise(label: LabelKind, candidates: int, variance: float) -> float:
+    """Mean v of the sum of squared labels, for scores of this variance   (late-interaction 14)."""
+    if label == "scores":
+        return (candidates - 1) * variance
+    return 1 - 1 / candidates if label == "top-1" else 2.0
+
+
+def rank_signal(density: np.ndarray, label: LabelKind, candidates: int) -> float:
+    """Signal gamma of a label by rank, for the density of scores on a grid of step `STEP`."""
+    f = density / (density.sum() * STEP)
+    F = np.clip(np.cumsum(f) * STEP - f * STEP / 2, 0, 1)
+    K = candidates
+    # gamma = K (K - 1) int f² F^(K - 2); a random negative adds 1 / (K - 1) of it   (late-interaction 14)
+    best = K * (K - 1) * float((f**2) @ F ** (K - 2)) * STEP
+    if label == "top-1":
+        return best
+    if label == "random-negative":
+        return best * K / (K - 1)
+    # Derivative of P(best) - P(second) = 2 P(best) - P(best two)
+    two = K * (K - 1) * (K - 2) * float((f**2 * (1 - F)) @ F ** (K - 3)) * STEP
+    return 2 * best - two
+
+
+def smoothed_density(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Density of weighted scores of variance about 1, on a grid of step `STEP`."""
+    # The kernel raises the variance, for which the scores are scaled down.
+    width = 0.12
+    counts, _ = np.histogram(
+        scores / np.sqrt(1 + width**2), bins=2400, range=(-8, 16), weights=weights
+    )
+    offsets = np.arange(-60, 61) * STEP
+    return np.convolve(counts, np.exp(-(offsets**2) / (2 * width**2)), mode="same")
+
+
+def _sum_of_maxima(query_tokens: int, document_tokens: int) -> np.ndarray:
+    """Density of the standardised sum of independent maxima, on a grid of step `STEP`."""
+    from scipy.special import log_ndtr
+
+    moments = max_moments(document_tokens)
+    count = 2**13
+    place = (np.arange(count) - count // 2) * STEP
+    # The terms of a sum of variance 1 have standard deviation 1 / sqrt(L_q).
+    unit = np.sqrt(query_tokens * moments.variance)
+    x = moments.mean + unit * place
+    density = np.exp(-(x**2) / 2 + (document_tokens - 1) * log_ndtr(x))
+    density /= density.sum()
+    # Fourier transform of the sum: a power of the transform of one term
+    transform = np.fft.fft(np.fft.ifftshift(density)) ** query_tokens
+    return np.maximum(np.fft.fftshift(np.fft.ifft(transform)).real, 0)
