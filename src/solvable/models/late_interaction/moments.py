@@ -29,8 +29,12 @@ class LateMoments:
     heights: np.ndarray  # theta_k, means of q_k e_k, shape (r,)
     noise: float  # mean tau_2 of omega² / 2
     weights: np.ndarray  # omega = sqrt(L_q L_d sum_c y_c²) of drawn queries, shape (m,)
-    couplings: np.ndarray  # row of direction k over a row of the bulk, 1 for weak labels, shape (r,)
-    products: np.ndarray  # variances of the entries of M in the span, diagonal ones halved, shape (r, r)
+    couplings: (
+        np.ndarray
+    )  # row of direction k over a row of the bulk, 1 for weak labels, shape (r,)
+    products: (
+        np.ndarray
+    )  # variances of the entries of M in the span, diagonal ones halved, shape (r, r)
 
 
 def late_moments(
