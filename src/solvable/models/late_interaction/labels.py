@@ -96,17 +96,7 @@ def label_factors(
     if label not in get_args(LabelKind):
         raise InvalidParameter(unknown_choice("label", label, list(get_args(LabelKind))))
     check_integer("candidates", candidates, 3)
-    if (query_tokens is None) != (document_tokens is None):
-        raise InvalidParameter(
-            f"query_tokens is {query_tokens} and document_tokens is {document_tokens}; allowed: both or "
-            "neither."
-        )
-    if query_tokens is None or document_tokens is None:
-        grid = np.arange(-12.0, 12.0, STEP)
-        density = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi)
-    else:
-        check_integer("query_tokens", query_tokens, 1)
-        density = _sum_of_maxima(query_tokens, document_tokens)
+    density = score_density(query_tokens, document_tokens)[1]
     return LabelFactors(
         signal=candidates - 1.0 if label == "scores" else rank_signal(density, label, candidates),
         noise=label_noise(label, candidates, 1.0),
@@ -147,18 +137,26 @@ def smoothed_density(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.convolve(counts, np.exp(-(offsets**2) / (2 * width**2)), mode="same")
 
 
-def _sum_of_maxima(query_tokens: int, document_tokens: int) -> np.ndarray:
-    """Density of the standardised sum of independent maxima, on a grid of step `STEP`."""
-    from scipy.special import log_ndtr
-
-    moments = max_moments(document_tokens)
+def score_density(
+    query_tokens: int | None, document_tokens: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Grid and density of a standardised score: a sum of maxima, or normal if both numbers are None."""
+    if (query_tokens is None) != (document_tokens is None):
+        raise InvalidParameter(
+            f"query_tokens is {query_tokens} and document_tokens is {document_tokens}; allowed: both or "
+            "neither."
+        )
     count = 2**13
     place = (np.arange(count) - count // 2) * STEP
+    if query_tokens is None or document_tokens is None:
+        return place, np.exp(-(place**2) / 2) / np.sqrt(2 * np.pi)
+    from scipy.special import log_ndtr
+
+    check_integer("query_tokens", query_tokens, 1)
+    moments = max_moments(document_tokens)
     # The terms of a sum of variance 1 have standard deviation 1 / sqrt(L_q).
-    unit = np.sqrt(query_tokens * moments.variance)
-    x = moments.mean + unit * place
+    x = moments.mean + np.sqrt(query_tokens * moments.variance) * place
     density = np.exp(-(x**2) / 2 + (document_tokens - 1) * log_ndtr(x))
-    density /= density.sum()
     # Fourier transform of the sum: a power of the transform of one term
-    transform = np.fft.fft(np.fft.ifftshift(density)) ** query_tokens
-    return np.maximum(np.fft.fftshift(np.fft.ifft(transform)).real, 0)
+    transform = np.fft.fft(np.fft.ifftshift(density / density.sum())) ** query_tokens
+    return place, np.maximum(np.fft.fftshift(np.fft.ifft(transform)).real, 0) / STEP

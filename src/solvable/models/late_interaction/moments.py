@@ -117,15 +117,15 @@ def _heights(
     query_tokens, K = tokens.shape[1], scores.shape[1]
     if label == "scores":
         return (K - 1.0) * query_tokens * lam  # exact   (late-interaction 13)
-    # theta_k = lambda_k E[gamma(Q) q_k²], gamma(Q) = Gamma / sigma(Q)   (late-interaction 16). The density
-    # of standardised scores, weighted by q_k² / sigma(Q), gives Gamma.
-    mean, deviation = _query_scores(tokens * lam, document_tokens, score_noise)
+    # theta_k = lambda_k E[gamma(Q) q_k²], gamma(Q) = Gamma / sigma(Q)   (late-interaction 16).
+    # The density of standardised scores, weighted by q_k² / sigma(Q), gives Gamma.
+    mean, deviation = query_scores(tokens * lam, document_tokens, score_noise)
     standard = (scores - mean[:, None]) / deviation[:, None]
     weights = tokens.sum(axis=1) ** 2 / deviation[:, None]
     fresh = random_stream("late interaction", "heights").standard_normal(
         (int(np.clip(4e6 / (query_tokens * lam.size), 500, 40_000)), query_tokens, lam.size)
     )
-    _, spread = _query_scores(fresh * lam, document_tokens, score_noise)
+    _, spread = query_scores(fresh * lam, document_tokens, score_noise)
     strength = (fresh.sum(axis=1) ** 2 / spread[:, None]).mean(axis=0)
     signals = [
         rank_signal(smoothed_density(standard.ravel(), np.repeat(column, K)), label, K)
@@ -134,7 +134,7 @@ def _heights(
     return np.asarray(lam * strength * signals)
 
 
-def _query_scores(
+def query_scores(
     tokens: np.ndarray, document_tokens: int, score_noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the scores of each query, for tokens u_i = S q_i."""

@@ -2,17 +2,115 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from solvable.arrays import random_stream
-from solvable.models.late_interaction.moments import LateMoments
+from solvable.arrays import check_positive, random_stream
+from solvable.errors import InvalidParameter
+from solvable.models.late_interaction.moments import LateMoments, late_moments
+from solvable.models.late_interaction.parameters import LabelKind
+from solvable.models.late_interaction.teacher import LateInteractionTeacher
 from solvable.spectra.near_semicircle import threshold_ratio
 from solvable.spectra.structured_spikes import (
     SpikePrediction,
-    WeightedSample,
     compress_sample,
     predict_spikes,
 )
+
+
+@dataclass(frozen=True)
+class LateInteractionPrediction:
+    r"""Prediction of the spectral estimator for a number of queries.
+
+    Attributes
+    ----------
+    squared_overlap : ndarray of shape (r,)
+        Mean squared overlap of each direction with the learned direction of its rank; with the span of
+        the r learned directions if all strengths are equal.
+    threshold_queries : ndarray of shape (r,)
+        Number :math:`n_k` of queries at which each direction leaves the bulk.
+    heights : ndarray of shape (r,)
+        Eigenvalues :math:`\theta_k` of the mean of the moment matrix.
+    noise_scale : float
+        Noise scale :math:`s=\sqrt{d\,vL_qL_d/2n}`; the half-width of the bulk is 2s.
+    """
+
+    squared_overlap: np.ndarray
+    threshold_queries: np.ndarray
+    heights: np.ndarray
+    noise_scale: float
+
+
+def predict_late_interaction(
+    teacher: LateInteractionTeacher, *, candidates: int, queries: float, label: LabelKind = "scores"
+) -> LateInteractionPrediction:
+    r"""Predict overlaps and thresholds of the spectral estimator of a teacher's kernel.
+
+    The moment matrix of summed tokens has the spikes
+    :math:`\theta_k=\lambda_kE[\gamma(Q)\hat q_k^2]` and noise of variance
+    :math:`s^2=d\,vL_qL_d/2n`. Direction k leaves the bulk at
+
+    .. math::
+        n_k=\frac{d\,vL_qL_d}{2\theta_k^2},\qquad
+        \text{overlap}^2\to1-\frac{n_k}n\quad(d\ll n_k<n),
+
+    with corrections for few queries per dimension, for the rounding at the threshold, for noise that is
+    larger along the directions, and for the mixing of directions.
+
+    Parameters
+    ----------
+    teacher : LateInteractionTeacher
+        Teacher with independent tokens and a rank of at most half of its dimension.
+    candidates : int
+        Number K of documents of a query, at least 3.
+    queries : float
+        Number n of queries, above 0.
+    label : {"scores", "top-1", "random-negative", "runner-up"}
+        Labels of the candidates.
+
+    Returns
+    -------
+    LateInteractionPrediction
+        Overlaps, thresholds, heights and noise.
+
+    Raises
+    ------
+    InvalidParameter
+        If an argument is out of range, or the teacher normalises or copies tokens.
+
+    Notes
+    -----
+    Takes about 1 s for the first call with a teacher and label and 0.1 s for other n. Overlaps are within
+    0.06 of simulations for n of at least 3d, and up to 0.1 too high below. Source:
+    derivations/late-interaction (13) to (19). Backed by
+    ``tests/models/late_interaction/test_overlaps.py``.
+
+    Examples
+    --------
+    >>> teacher = LateInteractionTeacher(dimension=100, rank=4, decay=1.0)
+    >>> prediction = predict_late_interaction(teacher, candidates=8, queries=10_000)
+    >>> prediction.threshold_queries.round()
+    array([ 44., 177., 397., 706.])
+    >>> prediction.squared_overlap.round(2)
+    array([0.99, 0.98, 0.95, 0.92])
+    """
+    check_positive(queries=queries)
+    if 2 * teacher.rank > teacher.dimension:
+        raise InvalidParameter(
+            f"rank is {teacher.rank} and dimension is {teacher.dimension}; allowed for predictions: a "
+            "rank of at most half of the dimension."
+        )
+    moments = late_moments(teacher, candidates=candidates, label=label)
+    overlap = predicted_overlaps(
+        moments, dimension=teacher.dimension, queries=queries, span=teacher.decay == 0
+    )
+    return LateInteractionPrediction(
+        squared_overlap=overlap,
+        threshold_queries=threshold_queries(moments, teacher.dimension),
+        heights=moments.heights,
+        noise_scale=float(np.sqrt(teacher.dimension * moments.noise / queries)),
+    )
 
 
 def threshold_queries(moments: LateMoments, dimension: int) -> np.ndarray:

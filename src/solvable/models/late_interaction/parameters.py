@@ -12,21 +12,24 @@ from solvable.frame.parameters import Limit, Parameters
 LabelKind = Literal["scores", "top-1", "random-negative", "runner-up"]
 """Labels of the candidates of a query; `solvable.models.late_interaction.teacher` defines them."""
 
+TEST_DOCUMENTS = 60
+"""Number of documents of a test query; the relevant one has the largest score of the teacher."""
+
 
 class LateInteractionParameters(Parameters):
     """Parameters of the teacher of late interaction, and of what learns from it."""
 
     dimension: int = Field(30, ge=8, le=10_000)
     """Dimension d of a token."""
-    rank: int = Field(6, ge=1, le=200)
+    rank: int = Field(6, ge=1, le=64)
     """Number r of directions of the teacher's kernel."""
     decay: float = Field(0.5, ge=0, le=4)
     """Exponent of the strengths k^-decay of the teacher's directions."""
     query_tokens: int = Field(4, ge=1, le=64)
     """Number L_q of tokens of a query."""
-    document_tokens: int = Field(8, ge=2, le=512)
+    document_tokens: int = Field(8, ge=2, le=256)
     """Number L_d of tokens of a document."""
-    candidates: int = Field(8, ge=3, le=256)
+    candidates: int = Field(8, ge=3, le=128)
     """Number K of documents of a query, the positive included."""
     queries: int = Field(1000, ge=10, le=10**7)
     """Number n of queries of the spectral estimator, or of the first phase of a pipeline."""
