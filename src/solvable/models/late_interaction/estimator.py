@@ -40,7 +40,7 @@ def moment_matrix(queries: np.ndarray, documents: np.ndarray, weights: np.ndarra
 
     Notes
     -----
-    Time O(n K L_d d + n d²). Source: derivations/late-interaction (13). Backed by
+    Time O(n K L_d d + n d²). Source: derivations/late-interaction (14). Backed by
     ``tests/models/late_interaction/test_estimator.py``.
 
     Examples
@@ -58,7 +58,7 @@ def moment_matrix(queries: np.ndarray, documents: np.ndarray, weights: np.ndarra
             f"queries have shape {np.shape(queries)}, documents {np.shape(documents)} and weights "
             f"{y.shape}; allowed: (n, d) or (n, L_q, d), (n, K, d) or (n, K, L_d, d), and (n, K)."
         )
-    # M = (1 / n) sum q (sum_c y_c d_c)^T, symmetrised   (late-interaction 13)
+    # M = (1 / n) sum q (sum_c y_c d_c)^T, symmetrised   (late-interaction 14)
     matrix = q.T @ np.einsum("nc,ncd->nd", y, d) / len(q)
     if not np.isfinite(matrix).all():
         raise InvalidData("the tokens or weights are not finite; allowed: finite numbers.")
@@ -87,7 +87,7 @@ def spectral_kernel(matrix: np.ndarray, *, edge: float = 0.0) -> np.ndarray:
 
     Notes
     -----
-    Time O(d³). Source: derivations/late-interaction (13). Backed by
+    Time O(d³). Source: derivations/late-interaction (14). Backed by
     ``tests/models/late_interaction/test_estimator.py``.
 
     Examples

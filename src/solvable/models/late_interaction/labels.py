@@ -81,7 +81,7 @@ def label_factors(
     Notes
     -----
     Maxima are skewed to the right, so that the best candidates are farther apart, and labels that
-    depend on their order carry less signal. Source: derivations/late-interaction (14). Backed by
+    depend on their order carry less signal. Source: derivations/late-interaction (15). Backed by
     ``tests/models/late_interaction/test_labels.py``.
 
     Examples
@@ -104,7 +104,7 @@ def label_factors(
 
 
 def label_noise(label: LabelKind, candidates: int, variance: float) -> float:
-    """Mean v of the sum of squared labels, for scores of this variance   (late-interaction 14)."""
+    """Mean v of the sum of squared labels, for scores of this variance   (late-interaction 15)."""
     if label == "scores":
         return (candidates - 1) * variance
     return 1 - 1 / candidates if label == "top-1" else 2.0
@@ -115,7 +115,7 @@ def rank_signal(density: np.ndarray, label: LabelKind, candidates: int) -> float
     f = density / (density.sum() * STEP)
     F = np.clip(np.cumsum(f) * STEP - f * STEP / 2, 0, 1)
     K = candidates
-    # gamma = K (K - 1) int f² F^(K - 2); a random negative adds 1 / (K - 1) of it   (late-interaction 14)
+    # gamma = K (K - 1) int f² F^(K - 2); a random negative adds 1 / (K - 1) of it   (late-interaction 15)
     best = K * (K - 1) * float((f**2) @ F ** (K - 2)) * STEP
     if label == "top-1":
         return best

@@ -63,7 +63,7 @@ def max_moments(tokens: int) -> MaxMoments:
     -----
     The mean-pooled score explains the part 1/(L Var max) of the variance of one query token's score;
     the best function of the score and a single document token explains `information`. Source:
-    derivations/late-interaction (4), (5). Backed by
+    derivations/late-interaction (6). Backed by
     ``tests/models/late_interaction/test_maxima.py``.
 
     Examples
@@ -78,11 +78,11 @@ def max_moments(tokens: int) -> MaxMoments:
     x = np.linspace(-12.0, 12.0, 4001)
     step = x[1] - x[0]
     log_normal = -(x**2) / 2 - np.log(2 * np.pi) / 2
-    # densities of the largest and the second largest number   (late-interaction 4)
+    # densities of the largest and the second largest number   (late-interaction 6)
     largest = np.exp(np.log(tokens) + log_normal + (tokens - 1) * log_ndtr(x))
     second = 2 * comb(tokens, 2) * np.exp(log_normal + (tokens - 2) * log_ndtr(x)) * ndtr(-x)
     mean = float(x @ largest * step)
-    # T(y) = (1/L) (y - (L - 1) phi(y) / Phi(y))   (late-interaction 5)
+    # T(y) = (1/L) (y - (L - 1) phi(y) / Phi(y))   (late-interaction 6)
     conditional = (x - (tokens - 1) * np.exp(log_normal - log_ndtr(x))) / tokens
     return MaxMoments(
         mean=mean,
@@ -107,7 +107,7 @@ class MaxCovariance:
 
     def covariance(self, correlation: np.ndarray | float) -> np.ndarray:
         """Covariance of the two maxima."""
-        # c_L(rho) = int_0^rho p_L(t) dt   (late-interaction 6)
+        # c_L(rho) = int_0^rho p_L(t) dt   (late-interaction 7)
         angle = np.arccos(np.clip(correlation, -1, 1))
         return np.asarray(self.integral(np.pi / 2) - self.integral(angle))
 
@@ -130,7 +130,7 @@ def _same_column(tokens: int, correlation: float) -> float:
     """Probability p_L(rho) that both maxima are in the same column."""
     from scipy.special import ndtr, owens_t
 
-    # p_L(rho) = L E[Phi_2(x, y; rho)^(L - 1)] over x and y with correlation rho   (late-interaction 6)
+    # p_L(rho) = L E[Phi_2(x, y; rho)^(L - 1)] over x and y with correlation rho   (late-interaction 7)
     points, weights = np.polynomial.hermite_e.hermegauss(80)
     weights = weights / weights.sum()
     rest = np.sqrt(1 - correlation**2)

@@ -76,7 +76,7 @@ def _moments(
     tokens, scores, squares, e = (np.concatenate(part) for part in zip(*parts, strict=True))
     q = tokens.sum(axis=1)
     # omega² = L_q L_d sum_c y_c²; the row of direction k has omega² (q_k² / L_q + e_k² / L_d y²) / 2
-    # per direction of the bulk   (late-interaction 15)
+    # per direction of the bulk   (late-interaction 17)
     row = (q**2 * document_tokens * squares[:, None] + e**2 * query_tokens) / 2
     noise = lengths / 2 * _noise(lam, query_tokens, document_tokens, score_noise, K, label)
     return LateMoments(
@@ -116,7 +116,7 @@ def _heights(
     """Heights theta_k of the directions."""
     query_tokens, K = tokens.shape[1], scores.shape[1]
     if label == "scores":
-        return (K - 1.0) * query_tokens * lam  # exact   (late-interaction 13)
+        return (K - 1.0) * query_tokens * lam  # exact   (late-interaction 14)
     # theta_k = lambda_k E[gamma(Q) q_k²], gamma(Q) = Gamma / sigma(Q)   (late-interaction 16).
     # The density of standardised scores, weighted by q_k² / sigma(Q), gives Gamma.
     mean, deviation = query_scores(tokens * lam, document_tokens, score_noise)
@@ -138,7 +138,7 @@ def query_scores(
     tokens: np.ndarray, document_tokens: int, score_noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the scores of each query, for tokens u_i = S q_i."""
-    # E[s|Q] = E max sum_i |u_i|, Var(s|Q) = sum_ij |u_i| |u_j| c_L(cos(u_i, u_j))   (late-interaction 7)
+    # E[s|Q] = E max sum_i |u_i|, Var(s|Q) = sum_ij |u_i| |u_j| c_L(cos(u_i, u_j))   (late-interaction 8)
     norms = np.linalg.norm(tokens, axis=2)
     outer = norms[:, :, None] * norms[:, None, :]
     correlation = tokens @ tokens.transpose(0, 2, 1) / outer

@@ -83,7 +83,7 @@ def predict_late_interaction(
     -----
     Takes about 1 s for the first call with a teacher and label and 0.1 s for other n. Overlaps are within
     0.06 of simulations for n of at least 3d, and up to 0.1 too high below. Source:
-    derivations/late-interaction (13) to (19). Backed by
+    derivations/late-interaction (14) to (20). Backed by
     ``tests/models/late_interaction/test_overlaps.py``.
 
     Examples
@@ -115,7 +115,7 @@ def predict_late_interaction(
 
 def threshold_queries(moments: LateMoments, dimension: int) -> np.ndarray:
     """Number n_k of queries at which each direction leaves the bulk, shape (r,)."""
-    # n_k = d tau_2 / theta_k² = d L_d v / (2 L_q gamma² lambda_k²)   (late-interaction 17)
+    # n_k = d tau_2 / theta_k² = d L_d v / (2 L_q gamma² lambda_k²)   (late-interaction 18)
     return dimension * threshold_ratio(heights=moments.heights, noise=moments.noise)
 
 
@@ -126,7 +126,7 @@ def predicted_overlaps(
     r = moments.heights.size
     alone = _spikes(moments, moments.heights, moments.couplings, dimension, queries)
     # H_kl = theta_k delta_kl + noise of variance products_kl / (n c²), c² = max(c_k², c_l², 1/2)
-    # (late-interaction 19): eigenvectors of a weak spike are as noisy as those of the stronger one.
+    # (late-interaction 20): eigenvectors of a weak spike are as noisy as those of the stronger one.
     c2 = alone.squared_overlap
     share = np.maximum(np.maximum(c2[:, None], c2), 0.5)
     draws = int(np.clip(4_000 / r, 16, 400))
@@ -159,7 +159,7 @@ def _spikes(
     queries: float,
 ) -> SpikePrediction:
     """Spikes of these heights, each alone, in the noise of n queries."""
-    # M = (1/2n) sum omega (g g^T - g' g'^T): 2n samples of weights +-omega   (late-interaction 18)
+    # M = (1/2n) sum omega (g g^T - g' g'^T): 2n samples of weights +-omega   (late-interaction 19)
     weights = np.concatenate([-moments.weights, moments.weights])
     sample = compress_sample(weights, np.outer(weights**2, couplings))
     return predict_spikes(

@@ -14,8 +14,8 @@ from solvable.models.late_interaction.theory import check_gaussian_tokens
 def pooled_ndcg(teacher: LateInteractionTeacher, *, documents: int, depth: int = 10) -> float:
     r"""Compute the nDCG of the pooled score with the teacher's kernel, the ceiling of a dense model.
 
-    The relevant document has the largest score s. Given the query, :math:`s=\rho x+R` with the pooled
-    score x, normal and independent of R. So x given s has mean and variance
+    The relevant document has the largest score s, without noise. Given the query, :math:`s=\rho x+R`
+    with the pooled score x, normal and independent of R. So x given s has mean and variance
 
     .. math::
         E[x|s]=-\rho\,(\ln f)'(s),\qquad \mathrm{Var}(x|s)=1+\rho^2(\ln f)''(s)
@@ -44,7 +44,7 @@ def pooled_ndcg(teacher: LateInteractionTeacher, *, documents: int, depth: int =
     Notes
     -----
     Takes x given s for normal, and f for that of independent query tokens; the result is within 0.03 of
-    simulations. Source: derivations/late-interaction (11), (12). Backed by
+    simulations. Source: derivations/late-interaction (10), (11). Backed by
     ``tests/models/late_interaction/test_ranking.py``.
 
     Examples
@@ -75,8 +75,8 @@ def _correlations(teacher: LateInteractionTeacher) -> np.ndarray:
     rows = int(np.clip(2e6 / (teacher.query_tokens * lam.size), 500, 20_000))
     stream = random_stream("late interaction", "correlations")
     tokens = stream.standard_normal((rows, teacher.query_tokens, lam.size)) * lam
-    _, deviation = query_scores(tokens, teacher.document_tokens, teacher.score_noise)
-    # rho(Q)² = |S q|² / (L_d Var(s|Q))   (late-interaction 11)
+    _, deviation = query_scores(tokens, teacher.document_tokens, 0.0)
+    # rho(Q)² = |S q|² / (L_d Var(s|Q))   (late-interaction 10)
     summed = np.linalg.norm(tokens.sum(axis=1), axis=1)
     rho = summed / deviation / np.sqrt(teacher.document_tokens)
     return np.asarray(np.quantile(rho, (np.arange(12) + 0.5) / 12))
@@ -94,7 +94,7 @@ def _ndcg(columns: np.ndarray, rho: float, documents: int, depth: int) -> float:
     spread = np.sqrt(np.maximum(1 + rho**2 * curvature, 1e-4))
     chosen = np.flatnonzero(largest > 1e-4 * largest.max())
     x = mean[chosen, None] + spread[chosen, None] * inner
-    # a = P(x' > x | s' < s)   (late-interaction 12)
+    # a = P(x' > x | s' < s)   (late-interaction 11)
     above = ndtr((mean - x[..., None]) / spread)
     lower = density * (place < place[chosen, None])
     above = np.einsum("tis,ts->ti", above, lower) / lower.sum(axis=1, keepdims=True)

@@ -18,7 +18,7 @@ def score_variance(*, strengths: np.ndarray, query_tokens: int, document_tokens:
     lam = checked_strengths(strengths)
     check_integer("query_tokens", query_tokens, 1)
     energy = float(lam @ lam)
-    # sigma² = L_q Var max Tr S² + L_q (L_q - 1) E[|u| |u'| c_L(cos(u, u'))]   (late-interaction 7)
+    # sigma² = L_q Var max Tr S² + L_q (L_q - 1) E[|u| |u'| c_L(cos(u, u'))]   (late-interaction 8)
     own = query_tokens * max_moments(document_tokens).variance * energy
     if query_tokens == 1:
         return own
@@ -75,7 +75,7 @@ def pooled_fraction(*, strengths: np.ndarray, query_tokens: int, document_tokens
     Notes
     -----
     Takes about 0.5 s for the first call with a number of tokens. Exact for :math:`L_q=1`; otherwise
-    accurate to 0.1 %. Source: derivations/late-interaction (8). Backed by
+    accurate to 0.1 %. Source: derivations/late-interaction (8), (9). Backed by
     ``tests/models/late_interaction/test_theory.py``.
 
     Examples
@@ -88,7 +88,7 @@ def pooled_fraction(*, strengths: np.ndarray, query_tokens: int, document_tokens
     variance = score_variance(
         strengths=lam, query_tokens=query_tokens, document_tokens=document_tokens
     )
-    # rho² = L_q Tr S² / (L_d sigma²)   (late-interaction 8)
+    # rho² = L_q Tr S² / (L_d sigma²)   (late-interaction 9)
     return query_tokens * float(lam @ lam) / (document_tokens * variance)
 
 
@@ -120,7 +120,7 @@ def gradient_gain(teacher: LateInteractionTeacher, factor: np.ndarray) -> float:
     Notes
     -----
     The signal is exact, the ratio of noises is that of many dimensions: at d = 30 simulated ratios agree
-    within 0.05. Source: derivations/late-interaction (9), (10). Backed by
+    within 0.05. Source: derivations/late-interaction (12), (13). Backed by
     ``tests/models/late_interaction/test_theory.py``.
 
     Examples
@@ -146,11 +146,11 @@ def gradient_gain(teacher: LateInteractionTeacher, factor: np.ndarray) -> float:
     matched = np.diagonal(mixed, axis1=1, axis2=2)[:, None, :]
     cov = max_covariance(teacher.document_tokens)
     # Cov(max_j z_j, w_j') = (a - b c) p_L(c) + b c_L(c), where j' is the place of the maximum of w', and
-    # z, w, w' have correlations a of z and w, b of w and w', c of z and w'   (late-interaction 9)
+    # z, w, w' have correlations a of z and w, b of w and w', c of z and w'   (late-interaction 12)
     values = (between - matched * mixed) * cov.same_column(mixed) + matched * cov.covariance(mixed)
     signal = float((norms[:, :, None] * norms[:, None, :] * values).sum(axis=(1, 2)).mean())
     pooled = teacher.query_tokens * float(teacher.strengths @ teacher.strengths)
-    # SNR² / SNR²_pool = L_d (signal / L_q Tr S²)²   (late-interaction 10)
+    # SNR² / SNR²_pool = L_d (signal / L_q Tr S²)²   (late-interaction 13)
     return teacher.document_tokens * (signal / pooled) ** 2
 
 
