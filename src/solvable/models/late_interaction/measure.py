@@ -95,14 +95,14 @@ def _spectral(
     noise = float(np.sum((rest @ moment @ rest) ** 2)) / ((d - target.rank) * (d - target.rank + 1))
     heights = np.einsum("dk,de,ek->k", target.directions, moment, target.directions)
     with np.errstate(divide="ignore"):
-        # n_k = n d s² / theta_k²   (late-interaction 17)
+        # n_k = n d s² / theta_k²   (late-interaction 18)
         thresholds = np.where(heights > 0, n * d * noise / heights**2, np.inf)
     signal = float(np.sum(moment * target.kernel)) / np.linalg.norm(target.kernel)
     return {
         "squared_overlap": target.squared_overlap(moment).tolist(),
         "threshold_queries": listed(thresholds),
         "signal_to_noise": float(signal / np.sqrt(n * noise)),
-        # rho² = Cov(s, x)² / (Var s Var x) within queries, for the pooled score x   (late-interaction 8)
+        # rho² = Cov(s, x)² / (Var s Var x) within queries, for the pooled score x   (late-interaction 9)
         "pooled_fraction": float(sums[2] ** 2 / (sums[0] * sums[1])),
     }
 
