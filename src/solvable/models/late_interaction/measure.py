@@ -129,7 +129,7 @@ def _trained(
         others = _students(parameters, target, simpler, seed)
         readings["simpler"] = others[-1].factor, _phases(parameters, simpler)[-1].scores
         readings["simpler first"] = others[1].factor, "multi-vector"
-    found = _ndcg(target, readings, rng)
+    found = score_readings(target, readings, rng)
     stages = [found[stage] for stage in STAGES]
     return {
         "squared_overlap": target.squared_overlap(last.T @ last).tolist(),
@@ -172,7 +172,7 @@ def _students(
     )
 
 
-def _ndcg(
+def score_readings(
     target: LateInteractionTeacher, readings: Mapping[str, Reading], rng: np.random.Generator
 ) -> dict[str, float]:
     """Mean nDCG of each reading on the same fresh queries."""

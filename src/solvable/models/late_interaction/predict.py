@@ -65,5 +65,7 @@ def chance(parameters: LateInteractionParameters, _: Metrics) -> Metrics:
         **dict.fromkeys(
             ("ndcg", "maxsim_ndcg", "pooled_ndcg"), float(gains.sum() / TEST_DOCUMENTS)
         ),
-        **dict.fromkeys(("gain", "first_phase_gain", "signal_to_noise"), 0.0),
+        "gain": 0.0,
+        "first_phase_gain": 0.0,
+        "signal_to_noise": float(parameters.queries**-0.5),
     }
