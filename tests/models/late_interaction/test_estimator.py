@@ -54,9 +54,9 @@ def test_kernel_keeps_eigenvalues_above_the_edge() -> None:
     M = rng.standard_normal((9, 9))
     M = M + M.T
     values = np.linalg.eigvalsh(M)
-    for edge in (0.0, 1.0):
+    for edge in (0.0, 1.0, -1.0):
         kept = np.linalg.eigvalsh(spectral_kernel(M, edge=edge))
-        np.testing.assert_allclose(kept, np.where(values > edge, values, 0), atol=1e-12)
+        np.testing.assert_allclose(kept, np.where(values > max(edge, 0), values, 0), atol=1e-12)
 
 
 def test_shapes_that_do_not_fit() -> None:

@@ -25,7 +25,7 @@ def test_closed_forms_of_few_numbers() -> None:
     [(2, 0.7403), (4, 0.5257), (8, 0.3583), (16, 0.2349), (32, 0.1488), (64, 0.0914)],
 )
 def test_information_of_the_largest_number(tokens: int, information: float) -> None:
-    """Simulated variance of E[h_j | max], and the values of the note's table."""
+    """Simulated variance of E[h_j | max], and six tabulated values."""
     moments = max_moments(tokens)
     assert moments.information == pytest.approx(information, abs=1e-4)
     # No function explains less than the best linear one.

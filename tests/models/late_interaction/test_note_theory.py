@@ -1,4 +1,4 @@
-"""Acceptance checks 3, 4, 5, 6, 7 and 14 of the note on late interaction, at its sizes."""
+"""Acceptance checks 3, 4, 5, 6, 7 and 14 of late interaction (docs/derivations/late-interaction.md)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_check_3_stein_identity() -> None:
 def test_check_4_pooled_fraction(
     document_tokens: int, equal: float, power_law: float, single: float
 ) -> None:
-    """The table of section 3.2, within 0.02."""
+    """A table that was simulated at d = 30 and L_q = 4, within 0.02."""
     for strengths, expected in (
         (np.ones(30), equal),
         (np.arange(1, 7) ** -1.0, power_law),
@@ -75,7 +75,7 @@ def test_check_4_variance_of_the_largest_of_eight() -> None:
 
 
 OVERLAPS = np.array([0.993, 0.978, 0.951, 0.919])
-"""Overlaps of section 3.3 at d = 100, K = 8, n = 10,000 and lambda = 1/k of rank 4."""
+"""Simulated overlaps at d = 100, K = 8, n = 10,000 and lambda = 1/k of rank 4."""
 
 
 def test_check_5_predicted_overlaps() -> None:
@@ -161,7 +161,7 @@ def test_check_14_ndcg() -> None:
 
 
 def test_noise_of_the_first_moment() -> None:
-    """The noise sigma² of the thresholds in section 4.5 is 4.75 with its d = 30 teacher."""
+    """The variance sigma² and the thresholds of a teacher with d = 30 and decay 1/2."""
     teacher = LateInteractionTeacher(dimension=30, rank=6, decay=0.5)
     variance = score_variance(strengths=teacher.strengths, query_tokens=4, document_tokens=8)
     assert variance == pytest.approx(4.75, rel=0.05)

@@ -8,9 +8,10 @@ from retrieval_simulations import simulated_gain
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.late_interaction.estimator import moment_matrix
 from solvable.models.late_interaction.maxima import max_covariance, max_moments
 from solvable.models.late_interaction.scoring import maxsim, pooled
-from solvable.models.late_interaction.teacher import LateInteractionTeacher
+from solvable.models.late_interaction.teacher import LateInteractionTeacher, label_weights
 from solvable.models.late_interaction.theory import (
     gradient_gain,
     pooled_fraction,
@@ -111,3 +112,26 @@ def test_values_out_of_range() -> None:
         gradient_gain(teacher, teacher.factor)
     with pytest.raises(InvalidData, match="factor"):
         gradient_gain(LateInteractionTeacher(), np.ones((3, 4)))
+
+
+def test_copied_tokens_favour_maxsim_from_the_start() -> None:
+    """With copies of query tokens in documents, the gradient of an unaligned student gains too."""
+    copying = LateInteractionTeacher(copies=0.1)
+    random = random_stream(0, "student").standard_normal((16, 30))
+    for factor, plain, expected in ((np.eye(30), 0.98, 2.4), (random, 0.45, 2.1)):
+        assert gradient_gain(LateInteractionTeacher(), factor) == pytest.approx(plain, abs=0.1)
+        found, error = simulated_gain(copying, factor, n=3_000)
+        assert found == pytest.approx(expected, abs=0.25 + 3 * error)
+        assert found - 3 * error > 1.2
+
+
+def test_normalised_tokens_have_the_same_directions() -> None:
+    """Tokens of length sqrt(d) leave the directions of the moment matrix, and shrink its eigenvalues."""
+    teacher = LateInteractionTeacher(dimension=30, rank=3, decay=0.5, normalise=True)
+    total, n = np.zeros((30, 30)), 20_000
+    for sample in teacher.chunks(n, candidates=8, rng=random_stream(0, "normalised")):
+        y = label_weights(sample.scores, "scores")
+        total += moment_matrix(sample.queries, sample.documents, y) * len(y) / n
+    assert teacher.squared_overlap(total).min() > 0.97
+    heights = np.einsum("dk,de,ek->k", teacher.directions, total, teacher.directions)
+    np.testing.assert_allclose(heights / (28 * teacher.strengths), 0.955, atol=0.03)
