@@ -104,6 +104,14 @@ def test_pooled_scores_are_products_of_sums_and_means():
     assert_allclose(pooled(queries, documents, factor), expected, rtol=1e-10)
 
 
+def test_pooled_score_is_the_score_of_the_mean_token():
+    rng = np.random.default_rng(13)
+    queries, documents = rng.standard_normal((5, 3, 7)), rng.standard_normal((5, 2, 6, 7))
+    factor = rng.standard_normal((4, 7))
+    means = documents.mean(axis=2, keepdims=True)
+    assert_allclose(pooled(queries, documents, factor), maxsim(queries, means, factor), atol=1e-12)
+
+
 def test_means_of_ragged_sets():
     sets = token_sets(12, 8)
     assert_allclose(TokenSets.of(sets).means(), [tokens.mean(axis=0) for tokens in sets])

@@ -72,7 +72,8 @@ def contrastive_gradient(
 
     Notes
     -----
-    Source: arXiv:2602.16609, Section 3. Tested in ``tests/models/late_interaction/test_student.py``.
+    Source: arXiv:2602.16609, Section 3; derivations/late-interaction (21). Tested in
+    ``tests/models/late_interaction/test_student.py``.
 
     Examples
     --------
@@ -142,7 +143,8 @@ def distillation_gradient(
 
     Notes
     -----
-    Source: arXiv:2602.16609, Section 3. Tested in ``tests/models/late_interaction/test_student.py``.
+    Source: arXiv:2602.16609, Section 3; derivations/late-interaction (22). Tested in
+    ``tests/models/late_interaction/test_student.py``.
 
     Examples
     --------
@@ -202,7 +204,7 @@ def _maxsim(queries: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, Pul
     best = similarity.max(axis=2)
 
     def pullback(gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        # ds / d<q_i, d_j> is 1 for the winning token j(i); tokens that are equal share it.
+        # ds / d<q_i, d_j> is 1 for the winning token j(i)   (late-interaction 23); equal tokens share it.
         wins = similarity >= best[:, :, None]
         each = np.repeat(gradient.transpose(0, 2, 1), query_tokens, axis=2) / wins.sum(
             axis=2, dtype=gradient.dtype
@@ -220,6 +222,7 @@ def contrastive_loss(
 ) -> tuple[float, np.ndarray]:
     """Sum over queries of -log softmax(s / tau) at the positive, and its gradient in s."""
     check_positive(temperature=temperature)
+    # dL / ds = (softmax(s / tau) - 1 at the positive) / tau   (late-interaction 21)
     logits = _log_softmax(scores / temperature)
     rows = np.arange(len(scores))
     gradient = np.exp(logits)
@@ -233,6 +236,7 @@ def distillation_loss(
     """Sum over queries of the KL divergence of softmaxes at temperature tau, and its gradient in s."""
     check_positive(temperature=temperature)
     rescaled, pullback = normalised(scores, normalisation)
+    # sum_i KL(softmax(x*_i / tau) || softmax(x_i / tau))   (late-interaction 22)
     target = _log_softmax(normalised(teacher, normalisation)[0] / temperature)
     student = _log_softmax(rescaled / temperature)
     loss = float(np.sum(np.exp(target) * (target - student)))
@@ -259,7 +263,7 @@ def _standardised(
     result = centred / deviation
 
     def pullback(gradient: np.ndarray) -> np.ndarray:
-        # dx / ds = (I - 1 1^T / K - x x^T / K) / deviation
+        # dx / ds = (I - (1 1^T + x x^T) / K) / std(s)   (late-interaction 22)
         centre = gradient - gradient.mean(axis=1, keepdims=True)
         along = (gradient * result).mean(axis=1, keepdims=True)
         return np.asarray((centre - along * result) / deviation)
