@@ -15,7 +15,9 @@ from solvable.models.late_interaction.phases import (
     Checkpoint,
     Kind,
     Phase,
+    PhaseData,
     Pipeline,
+    draw_phases,
     pipeline_phases,
     train_phases,
 )
@@ -115,7 +117,13 @@ def _trained(
 ) -> Metrics:
     """Metrics of a pipeline, and its lead over the next simpler one on the same data."""
     seed = int(rng.integers(2**63))
-    students = _students(parameters, target, pipeline, seed)
+    data = draw_phases(
+        target,
+        _phases(parameters, pipeline),
+        candidates=parameters.candidates,
+        rng=random_stream("late interaction", "pipeline", seed),
+    )
+    students = _students(parameters, target, pipeline, data, seed)
     simpler = SIMPLER[pipeline]
     scores = [phase.scores for phase in _phases(parameters, pipeline)]
     last = students[-1].factor
@@ -126,7 +134,7 @@ def _trained(
     for k, student in enumerate(students):
         readings[STAGES[k]] = student.factor, scores[max(k - 1, 0)]
     if simpler is not None:
-        others = _students(parameters, target, simpler, seed)
+        others = _students(parameters, target, simpler, data, seed)
         readings["simpler"] = others[-1].factor, _phases(parameters, simpler)[-1].scores
         readings["simpler first"] = others[1].factor, "multi-vector"
     found = score_readings(target, readings, rng)
@@ -160,15 +168,17 @@ def _students(
     parameters: LateInteractionParameters,
     target: LateInteractionTeacher,
     pipeline: Pipeline,
+    data: Sequence[PhaseData],
     seed: int,
 ) -> list[Checkpoint]:
-    """Train a pipeline; the same seed gives the same data to all pipelines."""
+    """Train a pipeline; the same seed gives the same start and order to all pipelines."""
     return train_phases(
         target,
         _phases(parameters, pipeline),
         candidates=parameters.candidates,
         width=min(parameters.dimension, max(16, 2 * parameters.rank)),
         rng=random_stream("late interaction", "pipeline", seed),
+        data=data,
     )
 
 

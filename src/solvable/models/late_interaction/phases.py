@@ -216,6 +216,29 @@ def train_phase(
     return factor
 
 
+def draw_phases(
+    teacher: LateInteractionTeacher,
+    phases: Sequence[Phase],
+    *,
+    candidates: int,
+    rng: np.random.Generator,
+) -> list[PhaseData]:
+    """Draw the data that :func:`train_phases` draws for the same generator."""
+    _, draws, _ = _streams(rng, len(phases))
+    return [
+        draw_phase(teacher, phase, candidates=candidates, rng=stream)
+        for phase, stream in zip(phases, draws, strict=True)
+    ]
+
+
+def _streams(
+    rng: np.random.Generator, count: int
+) -> tuple[np.random.Generator, list[np.random.Generator], list[np.random.Generator]]:
+    """Return generators of the start, and of the data and the order of each phase."""
+    start, *others = rng.spawn(1 + 2 * count)
+    return start, others[::2], others[1::2]
+
+
 def train_phases(
     teacher: LateInteractionTeacher,
     phases: Sequence[Phase],
@@ -223,6 +246,7 @@ def train_phases(
     candidates: int = 8,
     width: int = 16,
     rng: np.random.Generator,
+    data: Sequence[PhaseData] | None = None,
 ) -> list[Checkpoint]:
     """Train a student through phases, from Gaussian entries of W of variance 1/d.
 
@@ -239,6 +263,9 @@ def train_phases(
     rng : Generator
         Random numbers. Phases of the same kind and size, at the same place, have the same data for the
         same generator, so that pipelines can be compared in pairs.
+    data : sequence of PhaseData, optional
+        Data of each phase from :func:`draw_phases` with such a generator, to draw them once for several
+        pipelines.
 
     Returns
     -------
@@ -264,16 +291,20 @@ def train_phases(
     """
     check_integer("candidates", candidates, 2)
     check_integer("width", width, 1)
-    start, *streams = rng.spawn(1 + 2 * len(phases))
+    start, draws, orders = _streams(rng, len(phases))
     factor = start.standard_normal((width, teacher.dimension)) / np.sqrt(teacher.dimension)
     checkpoints = [Checkpoint(factor.astype(np.float32), 0, 0)]
-    for phase, draws, order in zip(phases, streams[::2], streams[1::2], strict=True):
+    for k, phase in enumerate(phases):
         last = checkpoints[-1]
-        data = draw_phase(teacher, phase, candidates=candidates, rng=draws)
+        drawn = (
+            draw_phase(teacher, phase, candidates=candidates, rng=draws[k])
+            if data is None
+            else data[k]
+        )
         encoded = phase.documents(candidates)
         checkpoints.append(
             Checkpoint(
-                train_phase(last.factor, phase, data, order),
+                train_phase(last.factor, phase, drawn, orders[k]),
                 last.documents + encoded,
                 last.multi_vector_documents + encoded * (phase.scores == "multi-vector"),
             )
