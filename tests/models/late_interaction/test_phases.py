@@ -12,6 +12,7 @@ from solvable.models.late_interaction.phases import (
     Phase,
     PhaseData,
     draw_phase,
+    draw_phases,
     pipeline_phases,
     train_phase,
     train_phases,
@@ -125,6 +126,16 @@ def test_pipelines_share_data_start_and_order():
     assert_allclose(found["b"][1].factor, found["a"][1].factor)
     assert np.abs(found["c"][1].factor - found["b"][1].factor).max() > 0.01
     assert np.abs(found["a"][3].factor - found["dense"][3].factor).max() > 0.01
+
+
+def test_data_drawn_before_training_are_those_of_training():
+    phases_of_b = pipeline_phases("b", **SIZES)
+    data = draw_phases(TEACHER, phases_of_b, candidates=8, rng=np.random.default_rng(7))
+    found = [
+        train_phases(TEACHER, phases_of_b, width=4, rng=np.random.default_rng(7), data=given)
+        for given in (None, data)
+    ]
+    assert_allclose(found[0][-1].factor, found[1][-1].factor)
 
 
 def test_training_aligns_the_kernel():
