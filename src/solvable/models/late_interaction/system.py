@@ -43,7 +43,7 @@ PRESETS = {
             "supervised_queries": (200,),
             "distillation_queries": (50,),
         },
-        replicates=16,
+        replicates=32,
     ),
 }
 
