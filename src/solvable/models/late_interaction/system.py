@@ -36,14 +36,14 @@ PRESETS = {
         replicates=8,
     ),
     "paper-like": Preset(
-        "Phases of 16,000, 200 and 50 queries, close to the ratios of the paper; about three minutes.",
+        "Phases of 16,000, 200 and 50 queries, close to the ratios of the paper; about four minutes.",
         {
             "pipeline": ("dense", "a", "b", "c"),
-            "queries": (4_000, 16_000),
+            "queries": (16_000,),
             "supervised_queries": (200,),
             "distillation_queries": (50,),
         },
-        replicates=32,
+        replicates=40,
     ),
 }
 
