@@ -78,6 +78,12 @@ DRAWN = {
     "label-hierarchy-error.svg": Drawing(
         "label-hierarchy", "Error of each level of labels (blocks 4)"
     ),
+    "late-interaction-labels.svg": Drawing("late-interaction", "Labels differ", "labels"),
+    "late-interaction-ndcg.svg": Drawing("late-interaction", "MaxSim training passes", "pipelines"),
+    "late-interaction-pooled.svg": Drawing("late-interaction", "Pooled vectors see", "lengths"),
+    "late-interaction-spectrum.svg": Drawing(
+        "late-interaction", "Spectrum of the kernel through the phases (pipeline c)", "pipelines"
+    ),
     "sensing-error.svg": Drawing("matrix-sensing", "Error of the nuclear norm"),
     "separable-overlap.svg": Drawing(
         "separable-multi-index", "Overlap of the single directions of a sum (cosmix)"

@@ -22,6 +22,9 @@ from solvable.models.hierarchy.grammar.learner.transformer import (
 from solvable.models.hierarchy.labels.learner import (
     LabelCascadeClassifier as LabelCascadeClassifier,
 )
+from solvable.models.late_interaction.phases import Phase as Phase
+from solvable.models.late_interaction.phases import pipeline_phases as pipeline_phases
+from solvable.models.late_interaction.phases import train_phases as train_phases
 from solvable.models.multi_index.learner import MultiIndexRegressor as MultiIndexRegressor
 from solvable.models.quadratic.network.learner import QuadraticNetRegressor as QuadraticNetRegressor
 from solvable.models.sequential.estimator.learner import (

@@ -5,6 +5,13 @@ from solvable.models.hierarchy.grammar.overview import (
     random_hierarchy_theory as random_hierarchy_theory,
 )
 from solvable.models.hierarchy.labels.theory import label_cascade as label_cascade
+from solvable.models.late_interaction.labels import label_factors as label_factors
+from solvable.models.late_interaction.overlaps import (
+    predict_late_interaction as predict_late_interaction,
+)
+from solvable.models.late_interaction.ranking import pooled_ndcg as pooled_ndcg
+from solvable.models.late_interaction.theory import gradient_gain as gradient_gain
+from solvable.models.late_interaction.theory import pooled_fraction as pooled_fraction
 from solvable.models.lofi.emergence import predicted_emergence as predicted_emergence
 from solvable.models.multi_index.emergence.theory import sgd_emergence as sgd_emergence
 from solvable.models.multi_index.emergence.theory import sgd_exponents as sgd_exponents

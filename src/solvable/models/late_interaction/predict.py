@@ -62,6 +62,10 @@ def chance(parameters: LateInteractionParameters, _: Metrics) -> Metrics:
     gains = 1 / np.log2(np.arange(10) + 2)
     return {
         "squared_overlap": [share / parameters.dimension] * parameters.rank,
-        "ndcg": float(gains.sum() / TEST_DOCUMENTS),
-        "pooled_ndcg": float(gains.sum() / TEST_DOCUMENTS),
+        **dict.fromkeys(
+            ("ndcg", "maxsim_ndcg", "pooled_ndcg"), float(gains.sum() / TEST_DOCUMENTS)
+        ),
+        "gain": 0.0,
+        "first_phase_gain": 0.0,
+        "signal_to_noise": float(parameters.queries**-0.5),
     }
