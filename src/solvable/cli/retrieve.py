@@ -1,0 +1,37 @@
+"""``solvable retrieve``: the group of commands for late-interaction retrieval."""
+
+from __future__ import annotations
+
+from cyclopts import App, Parameter
+
+from solvable.cli.retrieve_index import index
+from solvable.cli.retrieve_search import search
+from solvable.cli.retrieve_train import train
+from solvable.cli.settings import read_option
+
+HELP = """\
+Train small late-interaction models, index documents, and search them.
+
+For example:
+  solvable retrieve train docstrings --student static
+  solvable retrieve index documents.jsonl --model models/c.safetensors --output index
+  solvable retrieve search index "inverse of a matrix"
+
+The commands need the extra `retrieval`: pip install 'solvable[retrieval]'.
+"""
+
+COMMANDS = {"train": train, "index": index, "search": search}
+
+
+def retrieve_group() -> App:
+    """Build the group of commands."""
+    group = App(
+        name="retrieve",
+        help=HELP,
+        help_format="plaintext",
+        version_flags=(),
+        default_parameter=Parameter(negative=(), converter=read_option),
+    )
+    for position, (name, command) in enumerate(COMMANDS.items()):
+        group.command(command, name=name, sort_key=position)
+    return group
