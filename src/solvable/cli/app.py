@@ -42,7 +42,7 @@ For example:
   solvable predict MODEL new.csv          predictions of a stored model for new rows
   solvable forecast curve.csv             a learning curve, extrapolated
   solvable diagnose model.safetensors     what did my weight matrices learn?
-  solvable retrieve search INDEX "query"  train, index and search by late interaction
+  solvable retrieve search INDEX "query"  search your own documents
   solvable scale --layers erf:1 --target he3  how must data and width scale?
   solvable activations relu gelu he4      how noise-sensitive are activations?
 

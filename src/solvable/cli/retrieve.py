@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cyclopts import App, Parameter
 
 from solvable.cli.retrieve_index import index
@@ -13,14 +15,14 @@ HELP = """\
 Train small late-interaction models, index documents, and search them.
 
 For example:
-  solvable retrieve train docstrings --student static
-  solvable retrieve index documents.jsonl --model models/c.safetensors --output index
-  solvable retrieve search index "inverse of a matrix"
+  solvable retrieve train docstrings --student static --output run
+  solvable retrieve index docs.jsonl --model run/models/c.safetensors
+  solvable retrieve search INDEX "inverse of a matrix"
 
 The commands need the extra `retrieval`: pip install 'solvable[retrieval]'.
 """
 
-COMMANDS = {"train": train, "index": index, "search": search}
+COMMANDS: dict[str, Callable[..., int]] = {"train": train, "index": index, "search": search}
 
 
 def retrieve_group() -> App:

@@ -52,13 +52,14 @@ def train(
 
     CORPUS is docstrings, or a JSONL, CSV or Parquet file with the columns query and
     document, and optionally id, domain, negatives and scores. Each pipeline has an
-    unsupervised, a supervised and a distillation phase: dense is dense throughout, a
-    changes to one vector per token at distillation, b at the supervised phase, c is
-    multi-vector throughout. Prints nDCG@10 with paired intervals, the documents
-    encoded for training, and whether the differences of pipelines are real.
+    unsupervised, a supervised and a distillation phase. The pipeline "dense" has one
+    vector per text in all phases; a changes to one vector per token at distillation,
+    b at the supervised phase, and c has one vector per token in all phases. Prints
+    nDCG@10 with paired intervals, the number of documents encoded for training, and
+    which differences of pipelines are shown.
 
-    The output directory contains report.html, result.json, figures/ and one model per
-    pipeline in models/. A stopped run resumes with the same command.
+    The output directory contains report.html, result.json, figures/ and one model
+    per pipeline in models/. The same command resumes a stopped run.
 
     Parameters
     ----------
@@ -123,11 +124,13 @@ def _train(
     quiet: bool,
 ) -> Trained:
     from solvable.cli.terminal import note, progress_bar
+    from solvable.plots.words import counted
     from solvable.retrieve.runs import train_pipelines
 
     if not quiet:
         lanes = min(workers, request.seeds)
-        note(f"{corpus.name}: {len(corpus.pairs):,} pairs, {request.seeds} seeds, {lanes} workers")
+        sizes = (len(corpus.pairs), "pair"), (request.seeds, "seed"), (lanes, "worker")
+        note(f"{corpus.name}: {', '.join(counted(*one) for one in sizes)}")
         for sentence in corpus.notes:
             note(f"- {sentence}")
         if kept.path.exists():

@@ -134,7 +134,8 @@ def _pair(row: Mapping[str, Any], place: str, number: int, queries: bool) -> tup
         )
     identity = str(row.get("id") or number)
     differs = any(printable(text) != text for text in texts.values())
-    return Pair(identity, *cleaned.values(), negatives=negatives, scores=scores), differs
+    query, document, domain = cleaned["query"], cleaned["document"], cleaned["domain"]
+    return Pair(identity, query, document, domain, negatives, scores), differs
 
 
 def _list(value: Any, kind: Any, name: str, place: str) -> Sequence[Any]:

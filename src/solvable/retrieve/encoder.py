@@ -17,8 +17,8 @@ from solvable.retrieve.students import (
     Task,
     load_tokenizer,
     minilm_folder,
+    quiet_imports,
     read_student,
-    require_extra,
     tokenize,
 )
 
@@ -95,7 +95,7 @@ class Student:
     """A student in torch: backbone and head, read with one vector per token or per text."""
 
     def __init__(self, described: Description, arrays: dict[str, np.ndarray]) -> None:
-        require_extra("torch", "sentence_transformers")
+        quiet_imports()
         import torch
         from sentence_transformers.base.modules import Dense
 

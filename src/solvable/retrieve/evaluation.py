@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.retrieve.encoder import encode
-from solvable.retrieve.materials import TestSet
+from solvable.retrieve.materials import HeldOut
 from solvable.retrieve.maxsim import maxsim
 
 CUT = 10
@@ -21,7 +21,7 @@ def ndcg(scores: np.ndarray, relevant: np.ndarray) -> np.ndarray:
     return np.where(ranks < CUT, 1 / np.log2(ranks + 2), 0.0)
 
 
-def evaluate(model: object, test: TestSet) -> np.ndarray:
+def evaluate(model: object, test: HeldOut) -> np.ndarray:
     """Return nDCG at 10 of each test query under a ``MultiVectorEncoder``."""
     documents = encode(model, test.documents, "document")
     queries = encode(model, test.queries, "query")

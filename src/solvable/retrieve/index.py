@@ -10,6 +10,7 @@ from shutil import copyfile
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
@@ -32,7 +33,7 @@ DIRECTORY = ResultDirectory("retrieve-index", "corpus", FORMAT, (RESULT, VECTORS
 RECALL = 0.98
 """Smallest share of the exact ten best documents that the candidates contain, on test queries."""
 
-PROBES = 8
+PROBES = 16
 """Number of nearest centroids per query token whose documents are candidates."""
 
 
@@ -163,7 +164,7 @@ def build_index(
         "list_starts": list_starts,
         "list_documents": list_documents,
     }
-    content = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "identities": [pair.identity for pair in corpus.pairs],
         "documents": documents,
@@ -203,21 +204,37 @@ def _encoded(
 
 def _clustered(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return centroids of the token vectors, and the number of each token's nearest centroid."""
-    from sklearn.cluster import MiniBatchKMeans
-
+    # A static student has one vector per word, so that equal rows are clustered once.
+    rounded = np.ascontiguousarray(vectors, dtype=np.float16)
+    rows = rounded.view(np.dtype((np.void, rounded.itemsize * rounded.shape[1]))).ravel()
+    _, firsts, inverse, counts = np.unique(
+        rows, return_index=True, return_inverse=True, return_counts=True
+    )
+    distinct = vectors[firsts].astype(np.float32)
+    number = min(len(distinct), int(np.clip(8 * np.sqrt(len(vectors)), 64, 8192)))
+    # Frequent vectors are the likeliest starts; two steps of Lloyd's algorithm follow.
     rng = random_stream(0, "centroids")
-    count = int(min(max(2 * np.sqrt(len(vectors)), 1), 2048, len(vectors)))
-    sample = vectors[rng.permutation(len(vectors))[: 40 * count]].astype(np.float32)
-    means = MiniBatchKMeans(count, random_state=0, n_init=1, batch_size=4096, max_iter=20)
-    # Repeated tokens have equal vectors, of which there may be fewer than centroids.
-    means.set_params(n_clusters=min(count, len(np.unique(sample, axis=0))))
-    centroids = means.fit(sample).cluster_centers_.astype(np.float32)
+    shares = counts / counts.sum()
+    centroids = distinct[rng.choice(len(distinct), number, replace=False, p=shares)]
+    for _ in range(2):
+        nearest = _nearest(distinct, centroids)
+        places = (counts.astype(np.float32), (nearest, np.arange(len(distinct))))
+        members = csr_array(places, shape=(number, len(distinct)))
+        mass = members.sum(axis=1)
+        moved = members @ distinct / np.maximum(mass, 1)[:, None]
+        centroids = np.where(mass[:, None] > 0, moved, centroids).astype(np.float32)
+    return centroids, _nearest(distinct, centroids)[inverse]
+
+
+def _nearest(vectors: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    """Return the number of the nearest centroid of each vector."""
+    # argmin |v - c|² = argmax v c - |c|² / 2
     half_squares = (centroids**2).sum(axis=1) / 2
-    nearest = [
-        np.argmax(vectors[first : first + 4096] @ centroids.T - half_squares, axis=1)
-        for first in range(0, len(vectors), 4096)
+    found = [
+        np.argmax(vectors[first : first + 1024] @ centroids.T - half_squares, axis=1)
+        for first in range(0, len(vectors), 1024)
     ]
-    return centroids, np.concatenate(nearest)
+    return np.concatenate(found)
 
 
 def _lists(nearest: np.ndarray, starts: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -31,13 +31,11 @@ class Example(NamedTuple):
     scores: tuple[float, ...] = ()
 
 
-class TestSet(NamedTuple):
+class HeldOut(NamedTuple):
     """Queries and documents; query number i is answered by document number i alone."""
 
     queries: tuple[str, ...]
     documents: tuple[str, ...]
-
-    __test__ = False  # not a test of pytest
 
 
 class Materials(NamedTuple):
@@ -46,7 +44,7 @@ class Materials(NamedTuple):
     unsupervised: list[Example]
     supervised: list[Example]
     distillation: list[Example]
-    tests: dict[str, TestSet]
+    tests: dict[str, HeldOut]
 
 
 def prepare(corpus: Corpus, held_out: Sequence[str], request: TrainRequest) -> Materials:
@@ -180,7 +178,7 @@ def _standardised(values: np.ndarray) -> np.ndarray:
     return (values - values.mean()) / max(float(values.std()), 1e-9)
 
 
-def _tests(parts: Split, tested: int) -> dict[str, TestSet]:
+def _tests(parts: Split, tested: int) -> dict[str, HeldOut]:
     """Return the test sets: the relevant documents and others of the same domains."""
     inside = parts.inside
     others = parts.training[:DISTRACTORS]
@@ -191,6 +189,6 @@ def _tests(parts: Split, tested: int) -> dict[str, TestSet]:
     return tests
 
 
-def _test_set(pairs: Sequence[Pair], others: Sequence[Pair]) -> TestSet:
+def _test_set(pairs: Sequence[Pair], others: Sequence[Pair]) -> HeldOut:
     documents = tuple(pair.document for pair in (*pairs, *others))
-    return TestSet(tuple(pair.query for pair in pairs), documents)
+    return HeldOut(tuple(pair.query for pair in pairs), documents)

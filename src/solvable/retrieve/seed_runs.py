@@ -19,7 +19,7 @@ from solvable.fitting.described_arrays import read_described, write_described
 from solvable.plots.files import write_atomically
 from solvable.retrieve.encoder import Student, encode, new_student
 from solvable.retrieve.evaluation import evaluate
-from solvable.retrieve.materials import Example, Materials, TestSet
+from solvable.retrieve.materials import Example, HeldOut, Materials
 from solvable.retrieve.phases import Phase, schedule, stage_name, stages
 from solvable.retrieve.request import TrainRequest
 from solvable.retrieve.spectrum import Spectrum, kernel_eigenvalues, spectrum
@@ -68,7 +68,7 @@ class Folder:
                     [Example(q, tuple(d), domain, tuple(s)) for q, d, domain, s in rows]
                     for rows in phases
                 ]
-                held = {name: TestSet(*map(tuple, test)) for name, test in tests.items()}
+                held = {name: HeldOut(*map(tuple, test)) for name, test in tests.items()}
                 return Materials(examples[0], examples[1], examples[2], held)
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -57,6 +58,13 @@ def require_extra(*modules: str) -> None:
                 f"retrieval needs the package {name.replace('_', '-')}, which cannot be imported "
                 f"({error}). Install it: pip install 'solvable[retrieval]'."
             ) from error
+
+
+def quiet_imports() -> None:
+    """Import sentence-transformers so that it downloads nothing and shows no bars of its own."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    require_extra("torch", "sentence_transformers")
+    import_module("transformers").utils.logging.disable_progress_bar()
 
 
 def minilm_folder() -> Path:
