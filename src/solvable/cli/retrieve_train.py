@@ -68,7 +68,7 @@ def train(
     pipeline
         Pipelines: dense, a, b, c. [default: all]
     held_out
-        Domains that are only tested on. [default: sklearn pandas for docstrings]
+        Domains that are only tested on. [default: pandas sklearn for docstrings]
     workers
         Local processes, one seed each. [default: one per core]
     output

@@ -179,6 +179,7 @@ def load_encoder(path: Path) -> tuple[StaticEncoder | TorchEncoder, dict[str, np
 
 def new_student(described: Description, texts: Sequence[str], seed: int) -> Student:
     """Return an untrained student; ``texts`` give the token frequencies of the static one."""
+    quiet_imports()
     import torch
     from safetensors.numpy import load_file
 

@@ -156,7 +156,7 @@ def _taught(
     """Return examples with the scores of a teacher: BM25 plus twice the cosine of MiniLM."""
     from sentence_transformers import SentenceTransformer
 
-    teacher = SentenceTransformer(str(minilm_folder()), device="cpu")
+    teacher = SentenceTransformer(str(minilm_folder()))
     teacher.max_seq_length = 64
     needed = sorted({j for _, row in listed for j in row})
     place = {j: position for position, j in enumerate(needed)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import Any
 
@@ -39,7 +40,9 @@ def _function() -> Any:
             columns = (winner + per_document * torch.arange(documents, device=q.device)).reshape(-1)
             rows = torch.arange(queries * per_query + 1, device=q.device) * documents
             sizes = (queries * per_query, documents * per_document)
-            matrix = torch.sparse_csr_tensor(rows, columns, values, sizes, check_invariants=False)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+                matrix = torch.sparse_csr_tensor(rows, columns, values, sizes)
             of_q = (matrix @ d.reshape(-1, width)).view_as(q)
             of_d = (matrix.t() @ q.reshape(-1, width)).view_as(d)
             return of_q, of_d, None, None
