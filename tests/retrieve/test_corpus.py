@@ -24,7 +24,7 @@ def test_formats_agree(tmp_path, corpus_file):
     ]
     whole = read_corpus(corpus_file(content))
     assert whole.pairs[0].negatives == ("one", "two")
-    assert whole.pairs[0].scores == (3.0, 1.5, 0.0)
+    assert whole.pairs[0].scores == pytest.approx((3, 1.5, 0))
     with (tmp_path / "pairs.csv").open("w", newline="") as stream:
         writer = csv.DictWriter(stream, list(content[0]))
         writer.writeheader()

@@ -26,14 +26,14 @@ def test_scores_are_sums_of_maxima():
 
 
 def test_padding_never_wins_against_negative_similarities():
-    # Check 2 of the note: a similarity of -0.5 and any padding give -0.5.
+    # Check 2 of late interaction: a similarity of -0.5 and any padding give -0.5.
     query = [np.array([[1.0, 0.0]])]
     short, long = np.array([[-0.5, 0.3]]), np.array([[-0.9, 0.1]] * 40)
     np.testing.assert_allclose(maxsim(query, [short, long]), [[-0.5, -0.9]], atol=1e-5)
 
 
 def test_ndcg_of_one_relevant_document():
-    # Check 14 of the note: 1 / log2(rank + 2) for ranks 0 to 9, and tied documents at the mean rank.
+    # Check 14 of late interaction: 1 / log2(rank + 2) for ranks 0 to 9, and tied documents at the mean rank.
     scores = -np.arange(20.0)
     for rank in range(20):
         expected = 1 / np.log2(rank + 2) if rank < 10 else 0.0

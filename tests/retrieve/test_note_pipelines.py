@@ -1,4 +1,4 @@
-"""Acceptance checks of the note on real text (extra `retrieval`); most take minutes and are slow."""
+"""Acceptance checks of late interaction on real text (extra `retrieval`); most take minutes and are slow."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_directions_shared_by_queries_and_documents_are_found_one_after_another(
 
 @pytest.mark.slow
 def test_order_of_pipelines_of_the_tiny_encoder(corpus, tmp_path):
-    # Check 11, at the note's sizes: about ten minutes of CPU time per seed.
+    # Check 11, at the sizes of the paper's small study: about ten minutes of CPU time per seed.
     request = TrainRequest(student="tiny")
     names = ("dense", "a", "b", "c")
     held_out = HELD_OUT["docstrings"]

@@ -1,4 +1,4 @@
-"""Check 15 of the note: the published table of nDCG@10 on BEIR agrees with its own averages."""
+"""Check 15 of late interaction: the published table of nDCG@10 on BEIR agrees with its own averages."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def gradient(trainer, batch):
 
 
 def test_cached_gradients_are_exact_and_accumulation_is_not(tiny, monkeypatch):
-    # Check 1 of the note: loss to 1e-5, gradient to 1e-5; chunks as separate batches differ.
+    # Check 1 of late interaction: loss to 1e-5, gradient to 1e-5; chunks as separate batches differ.
     rows, plan = examples(48), Schedule(1e-3, 1.0, 48)
     whole = list(range(48))
     loss, expected = gradient(Trainer(tiny, UNSUPERVISED, plan, rows, seed=0), whole)
@@ -98,7 +98,7 @@ def test_our_maxsim_is_theirs_with_the_same_gradients():
 
 
 def test_padding_changes_no_score():
-    # Check 2 of the note, against sentence-transformers' functions too, with negative similarities.
+    # Check 2 of late interaction, against sentence-transformers' functions too, with negative similarities.
     q = torch.tensor([[[1.0, 0.0]]])
     token = torch.tensor([-0.5, 0.75**0.5])
     for width in (1, 2, 40):

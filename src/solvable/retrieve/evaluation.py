@@ -17,7 +17,8 @@ def ndcg(scores: np.ndarray, relevant: np.ndarray) -> np.ndarray:
     # nDCG = 1 / log2(rank + 2) for a rank below 10, counted from 0. Tied documents have their mean
     # rank, so that equal scores for all documents earn nothing.
     own = np.take_along_axis(scores, relevant[:, None], axis=1)
-    ranks = (scores > own).sum(axis=1) + ((scores == own).sum(axis=1) - 1) / 2
+    better, least = (scores > own).sum(axis=1), (scores >= own).sum(axis=1) - 1
+    ranks = (better + least) / 2
     return np.where(ranks < CUT, 1 / np.log2(ranks + 2), 0.0)
 
 

@@ -118,7 +118,8 @@ class Trainer:
             return maxsim_scores(*vectors, **masks) * self._log_scale.exp()
 
         options = {"scale": 1 / self.plan.temperature, "similarity_fct": scaled}
-        options["score_mini_batch_size"] = 32  # queries whose similarities stay in the cache
+        # Similarities of 4096 pairs of texts, about 4 million numbers, are held at a time.
+        options["score_mini_batch_size"] = max(1, 4096 // self.plan.batch)
         if self.plan.batch <= CHUNK:
             return losses.MultiVectorMultipleNegativesRankingLoss(self._model, **options)
         return losses.CachedMultiVectorMultipleNegativesRankingLoss(
