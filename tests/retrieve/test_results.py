@@ -43,6 +43,8 @@ def test_no_difference_is_claimed_without_one():
     found = trained(0.0)
     assert not found.differences()[0].is_one
     assert "is not decided here" in found.answer()
+    # All stages of these results have 100 documents: b has spent them in its dense phase.
+    assert (found.multi_documents("b"), found.multi_documents("c")) == (0, 100)
 
 
 def test_results_are_json_without_nan():

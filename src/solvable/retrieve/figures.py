@@ -42,7 +42,6 @@ def _quality(found: Trained, test: str) -> Figure:
         series,
         "The three points of a pipeline follow its phases: unsupervised, supervised, distillation. Bars "
         "are standard errors over queries.",
-        x_scale="log",
     )
 
 

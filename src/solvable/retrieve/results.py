@@ -40,7 +40,7 @@ class Difference(NamedTuple):
         return (
             f"{self.first} − {self.second}, {self.test}: {value:+.3f} ({lower:+.3f} to {upper:+.3f}), "
             f"same sign in {agreeing} of {len(self.by_seed)} seeds: {verdict}"
-        ).replace("-", "−")
+        ).replace("-0.", "−0.")
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Trained:
         if found is None:
             best = max(self.pipelines, key=lambda name: self._mean(name))
             return f"Pipeline {best} has the largest nDCG@10 in domain, {self._mean(best):.3f}."
-        cost = [self.of_pipeline(name)[0].documents for name in ("c", "b")]
+        cost = [self.multi_documents(name) for name in ("c", "b")]
         value, lower, upper = found.interval
         verdict = {
             (True, True): "Multi-vector pre-training is worth it here",
@@ -133,8 +133,16 @@ class Trained:
         )
         return (
             f"{verdict}: nDCG@10 of c minus b is {value:+.3f} ({lower:+.3f} to {upper:+.3f}) in "
-            f"domain; c encoded {cost[0]:,} documents for training, and b {cost[1]:,}."
-        )
+            f"domain. For it, c encoded {cost[0]:,} documents with one vector per token in training, "
+            f"and b {cost[1]:,}, as its unsupervised phase is dense."
+        ).replace("-0.", "−0.")
+
+    def multi_documents(self, pipeline: str) -> int:
+        """Return the number of documents encoded for training with one vector per token."""
+        phases = PIPELINES[pipeline]
+        dense = sum(phase.mode == "dense" for phase in phases)
+        before = self.of_stage(stage_name(phases[:dense]))[0].documents if dense else 0
+        return self.of_pipeline(pipeline)[0].documents - before
 
     def _mean(self, pipeline: str) -> float:
         return self.quality(stage_name(PIPELINES[pipeline]), self.tests[0]).value
