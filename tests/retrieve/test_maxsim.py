@@ -33,7 +33,7 @@ def test_padding_never_wins_against_negative_similarities():
 
 
 def test_ndcg_of_one_relevant_document():
-    # Check 14 of late interaction: 1 / log2(rank + 2) for ranks 0 to 9, and tied documents at the mean rank.
+    # Check 14 of late interaction: 1 / log2(rank + 2) for ranks 0 to 9; ties at their mean rank.
     scores = -np.arange(20.0)
     for rank in range(20):
         expected = 1 / np.log2(rank + 2) if rank < 10 else 0.0

@@ -1,4 +1,4 @@
-"""Acceptance checks of late interaction on real text (extra `retrieval`); most take minutes and are slow."""
+"""Acceptance checks of late interaction on real text (extra `retrieval`); most are slow."""
 
 from __future__ import annotations
 
@@ -164,6 +164,16 @@ def test_everything_runs_without_a_network(tmp_path, corpus_file, student):
     assert len(index) == 150
     (hits,) = search_documents(index, index.documents[7][:60], top=3)
     assert index.documents[7] in [hit.document for hit in hits]
+
+
+@pytest.mark.slow
+def test_processes_give_the_numbers_of_one(corpus_file):
+    path = corpus_file(150)
+    sizes = {"unsupervised": 64, "supervised": 32, "distilled": 32, "batch": 32, "seeds": 2}
+    one, two = (train_retriever(path, pipelines=["c"], workers=count, **sizes) for count in (1, 2))
+    for left, right in zip(one.measured, two.measured, strict=True):
+        assert (left.stage, left.seed) == (right.stage, right.seed)
+        np.testing.assert_array_equal(left.ndcg["in domain"], right.ndcg["in domain"])
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ def test_our_maxsim_is_theirs_with_the_same_gradients():
 
 
 def test_padding_changes_no_score():
-    # Check 2 of late interaction, against sentence-transformers' functions too, with negative similarities.
+    # Check 2 of late interaction, with a negative similarity.
     q = torch.tensor([[[1.0, 0.0]]])
     token = torch.tensor([-0.5, 0.75**0.5])
     for width in (1, 2, 40):
