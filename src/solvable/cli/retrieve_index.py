@@ -23,7 +23,7 @@ def index(
 
     CORPUS is docstrings, or a JSONL, CSV or Parquet file with a column document and
     optionally id. The index is a directory with a copy of the model. The number of
-    candidates of a search is chosen so that they contain at least 98 % of the ten
+    candidates of a search is chosen so that they contain at least 99 % of the ten
     best documents by exact MaxSim, on queries of the corpus.
 
     Parameters

@@ -30,10 +30,13 @@ VECTORS, MODEL = "index.safetensors", "model.safetensors"
 DIRECTORY = ResultDirectory("retrieve-index", "corpus", FORMAT, (RESULT, VECTORS, MODEL))
 """Output directory: its name, and checks that it may be replaced."""
 
-RECALL = 0.98
-"""Smallest share of the exact ten best documents that the candidates contain, on test queries."""
+RECALL = 0.99
+"""Smallest share of the exact ten best documents that the candidates contain, on queries of the corpus.
 
-PROBES = 16
+Queries of others are harder: they had a recall of 0.95 where those of the corpus had 0.98.
+"""
+
+PROBES = 32
 """Number of nearest centroids per query token whose documents are candidates."""
 
 
@@ -144,7 +147,7 @@ class Index:
 def build_index(
     corpus: Corpus, model: Path, *, progress: Callable[[int, int, float | None], None] | None = None
 ) -> Index:
-    """Encode the documents of a corpus, and choose enough candidates for a recall of 0.98."""
+    """Encode the documents of a corpus, and choose enough candidates for a recall of 0.99."""
     encoder, weights = load_encoder(model)
     described = encoder.described
     documents = [pair.document for pair in corpus.pairs]
@@ -170,7 +173,7 @@ def build_index(
         "documents": documents,
         "model": identity_of(described, weights),
         "dimension": described.dimension,
-        "candidates": min(200, len(documents)),
+        "candidates": min(400, len(documents)),
         "recall": 1.0,
         "fingerprint": corpus.fingerprint,
     }
