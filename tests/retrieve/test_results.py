@@ -25,7 +25,16 @@ def trained(gain, seeds=3, scatter=0.3):
             added = gain * stage.startswith("multi") + 0.02 * rng.standard_normal(400)
             ndcg = {"in domain": queries + added}
             measured.append(Measured(stage, seed, ndcg, BLANK, 100, 1.0))
-    return Trained("pairs", (), TrainRequest(seeds=seeds), ("b", "c"), tuple(measured), "f", {})
+    return Trained(
+        "pairs",
+        (),
+        TrainRequest(seeds=seeds),
+        ("b", "c"),
+        tuple(measured),
+        {"in domain": queries},
+        "f",
+        {},
+    )
 
 
 def test_a_paired_difference_is_found_below_the_scatter_of_queries():

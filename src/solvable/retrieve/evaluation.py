@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.retrieve.encoder import encode
-from solvable.retrieve.materials import HeldOut
+from solvable.retrieve.materials import HeldOut, Lexical
 from solvable.retrieve.maxsim import maxsim
 
 CUT = 10
@@ -20,6 +20,13 @@ def ndcg(scores: np.ndarray, relevant: np.ndarray) -> np.ndarray:
     better, least = (scores > own).sum(axis=1), (scores >= own).sum(axis=1) - 1
     ranks = (better + least) / 2
     return np.where(ranks < CUT, 1 / np.log2(ranks + 2), 0.0)
+
+
+def lexical_baseline(test: HeldOut) -> np.ndarray:
+    """Return nDCG at 10 of each test query under BM25."""
+    lexical = Lexical(test.documents)
+    scores = np.stack([lexical.scores(query) for query in test.queries])
+    return ndcg(scores, np.arange(len(test.queries)))
 
 
 def evaluate(model: object, test: HeldOut) -> np.ndarray:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from solvable.errors import StudyConflict
+from solvable.fitting.intervals import Interval
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
@@ -47,15 +48,18 @@ def quality_table(found: Trained) -> Table:
         "stage", *columns, Column("documents", right=True), Column("rank of S", right=True)
     )
     names = found.labels()
+    lexical = [_shown(found.lexical(test)) for test in found.tests]
+    table.add("BM25, for comparison", *lexical, "", "", style="dim")
     for stage in found.stages:
         held = found.of_stage(stage)
-        cells = []
-        for test in found.tests:
-            value, lower, upper = found.quality(stage, test)
-            cells.append(f"{value:.3f} ({lower:.3f}–{upper:.3f})")
+        cells = [_shown(found.quality(stage, test)) for test in found.tests]
         rank = sum(one.spectrum.effective_rank for one in held) / len(held)
         table.add(names[stage], *cells, f"{held[0].documents:,}", f"{rank:.1f}")
     return table
+
+
+def _shown(held: Interval) -> str:
+    return f"{held.value:.3f} ({held.lower:.3f}–{held.upper:.3f})"
 
 
 def write_files(found: Trained, folder: Folder, directory: Path, *, command: str) -> TrainFiles:

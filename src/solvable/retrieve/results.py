@@ -59,6 +59,8 @@ class Trained:
         Trained pipelines.
     measured : tuple of Measured
         Every stage of every seed.
+    baseline : mapping of str to ndarray
+        nDCG at 10 of each query under BM25, by test set.
     fingerprint : str
         Identity of corpus and request.
     versions : mapping
@@ -70,6 +72,7 @@ class Trained:
     request: TrainRequest
     pipelines: tuple[str, ...]
     measured: tuple[Measured, ...]
+    baseline: Mapping[str, np.ndarray]
     fingerprint: str
     versions: Mapping[str, str]
 
@@ -90,6 +93,10 @@ class Trained:
     def of_pipeline(self, name: str) -> list[Measured]:
         """Return the results at the end of a pipeline, one per seed."""
         return self.of_stage(stage_name(PIPELINES[name]))
+
+    def lexical(self, test: str) -> Interval:
+        """Return the mean nDCG at 10 of BM25 with its interval over queries."""
+        return mean_interval(self.baseline[test])
 
     def quality(self, stage: str, test: str) -> Interval:
         """Return the mean nDCG at 10 with its interval over queries, of the mean over seeds."""
@@ -157,6 +164,7 @@ class Trained:
             "request": asdict(self.request),
             "pipelines": list(self.pipelines),
             "answer": self.answer(),
+            "bm25": {test: list(self.lexical(test)) for test in self.tests},
             "stages": [self._stage(stage) for stage in self.stages],
             "differences": [
                 {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from solvable.retrieve.corpus import Corpus
+from solvable.retrieve.evaluation import lexical_baseline
 from solvable.retrieve.materials import Materials, prepare
 from solvable.retrieve.phases import schedule, stages
 from solvable.retrieve.request import TrainRequest
@@ -60,8 +61,11 @@ def train_pipelines(
     else:
         found = _in_processes(kept, materials, request, pipelines, workers, meter)
     measured = tuple(one for rows in found for one in rows)
+    baseline = {name: lexical_baseline(test) for name, test in materials.tests.items()}
     versions = {name: version(name) for name in PACKAGES}
-    return Trained(corpus.name, corpus.notes, request, pipelines, measured, fingerprint, versions)
+    return Trained(
+        corpus.name, corpus.notes, request, pipelines, measured, baseline, fingerprint, versions
+    )
 
 
 def _in_processes(
