@@ -79,7 +79,9 @@ def test_order_of_pipelines_with_static_tokens(corpus, tmp_path):
         for stage in found.stages
     }
     assert ranks["start"] == pytest.approx(42, abs=1)
-    assert ranks["multi-unsupervised"] < 32
+    # Batches of one domain give 33; mixed batches, with which a model learns the domains, 27.
+    assert ranks["multi-unsupervised"] < 36
+    assert ranks["dense-unsupervised.dense-supervised.multi-distillation"] > 40
     # The time of 10,000 pairs x 2 epochs, in wall time, which needs an idle core.
     seconds = min(one.seconds for one in found.of_stage("multi-unsupervised"))
     assert seconds < 90 or os.getloadavg()[0] > 3

@@ -93,7 +93,7 @@ def train(
 
         require_extra()
         held = open_corpus(corpus)
-        outside = tuple(held_out) if held_out is not None else HELD_OUT.get(held.name, ())
+        outside = tuple(held_out) if held_out is not None else HELD_OUT.get(corpus, ())
         fingerprint = fingerprint_of(held, outside, names, request)
         directory = output or DIRECTORY.default(held.name, fingerprint)
         DIRECTORY.reserve(directory, fingerprint)
@@ -108,9 +108,9 @@ def train(
         write_json(found.to_dict() | {"files": files.to_dict()})
     elif not quiet:
         sentences = [f"- {one.sentence()}" for one in found.differences()]
-        first = next(iter(files.models.values()))
+        best = files.models[found.best]
         write(found.answer(), "", quality_table(found), "", *sentences, "")
-        write(f"report  {files.report}", f"index   solvable retrieve index CORPUS --model {first}")
+        write(f"report  {files.report}", f"index   solvable retrieve index CORPUS --model {best}")
     return 0
 
 

@@ -115,7 +115,9 @@ def docstrings(
 def _folder_of(package: str) -> Path:
     """Return the folder of a package; a name without dots is located without importing anything."""
     if not package.isidentifier():
-        raise InvalidParameter(f"package is {package!r}; allowed: a name without dots, such as numpy.")
+        raise InvalidParameter(
+            f"package is {package!r}; allowed: a name without dots, such as numpy."
+        )
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise InvalidParameter(

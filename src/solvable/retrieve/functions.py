@@ -74,7 +74,7 @@ def train_retriever(
     request, names = TrainRequest(**options), check_pipelines(tuple(pipelines))
     require_extra()
     held = open_corpus(corpus)
-    outside = tuple(held_out) if held_out is not None else HELD_OUT.get(held.name, ())
+    outside = tuple(held_out) if held_out is not None else HELD_OUT.get(str(corpus), ())
     fingerprint = fingerprint_of(held, outside, names, request)
     made = None if output is None else Path(output).absolute()
     if made is not None:

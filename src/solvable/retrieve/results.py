@@ -128,8 +128,8 @@ class Trained:
         }
         found = pairs.get(("c", "b"))
         if found is None:
-            best = max(self.pipelines, key=lambda name: self._mean(name))
-            return f"Pipeline {best} has the largest nDCG@10 in domain, {self._mean(best):.3f}."
+            value = self._mean(self.best)
+            return f"Pipeline {self.best} has the largest nDCG@10 in domain, {value:.3f}."
         cost = [self.multi_documents(name) for name in ("c", "b")]
         value, lower, upper = found.interval
         verdict = {
@@ -150,6 +150,11 @@ class Trained:
         dense = sum(phase.mode == "dense" for phase in phases)
         before = self.of_stage(stage_name(phases[:dense]))[0].documents if dense else 0
         return self.of_pipeline(pipeline)[0].documents - before
+
+    @property
+    def best(self) -> str:
+        """Pipeline with the largest mean nDCG at 10 in domain."""
+        return max(self.pipelines, key=self._mean)
 
     def _mean(self, pipeline: str) -> float:
         return self.quality(stage_name(PIPELINES[pipeline]), self.tests[0]).value
