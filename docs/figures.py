@@ -68,6 +68,9 @@ DRAWN = {
     "hierarchical-error.svg": Drawing(
         "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"
     ),
+    "label-hierarchy-error.svg": Drawing(
+        "label-hierarchy", "Error of each level of labels (blocks 4)"
+    ),
     "sensing-error.svg": Drawing("matrix-sensing", "Error of the nuclear norm"),
     "separable-overlap.svg": Drawing(
         "separable-multi-index", "Overlap of the single directions of a sum (cosmix)"

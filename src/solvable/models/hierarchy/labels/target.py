@@ -1,0 +1,144 @@
+"""Labels in levels: each label is the product of two labels of the level below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvable.arrays import check_integer, random_stream
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.hierarchy.labels.parameters import LARGEST_DIMENSION, LabelParameters
+
+
+@dataclass(frozen=True)
+class LabelHierarchy:
+    r"""Random signs with several levels of labels, all of which are observed.
+
+    .. math:: z^{(0)}=x\in\{-1,1\}^d,\qquad z^{(l)}_k=z^{(l-1)}_{a_{lk}}\,z^{(l-1)}_{b_{lk}},
+        \qquad l=1,\dots,r .
+
+    The pairs :math:`\{a,b\}` are drawn without replacement, and pairs whose product equals an earlier
+    label of the same level are left out. So each label is a product of up to :math:`2^l` inputs, the
+    labels of one level are different functions, and no label is constant.
+
+    Parameters
+    ----------
+    dimension : int
+        Number d of inputs, 2 to 60.
+    depth : int
+        Number r of levels.
+    labels : int
+        Number of labels of each level.
+    seed : int
+        Seed of the pairs.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number is out of range, or if fewer different products exist than labels.
+
+    Notes
+    -----
+    A small member of the class of label hierarchies of arXiv:2601.00455. Backed by
+    ``tests/models/hierarchy/labels/test_target.py``.
+
+    Examples
+    --------
+    >>> target = LabelHierarchy(dimension=10, depth=3, labels=6)
+    >>> X, Y = target.sample(5, np.random.default_rng(0))
+    >>> X.shape, Y.shape
+    ((5, 10), (5, 18))
+    """
+
+    dimension: int = 20
+    depth: int = 4
+    labels: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("dimension", self.dimension, 2, LARGEST_DIMENSION)
+        check_integer("depth", self.depth, 1)
+        check_integer("labels", self.labels, 1)
+        _ = self.pairs  # refuses too many labels
+
+    @cached_property
+    def pairs(self) -> np.ndarray:
+        """Positions of the two factors in the level below, shape (depth, labels, 2)."""
+        return self._drawn[0]
+
+    @cached_property
+    def inputs_of(self) -> list[np.ndarray]:
+        """Inputs whose product a label is, as bits of an integer; level 0 (the inputs) first."""
+        return self._drawn[1]
+
+    @cached_property
+    def _drawn(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        rng = random_stream(self.seed, "label hierarchy")
+        below = np.left_shift(np.int64(1), np.arange(self.dimension, dtype=np.int64))
+        pairs, levels = [], [below]
+        for level in range(1, self.depth + 1):
+            first, second = np.triu_indices(below.size, 1)
+            order = rng.permutation(first.size)
+            # The square of an input is 1: a product is the symmetric difference of two sets of inputs.
+            products = (below[first] ^ below[second])[order]
+            kept = np.sort(np.unique(products, return_index=True)[1])[: self.labels]
+            if kept.size < self.labels:
+                raise InvalidParameter(
+                    f"labels is {self.labels}, but level {level} has only {kept.size} different "
+                    f"products of two of the {below.size} signs below; lower labels, or change seed."
+                )
+            pairs.append(np.column_stack([first, second])[order[kept]])
+            below = products[kept]
+            levels.append(below)
+        return np.array(pairs), levels
+
+    def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw inputs and all their labels.
+
+        Parameters
+        ----------
+        n : int
+            Number of samples, at least 1.
+        rng : Generator or int
+            Source of the random numbers, or a seed.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+            Inputs -1 and 1.
+        Y : ndarray of shape (n, depth * labels)
+            Labels -1 and 1, level 1 first.
+        """
+        check_integer("n", n, 1)
+        generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        X = 2.0 * generator.integers(0, 2, size=(n, self.dimension)) - 1
+        return X, self.labels_of(X)
+
+    def labels_of(self, X: np.ndarray) -> np.ndarray:
+        """Return the labels of inputs, shape (n, depth * labels).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Inputs -1 and 1.
+
+        Raises
+        ------
+        InvalidData
+            If the number of columns is not d.
+        """
+        if X.ndim != 2 or X.shape[1] != self.dimension:
+            raise InvalidData(f"X has shape {X.shape}; allowed: (n, {self.dimension}).")
+        levels = [X]
+        for pairs in self.pairs:
+            levels.append(levels[-1][:, pairs[:, 0]] * levels[-1][:, pairs[:, 1]])
+        return np.concatenate(levels[1:], axis=1)
+
+
+def target_of(parameters: LabelParameters) -> LabelHierarchy:
+    """Return the hierarchy with these parameters."""
+    return LabelHierarchy(
+        parameters.dimension, parameters.depth, parameters.labels, parameters.hierarchy_seed
+    )
