@@ -52,6 +52,10 @@ def test_no_difference_is_claimed_without_one():
     found = trained(0.0)
     assert not found.differences()[0].is_one
     assert "is not decided here" in found.answer()
+    (alone,) = trained(0.01, seeds=1).differences()
+    assert alone.interval.lower > 0
+    assert not alone.is_one
+    assert "needs 2 seeds" in alone.sentence()
     # All stages of these results have 100 documents: b has spent them in its dense phase.
     assert (found.multi_documents("b"), found.multi_documents("c")) == (0, 100)
 

@@ -26,10 +26,11 @@ class Difference(NamedTuple):
 
     @property
     def is_one(self) -> bool:
-        """True if the interval excludes zero and every seed has the same sign."""
+        """True if the interval excludes zero, and two seeds or more all have its sign."""
+        # One seed compares two trained models, not two pipelines.
         signs = {bool(value > 0) for value in self.by_seed}
         excluded = self.interval.lower > 0 or self.interval.upper < 0
-        return excluded and len(signs) == 1
+        return excluded and len(signs) == 1 < len(self.by_seed)
 
     def sentence(self) -> str:
         """Write the difference, its interval and the seeds that agree."""
@@ -37,6 +38,7 @@ class Difference(NamedTuple):
         higher = value > 0
         agreeing = sum((one > 0) == higher for one in self.by_seed)
         verdict = "a difference" if self.is_one else "not shown to be a difference"
+        verdict += " (needs 2 seeds)" if len(self.by_seed) == 1 else ""
         return (
             f"{self.first} − {self.second}, {self.test}: {value:+.3f} ({lower:+.3f} to {upper:+.3f}), "
             f"same sign in {agreeing} of {len(self.by_seed)} seeds: {verdict}"
