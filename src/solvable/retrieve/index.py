@@ -242,10 +242,11 @@ def _nearest(vectors: np.ndarray, centroids: np.ndarray) -> np.ndarray:
 
 def _lists(nearest: np.ndarray, starts: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return for each centroid the documents with a token whose nearest centroid it is."""
-    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    pairs = np.unique(np.stack([nearest, owners], axis=1), axis=0)
-    list_starts = np.searchsorted(pairs[:, 0], np.arange(count + 1))
-    return list_starts.astype(np.int64), pairs[:, 1].astype(np.int32)
+    documents = len(starts) - 1
+    owners = np.repeat(np.arange(documents), np.diff(starts))
+    keys = np.unique(nearest.astype(np.int64) * documents + owners)
+    list_starts = np.searchsorted(keys, np.arange(count + 1) * documents)
+    return list_starts.astype(np.int64), (keys % documents).astype(np.int32)
 
 
 def write_index(index: Index, model: Path, directory: Path) -> None:
