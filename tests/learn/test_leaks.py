@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from solvable.data import load
 from solvable.data.table import from_columns
 from solvable.errors import InvalidData
+from solvable.fitting.intervals import clustered_interval
 from solvable.learn import Request, learn
 from solvable.learn.dealt_rows import DealtRows
 from solvable.learn.dependent_rows import jump_beyond_neighbours, share_along_a_curve
 from solvable.learn.folds import deal_groups, deal_times, nested_rows, united
-from solvable.learn.intervals import clustered_interval
 from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns, tight_groups
 from solvable.learn.warning_sentences import ALONG, warnings_of
 

@@ -18,6 +18,8 @@ from solvable.cli.learn import learn
 from solvable.cli.list import list_systems
 from solvable.cli.predict import predict
 from solvable.cli.report import report
+from solvable.cli.retrieve import COMMANDS as RETRIEVE_COMMANDS
+from solvable.cli.retrieve import retrieve_group
 from solvable.cli.run import run
 from solvable.cli.scale import scale
 from solvable.cli.settings import read_option
@@ -40,6 +42,7 @@ For example:
   solvable predict MODEL new.csv          predictions of a stored model for new rows
   solvable forecast curve.csv             a learning curve, extrapolated
   solvable diagnose model.safetensors     what did my weight matrices learn?
+  solvable retrieve search INDEX "query"  search your own documents
   solvable scale --layers erf:1 --target he3  how must data and width scale?
   solvable activations relu gelu he4      how noise-sensitive are activations?
 
@@ -50,7 +53,7 @@ what to correct; 130 Ctrl-C, finished work is kept and the same command resumes.
 LONGEST_LINE = 900
 """Largest number of characters of an error line; the middle of a longer one is cut."""
 
-_COMMANDS: dict[str, Callable[..., int]] = {
+_COMMANDS: dict[str, Callable[..., int] | App] = {
     "list": list_systems,
     "run": run,
     "theory": theory,
@@ -60,6 +63,7 @@ _COMMANDS: dict[str, Callable[..., int]] = {
     "predict": predict,
     "forecast": forecast,
     "diagnose": diagnose,
+    "retrieve": retrieve_group(),
     "scale": scale,
     "activations": activations,
     "cite": cite,
@@ -78,7 +82,11 @@ def build_app() -> App:
     )
     for position, (name, command) in enumerate(_COMMANDS.items()):
         # in the order in which a new user needs them
-        app.command(command, name=name, sort_key=position)
+        if isinstance(command, App):
+            command.sort_key = position
+            app.command(command)
+        else:
+            app.command(command, name=name, sort_key=position)
     return app
 
 
@@ -183,6 +191,8 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
     from cyclopts import MissingArgumentError, UnusedCliTokensError
 
     command = words[0] if words and words[0] in _COMMANDS else None
+    if command == "retrieve" and words[1:2] and words[1] in RETRIEVE_COMMANDS:
+        command = f"retrieve {words[1]}"
     message = str(error)
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = error.argument.name

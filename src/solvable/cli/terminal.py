@@ -72,7 +72,7 @@ def note(message: str) -> None:
 
 
 @contextmanager
-def progress_bar(shown: bool) -> Iterator[Progress]:
+def progress_bar(shown: bool, unit: str = "tasks") -> Iterator[Progress]:
     """Show finished tasks and time left during a study, if standard error is a terminal."""
     if not (shown and sys.stderr.isatty()):
         yield lambda done, total, seconds_left: None
@@ -83,7 +83,7 @@ def progress_bar(shown: bool) -> Iterator[Progress]:
         SpinnerColumn(),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("tasks · {task.fields[left]}"),
+        TextColumn(f"{unit} · {{task.fields[left]}}"),
     )
     with bar:
         task = bar.add_task("tasks", total=None, deadline=None, left="starting workers")

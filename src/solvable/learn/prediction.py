@@ -13,7 +13,7 @@ from solvable.data import Preparation, load_new
 from solvable.data.dataset import NewData
 from solvable.data.target import Target
 from solvable.errors import InvalidData
-from solvable.learn.intervals import mean_interval, wilson_interval
+from solvable.fitting.intervals import mean_interval, wilson_interval
 from solvable.learn.learning import digest_of
 from solvable.networks.files import load_model, model_notes
 from solvable.plots.numbers import format_number

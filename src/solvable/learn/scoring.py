@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.forecast import LearningCurve, forecast
-from solvable.learn.competitors import LEARNED, Method
-from solvable.learn.fold_fits import Measured
-from solvable.learn.intervals import (
+from solvable.fitting.intervals import (
     CONFIDENCE,
     Interval,
     clustered_interval,
@@ -21,6 +18,9 @@ from solvable.learn.intervals import (
     paired_rate_difference,
     wilson_interval,
 )
+from solvable.forecast import LearningCurve, forecast
+from solvable.learn.competitors import LEARNED, Method
+from solvable.learn.fold_fits import Measured
 from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, Verdict
 
 SIMPLEST = (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvable.learn.intervals import (
+from solvable.fitting.intervals import (
     CENTRAL_LIMIT_ROWS,
     loss_of_clusters,
     mean_interval,
