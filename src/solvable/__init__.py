@@ -5,6 +5,7 @@ One function per command, each returning what the command prints:
 - ``run``, ``theory_of``, ``load``: measure a system, predict it, and load a finished run.
 - ``learn_features``, ``diagnose_weights``, ``forecast_curve``: the tools for real data.
 - ``activations_of``: noise sensitivity of activation functions.
+- ``train_retriever``, ``index_documents``, ``search_documents``: late-interaction retrieval.
 - ``scale_network``: how data, width and depth must scale for a network to learn a target.
 
 The parts load on first use:
@@ -13,7 +14,7 @@ The parts load on first use:
   scikit-learn's conventions; ``theory``: predictions as plain functions.
 - ``systems``: classes for writing a system; ``study``: a system over a grid, its verdicts
   and report; ``plots``: figures as plain data.
-- ``learn``, ``diagnose``, ``forecast``, ``scale``: the tools for real data; ``data``: data sets.
+- ``learn``, ``diagnose``, ``forecast``, ``scale``, ``retrieve``: the tools for real data; ``data``: data sets.
 - ``spectra``: laws of random matrices; ``message_passing``: state evolution; ``operators``: matrix-free
   operators built from data; ``hermite``, ``arrays``, ``errors``: basic tools.
 """
@@ -41,6 +42,7 @@ __all__ = [
     "message_passing",
     "operators",
     "plots",
+    "retrieve",
     "scale",
     "spectra",
     "study",

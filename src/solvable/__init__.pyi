@@ -1,3 +1,6 @@
+from solvable.retrieve.functions import index_documents as index_documents
+from solvable.retrieve.functions import search_documents as search_documents
+from solvable.retrieve.functions import train_retriever as train_retriever
 from solvable.scale.question import scale_network as scale_network
 from solvable.study.results import load as load
 from solvable.verbs import activations_of as activations_of
