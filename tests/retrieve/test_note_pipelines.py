@@ -117,13 +117,16 @@ def test_directions_shared_by_queries_and_documents_are_found_one_after_another(
 
 @pytest.mark.slow
 def test_order_of_pipelines_of_the_tiny_encoder(corpus, tmp_path):
-    # Check 11, at the sizes of the paper's small study: about ten minutes of CPU time per seed.
-    request = TrainRequest(student="tiny")
+    # Check 11 with 40 % of the data: about four minutes of CPU time per seed instead of ten.
+    # Measured: c 0.620 0.587 0.587, b 0.562 0.545 0.532 on 14,706 pairs.
+    sizes = {"unsupervised": 4000, "supervised": 1000, "distilled": 320}
+    request = TrainRequest(student="tiny", **sizes)
     names = ("dense", "a", "b", "c")
     held_out = HELD_OUT["docstrings"]
     found = means(train_pipelines(corpus, held_out, names, request, tmp_path, workers=2))
     assert (found["c"] > found["b"]).all()
     assert (found["b"] > np.maximum(found["a"], found["dense"])).all()
+    assert found["c"].mean() - found["b"].mean() > 0.01
     assert found["c"].mean() > 0.5
 
 
