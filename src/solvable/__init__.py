@@ -14,7 +14,8 @@ The parts load on first use:
   scikit-learn's conventions; ``theory``: predictions as plain functions.
 - ``systems``: classes for writing a system; ``study``: a system over a grid, its verdicts
   and report; ``plots``: figures as plain data.
-- ``learn``, ``diagnose``, ``forecast``, ``scale``, ``retrieve``: the tools for real data; ``data``: data sets.
+- ``learn``, ``diagnose``, ``forecast``, ``scale``, ``retrieve``: the tools for real data;
+  ``data``: data sets.
 - ``spectra``: laws of random matrices; ``message_passing``: state evolution; ``operators``: matrix-free
   operators built from data; ``hermite``, ``arrays``, ``errors``: basic tools.
 """

@@ -1,25 +1,13 @@
-"""Quality of a ranking: nDCG at 10 per query, with ties at their mean rank."""
+"""Quality of a ranking: nDCG at 10 of each test query."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from solvable.models.late_interaction.scoring import ndcg
 from solvable.retrieve.encoder import encode
 from solvable.retrieve.materials import HeldOut, Lexical
 from solvable.retrieve.maxsim import maxsim
-
-CUT = 10
-"""Number of first ranks that count."""
-
-
-def ndcg(scores: np.ndarray, relevant: np.ndarray) -> np.ndarray:
-    """Return nDCG at 10 of each query with one relevant document, from scores (queries, documents)."""
-    # nDCG = 1 / log2(rank + 2) for a rank below 10, counted from 0. Tied documents have their mean
-    # rank, so that equal scores for all documents earn nothing.
-    own = np.take_along_axis(scores, relevant[:, None], axis=1)
-    better, least = (scores > own).sum(axis=1), (scores >= own).sum(axis=1) - 1
-    ranks = (better + least) / 2
-    return np.where(ranks < CUT, 1 / np.log2(ranks + 2), 0.0)
 
 
 def lexical_baseline(test: HeldOut) -> np.ndarray:

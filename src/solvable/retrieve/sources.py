@@ -6,7 +6,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from solvable.data.docstrings import docstrings
+from solvable.data.docstring_corpus import docstrings
 from solvable.paths import printable
 from solvable.retrieve.corpus import Corpus, Pair, deduplicated, read_corpus
 
