@@ -16,8 +16,13 @@ from solvable.models.hierarchy.grammar.claims import (
     scarce,
     threshold_law,
 )
-from solvable.models.hierarchy.grammar.measure import context_losses, measure, squared_signal
-from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
+from solvable.models.hierarchy.grammar.measure import (
+    context_losses,
+    make_learner,
+    measure,
+    squared_signal,
+)
+from solvable.models.hierarchy.grammar.parameters import LARGEST_FIT, RandomHierarchyParameters
 from solvable.models.hierarchy.grammar.predict import curve, predict
 from solvable.models.hierarchy.grammar.system import system
 from solvable.models.hierarchy.target import RandomHierarchy
@@ -165,3 +170,21 @@ def test_lead_over_kernels_needs_both():
     assert lead_over_kernel([cnn]) is None
     assert scarce(cnn.setting)
     assert not scarce(RandomHierarchyParameters(depth=2, sample_ratio=3.0))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "task"),
+    [
+        *((estimator, "classification") for estimator in LARGEST_FIT),
+        *((network, "next-token") for network in ("cnn", "fully-connected", "transformer")),
+    ],
+)
+def test_every_learner_of_a_task_is_built(estimator, task):
+    setting = RandomHierarchyParameters(task=task, estimator=estimator)
+    assert make_learner(setting, 0).branching == 2
+
+
+def test_a_limit_names_the_largest_number_of_strings():
+    large = RandomHierarchyParameters(estimator="kernel", samples=100_000)
+    with pytest.raises(ValueError, match=r"100000 strings; allowed .* 12000"):
+        system.measure(large, random_stream("test", 0))

@@ -35,7 +35,7 @@ def scarce(setting: RandomHierarchyParameters) -> bool:
     return bool(np.log(8 * setting.n_samples) <= strings)
 
 
-def is_task(task: str) -> Callable[[Cell], bool]:
+def in_large_vocabulary(task: str) -> Callable[[Cell], bool]:
     """Return a function that chooses the points of a task in a vocabulary of at least 16 symbols."""
     return lambda cell: cell.setting.task == task and cell.setting.vocabulary >= 16
 
@@ -135,19 +135,19 @@ CLAIMS = (
         because="0.02, plus 0.3/V for the fluctuations of one grammar around the mean over grammars.",
         where=has_statistics, entry=level_names,
         scatter=lambda cell: cell.expected * (1 - cell.expected) + 0.02, power=0.2,
-        missing="no point has task=classification"),
+        missing="no point has task=classification and an ensemble with signal"),
     Agreement("signal",
         "The label laws of patches with different parents differ as predicted on each level.",
         "signal", "derivations/hierarchy (5)", within=finite_vocabulary, relative=True,
         because="5 %, plus 0.5/V: one grammar differs from the mean over grammars.",
         where=lambda cell: has_statistics(cell) and cell.entry != 0, entry=level_names, power=0.2,
-        missing="no point has task=classification and depth above 1"),
+        missing="no point has task=classification, an ensemble with signal and depth above 1"),
     Agreement("noise",
         "The label frequencies of a patch scatter as predicted on each level.",
         "noise", "derivations/hierarchy (6)", within=0.04, relative=True,
         because="4 %: the label law of a patch is not the same for all patches.",
         where=has_statistics, entry=level_names, power=0.15,
-        missing="no point has task=classification and depth above 1"),
+        missing="no point has task=classification, an ensemble with signal and depth above 1"),
     Estimate("hierarchy-learned",
         "The accuracy rises from near chance at a quarter of P* to near 1 at four times P*.",
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
@@ -172,9 +172,10 @@ CLAIMS = (
         "The accuracy is halfway between chance and 1 near P*, in the mean over grammars of all sizes.",
         "arXiv:2307.02129, Equation 10; derivations/hierarchy (7)",
         estimate=mean_crossing, apart=(*ALONG, *SETTINGS), fewest=4, within=0.6, power=0.7,
-        because="0.6: P* is where signal and noise are equal; learners differ in prefactors.",
+        because="0.6: P* is where the signal equals twice the noise; learners differ in prefactors.",
         where=judged_learner,
-        missing="no curve passes halfway between chance and 1; widen sample_ratio"),
+        missing="needed: four points of layerwise, count-cluster or cnn, on both sides of P* and far "
+        "from all strings"),
     Estimate("threshold-law",
         "The number of strings at which the hierarchy is learned is proportional to n_c m^L.",
         "arXiv:2601.19756, Theorem 7; derivations/hierarchy (7)",
@@ -196,19 +197,19 @@ CLAIMS = (
         "correlation", "derivations/hierarchy (13), (14)",
         within=finite_vocabulary, relative=True,
         because="5 %, plus 0.5/V for the fluctuations of one grammar around the mean over grammars.",
-        where=is_task("next-token"), entry=ancestor_names, power=0.2,
+        where=in_large_vocabulary("next-token"), entry=ancestor_names, power=0.2,
         missing="no point has task=next-token and at least 16 symbols; run with --preset language"),
     Agreement("context-loss",
         "A context that ends below an ancestor leaves the predicted uncertainty about the last symbol.",
         "context_loss", "derivations/hierarchy (16)",
         within=0.06, because="0.06 nats: numbers of compatible symbols scatter within one grammar.",
-        where=is_task("next-token"), entry=ancestor_names, power=0.2,
+        where=in_large_vocabulary("next-token"), entry=ancestor_names, power=0.2,
         missing="no point has task=next-token and at least 16 symbols; run with --preset language"),
     Agreement("denoising",
         "The mean belief in the true symbol of each level follows the map from level to level.",
         "level_belief", "derivations/hierarchy (17)", within=0.035,
         because="0.035: the map replaces the beliefs of a level by their mean.",
-        where=lambda cell: is_task("denoising")(cell) and 0 < cell.setting.noise_level < 1,
+        where=lambda cell: in_large_vocabulary("denoising")(cell) and 0 < cell.setting.noise_level < 1,
         entry=level_names, power=0.2,
         missing="no point has task=denoising and at least 16 symbols; run with --preset language"),
 )  # fmt: skip

@@ -29,6 +29,11 @@ def ancestor_names(setting: RandomHierarchyParameters) -> list[str]:
     return [f"ancestor {h} level{'s' if h > 1 else ''} up" for h in heights]
 
 
+def p_star(curves: Sequence[Curve]) -> list[Marker]:
+    """Mark P*, which is 1 on the axis."""
+    return [Marker(1.0, "P*")]
+
+
 def critical_noise(curves: Sequence[Curve]) -> list[Marker]:
     """Mark the noise above which the label of an infinitely deep string cannot be recovered."""
     point = curves[0].points[0]
@@ -41,7 +46,6 @@ def critical_noise(curves: Sequence[Curve]) -> list[Marker]:
 
 NOISE = Axis("noise_level", "noise level", scale="linear")
 EVERY = ("estimator", "positions")
-P_STAR = {"threshold_ratio": "P*"}
 
 PANELS = (
     Panel(
@@ -50,13 +54,13 @@ PANELS = (
         "test accuracy, or sensitivity",
         [Trace("test_accuracy", "", theory=None)],
         "Points: accuracy on fresh strings. Line: synonymic sensitivity of the leaves after one gradient "
-        "step, which is one half where signal and noise of the label statistics are equal, near P*. "
+        "step, which is one half where the signal equals twice the noise, near P*. "
         "Learners that use the hierarchy need a few P*; a kernel needs a share of all strings.",
         overlay=EVERY,
         once=[
             Trace("leaf_sensitivity", "sensitivity after one step", colour=-1),
         ],
-        markers=P_STAR,
+        markers=p_star,
         when=is_task("classification"),
         y_range=(-0.02, 1.05),
     ),
@@ -65,12 +69,12 @@ PANELS = (
         "Synonymic sensitivity after one gradient step",
         "sensitivity to a synonym, relative to any other patch",
         (),
-        "Squared distance of the gradients of two synonyms over that of two random patches. Levels near "
-        "the label are learned from fewer strings.",
+        "Squared distance of the gradients of two synonyms over that of two random patches. If their "
+        "symbols were known, levels near the label would need fewer strings.",
         overlay=EVERY,
         once=[Trace("synonymic_sensitivity", names=level_names)],
         when=is_task("classification"),
-        markers=P_STAR,
+        markers=p_star,
         y_range=(-0.02, 1.05),
     ),
     Panel(
@@ -86,7 +90,7 @@ PANELS = (
             Trace("signal", names=level_names, dashed=True),
         ],
         when=is_task("classification"),
-        markers=P_STAR,
+        markers=p_star,
         y_scale="log",
     ),
     Panel(
@@ -100,7 +104,7 @@ PANELS = (
             is_task("classification")(curve)
             and curve.setting.estimator in ("layerwise", "count-cluster")
         ),
-        markers=P_STAR,
+        markers=p_star,
         y_range=(-0.02, 1.05),
     ),
     Panel(

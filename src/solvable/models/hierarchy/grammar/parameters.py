@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from solvable.errors import InvalidParameter
@@ -29,6 +30,22 @@ LARGEST_FIT = {
     "transformer": 500_000,
 }
 """Largest number of strings to which each estimator is fitted."""
+
+
+def fit_limit(estimator: str, most: int) -> Limit:
+    """Limit the strings to which an estimator is fitted."""
+    return Limit(
+        lambda p: p.n_samples if (p.task, p.estimator) == ("classification", estimator) else 0,
+        most,
+        "estimator={estimator} is given {n_samples} strings",
+        "samples, sample_ratio, rules or depth",
+        unit=" strings",
+    )
+
+
+def as_list(values: np.ndarray) -> list[float | None]:
+    """Convert to a list, with None for what is not finite."""
+    return [float(value) if np.isfinite(value) else None for value in np.asarray(values)]
 
 
 class RandomHierarchyParameters(Parameters):
@@ -133,12 +150,7 @@ class RandomHierarchyParameters(Parameters):
             lambda p: p.n_samples * p.leaves, 2,
             "{n_samples} strings of {leaves} symbols", "sample_ratio or depth", each=4,
         ),
-        Limit(
-            lambda p: (
-                p.n_samples / LARGEST_FIT[p.estimator] if p.task == "classification" else 0
-            ), 1,
-            "estimator={estimator} with {n_samples} strings", "sample_ratio, rules or depth",
-        ),
+        *(fit_limit(estimator, most) for estimator, most in LARGEST_FIT.items()),
     )  # fmt: skip
 
     @property

@@ -6,7 +6,7 @@ import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.hierarchy.grammar import language, theory
-from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters
+from solvable.models.hierarchy.grammar.parameters import RandomHierarchyParameters, as_list
 from solvable.models.hierarchy.grammar.sizes import Sizes
 
 
@@ -29,11 +29,11 @@ def curve(parameters: RandomHierarchyParameters, ratios: np.ndarray) -> list[Met
 def _classification(parameters: RandomHierarchyParameters) -> Metrics:
     """Signal and noise of the label statistics of each level, and the synonymic sensitivity."""
     p, sizes = parameters, _sizes(parameters)
-    sensitivity = numbers(theory.synonymic_sensitivity(p.n_samples, zipf=p.zipf, **sizes))
-    noise = numbers(theory.squared_noise(p.n_samples, zipf=p.zipf, **sizes))
+    sensitivity = as_list(theory.synonymic_sensitivity(p.n_samples, zipf=p.zipf, **sizes))
+    noise = as_list(theory.squared_noise(p.n_samples, zipf=p.zipf, **sizes))
     noise[0] = None  # the label of a tuple just below the label is certain
     metrics: Metrics = {
-        "signal": numbers(theory.squared_signal(**sizes)),
+        "signal": as_list(theory.squared_signal(**sizes)),
         "noise": noise,
         "synonymic_sensitivity": sensitivity,
         "leaf_sensitivity": sensitivity[-1],
@@ -55,11 +55,11 @@ def _next_token(parameters: RandomHierarchyParameters) -> Metrics:
     shared = p.estimator == "cnn"
     thresholds = language.data_thresholds(shared=shared, **sizes)
     return {
-        "correlation": numbers(np.sqrt(plateau**2 + floor**2)),
-        "correlation_plateau": numbers(plateau),
+        "correlation": as_list(np.sqrt(plateau**2 + floor**2)),
+        "correlation_plateau": as_list(plateau),
         "correlation_floor": float(floor),
-        "data_thresholds": numbers(thresholds / p.threshold),
-        "context_loss": numbers(language.compatible_losses(**sizes)[:0:-1]),
+        "data_thresholds": as_list(thresholds),
+        "context_loss": as_list(language.compatible_losses(**sizes)[:0:-1]),
         "loss_envelope": float(language.next_token_loss(p.n_samples, shared=shared, **sizes)),
     }
 
@@ -73,7 +73,7 @@ def _denoising(parameters: RandomHierarchyParameters) -> Metrics:
     )
     return {
         "label_belief": float(beliefs[0]),
-        "level_belief": numbers(beliefs[1:]),
+        "level_belief": as_list(beliefs[1:]),
         "critical_noise": critical.epsilon,
         "phase": critical.phase,
     }
@@ -89,11 +89,6 @@ def _sizes(parameters: RandomHierarchyParameters) -> Sizes:
         "classes": parameters.n_classes,
         "ensemble": parameters.ensemble,
     }
-
-
-def numbers(values: np.ndarray) -> list[float | None]:
-    """Convert to a list, with None for what is not finite."""
-    return [float(value) if np.isfinite(value) else None for value in np.asarray(values)]
 
 
 def chance(parameters: RandomHierarchyParameters, prediction: Metrics) -> Metrics:
