@@ -63,7 +63,8 @@ def gradient(trainer, batch):
 
 def test_cached_gradients_are_exact_and_accumulation_is_not(tiny, monkeypatch):
     # Check 1 of late interaction: loss to 1e-5, gradient to 1e-5; chunks as separate batches differ.
-    rows, plan = examples(48), Schedule(1e-3, 1.0, 48)
+    # At temperature 1 an untrained encoder has nearly equal scores, and batches of any size agree.
+    rows, plan = examples(48), Schedule(1e-3, 0.1, 48)
     whole = list(range(48))
     loss, expected = gradient(Trainer(tiny, UNSUPERVISED, plan, rows, seed=0), whole)
     for chunk in (8, 16):
