@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter, quoted
 from solvable.numpy_files import open_npy
 from solvable.paths import check_path
 
@@ -420,7 +420,7 @@ def check_integer(name: str, value: Any, minimum: int, maximum: int | None = Non
     """
     if not is_integer(value, minimum, maximum):
         allowed = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        raise InvalidParameter(f"{name} is {value!r}; allowed: an integer {allowed}.")
+        raise InvalidParameter(f"{name} is {quoted(value)}; allowed: an integer {allowed}.")
 
 
 def check_real(name: str, value: Any, minimum: float, *, also: str = "") -> None:

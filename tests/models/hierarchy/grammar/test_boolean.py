@@ -77,12 +77,50 @@ def test_few_samples_leave_levels_empty():
 
 
 def test_values_out_of_range_are_refused():
-    with pytest.raises(InvalidParameter, match="multiple of 8"):
+    with pytest.raises(InvalidParameter, match="multiple of 2"):
         DeepQuadraticBoolean(12, levels=3)
     with pytest.raises(InvalidParameter, match="dimension"):
         DeepQuadraticBoolean(1)
     with pytest.raises(InvalidData, match="one row of X"):
         recovered_supports(np.ones((4, 8)), np.zeros(3), levels=2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": -1}, {"seed": "a"}, {"seed": 1.5}, {"levels": 10**6}, {"levels": "a"},
+        {"dimension": 10**400}, {"dimension": 2**21}, {"dimension": 15}, {"dimension": 8.0},
+    ],
+)  # fmt: skip
+def test_impossible_targets_are_refused(change):
+    with pytest.raises(InvalidParameter, match="allowed") as raised:
+        DeepQuadraticBoolean(**change)
+    assert "1 levels" not in str(raised.value)
+
+
+def test_seeds_of_samples():
+    target = DeepQuadraticBoolean(8, seed=np.int64(1))
+    assert np.array_equal(target.signs[0], DeepQuadraticBoolean(8, seed=1).signs[0])
+    assert np.array_equal(target.sample(9, np.int64(3))[0], target.sample(9, 3)[0])
+    for rng in (None, "a", 1.5):
+        with pytest.raises(InvalidParameter, match="rng"):
+            target.sample(3, rng)
+
+
+def test_samples_of_the_wrong_form_are_refused():
+    target = DeepQuadraticBoolean(8, seed=1)
+    X, y = target.sample(300, 0)
+    for found in (target.recover(X.tolist(), y.tolist()), target.recover(X.astype(float), y)):
+        assert all(map(np.array_equal, found, target.recover(X, y)))
+    for inputs, values in (
+        (None, y), (X, None), (X, y[:, None]), (X[:, :4], y), (X * np.nan, y), (X, y * np.nan),
+        (2 * X, y), (X[:0], y[:0]), ([[1], [1, 1]], y), (X.astype(str), y), (X, y[:9]), (X, "a"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidData, match="allowed"):
+            target.recover(inputs, values)
+    for samples in (-1, 0, None, "a", np.nan, 10**400):
+        with pytest.raises(InvalidParameter, match="samples"):
+            target.recovery_probability(samples)
 
 
 def test_a_target_recovers_its_own_products_above_its_threshold():

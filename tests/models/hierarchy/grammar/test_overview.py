@@ -44,17 +44,42 @@ def test_ends_of_the_ranges_have_numbers(extreme, ensemble):
             assert np.isfinite(getattr(result, name)).all(), name
 
 
-def test_fewer_rules_than_symbols_leave_no_negative_numbers():
+def test_fewer_tuples_than_symbols_leave_entries_open():
     # 4 tuples below the label for 33 symbols: most symbols never occur.
     result = random_hierarchy_theory(
         vocabulary=33, rules=2, branching=2, depth=20, classes=2, samples=1e5, ensemble="uniform"
     )
-    for name in ("noise", "next_token_losses"):
-        assert (getattr(result, name) >= 0).all(), name
+    for name in ("signal", "noise"):
+        assert np.isnan(getattr(result, name)).tolist() == [False] + [True] * 19, name
+    assert np.isnan(result.next_token_losses).tolist() == [True] * 20 + [False]
+    assert np.isnan(result.correlation_plateau).all()
+    assert np.isfinite(result.synonymic_sensitivity).all()
+    assert np.isfinite(result.compatible_tokens).all()
+
+
+BAD = {
+    "vocabulary": [0, 1, 10**400, 10**5000, None, "a", 2.5, True],
+    "rules": [0, -1, 10**400, None, "a", 2.5],
+    "branching": [0, 1, 10**400, 10**5000, None, "a"],
+    "depth": [0, 10**9, 10**5000, 2.5, None, "a"],
+    "classes": [1, -1, None, "a", 1.5, 10**400],
+    "ensemble": ["odd", None, ["first"]],
+    "samples": [0, 0.5, [1, 2], "a", None, np.nan, np.inf, 10**400, True],
+    "zipf": [-1, 6, np.nan, "a", None, [1.0], 10**400],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_values_out_of_range_are_refused_in_one_line(name):
+    for value in BAD[name]:
+        with pytest.raises(InvalidParameter, match="allowed") as raised:
+            random_hierarchy_theory(**({"samples": 300} | SIZES | {name: value}))
+        assert "\n" not in str(raised.value)
+        assert len(str(raised.value)) < 600
 
 
 def test_impossible_grammars_are_refused():
     with pytest.raises(InvalidParameter, match="rules of at most 16"):
         random_hierarchy_theory(samples=300, **(SIZES | {"rules": 17}))
-    with pytest.raises(InvalidParameter, match="at least 1"):
+    with pytest.raises(InvalidParameter, match="from 1 to"):
         random_hierarchy_theory(samples=0, **SIZES)

@@ -222,6 +222,32 @@ def test_signal_meets_noise_near_the_threshold():
     assert ratio == pytest.approx(1, abs=0.05)
 
 
+def test_few_tuples_leave_signal_and_noise_open():
+    few = sizes_of((40, 2, 2, 3, 10), "uniform")
+    assert squared_signal(**few)[0] == pytest.approx(2)
+    assert np.isnan(squared_signal(**few)[1:]).all()
+    noise = squared_noise([100, 1_000], **few)
+    assert noise[:, 0].tolist() == [0, 0]
+    assert np.isnan(noise[:, 1:]).all()
+    # Sensitivity is a ratio of two exact means and needs no law of frequencies.
+    for level, N in ((2, 160), (3, 320)):
+        measured, error = measured_sensitivity((40, 2, 2, 3, 10), "uniform", level, N)
+        predicted = synonymic_sensitivity(N, **few)[level - 1]
+        assert measured == pytest.approx(predicted, abs=4 * error)
+
+
+def test_as_many_tuples_as_symbols_suffice():
+    setting = (40, 2, 2, 3, 20)
+    sizes = sizes_of(setting, "uniform")
+    measured = np.array(
+        [
+            [mean_square_difference(label_laws(joint)[0]) for joint in joint_laws(grammar)]
+            for grammar in grammars(150, *setting, "uniform")
+        ]
+    ).mean(axis=0)
+    assert measured == pytest.approx(squared_signal(**sizes), rel=0.04)
+
+
 def test_level_thresholds_halve_the_sensitivity():
     for setting in SETTINGS:
         for ensemble in ("first", "uniform"):
@@ -271,7 +297,8 @@ def test_sizes_that_no_measurement_affords():
         ({"classes": 3}, "divisible"),
         ({"ensemble": "odd"}, "ensemble"),
         ({"depth": 0}, "depth"),
-        ({"depth": 10**6}, "allowed: at most"),
+        ({"depth": 10**6}, "from 1 to 1000"),
+        ({"depth": 400}, "allowed: at most"),
     ],
 )
 def test_sizes_without_a_grammar_are_refused(change, text):

@@ -8,9 +8,14 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from solvable.arrays import check_integer, random_stream
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.arrays import check_integer, random_stream, to_numpy
+from solvable.errors import InvalidData, InvalidParameter, quoted
+from solvable.models.hierarchy.derivations import stream_of
+from solvable.models.hierarchy.grammar.sizes import check_number
 from solvable.teachers.first_layer import freeze
+
+LARGEST_DIMENSION = 2**20
+"""Largest number of inputs of a target; the supports of all levels have up to 20 times as many."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class DeepQuadraticBoolean:
     Parameters
     ----------
     dimension : int
-        Number :math:`d` of inputs, a multiple of :math:`2^{levels}`.
+        Number :math:`d` of inputs, even, a multiple of :math:`2^{levels}`, at most :math:`2^{20}`.
     levels : int
         Number of levels of pairs; 0 means as many as :math:`d` can be halved.
     seed : int
@@ -35,7 +40,7 @@ class DeepQuadraticBoolean:
     Raises
     ------
     InvalidParameter
-        If the dimension cannot be halved so often.
+        If a parameter is not an integer in its range, or the dimension cannot be halved so often.
 
     Notes
     -----
@@ -57,29 +62,41 @@ class DeepQuadraticBoolean:
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)
         check_integer("levels", self.levels, 0)
-        if self.dimension % 2**self.n_levels:
+        check_integer("seed", self.seed, 0)
+        if not self.halvings:
+            raise InvalidParameter(f"dimension is {quoted(self.dimension)}; allowed: even numbers.")
+        if self.dimension > LARGEST_DIMENSION:
             raise InvalidParameter(
-                f"dimension is {self.dimension} with {self.n_levels} levels of pairs; allowed: a "
-                f"multiple of {2**self.n_levels}."
+                f"dimension is {quoted(self.dimension)}; allowed: at most {LARGEST_DIMENSION}."
             )
+        if self.levels > self.halvings:
+            raise InvalidParameter(
+                f"levels is {quoted(self.levels)} with dimension {self.dimension}; allowed: at most "
+                f"{self.halvings}, or a dimension that is a multiple of 2^levels."
+            )
+
+    @property
+    def halvings(self) -> int:
+        """Number of times that the dimension can be halved."""
+        dimension = int(self.dimension)
+        return (dimension & -dimension).bit_length() - 1
 
     @property
     def n_levels(self) -> int:
         """Number of levels of pairs; by default as many as halve the dimension."""
-        halvings = (self.dimension & -self.dimension).bit_length() - 1
-        return self.levels or max(halvings, 1)
+        return int(self.levels) or self.halvings
 
     @cached_property
     def supports(self) -> tuple[np.ndarray, ...]:
         """Sorted inputs of each product, shape (d / 2^k, 2^k) for level k = 1, 2, ..."""
-        order = random_stream(self.seed, "order of inputs").permutation(self.dimension)
+        order = random_stream(int(self.seed), "order of inputs").permutation(self.dimension)
         blocks = [np.sort(order.reshape(-1, 2**k)) for k in range(1, self.n_levels + 1)]
         return tuple(freeze(block[np.argsort(block[:, 0])]) for block in blocks)
 
     @cached_property
     def signs(self) -> tuple[np.ndarray, ...]:
         """Coefficient of each product, 1 or -1."""
-        rng = random_stream(self.seed, "signs of products")
+        rng = random_stream(int(self.seed), "signs of products")
         return tuple(freeze(rng.choice([-1.0, 1.0], len(block))) for block in self.supports)
 
     @property
@@ -103,8 +120,13 @@ class DeepQuadraticBoolean:
             Signs -1 and 1.
         y : ndarray of shape (n,)
             Values of the target.
+
+        Raises
+        ------
+        InvalidParameter
+            If `n` is not a positive integer or `rng` neither a seed nor a Generator.
         """
-        generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        generator = stream_of(rng, "samples")
         check_integer("n", n, 1)
         X = generator.choice(np.array([-1, 1], dtype=np.int8), size=(n, self.dimension))
         y = np.zeros(n)
@@ -136,9 +158,14 @@ class DeepQuadraticBoolean:
         Raises
         ------
         InvalidData
-            If X and y do not fit together.
+            If X is not an array of signs with d columns, or y not one finite number for each row.
         """
-        return recovered_supports(X, y, levels=self.n_levels)
+        signs = _array("X", X)
+        if signs.ndim != 2 or signs.shape[1] != self.dimension:
+            raise InvalidData(
+                f"X has shape {signs.shape}; allowed: (n, {self.dimension}), one column per input."
+            )
+        return recovered_supports(signs, y, levels=self.n_levels)
 
     def recovery_probability(self, samples: float) -> float:
         """Predicted probability that :meth:`recover` finds all products from n samples."""
@@ -153,17 +180,13 @@ def recovered_supports(
     Each level keeps the pairs of products of the level below whose mean product with the residual
     exceeds the threshold, then all products so far are fitted by least squares.
     """
-    if X.ndim != 2 or len(X) != len(y):
-        raise InvalidData(
-            f"X has shape {X.shape} and y has {len(y)} entries; allowed: one row of X per entry of y."
-        )
-    features = np.asarray(X, dtype=np.float64)
-    inputs = np.arange(X.shape[1])[:, None]
-    residual, fitted = np.asarray(y, dtype=np.float64), np.empty((len(y), 0))
+    features, values = _checked_samples(X, y)
+    inputs = np.arange(features.shape[1])[:, None]
+    residual, fitted = values, np.empty((len(values), 0))
     found = []
     for _ in range(levels):
         # f_S for S = A and B together is estimated by the mean of chi_A chi_B y (hierarchy 23)
-        coefficients = features.T @ (features * residual[:, None]) / len(y)
+        coefficients = features.T @ (features * residual[:, None]) / len(values)
         first, second = np.nonzero(np.triu(np.abs(coefficients) > threshold, 1))
         inputs = np.sort(np.concatenate([inputs[first], inputs[second]], axis=1))
         features = features[:, first] * features[:, second]
@@ -171,9 +194,34 @@ def recovered_supports(
         if not len(first):
             break
         fitted = np.concatenate([fitted, features], axis=1)
-        residual = y - fitted @ np.linalg.lstsq(fitted, y, rcond=None)[0]
+        residual = values - fitted @ np.linalg.lstsq(fitted, values, rcond=None)[0]
     empty = [np.empty((0, 2**k), dtype=np.intp) for k in range(len(found) + 1, levels + 1)]
     return tuple(found + empty)
+
+
+def _checked_samples(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return signs and values of a target as floats, or say what is wrong with them."""
+    signs, values = _array("X", X), _array("y", y)
+    if signs.ndim != 2 or values.ndim != 1 or len(signs) != len(values) or not len(values):
+        raise InvalidData(
+            f"X has shape {signs.shape} and y has shape {values.shape}; allowed: (n, d) and (n,), one "
+            "row of X per entry of y and at least one."
+        )
+    if signs.dtype.kind not in "iuf" or not (np.abs(signs) == 1).all():
+        raise InvalidData("X has entries that are not signs; allowed: the numbers -1 and 1.")
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        raise InvalidData(
+            "y has entries that are not finite numbers; allowed: finite real numbers."
+        )
+    return signs.astype(np.float64), values.astype(np.float64)
+
+
+def _array(name: str, values: np.ndarray) -> np.ndarray:
+    """Convert to an array, or say that rows have different lengths."""
+    try:
+        return to_numpy(values)
+    except ValueError:
+        raise InvalidData(f"{name} has rows of different lengths; allowed: an array.") from None
 
 
 def recovery_threshold(*, dimension: int, squared_norm: float) -> float:
@@ -184,6 +232,7 @@ def recovery_threshold(*, dimension: int, squared_norm: float) -> float:
 
 def recovery_probability(samples: float, *, dimension: int, levels: int) -> float:
     """Probability that :func:`recovered_supports` finds all products at threshold 1/2."""
+    check_number("samples", samples, 1)
     remaining = float(sum(dimension // 2**k for k in range(1, levels + 1)))
     logarithm = 0.0
     for k in range(1, levels + 1):

@@ -7,11 +7,16 @@ number of samples still exceeds the measured one by many powers of ten.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log10
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, quoted
+from solvable.models.hierarchy.grammar.sizes import LARGEST_LOGARITHM, GrammarSizes, check_number
+
+SMALLEST_TOLERANCE = 1e-100
+"""Smallest accuracy, overlap and probability of failure; powers and ratios of these stay finite."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +50,15 @@ def layerwise_guarantee(
     Parameters
     ----------
     vocabulary, rules, branching, depth : int
-        V, m, s and L, at least 2, 1, 2 and 1.
+        V, m, s and L, at least 2, 1, 2 and 1; each tuple has one parent, so m is at most V^(s - 1).
     classes : int
         Number of labels; 0 means V.
     accuracy : float
-        Allowed distance of the outputs of a level from the label laws, above 0.
+        Allowed distance of the outputs of a level from the label laws, from 1e-100 to 1.
     overlap : float
-        Allowed kernel between different patches, from 0 to 1.
+        Allowed kernel between different patches, from 1e-100 to 1.
     failure : float
-        Allowed probability of failure, from 0 to 1.
+        Allowed probability of failure, from 1e-100 to 1.
     corrected : bool
         Whether Lemmas 10 and 18, on which the bandwidth and Lemma 17 rest, are corrected: the printed
         bandwidth is twice too large, and the printed number of samples lacks the number of patches.
@@ -66,7 +71,7 @@ def layerwise_guarantee(
     Raises
     ------
     InvalidParameter
-        If a number is not positive.
+        If a number is out of range, or no grammar of these sizes exists.
 
     Notes
     -----
@@ -79,9 +84,17 @@ def layerwise_guarantee(
     >>> float((corrected.level_samples / printed.level_samples)[-1])
     128.0
     """
-    _positive(vocabulary=vocabulary, rules=rules, branching=branching, depth=depth)
-    parents = np.array([classes or vocabulary] + [vocabulary] * (depth - 1), dtype=float)
-    patches = [float(size) for size in parents * rules]
+    grammar = GrammarSizes(vocabulary, rules, branching, depth, classes, "uniform")
+    for name, value in {"accuracy": accuracy, "overlap": overlap, "failure": failure}.items():
+        check_number(name, value, SMALLEST_TOLERANCE, 1.0)
+    if not isinstance(corrected, bool):
+        raise InvalidParameter(f"corrected is {quoted(corrected)}; allowed: True or False.")
+    if 2 * log10(vocabulary * rules) + depth * log10(20 * rules) > LARGEST_LOGARITHM - 20:
+        raise InvalidParameter(
+            f"the guarantee V² m² (20 m)^L is above 10^{LARGEST_LOGARITHM - 20:g} with vocabulary "
+            f"{vocabulary}, rules {rules} and depth {depth}; allowed: smaller sizes."
+        )
+    patches = [float(size) for size in grammar.tuples]
     return LayerwiseGuarantee(
         samples=guaranteed_samples(
             vocabulary=vocabulary, rules=rules, branching=branching, depth=depth, failure=failure
@@ -95,7 +108,7 @@ def layerwise_guarantee(
         ),
         steps=np.array(
             [
-                descent_steps(accuracy=accuracy, patches=size, classes=classes or vocabulary)
+                descent_steps(accuracy=accuracy, patches=size, classes=grammar.n_classes)
                 for size in patches
             ]
         ),
@@ -168,7 +181,7 @@ def descent_steps(*, accuracy: float, patches: float, classes: int, kappa: float
     """Steps of gradient descent for which one level is learned with this accuracy (Lemma 17)."""
     _positive(accuracy=accuracy, patches=patches, kappa=kappa)
     # T >= |P| log(100 |P| kappa sqrt(n_c) / eps) (hierarchy 22)
-    return float(patches * np.log(100 * patches * kappa * np.sqrt(classes) / accuracy))
+    return float(patches * np.log(100 * patches * kappa * np.sqrt(float(classes)) / accuracy))
 
 
 def separation_bound(*, rules: int, depth: int) -> np.ndarray:
@@ -189,9 +202,9 @@ def guaranteed_samples(
     levels = np.arange(1, depth + 1)
     # K = sqrt(m) 20^(-(L - 1) / 2) from Proposition 19 (hierarchy 22)
     K2 = rules / 20.0 ** (depth - 1) if separation is None else separation**2
-    logarithm = np.log(vocabulary * rules * kappa / failure)
+    logarithm = np.log(float(vocabulary) * rules * kappa / failure)
     # N_l = C kappa V² m² s L log²(V m kappa / delta) m^l / K² (hierarchy 22)
-    common = constant * kappa * (vocabulary * rules) ** 2 * branching * depth * logarithm**2
+    common = constant * kappa * (float(vocabulary) * rules) ** 2 * branching * depth * logarithm**2
     return np.asarray(common * float(rules) ** levels / K2)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from solvable.errors import InvalidParameter
 from solvable.models.hierarchy.grammar.sizes import GrammarSizes, Sizes
-from solvable.models.hierarchy.grammar.theory import threshold_samples
+from solvable.models.hierarchy.grammar.theory import log_complement, threshold_samples
 from solvable.models.hierarchy.rules import Ensemble, zipf_law
 
 
@@ -22,9 +22,12 @@ def correlation_plateau(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.n
     """Root mean square of correlations with the last token by the level l of the branches, shape (L,).
 
     With `shared`, the context consists of symbols one level below the branches, which a network with
-    shared filters infers, instead of leaves; the next token is a leaf.
+    shared filters infers, instead of leaves; the next token is a leaf. For `uniform` with n_c m < V the
+    result is not a number.
     """
     grammar = GrammarSizes(**sizes)
+    if grammar.scarce:
+        return np.full(grammar.depth, np.nan)
     V = float(grammar.vocabulary)
     # C_l² = (1 - 1/V)² B_l c_s^(L - l) c^(L - l) / V² (hierarchy 13)
     squares = ((1 - 1 / V) / V) ** 2 * grammar.brackets
@@ -44,7 +47,10 @@ def correlation_floor(samples: ArrayLike, *, vocabulary: int) -> np.ndarray:
 
 
 def data_thresholds(*, shared: bool = False, **sizes: Unpack[Sizes]) -> np.ndarray:
-    """Samples at which correlations equal their sampling error, shape (L,); inf without correlations."""
+    """Samples at which correlations equal their sampling error, shape (L,); inf without correlations.
+
+    Not a number where the correlations are not.
+    """
     plateau = correlation_plateau(shared=shared, **sizes)
     floor = correlation_floor(1, vocabulary=sizes["vocabulary"])
     with np.errstate(divide="ignore"):
@@ -85,14 +91,21 @@ def _same_context(grammar: GrammarSizes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compatible_losses(**sizes: Unpack[Sizes]) -> np.ndarray:
-    """Least cross-entropy of the last token, given the s^k - 1 tokens before, k = 0 ... L, (L + 1,)."""
+    """Least cross-entropy of the last token, given the s^k - 1 tokens before, k = 0 ... L, (L + 1,).
+
+    For `uniform` with n_c m < V the entries with k < L, whose ancestors are symbols, are not numbers.
+    """
     grammar = GrammarSizes(**sizes)
     m, below = grammar.rules, list(zip(*_same_context(grammar), grammar.tuples, strict=True))
-    logs = np.linspace(-40.0, 6.0, 1_500)
+    # Range of t: frequencies of ancestors are at least 1 / product of the mean numbers of tuples.
+    rarest = np.log(np.maximum(grammar.per_symbol, 1)).sum()
+    logs = np.linspace(-40.0, 6.0 + min(30.0, rarest), 2_500)
     losses = []
     for steps in range(grammar.depth + 1):
         counts = _compatible_symbols(grammar, steps)
-        t, transform = np.exp(logs), np.zeros_like(logs)
+        true, absent = _ancestor_law(grammar, grammar.depth - steps, np.exp(logs))
+        t = other = -log_complement(absent)
+        transform = np.zeros_like(logs)
         levels = zip(counts[:-1], below[grammar.depth - steps :], strict=True)
         for count, (chance, scatter, tuples) in reversed(list(levels)):
             # The other compatible symbols come from m n - 1 tuples, each with this chance. Their number
@@ -102,26 +115,51 @@ def compatible_losses(**sizes: Unpack[Sizes]) -> np.ndarray:
             drop = -chance / success * np.log1p(np.maximum(success * np.expm1(-t), -1 + 1e-16))
             transform += drop - t
             t = m * drop
-        # E log n = int_0^inf (e^-t - E e^(-t n)) / t dt and E[1/n] = int_0^inf E e^(-t n) dt
-        counted = np.exp(transform - counts[0] * t)
-        mean_log = np.trapezoid(np.exp(-np.exp(logs)) - counted, logs)
-        mean_inverse = np.trapezoid(counted * np.exp(logs), logs)
-        # Unequal frequencies u of ancestors lower the entropy by log(<u²>) / 2 E[1 - 1/n] (hierarchy 16)
-        uneven = np.log(grammar.unevenness[grammar.depth - steps])
-        # With fewer rules than symbols the first order is too large: most symbols never occur.
-        losses.append(max(mean_log - uneven / 2 * (1 - mean_inverse), 0.0))
-    return np.array(losses)
+        # L_k = E log(u* + sum of the other u) - E log u*, where the law of u* of the true ancestor is
+        # weighted by u, and E log x = int_0^inf (e^-t - E e^(-t x)) / t dt (hierarchy 16)
+        others = np.exp(transform - counts[0] * t + other)
+        loss = np.trapezoid(true * (1 - others), logs)
+        if not steps:
+            # L_0 = log V - E u log u: without context the frequencies of all V symbols have the sum V.
+            entropy = np.trapezoid(np.exp(-np.exp(logs)) - true, logs)
+            loss = np.log(grammar.vocabulary) - entropy
+        losses.append(max(float(loss), 0.0))
+    unknown = grammar.scarce & (np.arange(grammar.depth + 1) < grammar.depth)
+    return np.where(unknown, np.nan, losses)
+
+
+def _ancestor_law(
+    grammar: GrammarSizes, level: int, t: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[u exp(-t u)] and 1 - E exp(-t u) of frequencies u of last symbols, in units of their mean."""
+    above = slice(0, level)
+    means, tuples = grammar.per_symbol[above], grammar.tuples[above]
+    exclusions = grammar.exclusions[above, -1]
+    V = grammar.vocabulary
+    x = t / np.exp(np.log(means).sum())
+    weighted, absent = np.exp(-x), -np.expm1(-x)
+    for mean, count, excluded in zip(means, tuples, exclusions, strict=True):
+        # The number of tuples with a given last symbol is treated as binomial, as in (hierarchy 5).
+        chance = 1 / V + (1 - 1 / V) * (count - 1) * excluded
+        logarithm = log_complement(chance * absent)
+        weighted = weighted * np.exp((mean / chance - 1) * logarithm)
+        absent = -np.expm1(mean / chance * logarithm)
+    return weighted, absent
 
 
 def next_token_loss(
     samples: ArrayLike, *, shared: bool = False, **sizes: Unpack[Sizes]
 ) -> np.ndarray:
-    """Cross-entropy of the last token with the context whose correlations the samples resolve."""
+    """Cross-entropy of the last token with the context whose correlations the samples resolve.
+
+    Not a number where the correlations are not.
+    """
     # A context is of use after all shorter ones; thresholds from the leaves up.
     thresholds = np.maximum.accumulate(data_thresholds(shared=shared, **sizes)[::-1])
     # loss(N) = E log n_k, with k the number of thresholds up to N (hierarchy 30)
     resolved = np.searchsorted(thresholds, np.asarray(samples, float), side="right")
-    return np.asarray(compatible_losses(**sizes)[resolved])
+    losses = compatible_losses(**sizes)[resolved]
+    return np.where(np.isnan(thresholds).any(), np.nan, losses)
 
 
 def next_token_exponent(*, shared: bool = False, **sizes: Unpack[Sizes]) -> float:

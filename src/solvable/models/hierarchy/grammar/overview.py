@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.models.hierarchy.grammar import language, theory
-from solvable.models.hierarchy.grammar.sizes import GrammarSizes, Sizes
+from solvable.models.hierarchy.grammar.sizes import GrammarSizes, Sizes, check_number
 from solvable.models.hierarchy.rules import Ensemble
 
 
@@ -53,8 +53,9 @@ def random_hierarchy_theory(
         E|q_\mu-q_{\mu'}|^2\simeq\frac{2V}{n_c}m^{-(l-1)},\qquad
         E|\hat q_\mu-q_\mu|^2\simeq\left(1-\frac1{n_c}\right)\frac{Vm}N .
 
-    They are equal at the leaves near :math:`P^*=n_cm^L`. All results include the corrections for finite
-    sizes, which these formulas leave out.
+    The estimates of two such patches differ by the signal plus twice the noise. These two parts are
+    equal at the leaves near :math:`P^*=n_cm^L`, where the signal is twice the noise. All results include
+    the corrections for finite sizes, which these formulas leave out.
 
     Parameters
     ----------
@@ -67,14 +68,15 @@ def random_hierarchy_theory(
     depth : int
         Number :math:`L` of levels below the label, at least 1.
     samples : float
-        Number :math:`N` of labelled strings, at least 1.
+        Number :math:`N` of labelled strings, from 1 to 1e290.
     classes : int
         Number :math:`n_c` of labels; 0 means as many as symbols.
     ensemble : {"first", "uniform", "latin"}
         Law of the rules, as in :class:`solvable.targets.RandomHierarchy`.
     zipf : float
-        Exponent of the probabilities of rules at the leaves; 0 means that all are equally likely. Noise
-        and synonymic sensitivity depend on it; the other results are those of equal probabilities.
+        Exponent of the probabilities of rules at the leaves, from 0 to 5; 0 means that all are equally
+        likely. Noise and synonymic sensitivity depend on it; the other results are those of equal
+        probabilities.
 
     Returns
     -------
@@ -84,7 +86,10 @@ def random_hierarchy_theory(
         correlations of the last leaf and one whose lowest common ancestor with it is one level higher)
         and the `data_thresholds` from which it exceeds the sampling error; `compatible_tokens` and
         `next_token_losses` by length of the context; the noise `critical_noise` on the leaves below
-        which the class of an infinitely deep grammar is inferred, and its `phase`.
+        which the class of an infinitely deep grammar is inferred, and its `phase`. With the ensemble
+        "uniform", depth above 1 and :math:`n_cm<V` (fewer tuples than symbols below the label), `signal`
+        and `noise` from level 2 on, `correlation_plateau`, `data_thresholds` and all but the last of the
+        `next_token_losses` are not numbers (NaN): a mean over so few draws does not describe them.
 
     Raises
     ------
@@ -116,13 +121,14 @@ def random_hierarchy_theory(
         "classes": classes,
         "ensemble": ensemble,
     }
+    grammar = GrammarSizes(**sizes)
+    check_number("samples", samples, 1)
+    check_number("zipf", zipf, 0, theory.LARGEST_ZIPF)
     critical = language.critical_noise(
         vocabulary=vocabulary, rules=rules, branching=branching, ensemble=ensemble
     )
     return RandomHierarchyTheory(
-        p_star=theory.threshold_samples(
-            rules=rules, depth=depth, classes=GrammarSizes(**sizes).n_classes
-        ),
+        p_star=theory.threshold_samples(rules=rules, depth=depth, classes=grammar.n_classes),
         level_thresholds=theory.level_thresholds(**sizes),
         signal=theory.squared_signal(**sizes),
         noise=theory.squared_noise(samples, zipf=zipf, **sizes),

@@ -60,7 +60,9 @@ def _next_token(parameters: RandomHierarchyParameters) -> Metrics:
         "correlation_floor": float(floor),
         "data_thresholds": as_list(thresholds),
         "context_loss": as_list(language.compatible_losses(**sizes)[:0:-1]),
-        "loss_envelope": float(language.next_token_loss(p.n_samples, shared=shared, **sizes)),
+        "loss_envelope": as_list(
+            np.atleast_1d(language.next_token_loss(p.n_samples, shared=shared, **sizes))
+        )[0],
     }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import log10
-from typing import NotRequired, TypedDict, get_args
+from typing import Any, NotRequired, TypedDict, get_args
 
 import numpy as np
 
-from solvable.arrays import check_integer
-from solvable.errors import InvalidParameter, unknown_choice
+from solvable.arrays import check_integer, is_real
+from solvable.errors import InvalidParameter, quoted, unknown_choice
 from solvable.models.hierarchy.rules import Ensemble, check_existence
 
 
@@ -28,6 +28,18 @@ class Sizes(TypedDict):
 LARGEST_LOGARITHM = 290.0
 """Largest decimal logarithm of a number of samples or tuples; products of these stay finite."""
 
+LARGEST_DEPTH = 1_000
+"""Largest depth and branching; lists of this length are cheap, and V^s is finite."""
+
+
+def check_number(name: str, value: Any, low: float, high: float = 1e290) -> None:
+    """Refuse all but a real number from low to high."""
+    # Python compares numbers exactly, so that integers beyond floats need no conversion.
+    if not is_real(value) or not low <= value <= high:
+        raise InvalidParameter(
+            f"{name} is {quoted(value)}; allowed: a number from {low:g} to {high:g}."
+        )
+
 
 @dataclass(frozen=True)
 class GrammarSizes:
@@ -41,8 +53,11 @@ class GrammarSizes:
     ensemble: Ensemble = "first"
 
     def __post_init__(self) -> None:
-        for name, low in (("vocabulary", 2), ("rules", 1), ("branching", 2), ("depth", 1)):
+        for name, low in (("vocabulary", 2), ("rules", 1)):
             check_integer(name, getattr(self, name), low)
+        check_integer("branching", self.branching, 2, LARGEST_DEPTH)
+        check_integer("depth", self.depth, 1, LARGEST_DEPTH)
+        check_integer("classes", self.classes, 0)
         check_integer("classes", self.n_classes, 2)
         if self.ensemble not in get_args(Ensemble):
             raise InvalidParameter(
@@ -54,9 +69,9 @@ class GrammarSizes:
         )
         if largest > LARGEST_LOGARITHM:
             raise InvalidParameter(
-                f"V³ m^(2 L) or V^s is 10^{largest:.0f} with vocabulary {self.vocabulary}, rules "
-                f"{self.rules}, branching {self.branching} and depth {self.depth}; allowed: at most "
-                f"10^{LARGEST_LOGARITHM:.0f}."
+                f"V³ m^(2 L) or V^s is 10^{largest:.0f} with vocabulary {quoted(self.vocabulary)}, "
+                f"rules {quoted(self.rules)}, branching {self.branching} and depth {self.depth}; "
+                f"allowed: at most 10^{LARGEST_LOGARITHM:.0f}."
             )
         check_existence(
             self.vocabulary, self.rules, self.branching, self.depth, self.n_classes, self.ensemble
@@ -66,6 +81,17 @@ class GrammarSizes:
     def n_classes(self) -> int:
         """Number of labels."""
         return self.classes or self.vocabulary
+
+    @property
+    def scarce(self) -> bool:
+        """Whether fewer tuples than symbols below the label make grammars differ too much for the theory.
+
+        Frequencies of symbols are then those of a few draws. Signal, noise and correlations that rest on
+        their mean are off by up to a factor of 10, and are not a number (NaN).
+        """
+        # From n_c m = V on, signal and noise are right within 3 %.
+        few = self.n_classes * self.rules < self.vocabulary
+        return self.ensemble == "uniform" and self.depth > 1 and few
 
     @cached_property
     def parents(self) -> np.ndarray:

@@ -14,15 +14,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from solvable.errors import InvalidParameter
-from solvable.models.hierarchy.grammar.sizes import LARGEST_LOGARITHM, GrammarSizes, Sizes
+from solvable.models.hierarchy.grammar.sizes import (
+    LARGEST_LOGARITHM,
+    GrammarSizes,
+    Sizes,
+    check_number,
+)
 from solvable.models.hierarchy.rules import zipf_law
 
 LARGEST_LAW = 10_000
 """Largest number of rules whose unequal probabilities are treated one by one."""
 
+LARGEST_ZIPF = 5.0
+"""Largest exponent of unequal rules; 10,000 rules then have probabilities of at least 1e-24."""
+
 
 def threshold_samples(*, rules: int, depth: int, classes: int) -> float:
-    """Number P* of samples at which signal and noise are equal at the leaves."""
+    """Number P* of samples at which the signal at the leaves is about twice the noise.
+
+    Estimates of two tuples that are not synonyms differ by the signal plus the noise of both: P* is where
+    these two parts of the squared distance are about equal.
+    """
     if log10(classes) + depth * log10(rules) > LARGEST_LOGARITHM:
         raise InvalidParameter(
             f"P* = n_c m^L is above 10^{LARGEST_LOGARITHM:.0f} with classes {classes}, rules {rules} "
@@ -57,8 +69,13 @@ def level_thresholds(**sizes: Unpack[Sizes]) -> np.ndarray:
 
 
 def squared_signal(**sizes: Unpack[Sizes]) -> np.ndarray:
-    """Mean |q - q'|² over first patches that occur and are not synonyms, shape (L,)."""
+    """Mean |q - q'|² over first patches that occur and are not synonyms, shape (L,).
+
+    For `uniform` with n_c m < V it is not a number from l = 2 on.
+    """
     grammar = GrammarSizes(**sizes)
+    if grammar.scarce:
+        return np.array([2.0] + [np.nan] * (grammar.depth - 1))
     if grammar.ensemble == "uniform":
         laws = [FirstSymbols.at_level(grammar, level) for level in range(1, grammar.depth + 1)]
         return np.array([law.signal for law in laws])
@@ -171,7 +188,8 @@ def inverse_count(
 def squared_noise(samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[Sizes]) -> np.ndarray:
     """Mean |q_hat - q|² over first patches that occur, shape (..., L) for samples of shape (...).
 
-    `zipf` is the exponent of the probabilities of rules at the leaves.
+    `zipf` is the exponent of the probabilities of rules at the leaves. For `uniform` with n_c m < V the
+    noise is not a number from l = 2 on.
     """
     grammar = GrammarSizes(**sizes)
     N = checked_samples(samples)[..., None]
@@ -187,12 +205,15 @@ def squared_noise(samples: ArrayLike, *, zipf: float = 0.0, **sizes: Unpack[Size
             inverse, seen = inverse_count(N, law / count)
             inverse = spread[level] * inverse
         # E|q_hat - q|² = (1 - |q|²) E[1/n | n >= 1] (hierarchy 6)
+        if grammar.scarce and level:
+            inverse = inverse * np.nan
         levels.append(inverse.sum(axis=-1) / seen.sum(axis=-1))
     return np.stack(levels, axis=-1)
 
 
 def leaf_law(grammar: GrammarSizes, zipf: float) -> np.ndarray:
     """Probabilities of the rules at the leaves in units of their mean; one number if all are equal."""
+    check_number("zipf", zipf, 0, LARGEST_ZIPF)
     if not zipf:
         return np.ones(1)
     if grammar.rules > LARGEST_LAW:
