@@ -129,13 +129,10 @@ class ExactLaws(Definition):
         """Return the positions on the way to the parent of a tuple, after checking them."""
         check_integer("level", level, 1, self.depth)
         places = [0] * (level - 1) if path is None else list(path) if np.iterable(path) else [-1]
-        if len(places) != level - 1 or not all(
-            is_integer(p, 0, self.branching - 1) for p in places
-        ):
-            raise InvalidParameter(
-                f"path is {quoted(path)} for level {level}; allowed: {level - 1} positions from 0 to "
-                f"{self.branching - 1}."
-            )
+        last = self.branching - 1
+        if len(places) != level - 1 or not all(is_integer(place, 0, last) for place in places):
+            allowed = f"{level - 1} positions from 0 to {last}"
+            raise InvalidParameter(f"path is {quoted(path)} for level {level}; allowed: {allowed}.")
         return places
 
     def token_covariance(
