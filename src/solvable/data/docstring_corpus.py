@@ -96,7 +96,7 @@ def docstrings(
 
     Notes
     -----
-    Backed by ``tests/data/test_docstrings.py``.
+    Backed by ``tests/data/test_docstring_corpus.py``.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def tokens_of(
 
     Notes
     -----
-    Backed by ``tests/data/test_docstrings.py``.
+    Backed by ``tests/data/test_docstring_corpus.py``.
 
     Examples
     --------

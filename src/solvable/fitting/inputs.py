@@ -48,10 +48,12 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **wanted: An
 
 
 def checked_data(estimator: Any, X: Any, y: Any = "no_validation", **wanted: Any) -> Any:
-    """Check as :func:`validate_data` does; each ValueError is `InvalidData` of one line."""
+    """Check as :func:`validate_data` does; a refusal is `InvalidData` of one line."""
     try:
         return validate_data(estimator, X, y, **wanted)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TypeError) and "Sparse" not in str(error):
+            raise  # scikit-learn requires the type of this error for objects that are no numbers
         # Further lines repeat the array or recommend other estimators.
         first, _, rest = str(error).partition("\n")
         if "Reshape your data" in rest:
