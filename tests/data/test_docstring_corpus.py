@@ -99,16 +99,28 @@ def test_texts_are_those_of_the_running_package():
     assert record.text == __import__("inspect").getdoc(module.MaskedArray.anom)
 
 
-@pytest.mark.parametrize("name", ["numpy.linalg", "no_such_package", "../numpy", "six_of_one"])
-def test_packages_that_cannot_be_read(name):
-    with pytest.raises(InvalidParameter, match="allowed"):
-        docstrings([name])
+@pytest.mark.parametrize(
+    ("packages", "words"),
+    [
+        *((name, "allowed") for name in ("numpy.linalg", "../numpy", [3], [None], None, 3)),
+        ("no_such_package", "is not installed.*pip install no_such_package"),
+        (["sys"], "is built into Python"),
+        (["__main__"], "is built into Python"),
+    ],
+)
+def test_packages_that_cannot_be_read(packages, words):
+    with pytest.raises(InvalidParameter, match=words):
+        docstrings(packages)
+
+
+def test_one_name_is_one_package(package):
+    assert docstrings(package) == docstrings([package])
 
 
 def test_a_module_of_one_file_is_refused(tmp_path, monkeypatch):
     Path(tmp_path / "single_file.py").write_text('"""Text."""')
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InvalidParameter, match="is a single file"):
+    with pytest.raises(InvalidParameter, match="or is a single file"):
         docstrings(["single_file"])
 
 
@@ -125,7 +137,20 @@ def test_words():
     assert tokens.tolist() == [1, 0, 2, 0, -1, 1, 2, 0]
 
 
+@pytest.mark.parametrize("texts", ["abba", None, 3, [None], [1, 2], [b"ab"], b"ab"])
+def test_texts_that_are_no_strings(texts):
+    with pytest.raises(InvalidData, match=r"allowed: (a sequence of )?strings"):
+        tokens_of(texts, 3)
+
+
+def test_another_unit():
+    with pytest.raises(InvalidParameter, match="unit is 'sentence'; allowed: character, word"):
+        tokens_of(["ab"], 3, unit="sentence")
+
+
 def test_a_vocabulary_larger_than_the_text():
     with pytest.raises(InvalidData, match="2 different tokens; allowed: at least"):
         tokens_of(["ab"], 4)
+    with pytest.raises(InvalidData, match="1 different token; allowed"):
+        tokens_of(["a"], 4)
     assert np.unique(tokens_of(["ab"], 3)[0]).tolist() == [0, 1]

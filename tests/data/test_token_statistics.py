@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.data.token_statistics import token_correlations
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.hierarchy.target import RandomHierarchy
 
 
@@ -88,8 +88,25 @@ def test_plateaus_of_a_grammar():
         (np.array([0, 3, 1]), "reach from 0 to 3"),
         (np.array([0, -2, 1]), "reach from -2"),
         (np.array([0, -1, 1]), "fewer than two pairs"),
+        ([[0, 1], [0]], "rows of different lengths"),
+        (None, "whole numbers"),
     ],
 )
 def test_invalid_tokens(tokens, words):
     with pytest.raises(InvalidData, match=words):
         token_correlations(tokens, [1], 3)
+
+
+@pytest.mark.parametrize(
+    ("distances", "vocabulary"), [([], 2), ([0], 2), ("a", 2), (None, 2), ([1], 1), ([1], "a")]
+)
+def test_invalid_distances_and_vocabularies(distances, vocabulary):
+    with pytest.raises(InvalidParameter, match="allowed"):
+        token_correlations(np.array([0, 1, 0, 1]), distances, vocabulary)
+
+
+def test_one_distance_is_a_sequence_of_one():
+    tokens = np.tile([0, 1, 1], 50)
+    one, several = (token_correlations(tokens, t, 2) for t in (2, [2]))
+    assert one.rms.tolist() == several.rms.tolist()
+    assert one.distances.tolist() == [2]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from solvable.arrays import check_integer
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter, quoted, unknown_choice
 
 SCIENTIFIC = ("numpy", "scipy", "sklearn")
 """Packages that `docstrings` reads by default; all are dependencies of this library."""
@@ -23,6 +24,7 @@ SKIPPED_FOLDERS = frozenset({"tests", "test", "externals", "vendored", "__pycach
 """Folders of tests, and of code of other packages."""
 
 Kind = Literal["module", "class", "function"]
+Unit = Literal["character", "word"]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 KINDS: dict[type, Kind] = dict(
     zip(DOCUMENTED, ("module", "class", "function", "function"), strict=True)
@@ -65,7 +67,7 @@ class Docstring:
 
 
 def docstrings(
-    packages: Sequence[str] = SCIENTIFIC, *, shortest: int = 1, private: bool = True
+    packages: str | Sequence[str] = SCIENTIFIC, *, shortest: int = 1, private: bool = True
 ) -> list[Docstring]:
     """Read the docstrings of installed packages from their source files.
 
@@ -75,8 +77,8 @@ def docstrings(
 
     Parameters
     ----------
-    packages : sequence of str
-        Names under which the packages are imported, without dots.
+    packages : str or sequence of str
+        Name under which a package is imported, without dots, or several names.
     shortest : int
         Smallest number of characters of a text.
     private : bool
@@ -94,7 +96,7 @@ def docstrings(
 
     Notes
     -----
-    Backed by ``tests/data/test_docstrings.py``.
+    Backed by ``tests/data/test_docstring_corpus.py``.
 
     Examples
     --------
@@ -103,6 +105,10 @@ def docstrings(
     (True, True)
     """
     check_integer("shortest", shortest, 1)
+    if isinstance(packages, str):
+        packages = [packages]
+    if not np.iterable(packages):
+        raise InvalidParameter(f"packages is {quoted(packages)}; allowed: names of packages.")
     records: dict[str, Docstring] = {}
     for package in packages:
         root = _folder_of(package)
@@ -120,15 +126,23 @@ def docstrings(
 
 def _folder_of(package: str) -> Path:
     """Return the folder of a package; a name without dots is located without importing anything."""
-    if not package.isidentifier():
+    if not isinstance(package, str) or not package.isidentifier():
         raise InvalidParameter(
-            f"package is {package!r}; allowed: a name without dots, such as numpy."
+            f"package is {quoted(package)}; allowed: a name without dots, such as numpy."
         )
-    spec = find_spec(package)
+    try:
+        spec = find_spec(package)
+    except ValueError:  # a module without an origin, such as __main__
+        spec = None
+    if spec is None and package not in sys.modules:
+        raise InvalidParameter(
+            f"package {quoted(package)} is not installed; allowed: names of installed packages. Install "
+            f"it: pip install {package}"
+        )
     if spec is None or not spec.submodule_search_locations:
         raise InvalidParameter(
-            f"package {package!r} is not installed, or is a single file; allowed: names of installed "
-            f"packages. Install it: pip install {package}"
+            f"package {quoted(package)} is built into Python or is a single file; allowed: packages "
+            "that are folders, such as numpy."
         )
     return Path(spec.submodule_search_locations[0])
 
@@ -158,7 +172,7 @@ def _documented(path: Path, package: str, module: str) -> Iterator[Docstring]:
 
 
 def tokens_of(
-    texts: Sequence[str], vocabulary: int, *, unit: Literal["character", "word"] = "character"
+    texts: Sequence[str], vocabulary: int, *, unit: Unit = "character"
 ) -> tuple[np.ndarray, list[str]]:
     """Turn texts into one sequence of integers, for :func:`~solvable.data.token_correlations`.
 
@@ -185,11 +199,13 @@ def tokens_of(
     Raises
     ------
     InvalidData
-        If the texts have fewer than V - 1 different tokens.
+        If the texts are not a sequence of strings, or have fewer than V - 1 different tokens.
+    InvalidParameter
+        If the vocabulary or the unit is not allowed.
 
     Notes
     -----
-    Backed by ``tests/data/test_docstrings.py``.
+    Backed by ``tests/data/test_docstring_corpus.py``.
 
     Examples
     --------
@@ -198,12 +214,21 @@ def tokens_of(
     ([0, 1, 1, 0, -1, 0, 2], ['a', 'b', 'other'])
     """
     check_integer("vocabulary", vocabulary, 2)
+    if unit not in get_args(Unit):
+        raise InvalidParameter(unknown_choice("unit", unit, get_args(Unit)))
+    if isinstance(texts, str) or not np.iterable(texts):
+        raise InvalidData(
+            f"texts is {quoted(texts)}; allowed: a sequence of strings, such as a list of one."
+        )
+    for text in (texts := list(texts)):
+        if not isinstance(text, str):
+            raise InvalidData(f"a text is {quoted(text)}; allowed: strings.")
     split = [_pieces(text.lower(), unit) for text in texts]
     counts = Counter(piece for pieces in split for piece in pieces)
     if len(counts) < vocabulary - 1:
         raise InvalidData(
-            f"the texts have {len(counts)} different tokens; allowed: at least vocabulary - 1 = "
-            f"{vocabulary - 1}. Lower vocabulary."
+            f"the texts have {len(counts)} different token{'s' * (len(counts) != 1)}; allowed: at "
+            f"least vocabulary - 1 = {vocabulary - 1}. Lower vocabulary."
         )
     names = [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
     number = {name: k for k, name in enumerate(names[: vocabulary - 1])}

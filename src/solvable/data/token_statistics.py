@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.arrays import check_integer
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, InvalidParameter
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TokenCorrelations:
 
 
 def token_correlations(
-    tokens: np.ndarray, distances: Sequence[int], vocabulary: int
+    tokens: np.ndarray, distances: int | Sequence[int], vocabulary: int
 ) -> TokenCorrelations:
     r"""Measure correlations between tokens at given distances.
 
@@ -54,7 +54,7 @@ def token_correlations(
     tokens : ndarray of shape (n,) or (texts, n)
         Numbers from 0 to V - 1. Pairs with a -1, which separates two texts, and pairs of different rows
         are left out.
-    distances : sequence of int
+    distances : int or sequence of int
         Distances t, at least 1.
     vocabulary : int
         Number V of tokens.
@@ -68,6 +68,8 @@ def token_correlations(
     ------
     InvalidData
         If a token is not allowed, or a distance has fewer than two pairs.
+    InvalidParameter
+        If a distance or the vocabulary is not allowed.
 
     Notes
     -----
@@ -81,7 +83,16 @@ def token_correlations(
     >>> token_correlations(tokens, [1, 2], 2).rms.round(3).tolist()
     [0.25, 0.25]
     """
-    rows = np.atleast_2d(np.asarray(tokens))
+    check_integer("vocabulary", vocabulary, 2)
+    lags = list(distances) if np.iterable(distances) else [distances]
+    if not lags:
+        raise InvalidParameter("distances is empty; allowed: one or more integers of at least 1.")
+    try:
+        rows = np.atleast_2d(np.asarray(tokens))
+    except ValueError as error:
+        raise InvalidData(
+            "tokens have rows of different lengths; allowed: equal lengths."
+        ) from error
     if rows.dtype.kind not in "iu" or rows.ndim != 2:
         raise InvalidData(
             f"tokens have shape {rows.shape} and type {rows.dtype}; allowed: whole numbers in one "
@@ -93,7 +104,7 @@ def token_correlations(
             "between texts."
         )
     results = []
-    for t in distances:
+    for t in lags:
         check_integer("distance", t, 1)
         joint = _counts(rows[:, :-t], rows[:, t:], vocabulary)
         if joint.sum() < 2:
@@ -102,7 +113,7 @@ def token_correlations(
             )
         results.append(_estimates(joint))
     columns = (np.array(column) for column in zip(*results, strict=True))
-    return TokenCorrelations(np.asarray(distances), *columns)
+    return TokenCorrelations(np.asarray(lags), *columns)
 
 
 def _counts(first: np.ndarray, second: np.ndarray, vocabulary: int) -> np.ndarray:

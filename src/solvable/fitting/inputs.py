@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from solvable.arrays import Array, Source, as_source, is_tensor, namespace, to_numpy
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter, shortened
 
 
 def is_source_like(X: Any) -> bool:
@@ -45,6 +45,22 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **wanted: An
 
     X, y = (to_numpy(given) if hasattr(given, "detach") else given for given in (X, y))
     return validation.validate_data(estimator, X, y, **wanted)
+
+
+def checked_data(estimator: Any, X: Any, y: Any = "no_validation", **wanted: Any) -> Any:
+    """Check as :func:`validate_data` does; a refusal is `InvalidData` of one line."""
+    try:
+        return validate_data(estimator, X, y, **wanted)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TypeError) and "Sparse" not in str(error):
+            raise  # scikit-learn requires the type of this error for objects that are no numbers
+        # Further lines repeat the array or recommend other estimators.
+        first, _, rest = str(error).partition("\n")
+        if "Reshape your data" in rest:
+            first = f"{first.removesuffix(':')}; allowed: shape (n, d). Reshape your data."
+        elif "NaN" in first or "infinity" in first:
+            first = f"{first.removesuffix('.')}; allowed: finite numbers."
+        raise InvalidData(shortened(first)) from error
 
 
 def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[Source, np.ndarray]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
 from solvable.models.hierarchy.target import RandomHierarchy
 
 SMALL = {
@@ -251,17 +251,18 @@ def test_strings_of_other_types_are_parsed():
         ({"vocabulary": 1}, "vocabulary is 1; allowed: an integer of at least 2"),
         ({"vocabulary": 2.5}, "vocabulary is 2.5; allowed: an integer"),
         ({"rules": 0}, "rules is 0; allowed"),
-        ({"classes": 1}, "classes is 1; allowed"),
+        ({"classes": 1}, "classes is 1; allowed: 0, which"),
+        ({"classes": -1}, "classes is -1; allowed: 0, which"),
         ({"seed": -1}, "seed is -1; allowed"),
         (
             {"rules": 9},
-            "rules is 9 for classes = 8, but there are only 8.2 = 64 tuples.*times classes of at most 64",
+            "rules is 9 for classes = 8, but there are only 8.2 = 64 tuples.*allowed: rules of at most 8",
         ),
         (
             {"rules": 20, "classes": 2},
-            "rules is 20 for vocabulary = 8.*allowed: rules times vocabulary of at most 64",
+            "rules is 20 for vocabulary = 8.*allowed: rules of at most 8",
         ),
-        ({"classes": 20}, "rules is 4 for classes = 20.*allowed: rules times classes of at most"),
+        ({"classes": 20}, "rules is 4 for classes = 20.*allowed: rules of at most 3"),
         ({"classes": 3}, "ensemble=first the 12 tuples.*divisible by vocabulary"),
         ({"depth": 40}, "depth is 40 with branching 2.*at most 2.20 = 1048576 symbols"),
         ({"depth": 10**30}, "depth is 10+ with"),
@@ -274,6 +275,8 @@ def test_strings_of_other_types_are_parsed():
         ({"zipf": float("nan")}, "zipf is nan; allowed"),
         ({"zipf_levels": (0,)}, r"zipf_levels is \(0,\); allowed: levels from 1 to 3"),
         ({"zipf_levels": 2}, "zipf_levels is 2; allowed"),
+        ({"zipf_levels": (1.5,)}, r"zipf_levels is \(1.5,\); allowed"),
+        ({"zipf_levels": "12"}, "zipf_levels is '12'; allowed"),
     ],
 )
 def test_impossible_grammars_are_refused(changes, message):
@@ -306,6 +309,7 @@ def test_sizes_of_numpy_do_not_overflow():
         (np.full((1, 8), 1e300), "not whole numbers"),
         (np.full((1, 8), "a"), "not whole numbers"),
         (np.zeros((2, 8), bool), "type bool"),
+        ([[0] * 8, [0] * 7], "rows of different lengths"),
     ],
 )
 @pytest.mark.parametrize("method", ["parse", "rank", "contains"])
@@ -328,7 +332,8 @@ def test_strings_of_another_grammar_are_refused():
     [
         ({"n": 0}, "n is 0; allowed"),
         ({"n": 2.0}, "n is 2.0; allowed"),
-        ({"n": 5, "rng": None}, "rng is None; allowed: a seed or a NumPy Generator"),
+        ({"n": 5, "rng": None}, "rng is None; allowed: a seed of at least 0 or a NumPy"),
+        ({"n": 5, "rng": -1}, "rng is -1; allowed: a seed"),
         ({"n": 5, "rng": 1.5}, "rng is 1.5; allowed: a seed"),
         ({"n": 109, "replace": False}, "n is 109.*allowed: at most the 108 different strings"),
     ],
@@ -336,6 +341,21 @@ def test_strings_of_another_grammar_are_refused():
 def test_impossible_samples_are_refused(arguments, message):
     with pytest.raises(InvalidParameter, match=message):
         SMALL["first"].sample(**{"rng": 0, **arguments})
+
+
+@pytest.mark.parametrize("draw", ["sample", "sample_tree"])
+@pytest.mark.parametrize("n", [10**14, 10**400])
+def test_samples_beyond_memory_are_refused(draw, n):
+    with pytest.raises(MemoryLimitExceeded, match=r"samples need .* GB; allowed"):
+        getattr(SMALL["first"], draw)(n, 0)
+
+
+@pytest.mark.parametrize(("level", "path"), [(2, 9), (1, 0), (2, [0.5]), (2, [[0]]), (2, "0")])
+def test_paths_that_do_not_exist(level, path):
+    with pytest.raises(
+        InvalidParameter, match=f"for level {level}; allowed: {level - 1} positions"
+    ):
+        SMALL["first"].label_posterior(level, path)
 
 
 def test_unequal_rules_are_drawn_with_replacement_only():

@@ -8,12 +8,18 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from solvable.arrays import check_integer, check_real, random_stream
+from solvable.arrays import check_integer, check_real, is_integer, random_stream
 from solvable.errors import InvalidParameter, quoted, unknown_choice
-from solvable.models.hierarchy.derivations import Parents, checked_strings
+from solvable.models.hierarchy.derivations import Parents, check_count, checked_strings
 from solvable.models.hierarchy.encodings import one_hot, tuple_symbols
 from solvable.models.hierarchy.ranks import count_strings
-from solvable.models.hierarchy.rules import Ensemble, check_sizes, draw_rules, zipf_law
+from solvable.models.hierarchy.rules import (
+    Ensemble,
+    check_sizes,
+    draw_rules,
+    symbol_type,
+    zipf_law,
+)
 
 LEAST = {"vocabulary": 2, "rules": 1, "branching": 2, "depth": 1, "seed": 0}
 """Smallest value of each whole number."""
@@ -38,8 +44,11 @@ class Definition:
             check_integer(name, getattr(self, name), low)
             # Integers of NumPy would overflow in counts.
             object.__setattr__(self, name, int(getattr(self, name)))
-        if self.classes != 0:
-            check_integer("classes", self.classes, 2)
+        if not is_integer(self.classes, 0) or self.classes == 1:
+            raise InvalidParameter(
+                f"classes is {quoted(self.classes)}; allowed: 0, which means as many as symbols, or an "
+                "integer of at least 2."
+            )
         object.__setattr__(self, "classes", int(self.classes))
         if self.ensemble not in get_args(Ensemble):
             raise InvalidParameter(unknown_choice("ensemble", self.ensemble, get_args(Ensemble)))
@@ -49,17 +58,18 @@ class Definition:
             self.vocabulary, self.rules, self.branching, self.depth, self.n_classes, self.ensemble
         )
 
+    def _check_count(self, n: int) -> None:
+        """Refuse a number of strings that is below 1 or does not fit into memory."""
+        check_count(n, self.n_leaves * np.dtype(symbol_type(self.vocabulary)).itemsize + 8)
+
     def _checked_levels(self) -> tuple[int, ...]:
         """Return the levels of unequal rules as integers."""
-        try:
-            levels = tuple(int(level) for level in self.zipf_levels)
-        except (TypeError, ValueError):
-            levels = (0,)
-        if not all(1 <= level <= self.depth for level in levels):
+        levels = tuple(self.zipf_levels) if np.iterable(self.zipf_levels) else (None,)
+        if not all(is_integer(level, 1, self.depth) for level in levels):
             raise InvalidParameter(
                 f"zipf_levels is {quoted(self.zipf_levels)}; allowed: levels from 1 to {self.depth}."
             )
-        return levels
+        return tuple(int(level) for level in levels)
 
     @property
     def n_classes(self) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from solvable.arrays import random_stream
-from solvable.errors import InvalidData, InvalidParameter, quoted
+from solvable.arrays import check_integer, is_integer, random_stream
+from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded, quoted
+from solvable.memory import available_bytes, gigabytes
 from solvable.models.hierarchy.rules import tuple_numbers
 
 CHUNK_STRINGS = 1 << 14
@@ -17,14 +19,40 @@ CHUNK_STRINGS = 1 << 14
 LISTED_TUPLES = 1 << 20
 """Up to this many tuples the parent of each is listed; otherwise the sorted tuples are searched."""
 
+LEAST_CHECKED = 10**8
+"""Samples of fewer bytes are drawn without a look at the free memory, which takes time."""
+
 
 def stream_of(rng: np.random.Generator | int, purpose: str) -> np.random.Generator:
     """Return a generator, made from the seed and the purpose if a seed is given."""
     if isinstance(rng, np.random.Generator):
         return rng
-    if isinstance(rng, (int, np.integer)):
+    if is_integer(rng, 0):
         return random_stream(int(rng), purpose)
-    raise InvalidParameter(f"rng is {quoted(rng)}; allowed: a seed or a NumPy Generator.")
+    raise InvalidParameter(
+        f"rng is {quoted(rng)}; allowed: a seed of at least 0 or a NumPy Generator."
+    )
+
+
+def check_count(n: int, bytes_each: int) -> None:
+    """Refuse a number of samples that is below 1 or does not fit into memory."""
+    check_integer("n", n, 1)
+    needed = min(int(n), 2**62) * bytes_each
+    if needed > LEAST_CHECKED and needed > (free := available_bytes()):
+        raise MemoryLimitExceeded(
+            f"n is {quoted(n)}, and so many samples need {gigabytes(needed)}; allowed: samples that fit "
+            f"into the {gigabytes(free)} that are free. Draw fewer at a time."
+        )
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Return values as an array; refuse rows of different lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidData(
+            f"{name} have rows of different lengths; allowed: equal lengths."
+        ) from error
 
 
 def expand_down(
@@ -109,7 +137,7 @@ def checked_strings(
     X: np.ndarray, vocabulary: int, length: int, *, masked: bool = False
 ) -> np.ndarray:
     """Return strings as integers, after checking shape and symbols; -1 is allowed with `masked`."""
-    strings = np.asarray(X)
+    strings = as_array(X, "the strings")
     if strings.ndim != 2 or strings.shape[1] != length:
         raise InvalidData(
             f"the strings have shape {strings.shape}; allowed: (n, {length}), one column per leaf."

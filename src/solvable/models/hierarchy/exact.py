@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from solvable.arrays import check_integer, is_real
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.arrays import check_integer, is_integer, is_real
+from solvable.errors import InvalidData, InvalidParameter, quoted
 from solvable.models.hierarchy.definition import Definition
-from solvable.models.hierarchy.derivations import checked_strings, stream_of
+from solvable.models.hierarchy.derivations import as_array, checked_strings, stream_of
 from solvable.models.hierarchy.inference import Given, leaf_likelihoods, propagate
 from solvable.models.hierarchy.posteriors import (
     label_law,
@@ -128,12 +128,11 @@ class ExactLaws(Definition):
     def _path(self, level: int, path: Sequence[int] | None) -> list[int]:
         """Return the positions on the way to the parent of a tuple, after checking them."""
         check_integer("level", level, 1, self.depth)
-        places = [0] * (level - 1) if path is None else list(path)
-        if len(places) != level - 1 or not set(places) <= set(range(self.branching)):
-            raise InvalidParameter(
-                f"path is {path} for level {level}; allowed: {level - 1} positions from 0 to "
-                f"{self.branching - 1}."
-            )
+        places = [0] * (level - 1) if path is None else list(path) if np.iterable(path) else [-1]
+        last = self.branching - 1
+        if len(places) != level - 1 or not all(is_integer(place, 0, last) for place in places):
+            allowed = f"{level - 1} positions from 0 to {last}"
+            raise InvalidParameter(f"path is {quoted(path)} for level {level}; allowed: {allowed}.")
         return places
 
     def token_covariance(
@@ -243,7 +242,7 @@ class ExactLaws(Definition):
         >>> [law.shape for law in laws]
         [(3, 1, 4), (3, 2, 4), (3, 4, 4), (3, 8, 4)]
         """
-        given = np.asarray(evidence)
+        given = as_array(evidence, "the likelihoods")
         if given.dtype.kind not in "iuf" or given.shape[1:] != (self.n_leaves, self.vocabulary):
             raise InvalidData(
                 f"the evidence has shape {given.shape} and type {given.dtype}; allowed: numbers of "

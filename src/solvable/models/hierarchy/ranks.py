@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import is_integer
 from solvable.errors import InvalidData
+from solvable.models.hierarchy.derivations import as_array
 
 LARGEST_INT64 = 2**62
 """Numbers below this one are kept as 64-bit integers, larger ones as Python integers."""
@@ -31,7 +32,7 @@ def rank_type(total: int) -> type:
 
 def checked_ranks(ranks: np.ndarray | Sequence[int], total: int) -> np.ndarray:
     """Return numbers of derivations in their type, after checking that they are below the total."""
-    numbers = np.asarray(ranks)
+    numbers = as_array(ranks, "the ranks")
     whole = numbers.dtype.kind in "iu" or all(is_integer(one, -1) for one in numbers.flat)
     if not whole or numbers.ndim != 1:
         raise InvalidData(

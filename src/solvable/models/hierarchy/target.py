@@ -99,11 +99,11 @@ class RandomHierarchy(ExactLaws):
 
         Raises
         ------
-        InvalidParameter
-            If more different strings are asked for than exist.
+        InvalidParameter, MemoryLimitExceeded
+            If more strings are asked for than exist without replacement, or than fit into memory.
         """
         generator = stream_of(rng, "samples")
-        check_integer("n", n, 1)
+        self._check_count(n)
         if not replace:
             return self._sample_different(n, generator)
         X = np.empty((n, self.n_leaves), dtype=symbol_type(self.vocabulary))
@@ -135,7 +135,7 @@ class RandomHierarchy(ExactLaws):
         [(5, 1), (5, 3), (5, 9)]
         """
         generator = stream_of(rng, "samples")
-        check_integer("n", n, 1)
+        self._check_count(n)
         starts = range(0, n, CHUNK_STRINGS)
         chunks = [self._draw_chunk(min(CHUNK_STRINGS, n - start), generator) for start in starts]
         return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]

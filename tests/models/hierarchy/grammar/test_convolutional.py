@@ -150,6 +150,7 @@ def test_divergence_is_reported():
     [
         ("width", 0), ("batch_size", 0), ("max_epochs", 0.5), ("stop_loss", -1), ("momentum", 1.0),
         ("learning_rate", np.inf), ("validation_fraction", 1.0), ("random_state", "x"),
+        ("shared", "x"),
     ],
 )  # fmt: skip
 def test_bad_settings(name, value):

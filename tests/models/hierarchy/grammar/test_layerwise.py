@@ -206,7 +206,10 @@ def test_bad_parameters_are_refused(monkeypatch):
         ({"n_features": 0}, "n_features is 0"),
         ({"chunk_rows": 0}, "chunk_rows is 0"),
         ({"bandwidth": 0.0}, "bandwidth is 0"),
+        ({"bandwidth": "a"}, "bandwidth is 'a'; allowed: a finite number"),
         ({"regularisation": -1.0}, "regularisation is -1"),
+        ({"regularisation": "x"}, "regularisation is 'x'; allowed: .* or 'auto'"),
+        ({"fresh": "x"}, "fresh is 'x'; allowed: True or False"),
     ):
         with pytest.raises(InvalidParameter, match=message):
             LayerwiseRBFClassifier(**parameters).fit(X, Y)

@@ -111,8 +111,9 @@ def test_bad_input_is_refused_in_one_line(model):
         (X + 0.5, "whole numbers"),
         (X[0], "2D"),
     ):
-        with pytest.raises(InvalidData, match=message):
+        with pytest.raises(InvalidData, match=message) as caught:
             fitted.predict(strings)
+        assert "\n" not in str(caught.value)
     for strings, labels, message in (
         (np.where(X == 0, np.nan, X), Y, "NaN"),
         (X[:, :3], Y, "no power of branching = 2"),
@@ -122,9 +123,11 @@ def test_bad_input_is_refused_in_one_line(model):
         (X, np.where(Y == 0, np.nan, Y), "NaN"),
         (np.full_like(X, -1), Y, "masked"),
         (X[:0], Y[:0], "minimum of 1"),
+        (None, Y, "scalar array"),
     ):
-        with pytest.raises(InvalidData, match=message):
+        with pytest.raises(InvalidData, match=message) as caught:
             clone(model).fit(strings, labels)
+        assert "\n" not in str(caught.value)
     with pytest.raises(InvalidParameter, match="branching is 1"):
         clone(model).set_params(branching=1).fit(X, Y)
 

@@ -9,6 +9,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
@@ -103,22 +104,29 @@ def test_bad_strings_are_refused_in_one_line(model, data):
         (X[:, :1], "have 1 symbols, which is no power of branching = 2"),
         (X + 0.5, "allowed: whole numbers"),
         (X.astype(int) - 2, "symbols from -2 to"),
+        (X.astype(int) + 10**15, r"symbol 100\d+; allowed: symbols below"),
+        (X[:, 0], r"got 1D array instead; allowed: shape \(n, d\)"),
+        (None, "got scalar array"),
+        (np.where(X == 0, np.nan, X), "NaN; allowed: finite numbers"),
+        (csr_array(X), "Sparse data"),
     ):
         with pytest.raises(InvalidData, match=pattern) as caught:
             model.fit(bad, y)
         assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match=r"numeric values|could not convert"):
         model.fit(np.full(X.shape, "a"), y)
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.where(X == 0, np.nan, X), y)
     with pytest.raises(ValueError, match="inconsistent numbers"):
         model.fit(X, y[:-1])
     with pytest.raises(ValueError, match="continuous"):
         model.fit(X, y + 0.5)
+    with pytest.raises(InvalidData, match="several types; allowed: one"):
+        model.fit(X, np.array([*"ab", *range(118)], dtype=object))
     with pytest.raises(InvalidParameter, match="branching is 1"):
         clone(model).set_params(branching=1).fit(X, y)
     with pytest.raises(InvalidParameter, match="vocabulary is 1"):
         clone(model).set_params(vocabulary=1).fit(X, y)
+    with pytest.raises(InvalidParameter, match=r"vocabulary is 10+; allowed: an integer from 2 to"):
+        clone(model).set_params(vocabulary=10**9).fit(X, y)
     with pytest.raises(InvalidData, match="symbols from 0 to 3"):
         clone(model).set_params(vocabulary=3).fit(X, y)
     model.fit(X, y)

@@ -28,6 +28,7 @@ def test_the_message_without_torch(monkeypatch):
         ({"width": 10, "heads": 4}, "width is 10 with 4 heads; allowed: a multiple"),
         ({"layers": 0}, "layers is 0"), ({"readout": "first"}, "readout .*first"),
         ({"learning_rate": -1}, "learning_rate is -1"), ({"heads": 0}, "heads is 0"),
+        ({"device": None}, "device is None; allowed: auto"),
     ],
 )  # fmt: skip
 def test_bad_settings(settings, message):

@@ -105,11 +105,39 @@ def test_labels_of_any_two_values():
         ({"folds": 31}, "folds is 31 for 30 samples"),
         ({"ridge": 0.0}, "ridge is 0"),
         ({"threshold": -0.1}, "threshold is -0.1"),
+        ({"threshold": 2}, "threshold is 2; allowed: above 0 and at most 0.5"),
+        ({"random_state": "a"}, "random_state is 'a'; allowed"),
+        ({"random_state": -1}, "random_state is -1; allowed"),
     ],
 )
 def test_invalid_parameters(wrong, words):
     with pytest.raises(InvalidParameter, match=words):
         LabelCascadeClassifier(**wrong).fit(*samples(30))
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "words"),
+    [
+        ([[0, np.nan]] * 4, [0, 1, 0, 1], "NaN; allowed: finite numbers"),
+        ([0.0, 1.0], [0, 1], r"allowed: shape \(n, d\)"),
+        (np.zeros((0, 2)), [], "0 sample"),
+        (np.eye(4), [0, 1, 0], "inconsistent numbers of samples"),
+        (np.eye(4), [0, 1, 0.5, 0.2], "continuous.*allowed: two values"),
+        (np.eye(4), None, "target y is None"),
+        (np.eye(4), [0, 1, 0, np.nan], "NaN; allowed: finite"),
+        (None, [0, 1], r"allowed: shape \(n, d\)"),
+    ],
+)
+def test_invalid_data_in_one_line(X, Y, words):
+    with pytest.raises(InvalidData, match=words) as caught:
+        LabelCascadeClassifier().fit(X, Y)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_columns_are_refused_when_predicting():
+    model = LabelCascadeClassifier(random_state=0).fit(*samples(30))
+    with pytest.raises(InvalidData, match="X has 7 features"):
+        model.predict(np.ones((3, 7)))
 
 
 def test_a_label_with_three_values():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
 from solvable.models.hierarchy.labels.target import LabelHierarchy
 
 
@@ -49,12 +49,37 @@ def test_inputs_are_fair_and_independent_signs():
     assert np.abs(moments).max() < 4.5 / np.sqrt(len(X))
 
 
-@pytest.mark.parametrize("wrong", [{"dimension": 61}, {"depth": 0}, {"labels": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"dimension": 61}, {"depth": 0}, {"labels": 0}, {"seed": -1}, {"seed": None}]
+)
 def test_sizes_out_of_range(wrong):
     with pytest.raises(InvalidParameter, match="allowed"):
         LabelHierarchy(**wrong)
 
 
-def test_inputs_of_another_dimension():
-    with pytest.raises(InvalidData, match=r"allowed: \(n, 20\)"):
-        LabelHierarchy().labels_of(np.ones((3, 19)))
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.ones((3, 19)), r"allowed: \(n, 20\)"),
+        (np.ones(20), r"allowed: \(n, 20\)"),
+        (np.full((3, 20), 0.5), "allowed: -1 and 1"),
+        (np.full((3, 20), np.nan), "allowed: -1 and 1"),
+        (np.full((3, 20), "a"), "allowed: -1 and 1"),
+        ([[1], [1, 1]], "rows of different lengths"),
+        (None, r"allowed: \(n, 20\)"),
+    ],
+)
+def test_inputs_that_are_no_signs_of_this_dimension(X, words):
+    with pytest.raises(InvalidData, match=words):
+        LabelHierarchy().labels_of(X)
+
+
+@pytest.mark.parametrize(("n", "rng"), [(3, None), (3, -1), (0, 0), (3, "a")])
+def test_impossible_samples(n, rng):
+    with pytest.raises(InvalidParameter, match="allowed"):
+        LabelHierarchy().sample(n, rng)
+
+
+def test_samples_beyond_memory():
+    with pytest.raises(MemoryLimitExceeded, match="GB; allowed"):
+        LabelHierarchy().sample(10**14, 0)

@@ -182,10 +182,23 @@ def test_a_deviation_moves_the_acceptance():
     assert accepted[0] > accepted[1]
 
 
-@pytest.mark.parametrize("wrong", [{"samples": 1}, {"blocks": 0}, {"folds": 0}, {"ridge": 0.0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"samples": 1},
+        {"blocks": 0},
+        {"folds": 0},
+        {"folds": 101},
+        {"ridge": 0.0},
+        {"threshold": 0.7},
+        {"deviation": float("nan")},
+        {"deviation": "a"},
+        {"target": "a"},
+    ],
+)
 def test_invalid_numbers(wrong):
     with pytest.raises(InvalidParameter, match="allowed"):
-        label_cascade(LabelHierarchy(), **{"samples": 100, "blocks": 1, **wrong})
+        label_cascade(**{"target": LabelHierarchy(), "samples": 100, "blocks": 1, **wrong})
 
 
 def test_blocks_after_one_without_an_accepted_label_repeat_it():

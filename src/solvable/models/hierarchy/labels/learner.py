@@ -11,9 +11,9 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from solvable.arrays import check_integer, check_real
-from solvable.errors import InvalidData, InvalidParameter
-from solvable.fitting.inputs import validate_data
+from solvable.errors import InvalidData, InvalidParameter, quoted
+from solvable.fitting.inputs import checked_data
+from solvable.models.hierarchy.labels.parameters import check_cascade
 
 
 class LabelCascadeClassifier(ClassifierMixin, BaseEstimator):
@@ -58,7 +58,7 @@ class LabelCascadeClassifier(ClassifierMixin, BaseEstimator):
 
     Raises
     ------
-    InvalidParameter, InvalidData, ValueError
+    InvalidParameter, InvalidData
         From ``fit``, such as for a label with more than two values.
 
     Notes
@@ -101,10 +101,13 @@ class LabelCascadeClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> LabelCascadeClassifier:
-        """Fit the blocks to samples (n, d) and labels (n, labels), or (n,) for one label."""
+        """Fit the blocks to samples (n, d) and labels (n, labels), or (n,) for one label.
+
+        A label has any two values, such as -1 and 1, 0 and 1, or two words; `predict` returns these.
+        """
         X, signs = self._checked(X, y)
         n, labels = signs.shape
-        random = check_random_state(self.random_state)
+        random = self._random()
         fold = random.permutation(n) % self.folds
         self.accepted_ = np.zeros(labels, dtype=np.int64)
         self.out_of_fold_error_ = np.full(labels, 0.5)
@@ -140,7 +143,7 @@ class LabelCascadeClassifier(ClassifierMixin, BaseEstimator):
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Predict the labels with one block, two blocks and so on."""
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
+        features = checked_data(self, X, dtype=np.float64, reset=False)
         signs = np.ones((len(features), self.accepted_.size))
         for training, dual, open_labels, accepted in self._fits:
             signs[:, open_labels] = _signs(kernel(features, training) @ dual)
@@ -158,25 +161,34 @@ class LabelCascadeClassifier(ClassifierMixin, BaseEstimator):
         columns = zip(signs.T, self.classes_, strict=True)
         return np.column_stack([np.where(column > 0, v[-1], v[0]) for column, v in columns])
 
+    def _random(self) -> np.random.RandomState:
+        """Return the source of the folds."""
+        try:
+            return check_random_state(self.random_state)
+        except ValueError as error:
+            raise InvalidParameter(
+                f"random_state is {quoted(self.random_state)}; allowed: an integer from 0 to 2^32 - 1, a "
+                "RandomState, or None."
+            ) from error
+
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the parameters and the data; return the samples and the labels as signs."""
-        check_integer("blocks", self.blocks, 1)
-        check_integer("folds", self.folds, 1)
-        check_real("threshold", self.threshold, 0.0)
-        check_real("ridge", self.ridge, 1e-100)
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
-        check_classification_targets(y)
-        if self.folds > len(X):
-            raise InvalidParameter(
-                f"folds is {self.folds} for {len(X)} samples; allowed: up to the number of samples."
-            )
+        X, y = checked_data(self, X, y, dtype=np.float64, multi_output=True)
+        settings = {name: getattr(self, name) for name in ("blocks", "folds", "threshold", "ridge")}
+        check_cascade(**settings, samples=len(X))
         columns = np.reshape(y, (len(X), -1))
-        values = [np.unique(column) for column in columns.T]
+        try:
+            check_classification_targets(y)
+            values = [np.unique(column) for column in columns.T]
+        except (TypeError, ValueError) as error:
+            raise InvalidData(
+                f"{error}; allowed: two values of each label, such as -1 and 1."
+            ) from error
         for k, value in enumerate(values):
             if value.size > 2:
                 raise InvalidData(
                     f"Only binary classification is supported: label {k} has {value.size} values; "
-                    "allowed: two."
+                    "allowed: two, such as -1 and 1."
                 )
         self.classes_ = values if y.ndim == 2 else values[0]
         highest = np.array([value[-1] for value in values])

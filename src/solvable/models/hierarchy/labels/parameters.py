@@ -6,10 +6,27 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from solvable.arrays import check_integer, check_real, is_real
+from solvable.errors import InvalidParameter, quoted
 from solvable.frame.parameters import Parameters, memory
 
 LARGEST_DIMENSION = 60
 """Largest number of inputs: a set of inputs is stored as the bits of one 64-bit integer."""
+
+
+def check_cascade(*, blocks: int, folds: int, threshold: float, ridge: float, samples: int) -> None:
+    """Refuse settings of a cascade that are out of range."""
+    check_integer("blocks", blocks, 1)
+    check_integer("folds", folds, 1)
+    if folds > samples:
+        raise InvalidParameter(
+            f"folds is {folds} for {samples} samples; allowed: up to the number of samples."
+        )
+    if not (is_real(threshold) and 0 < threshold <= 0.5):
+        raise InvalidParameter(
+            f"threshold is {quoted(threshold)}; allowed: above 0 and at most 0.5."
+        )
+    check_real("ridge", ridge, 1e-100)
 
 
 class LabelParameters(Parameters):

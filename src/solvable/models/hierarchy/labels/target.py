@@ -9,6 +9,7 @@ import numpy as np
 
 from solvable.arrays import check_integer, random_stream
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.hierarchy.derivations import as_array, check_count, stream_of
 from solvable.models.hierarchy.labels.parameters import LARGEST_DIMENSION, LabelParameters
 
 
@@ -61,6 +62,7 @@ class LabelHierarchy:
         check_integer("dimension", self.dimension, 2, LARGEST_DIMENSION)
         check_integer("depth", self.depth, 1)
         check_integer("labels", self.labels, 1)
+        check_integer("seed", self.seed, 0)
         _ = self.pairs  # refuses too many labels
 
     @cached_property
@@ -75,7 +77,7 @@ class LabelHierarchy:
 
     @cached_property
     def _drawn(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        rng = random_stream(self.seed, "label hierarchy")
+        rng = random_stream(int(self.seed), "label hierarchy")
         below = np.left_shift(np.int64(1), np.arange(self.dimension, dtype=np.int64))
         pairs, levels = [], [below]
         for level in range(1, self.depth + 1):
@@ -110,9 +112,14 @@ class LabelHierarchy:
             Inputs -1 and 1.
         Y : ndarray of shape (n, depth * labels)
             Labels -1 and 1, level 1 first.
+
+        Raises
+        ------
+        InvalidParameter, MemoryLimitExceeded
+            If n or rng is out of range, or so many samples do not fit into memory.
         """
-        check_integer("n", n, 1)
-        generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        generator = stream_of(rng, "samples")
+        check_count(n, 16 * (self.dimension + self.depth * self.labels))
         X = 2.0 * generator.integers(0, 2, size=(n, self.dimension)) - 1
         return X, self.labels_of(X)
 
@@ -127,11 +134,16 @@ class LabelHierarchy:
         Raises
         ------
         InvalidData
-            If the number of columns is not d.
+            If the number of columns is not d, or an entry is neither -1 nor 1.
         """
-        if X.ndim != 2 or X.shape[1] != self.dimension:
-            raise InvalidData(f"X has shape {X.shape}; allowed: (n, {self.dimension}).")
-        levels = [X]
+        signs = as_array(X, "the inputs")
+        if signs.ndim != 2 or signs.shape[1] != self.dimension:
+            raise InvalidData(f"X has shape {signs.shape}; allowed: (n, {self.dimension}).")
+        if signs.dtype.kind not in "if" or not (np.abs(signs) == 1).all():
+            raise InvalidData(
+                f"X has type {signs.dtype} and entries that are not signs; allowed: -1 and 1."
+            )
+        levels = [signs]
         for pairs in self.pairs:
             levels.append(levels[-1][:, pairs[:, 0]] * levels[-1][:, pairs[:, 1]])
         return np.concatenate(levels[1:], axis=1)

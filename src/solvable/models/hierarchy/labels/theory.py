@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.arrays import check_integer, check_real
+from solvable.arrays import check_integer, is_real
+from solvable.errors import InvalidParameter, quoted
+from solvable.models.hierarchy.labels.parameters import check_cascade
 from solvable.models.hierarchy.labels.target import LabelHierarchy
 
 
@@ -156,14 +158,14 @@ def label_cascade(
     blocks : int
         Number of blocks.
     folds : int
-        Number k of folds; 1 predicts each sample by a fit that includes it.
+        Number k of folds, at most n; 1 predicts each sample by a fit that includes it.
     threshold : float
-        Largest out-of-fold error of an accepted label.
+        Largest out-of-fold error of an accepted label, above 0 and at most 0.5.
     ridge : float
         Ridge penalty :math:`\lambda>0`.
     deviation : float
         Number of binomial standard errors added to each out-of-fold error that is compared with the
-        threshold.
+        threshold; may be negative.
 
     Returns
     -------
@@ -191,11 +193,12 @@ def label_cascade(
     >>> bool(second.error.max() < 1e-3)
     True
     """
+    if not isinstance(target, LabelHierarchy):
+        raise InvalidParameter(f"target is {quoted(target)}; allowed: a LabelHierarchy.")
     check_integer("samples", samples, 2)
-    check_integer("blocks", blocks, 1)
-    check_integer("folds", folds, 1)
-    check_real("threshold", threshold, 0.0)
-    check_real("ridge", ridge, 1e-100)
+    check_cascade(blocks=blocks, folds=folds, threshold=threshold, ridge=ridge, samples=samples)
+    if not is_real(deviation) or not np.isfinite(deviation):
+        raise InvalidParameter(f"deviation is {quoted(deviation)}; allowed: a finite number.")
     labels = np.concatenate(target.inputs_of[1:])
     error, held_out = np.full(labels.size, 0.5), np.full(labels.size, 0.5)
     accepted = np.zeros(labels.size, dtype=bool)

@@ -9,6 +9,7 @@ import numpy as np
 from solvable.arrays import check_integer
 from solvable.fitting.inputs import by_blocks
 from solvable.models.hierarchy.grammar.learner.descent import BLOCK_ROWS, StringNetwork
+from solvable.models.hierarchy.grammar.learner.strings import check_flag
 
 
 class HierarchicalCNN(StringNetwork):
@@ -52,7 +53,7 @@ class HierarchicalCNN(StringNetwork):
         epoch are kept. Useful if labels are random given the string, as a masked leaf is. 0: the last
         weights are kept.
     vocabulary : int, optional
-        Number :math:`V` of symbols; default: the largest symbol of the training strings plus 1.
+        Number :math:`V` of symbols, at most 8192; default: the largest training symbol plus 1.
     random_state : int, Generator, RandomState or None
         Seed of the weights and of the order of the strings.
 
@@ -115,6 +116,10 @@ class HierarchicalCNN(StringNetwork):
         self.validation_fraction = validation_fraction
         self.vocabulary = vocabulary
         self.random_state = random_state
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_flag("shared", self.shared)
 
     def _shapes(self, leaves: int) -> list[tuple[int, int, int]]:
         sizes = [self.vocabulary_, *[self.width] * (self.depth_ - 1)]

@@ -30,7 +30,7 @@ class FullyConnectedNetwork(StringNetwork):
     learning_rate, momentum, batch_size, max_epochs, stop_loss, validation_fraction
         Settings of the training, as of the convolutional network.
     vocabulary : int, optional
-        Number :math:`V` of symbols; default: the largest symbol of the training strings plus 1.
+        Number :math:`V` of symbols, at most 8192; default: the largest training symbol plus 1.
     random_state : int, Generator, RandomState or None
         Seed of the weights and of the order of the strings.
 

@@ -35,7 +35,7 @@ class KernelClassifier(VocabularyClassifier):
     kernel : {"auto", "gaussian", "laplace", "linear"}
         The kernel; "auto" chooses one by leave-one-out.
     vocabulary : int, optional
-        Number :math:`V` of symbols; default: the largest symbol of the training strings plus 1.
+        Number :math:`V` of symbols, at most 8192; default: the largest training symbol plus 1.
     random_state : int, Generator, RandomState or None
         Seed of the choice of the strings for tuning.
 

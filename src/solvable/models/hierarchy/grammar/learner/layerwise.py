@@ -13,7 +13,7 @@ from solvable.arrays import (
     Source,
     as_source,
     check_integer,
-    check_positive,
+    check_real,
     random_stream,
 )
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
@@ -27,6 +27,7 @@ from solvable.models.hierarchy.grammar.learner.filters import (
 )
 from solvable.models.hierarchy.grammar.learner.strings import (
     StringClassifier,
+    check_flag,
     observed_symbols,
     symbol_codes,
     whole_numbers,
@@ -341,9 +342,10 @@ class LayerwiseRBFClassifier(StringClassifier):
             )
         check_integer("n_features", self.n_features, 1)
         check_integer("chunk_rows", self.chunk_rows, 1)
-        check_positive(bandwidth=self.bandwidth)
+        check_flag("fresh", self.fresh)
+        check_real("bandwidth", self.bandwidth, 1e-100)
         if self.regularisation != "auto":
-            check_positive(regularisation=self.regularisation)
+            check_real("regularisation", self.regularisation, 1e-100, also=", or 'auto'")
 
 
 def joined(codes: np.ndarray, tokens: np.ndarray, branching: int) -> tuple[np.ndarray, np.ndarray]:

@@ -94,7 +94,7 @@ class LazyCNNClassifier(VocabularyClassifier):
     regularisation : "leave-one-out" or float
         Ridge relative to the mean power of the kernel, at least 0, or chosen by leave-one-out.
     vocabulary : int, optional
-        Number :math:`V` of symbols; default: the largest symbol of the training strings plus 1.
+        Number :math:`V` of symbols, at most 8192; default: the largest training symbol plus 1.
     random_state : int, Generator, RandomState or None
         Not used; kept so that all learners of strings have it.
 

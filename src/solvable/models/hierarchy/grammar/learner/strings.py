@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from solvable.arrays import check_integer
-from solvable.errors import InvalidData
-from solvable.fitting.inputs import validate_data
+from solvable.errors import InvalidData, InvalidParameter, quoted
+from solvable.fitting.inputs import checked_data
 from solvable.models.hierarchy.encodings import MASKED
 
 
@@ -24,10 +24,7 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
 
     def _start_fit(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check strings and labels; return integer strings and label numbers."""
-        try:
-            strings, labels = validate_data(self, X, y, dtype="numeric")
-        except ValueError as error:
-            raise InvalidData(str(error)) from error
+        strings, labels = checked_data(self, X, y, dtype="numeric")
         return whole_numbers(strings), self._start_labels(labels, *strings.shape)
 
     def _start_labels(self, y: Any, n_samples: int, n_columns: int) -> np.ndarray:
@@ -46,7 +43,10 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
             )
         self.n_features_in_ = n_columns
         self.depth_ = depth_of(n_columns, self.branching)
-        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        try:
+            self.classes_, numbers = np.unique(labels, return_inverse=True)
+        except TypeError as error:
+            raise InvalidData("the labels have several types; allowed: one type.") from error
         if self.classes_.size < 2:
             raise InvalidData(
                 f"all {labels.size} labels are {labels[0]}; allowed: at least 2 classes."
@@ -56,11 +56,7 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
     def _checked(self, X: Any) -> np.ndarray:
         """Check that strings have the columns of the fit; return them as integers."""
         check_is_fitted(self, "depth_")
-        try:
-            strings = validate_data(self, X, dtype="numeric", reset=False)
-        except ValueError as error:
-            raise InvalidData(str(error)) from error
-        return whole_numbers(strings)
+        return whole_numbers(checked_data(self, X, dtype="numeric", reset=False))
 
     def _outputs(self, symbols: np.ndarray) -> np.ndarray:
         """Return one output per class for checked strings, shape (n, n_classes)."""
@@ -91,15 +87,21 @@ class StringClassifier(ClassifierMixin, BaseEstimator):
 class VocabularyClassifier(StringClassifier):
     """Classifier of strings whose symbols are 0 to V - 1, and -1 for a masked leaf."""
 
+    largest_vocabulary = 2**13  # a table of the vectors of all symbols has V² entries
     vocabulary: int | None
     vocabulary_: int
 
     def _start_fit(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check strings and labels, and set the vocabulary."""
         if self.vocabulary is not None:
-            check_integer("vocabulary", self.vocabulary, 2)
+            check_integer("vocabulary", self.vocabulary, 2, self.largest_vocabulary)
         strings, labels = super()._start_fit(X, y)
         self.vocabulary_ = self.vocabulary or max(2, int(strings.max()) + 1)
+        if self.vocabulary_ > self.largest_vocabulary:
+            raise InvalidData(
+                f"the strings contain the symbol {strings.max()}; allowed: symbols below "
+                f"{self.largest_vocabulary}. Number the symbols that occur from 0 on."
+            )
         return self._in_vocabulary(strings), labels
 
     def _checked(self, X: Any) -> np.ndarray:
@@ -152,6 +154,12 @@ class ProbabilityClassifier(VocabularyClassifier):
                 "allowed: the labels of classes_, one for each string."
             )
         return mean_loss(softmax(self._outputs(symbols)), codes)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse a value that is not True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidParameter(f"{name} is {quoted(value)}; allowed: True or False.")
 
 
 def softmax(outputs: np.ndarray) -> np.ndarray:

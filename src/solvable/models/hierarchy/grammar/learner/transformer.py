@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from solvable.arrays import check_integer, check_real, random_stream
-from solvable.errors import InvalidParameter, NotConverged, unknown_choice
+from solvable.errors import InvalidParameter, NotConverged, quoted, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.models.hierarchy.grammar.learner.strings import ProbabilityClassifier
 from solvable.networks.gradient_training import import_torch, torch_device
@@ -47,7 +47,7 @@ class TransformerClassifier(ProbabilityClassifier):
     device : str
         Device in torch's notation; "auto": the GPU where there is one, else the processor.
     vocabulary : int, optional
-        Number :math:`V` of symbols; default: the largest symbol of the training strings plus 1.
+        Number :math:`V` of symbols, at most :math:`2^{20}`; default: the largest training symbol plus 1.
     random_state : int, Generator, RandomState or None
         Seed of the weights and of the order of the strings.
 
@@ -76,6 +76,8 @@ class TransformerClassifier(ProbabilityClassifier):
     >>> TransformerClassifier(branching=2, layers=1)
     TransformerClassifier(layers=1)
     """
+
+    largest_vocabulary = 2**20
 
     def __init__(
         self,
@@ -150,6 +152,10 @@ class TransformerClassifier(ProbabilityClassifier):
             check_integer("layers", self.layers, 1)
         for name in ("learning_rate", "weight_decay", "stop_loss"):
             check_real(name, getattr(self, name), 0)
+        if not isinstance(self.device, str):
+            raise InvalidParameter(
+                f"device is {quoted(self.device)}; allowed: auto, cpu, or a name such as cuda:0."
+            )
         if self.readout not in ("mean", "last"):
             raise InvalidParameter(unknown_choice("readout", self.readout, ("mean", "last")))
         if self.width % self.heads:
