@@ -84,7 +84,7 @@ class GrammarSizes:
 
     @property
     def scarce(self) -> bool:
-        """Whether fewer tuples than symbols below the label make grammars differ too much for the theory.
+        """True if there are fewer tuples below the label than symbols, so that grammars differ too much.
 
         Frequencies of symbols are then those of a few draws. Signal, noise and correlations that rest on
         their mean are off by up to a factor of 10, and are not a number (NaN).
