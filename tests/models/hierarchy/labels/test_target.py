@@ -50,7 +50,15 @@ def test_inputs_are_fair_and_independent_signs():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"dimension": 61}, {"depth": 0}, {"labels": 0}, {"seed": -1}, {"seed": None}]
+    "wrong",
+    [
+        {"dimension": 61},
+        {"depth": 0},
+        {"depth": 10**9},
+        {"labels": 0},
+        {"seed": -1},
+        {"seed": None},
+    ],
 )
 def test_sizes_out_of_range(wrong):
     with pytest.raises(InvalidParameter, match="allowed"):

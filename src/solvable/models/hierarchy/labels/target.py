@@ -12,6 +12,9 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.hierarchy.derivations import as_array, check_count, stream_of
 from solvable.models.hierarchy.labels.parameters import LARGEST_DIMENSION, LabelParameters
 
+LARGEST_DEPTH = 1000
+"""Largest number of levels."""
+
 
 @dataclass(frozen=True)
 class LabelHierarchy:
@@ -29,7 +32,7 @@ class LabelHierarchy:
     dimension : int
         Number d of inputs, 2 to 60.
     depth : int
-        Number r of levels.
+        Number r of levels, 1 to 1000.
     labels : int
         Number of labels of each level.
     seed : int
@@ -60,7 +63,7 @@ class LabelHierarchy:
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2, LARGEST_DIMENSION)
-        check_integer("depth", self.depth, 1)
+        check_integer("depth", self.depth, 1, LARGEST_DEPTH)
         check_integer("labels", self.labels, 1)
         check_integer("seed", self.seed, 0)
         _ = self.pairs  # refuses too many labels
