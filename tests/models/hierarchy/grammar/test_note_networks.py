@@ -84,6 +84,7 @@ def test_kernels_fail_on_strings_of_a_nearly_complete_grammar():
     assert np.mean(gaps) > 0.4
 
 
+@pytest.mark.slow
 def test_shared_features_and_depth_are_what_helps():
     """At 4 P* the lazy CNN and the fully connected network are far behind the deep CNN."""
     ratios = [4.0]
@@ -96,6 +97,7 @@ def test_shared_features_and_depth_are_what_helps():
     assert deep - lazy > 0.3
 
 
+@pytest.mark.slow
 def test_the_fully_connected_network_needs_a_factor_that_grows_with_depth():
     factors = []
     for depth in (2, 3):
