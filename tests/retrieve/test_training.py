@@ -155,7 +155,7 @@ def test_the_dense_view_is_the_cosine_of_means(tiny):
 def test_minmax_ignores_scale_and_offset():
     scores = torch.randn(3, 8)
     torch.testing.assert_close(minmax(scores), minmax(7 * scores - 2), atol=1e-5, rtol=0)
-    assert minmax(scores).amin() == 0
+    assert not minmax(scores).amin().is_nonzero()  # the least score minus itself
     assert float(minmax(scores).amax()) == pytest.approx(1)
 
 

@@ -54,7 +54,7 @@ def covariance_by_height(X: np.ndarray, vocabulary: int, branching: int) -> list
 
 
 def sampling_floor(X: np.ndarray, vocabulary: int) -> float:
-    """Root mean square of the measured C(mu, nu) that independent tokens of the same laws would have.
+    """Expected root mean square of the measured C(mu, nu) if tokens were independent.
 
     About n^-1/2 / V where all tokens are equally frequent.
     """

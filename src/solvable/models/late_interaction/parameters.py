@@ -17,7 +17,7 @@ TEST_DOCUMENTS = 60
 
 
 class LateInteractionParameters(Parameters):
-    """Parameters of the teacher of late interaction, and of what learns from it."""
+    """Parameters of the teacher of late interaction and of its students."""
 
     dimension: int = Field(30, ge=8, le=10_000)
     """Dimension d of a token."""
@@ -34,7 +34,7 @@ class LateInteractionParameters(Parameters):
     queries: int = Field(1000, ge=10, le=10**7)
     """Number n of queries of the spectral estimator, or of the first phase of a pipeline."""
     label: LabelKind = "scores"
-    """Labels of the spectral estimator: scores, or the best document against all, one or the second."""
+    """Labels of the spectral estimator: scores, or the best document minus other documents."""
     pipeline: Literal["none", "dense", "a", "b", "c"] = "none"
     """Training: overlaps alone; dense; KD only (a); supervised and KD (b); all phases (c)."""
     supervised_queries: int = Field(800, ge=1, le=10**6)

@@ -52,7 +52,7 @@ def predict(parameters: LateInteractionParameters) -> Metrics:
 
 @lru_cache(maxsize=64)
 def _pooled_ndcg(teacher: LateInteractionTeacher) -> float:
-    """Predicted nDCG of the pooled teacher, from a cache along curves over the number of queries."""
+    """Predicted nDCG of the pooled teacher; cached, since it does not depend on the number of queries."""
     return pooled_ndcg(teacher, documents=TEST_DOCUMENTS)
 
 

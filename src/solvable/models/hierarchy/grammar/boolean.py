@@ -83,7 +83,7 @@ class DeepQuadraticBoolean:
 
     @property
     def n_levels(self) -> int:
-        """Number of levels of pairs; by default as many as halve the dimension."""
+        """Number of levels of pairs; by default how often the dimension can be divided by two."""
         return int(self.levels) or self.halvings
 
     @cached_property

@@ -110,7 +110,7 @@ class GrammarSizes:
 
     @cached_property
     def filling(self) -> float:
-        """Share of all tuples that are rules of a symbol, f = m / V^(s - 1)."""
+        """Share f = m / V^(s - 1) of all V^s tuples that are a rule of some symbol."""
         return float(self.rules * float(self.vocabulary) ** (1 - self.branching))
 
     @cached_property
