@@ -52,8 +52,8 @@ class RandomHierarchyParameters(Parameters):
     """Parameters of a random grammar, a task on its strings, and a learner."""
 
     task: Literal["classification", "next-token", "denoising"] = "classification"
-    """Task: predict the label, the last symbol of a string, or all symbols of a noisy string. A network for
-    the last symbol is trained on up to 20,000 strings."""
+    """Task: predict the label, the last symbol of a string, or all symbols of a noisy string. For the
+    last symbol a network is trained on up to 20,000 strings."""
     vocabulary: int = Field(8, ge=2, le=1_000_000)
     """Number V of symbols of each level below the label."""
     rules: int = Field(4, ge=2, le=1_000_000)
