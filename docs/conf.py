@@ -26,6 +26,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "page_tools",
+    "paper_tools",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
