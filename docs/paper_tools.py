@@ -75,8 +75,8 @@ def _demand(table: dict[str, Any], keys: Iterable[str], place: str) -> None:
 
 
 def read_papers() -> list[Paper]:
-    """Read all tables, in the order of their titles."""
-    return sorted((read_paper(path) for path in FOLDER.glob("*.toml")), key=lambda p: p.title)
+    """Read all tables, in the order of their names."""
+    return [read_paper(path) for path in sorted(FOLDER.glob("*.toml"))]
 
 
 def counts(items: Iterable[Item]) -> str:
@@ -109,7 +109,7 @@ def item_text(paper: Paper, item: Item) -> str:
     mark = item.status.replace(" ", "-")
     blocks = [f'<p class="paper-status {mark}">{item.status.capitalize()}</p>']
     if item.command:
-        blocks.append(f"```bash\n{item.command}\n```")
+        blocks.append(f"```{{code-block}} bash\n:class: paper-command\n\n{item.command}\n```")
     if item.claims:
         system = paper.system_of(item)
         statements = {claim.name: claim.statement for claim in load(system).claims}
