@@ -131,6 +131,20 @@ def test_a_command_runs(command, monkeypatch, tmp_path, capsys):
     assert len(capsys.readouterr().out) > 100
 
 
+def test_pages_and_summary_show_every_item():
+    summary = tools.summary_text(PAPERS)
+    assert summary.startswith(f"{len(PAPERS)} papers, {len(ITEMS)} statements and figures: ")
+    for paper in PAPERS:
+        assert f"<{paper.name}>`" in summary
+        assert f"https://arxiv.org/abs/{paper.name[-10:]}" in tools.head_text(paper)
+        for item in paper.items:
+            text = tools.item_text(paper, item)
+            assert f"\n\n{item.command}\n```" in text or not item.command
+            assert all(f"[`{name}`](../systems/" in text for name in item.claims)
+            assert item.agrees in text
+            assert item.missing in text
+
+
 def test_wrong_tables_are_refused(tmp_path):
     table = tmp_path / "paper-2605.14567.toml"
     head = 'title = "T"\narxiv = "2605.14567"\nsystems = []\n'
