@@ -313,11 +313,21 @@ class System:
         if self.axis is None:
             return []
         points = self._with_judged(self.settled(points))
-        along = self._part("curve")
-        if along is not None:  # computes a whole line at once
-            return curves_of(points, self.axis, along, theory=self.predict)
-        each = predict_each(self.predict, self.axis)
-        return curves_of(points, self.axis, each, seconds, self.predict)
+        if self.draws_whole_lines:
+            return curves_of(points, self.axis, self.along, theory=self.predict)
+        return curves_of(points, self.axis, self.along, seconds, self.predict)
+
+    @property
+    def draws_whole_lines(self) -> bool:
+        """True if the system has its own function that computes a whole theory line at once."""
+        return self._part("curve") is not None
+
+    @property
+    def along(self) -> Callable[[Any, np.ndarray], Sequence[Metrics]]:
+        """Function from a setting and coordinates on the axis to predictions."""
+        assert self.axis is not None
+        whole: Callable[[Any, np.ndarray], Sequence[Metrics]] | None = self._part("curve")
+        return whole or predict_each(self.predict, self.axis)
 
     def _with_judged(self, points: Sequence[Point]) -> list[Point]:
         """Return the points with the metrics that claims judge; unchanged if claims raise."""

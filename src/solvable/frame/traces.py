@@ -159,7 +159,7 @@ def _unknown(name: str, prediction: Metrics) -> InvalidParameter:
 def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
     """Return the measured values along a curve."""
     part = curve.where(**trace.where) if trace.where else curve
-    if not trace.measured or part is None:
+    if not trace.measured or part is None or not any(point.metrics for point in part.points):
         return None
     if trace.reduce is not None:
         if not curve.columns:
@@ -179,7 +179,9 @@ def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
 
 
 def _measured(trace: Trace, point: Point) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard error of a trace at a point."""
+    """Return mean and standard error of a trace at a point; NaN without replicates."""
+    if not point.metrics:
+        return np.array(np.nan), np.array(np.nan)
     if trace.value is not None:
         value = trace.value(point)
         if value is None or isinstance(value, tuple):
@@ -217,7 +219,10 @@ def draw_against(
     rows = []
     nothing = np.array(np.nan)
     for point in curve.points:
-        x = point.mean(against) if isinstance(against, str) else against(point)
+        if not isinstance(against, str):
+            x = against(point)
+        else:
+            x = point.mean(against) if point.metrics else _expected(point, against)
         y, error = _measured(trace, point) if trace.measured else (nothing, nothing)
         line = None if name is None or point.refused else point.predicted(name)
         rows.append((point, np.asarray(x, dtype=float), y, error, line))
@@ -228,6 +233,8 @@ def draw_against(
         series = [] if xs is None or line is None else [Series(label, xs, line, kind, None, colour)]
         columns = (np.array([row[k] for row in rows], dtype=float) for k in (1, 2, 3))
         x, y, error = columns
+        if not any(point.metrics for point, *_ in rows):
+            return series
         marks = [not judged(trace, point) for point, *_ in rows]
         return [
             *series,
@@ -256,6 +263,11 @@ def draw_against(
             outline = None if judged(trace, point) else [True] * x.size
             series.append(Series(label, x, y, "points", error, shade, outline))
     return series
+
+
+def _expected(point: Point, name: str) -> np.ndarray:
+    """Return a predicted metric; NaN if it is not predicted."""
+    return point.predicted(name) if name in point.prediction else np.array(np.nan)
 
 
 def _pair(

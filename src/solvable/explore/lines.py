@@ -1,0 +1,167 @@
+"""Figures of a system at one setting: theory lines along its axis, and points of a run on top."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from solvable.errors import InvalidParameter
+from solvable.explore.memo import Remembered, remembered
+from solvable.explore.span import span_of
+from solvable.frame.curves import Curve, place
+from solvable.frame.drawn import Fault, draw_panels
+from solvable.frame.panels import Panel
+from solvable.frame.points import Metrics, Point, predicted_or_refused, raised_prediction
+from solvable.frame.spectrum import Spectrum
+from solvable.frame.system import System
+from solvable.frame.theory_lines import LineBudget
+from solvable.paths import error_line
+from solvable.plots.figure import Figure, Marker
+from solvable.study.parameters import validate_parameters
+from solvable.study.results import StudyResult
+
+LONGEST = 60.0
+"""CPU seconds of the lines of one setting if the caller sets no limit."""
+
+FEWEST = 9
+"""Predictions of a line that are computed even if they take longer than the limit."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Figures of one setting, and what they cost.
+
+    `complete` is False if lines are interpolated between fewer predictions than they could have; a
+    second call with more seconds computes only the missing ones. `refusal` is the reason if nothing
+    is predicted at this setting.
+    """
+
+    figures: list[Figure] = field(default_factory=list)
+    seconds: float = 0.0
+    refusal: str = ""
+    faults: list[Fault] = field(default_factory=list)
+    complete: bool = True
+    left_out: int = 0  # points of the run at other settings
+    omitted: list[str] = field(default_factory=list)  # panels that need measurements
+
+
+def theory_figures(
+    system: System,
+    settings: Mapping[str, Any],
+    result: StudyResult | None = None,
+    seconds: float | None = None,
+    *,
+    only: Sequence[str] | None = None,
+) -> Lines:
+    """Draw the panels of a system from its theory, with the points of a run at the same setting.
+
+    Parameters that are not in `settings` have their defaults. `seconds` limits the CPU time of the
+    lines; with `only`, panels with other names are left out.
+    """
+    start = time.perf_counter()
+    try:
+        setting = validate_parameters(system, settings)
+    except InvalidParameter as error:
+        return Lines(refusal=str(error))
+    if system.axis is None or type(system).figures is not System.figures or not system.panels:
+        return Lines(refusal=f"{system.name} has no panels that theory alone can draw.")
+    points = [] if result is None else system.settled(result.points)
+    with threadpool_limits(limits=1):
+        return _drawn(system, setting, points, seconds, only, start)
+
+
+def _drawn(
+    system: System,
+    setting: Any,
+    measured: Sequence[Point],
+    seconds: float | None,
+    only: Sequence[str] | None,
+    start: float,
+) -> Lines:
+    memo = remembered(system)
+    here = _predicted_point(memo, setting)
+    same = [point for point in measured if _alike(system, point, here)]
+    curve = _curve(system, memo, here, same, LONGEST if seconds is None else seconds)
+    shown, omitted = _panels(system, only, measured=bool(same))
+    drawn = draw_panels(shown, [curve])
+    names = [figure.name for figure in drawn.figures]
+    omitted += [p.name for p in shown if isinstance(p, Panel) and not _has(names, p.name)]
+    predicted = any(curve.predictions)
+    return Lines(
+        figures=[_at(figure, system, here) for figure in drawn.figures] if predicted else [],
+        seconds=time.perf_counter() - start,
+        refusal="" if predicted else here.refusal or "theory predicts nothing at this setting",
+        faults=[*drawn.faults],
+        complete=curve.interpolated_between is None,
+        left_out=len(measured) - len(same),
+        omitted=omitted,
+    )
+
+
+def _predicted_point(memo: Remembered, setting: Any) -> Point:
+    """Return a point without replicates."""
+    try:
+        metrics: Metrics = predicted_or_refused(memo.predict, setting)
+    except Exception as error:  # a system may raise any exception
+        metrics = raised_prediction(error_line(error))
+    return Point(setting.model_dump(mode="json"), (), metrics, setting)
+
+
+def _alike(system: System, point: Point, here: Point) -> bool:
+    """Return True if two points are on one curve."""
+    assert system.axis is not None
+    skipped = {system.axis.parameter, *system.axis.ignore}
+    fields = point.setting.model_dump(mode="json")
+    return all(value == here.parameters[n] for n, value in fields.items() if n not in skipped)
+
+
+def _curve(
+    system: System, memo: Remembered, here: Point, same: Sequence[Point], seconds: float
+) -> Curve:
+    """Return the curve through a setting, with measured points or the setting alone."""
+    axis = system.axis
+    assert axis is not None
+    points = tuple(sorted(same, key=axis.coordinate)) or (here,)
+    low, high = span_of(system, [*points, here])
+    return Curve(
+        points,
+        axis,
+        memo.along,
+        budget=LineBudget(seconds, 1, FEWEST),
+        theory=memo.predict,
+        places=axis.grid(low, high),
+    )
+
+
+def _panels(
+    system: System, only: Sequence[str] | None, *, measured: bool
+) -> tuple[list[Any], list[str]]:
+    """Return the panels that can be drawn, and the names of those that need measurements."""
+    shown, omitted = [], []
+    for panel in system.panels:
+        name = getattr(panel, "name", getattr(panel, "__name__", ""))
+        if only is not None and name not in only:
+            continue
+        if isinstance(panel, Spectrum) and not measured:
+            omitted.append(name)
+        else:
+            shown.append(panel)
+    return shown, omitted
+
+
+def _has(names: Sequence[str], panel: str) -> bool:
+    return any(name == panel or name.startswith(f"{panel}-") for name in names)
+
+
+def _at(figure: Figure, system: System, here: Point) -> Figure:
+    """Mark the setting on a figure along the axis of the system."""
+    assert system.axis is not None
+    if figure.x_label != system.axis.label:
+        return figure
+    x = system.axis.coordinate(here)
+    return replace(figure, markers=[*figure.markers, Marker(x, place(here, system.axis))])
