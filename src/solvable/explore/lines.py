@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from solvable.errors import InvalidParameter
