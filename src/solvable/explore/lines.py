@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from solvable.errors import InvalidParameter
 from solvable.explore.memo import Remembered, remembered
 from solvable.explore.span import span_of
-from solvable.frame.curves import Curve, place
+from solvable.frame.curves import Curve
 from solvable.frame.drawn import Fault, draw_panels
 from solvable.frame.panels import Panel
 from solvable.frame.points import Metrics, Point, predicted_or_refused, raised_prediction
@@ -88,11 +89,12 @@ def _drawn(
     curve = _curve(system, memo, here, same, LONGEST if seconds is None else seconds)
     shown, omitted = _panels(system, only, measured=bool(same))
     drawn = draw_panels(shown, [curve])
-    names = [figure.name for figure in drawn.figures]
+    figures = [f for f in drawn.figures if _has_values(f) or not f.series]
+    names = [figure.name for figure in figures]
     omitted += [p.name for p in shown if isinstance(p, Panel) and not _has(names, p.name)]
     predicted = any(curve.predictions)
     return Lines(
-        figures=[_at(figure, system, here) for figure in drawn.figures] if predicted else [],
+        figures=[_at(figure, system, here) for figure in figures],
         seconds=time.perf_counter() - start,
         refusal="" if predicted else here.refusal or "theory predicts nothing at this setting",
         faults=[*drawn.faults],
@@ -146,11 +148,23 @@ def _panels(
         name = getattr(panel, "name", getattr(panel, "__name__", ""))
         if only is not None and name not in only:
             continue
-        if isinstance(panel, Spectrum) and not measured:
+        if not measured and _needs_measurements(panel):
             omitted.append(name)
         else:
             shown.append(panel)
     return shown, omitted
+
+
+def _needs_measurements(panel: Any) -> bool:
+    """Return True for a histogram, and for a panel whose traces have no theory."""
+    if isinstance(panel, Panel):
+        return all(trace.theory is None for trace in panel.traces)
+    return isinstance(panel, Spectrum)
+
+
+def _has_values(figure: Figure) -> bool:
+    """Return True if a series has a finite value."""
+    return any(np.isfinite(np.asarray(series.y, dtype=float)).any() for series in figure.series)
 
 
 def _has(names: Sequence[str], panel: str) -> bool:
@@ -163,4 +177,5 @@ def _at(figure: Figure, system: System, here: Point) -> Figure:
     if figure.x_label != system.axis.label:
         return figure
     x = system.axis.coordinate(here)
-    return replace(figure, markers=[*figure.markers, Marker(x, place(here, system.axis))])
+    words = f"{system.axis.parameter.replace('_', ' ')} = {x:.4g}"
+    return replace(figure, markers=[*figure.markers, Marker(x, words)])

@@ -97,13 +97,14 @@ def judged(trace: Trace, point: Point) -> bool:
 
 def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bool) -> list[Series]:
     """Return line and points of a quantity, for each entry of a list."""
-    label = ", ".join(filter(None, (words, _label(trace, curve)))) or "measured"
+    label = ", ".join(filter(None, (words, _label(trace, curve))))
     first = trace.colour(curve.setting) if callable(trace.colour) else trace.colour
     colour = first if first is not None and alone else colour
     unit = np.asarray(1.0 if trace.scale is None else trace.scale(curve.setting))
     name = trace.metric if trace.theory == "" else trace.theory
     line = None if name is None else _line(trace, curve, name, unit)
     points = _points(trace, curve, unit)
+    label = label or ("theory" if points is None else "measured")
     kind: Literal["line", "dashed"] = "dashed" if trace.dashed else "line"
     sample = line if line is not None else (points[1] if points is not None else None)
     if sample is None:
