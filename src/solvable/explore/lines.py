@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from solvable.errors import InvalidParameter
 from solvable.explore.memo import Remembered, remembered
+from solvable.explore.nodes import Nodes, nodes_within
 from solvable.explore.span import span_of
 from solvable.frame.curves import Curve
 from solvable.frame.drawn import Fault, draw_panels
@@ -19,7 +21,6 @@ from solvable.frame.panels import Panel
 from solvable.frame.points import Metrics, Point, predicted_or_refused, raised_prediction
 from solvable.frame.spectrum import Spectrum
 from solvable.frame.system import System
-from solvable.frame.theory_lines import LineBudget
 from solvable.paths import error_line
 from solvable.plots.figure import Figure, Marker
 from solvable.study.parameters import validate_parameters
@@ -28,8 +29,8 @@ from solvable.study.results import StudyResult
 LONGEST = 60.0
 """CPU seconds of the lines of one setting if the caller sets no limit."""
 
-FEWEST = 9
-"""Predictions of a line that are computed even if they take longer than the limit."""
+PREVIEW = 1.0
+"""With fewer seconds the lines of a system that has a preview are previews."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Lines:
     refusal: str = ""
     faults: list[Fault] = field(default_factory=list)
     complete: bool = True
+    predictions: int = 0  # number of predictions between which lines are interpolated
     left_out: int = 0  # points of the run at other settings
     omitted: list[str] = field(default_factory=list)  # panels that need measurements
 
@@ -84,12 +86,15 @@ def _drawn(
     start: float,
 ) -> Lines:
     memo = remembered(system)
-    here = _predicted_point(memo, setting)
+    budget = LONGEST if seconds is None else seconds
+    exact = system.preview is None or budget >= PREVIEW
+    here = _predicted_point(memo, setting, exact=exact)
     same = [point for point in measured if _alike(system, point, here)]
-    curve = _curve(system, memo, here, same, LONGEST if seconds is None else seconds)
+    curve, nodes = _curve(system, memo, here, same, budget, exact=exact)
     shown, omitted = _panels(system, only, measured=bool(same))
     drawn = draw_panels(shown, [curve])
-    figures = [f for f in drawn.figures if _has_values(f) or not f.series]
+    failed = {fault.name for fault in drawn.faults}
+    figures = [f for f in drawn.figures if _has_values(f) or f.name in failed]
     names = [figure.name for figure in figures]
     omitted += [p.name for p in shown if isinstance(p, Panel) and not _has(names, p.name)]
     predicted = any(curve.predictions)
@@ -98,16 +103,18 @@ def _drawn(
         seconds=time.perf_counter() - start,
         refusal="" if predicted else here.refusal or "theory predicts nothing at this setting",
         faults=[*drawn.faults],
-        complete=curve.interpolated_between is None,
+        complete=exact and nodes.complete,
+        predictions=len(nodes.found),
         left_out=len(measured) - len(same),
         omitted=omitted,
     )
 
 
-def _predicted_point(memo: Remembered, setting: Any) -> Point:
+def _predicted_point(memo: Remembered, setting: Any, *, exact: bool) -> Point:
     """Return a point without replicates."""
+    predict = memo.predict if exact else memo.preview_at
     try:
-        metrics: Metrics = predicted_or_refused(memo.predict, setting)
+        metrics: Metrics = predicted_or_refused(predict, setting)
     except Exception as error:  # a system may raise any exception
         metrics = raised_prediction(error_line(error))
     return Point(setting.model_dump(mode="json"), (), metrics, setting)
@@ -122,21 +129,27 @@ def _alike(system: System, point: Point, here: Point) -> bool:
 
 
 def _curve(
-    system: System, memo: Remembered, here: Point, same: Sequence[Point], seconds: float
-) -> Curve:
-    """Return the curve through a setting, with measured points or the setting alone."""
+    system: System,
+    memo: Remembered,
+    here: Point,
+    same: Sequence[Point],
+    seconds: float,
+    *,
+    exact: bool,
+) -> tuple[Curve, Nodes]:
+    """Return the curve through a setting, and its predictions, which are exact or a preview."""
     axis = system.axis
     assert axis is not None
     points = tuple(sorted(same, key=axis.coordinate)) or (here,)
-    low, high = span_of(system, [*points, here])
-    return Curve(
-        points,
-        axis,
-        memo.along,
-        budget=LineBudget(seconds, 1, FEWEST),
-        theory=memo.predict,
-        places=axis.grid(low, high),
-    )
+    grid = axis.grid(*span_of(system, [*points, here]))
+    x = axis.coordinate(here)
+    first = int(np.abs(grid - x).argmin())
+    grid[first] = x  # the prediction at the setting is one of the line
+    along = partial(memo.along if exact else memo.preview, here.setting)
+    nodes = nodes_within(along, grid, seconds, first)
+    line = nodes.line(log=axis.scale_from(float(grid[0])) == "log")
+    curve = Curve(points, axis, lambda *_: line, theory=memo.predict, places=grid)
+    return curve, nodes
 
 
 def _panels(

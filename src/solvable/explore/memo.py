@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.frame.curves import predict_each
+from solvable.frame.curves import predict_each, predictions_at
 from solvable.frame.points import Metrics
 from solvable.frame.system import System
 from solvable.study.parameters import canonical_json
@@ -38,13 +38,55 @@ class Remembered:
         assert axis is not None
         if not self.system.draws_whole_lines:
             return predict_each(self.predict, axis)(setting, coordinates)
-        fields = setting.model_dump(mode="json")
-        line = canonical_json({**fields, axis.parameter: "along"})
+        return self._line("along", self.system.along, setting, coordinates)
+
+    def preview(self, setting: Any, coordinates: np.ndarray) -> Sequence[Metrics]:
+        """Return fast predictions of less accuracy at coordinates on the axis."""
+        function = self.system.preview
+        assert function is not None
+        return self._line("preview", function, setting, coordinates)
+
+    def preview_at(self, setting: Any) -> Metrics:
+        """Return the fast prediction at one setting; raises if theory refuses the setting."""
+        axis, function = self.system.axis, self.system.preview
+        assert axis is not None
+        assert function is not None
+        x = float(axis.value(setting) if axis.value else getattr(setting, axis.parameter))
+        key = self._key("preview", setting)
+        return self._known((key, x), lambda: function(setting, np.array([x]))[0])
+
+    def _key(self, kind: str, setting: Any) -> str:
+        axis = self.system.axis
+        assert axis is not None
+        return canonical_json({**setting.model_dump(mode="json"), axis.parameter: kind})
+
+    def _line(
+        self,
+        kind: str,
+        function: Callable[[Any, np.ndarray], Sequence[Metrics]],
+        setting: Any,
+        coordinates: np.ndarray,
+    ) -> list[Metrics]:
+        """Return kept values, and compute the missing ones in one call or, if it raises, one by one."""
+        line = self._key(kind, setting)
+        keys = [(line, float(x)) for x in coordinates]
+        with self._lock:
+            missing = [key[1] for key in keys if key not in self._kept]
+        if len(missing) > 1:
+            try:
+                computed = function(setting, np.array(missing))
+            except Exception:
+                computed = ()
+            for x, metrics in zip(missing, computed, strict=False):
+                self._keep((line, x), metrics)
 
         def at(x: float) -> Metrics:
-            return self.system.along(setting, np.array([x]))[0]
+            return function(setting, np.array([x]))[0]
 
-        return [self._known((line, float(x)), partial(at, float(x))) for x in coordinates]
+        return predictions_at(
+            lambda key: self._known(key, partial(at, key[1])),
+            [partial(_same, key) for key in keys],
+        )
 
     def _known(self, key: tuple[str, float], compute: Callable[[], Metrics]) -> Metrics:
         """Return a kept value, or compute and keep it; an exception is kept and raised again."""
@@ -57,13 +99,20 @@ class Remembered:
                 found = compute()
             except Exception as error:
                 found = error.with_traceback(None)  # frames would keep large arrays alive
-            with self._lock:
-                self._kept[key] = found
-                while len(self._kept) > MOST_PREDICTIONS:
-                    self._kept.popitem(last=False)
+            self._keep(key, found)
         if isinstance(found, Exception):
             raise found
         return found
+
+    def _keep(self, key: tuple[str, float], value: Metrics | Exception) -> None:
+        with self._lock:
+            self._kept[key] = value
+            while len(self._kept) > MOST_PREDICTIONS:
+                self._kept.popitem(last=False)
+
+
+def _same(key: tuple[str, float]) -> tuple[str, float]:
+    return key
 
 
 _SYSTEMS: dict[int, Remembered] = {}
