@@ -77,6 +77,7 @@ system = System(
     ),
     claims="claims:CLAIMS",
     panels="figures:PANELS",
+    preview="predict:preview",
     presets=PRESETS,
     references=("defilippis2026noise", "troiani2025fundamental", "defilippis2025spectral"),
 )

@@ -19,7 +19,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_strengths,
 )
 from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.solutions import state_of
+from solvable.models.quadratic.network.solutions import measure_of, state_of
 from solvable.plots.figure import Marker, Series
 
 OVERLAY = ("width_ratio", "exponent", "regularisation")
@@ -123,7 +123,7 @@ def _first_order(metric: str) -> Trace:
 
 def _strengths(setting: QuadraticParameters) -> np.ndarray:
     """Mean squared strength of each group; the mean over groups for a group of strength 0."""
-    strengths = np.array(group_strengths(state_of(setting), feature_groups(setting)))
+    strengths = np.array(group_strengths(measure_of(setting), feature_groups(setting)))
     return np.where(strengths > 0, strengths, strengths.mean())
 
 

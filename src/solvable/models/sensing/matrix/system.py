@@ -79,6 +79,7 @@ system = System(
     ),
     claims="claims:CLAIMS",
     panels="figures:PANELS",
+    preview="predict:preview",
     presets=PRESETS,
     references=("xu2025fundamental", "maillard2024bayes"),
 )  # fmt: skip
