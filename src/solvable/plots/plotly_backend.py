@@ -24,6 +24,9 @@ INK = "#222222"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
+STROKES = ("solid", "18px,3px", "18px,3px,3px,3px")
+"""Strokes of lines."""
+
 HATCHING = {
     "shape": "/",
     "fgcolor": "#9A9A9A",
@@ -104,7 +107,11 @@ class PlotlyCanvas:
             x=x,
             y=y,
             mode="lines",
-            line={"color": style.colour, "width": 2, "dash": "dash" if dashed else "solid"},
+            line={
+                "color": style.colour,
+                "width": 2,
+                "dash": "dash" if dashed else STROKES[style.stroke],
+            },
             hovertemplate=self._hover(label, "%{y:.4~g} (theory)"),
         )
 
@@ -294,7 +301,7 @@ class PlotlyCanvas:
             for name, shown in (("lines", entry.line), ("markers", entry.symbol or entry.patch))
             if shown
         )
-        dash = "dash" if entry.line == "dashed" else "solid"
+        dash = "dash" if entry.line == "dashed" else STROKES[entry.style.stroke]
         self.figure.add_trace(
             plotly.graph_objects.Scatter(
                 x=[None],

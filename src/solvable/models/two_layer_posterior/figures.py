@@ -110,7 +110,10 @@ SPECIALISED = Panel(
     "Number of neurons whose overlap with the target's direction exceeds three standard deviations of "
     "the prior. At a given alignment it grows like sqrt(N / d).",
     along=Axis(
-        "width_ratio", "width ratio √(N/d)", value=lambda s: sqrt(s.width / s.dimension), scale="linear"
+        "width_ratio",
+        "width ratio √(N/d)",
+        value=lambda s: sqrt(s.width / s.dimension),
+        scale="linear",
     ),
     at=last,
     note=lambda curves: (
