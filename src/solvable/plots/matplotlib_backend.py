@@ -34,7 +34,11 @@ SYMBOLS = {
     "triangle-down": "v",
     "pentagon": "p",
     "star": "*",
+    "cross": "P",
+    "x": "X",
 }
+STROKES: tuple[Any, ...] = ("solid", (0, (11, 1.8)), (0, (11, 1.8, 1.6, 1.8)))
+"""Strokes of lines, in line widths."""
 SETTINGS = {
     "font.size": 9.0,
     "axes.labelsize": 9.0,
@@ -102,7 +106,7 @@ class MatplotlibCanvas:
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
         """Draw a curve."""
-        linestyle = (0, (5, 2.5)) if dashed else "solid"
+        linestyle = (0, (5, 2.5)) if dashed else STROKES[style.stroke]
         self.axes.plot(x, y, color=style.colour, linestyle=linestyle, linewidth=1.5, zorder=2.5)
 
     def band(
@@ -307,7 +311,8 @@ def _handle(entry: LegendEntry) -> Any:
         )
     if entry.patch:
         return Patch(facecolor=colour, edgecolor=colour, alpha=0.45, label=entry.label)
-    linestyle: Any = {None: "none", "solid": "solid", "dashed": (0, (4, 2))}[entry.line]
+    solid = STROKES[entry.style.stroke]
+    linestyle: Any = {None: "none", "solid": solid, "dashed": (0, (4, 2))}[entry.line]
     symbol = _symbol(entry.style) if entry.symbol else {}
     return Line2D(
         [], [], color=colour, linestyle=linestyle, linewidth=1.5, label=entry.label, **symbol
