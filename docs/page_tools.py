@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from docutils import nodes
+from page_tables import Claims, Notebooks, Systems
 from sphinx.application import Sphinx
 from sphinx.util.nodes import make_refnode
-
-from page_tables import Claims, Notebooks, Systems
 
 TERMS = """
 BBP transition, deflation, effective dimension, finite-size correction, information exponent,
