@@ -5,3 +5,4 @@ from solvable.study.rehearsal import dry_run as dry_run
 from solvable.study.results import StudyResult as StudyResult
 from solvable.study.results import load as load
 from solvable.study.run import run_study as run_study
+from solvable.study.verdict_list import Verdicts as Verdicts
