@@ -27,8 +27,8 @@ _LATEX = {
     **{
         character: f"${command}$"
         for character, command in {
-            "±": r"\pm", "×": r"\times", "−": "-", "∞": r"\infty", "≤": r"\le", "≥": r"\ge",
-            "·": r"\cdot", "√": r"\surd", "→": r"\to", "≠": r"\ne", "≈": r"\approx",
+            "±": r"\pm", "×": r"\times", "−": "-", "∞": r"\infty", "≤": r"\leq", "≥": r"\geq",
+            "·": r"\cdot", "√": r"\sqrt{}", "→": r"\to", "≠": r"\neq", "≈": r"\approx",
         }.items()
     },
 }  # fmt: skip
