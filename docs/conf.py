@@ -54,7 +54,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
-html_theme = "furo"  # all groups in the sidebar of every page; with pydata-sphinx-theme "More" hides two of seven at 1280 px
+# The sidebar shows all groups; pydata-sphinx-theme hides two of seven under "More" at 1280 px.
+html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]

@@ -117,6 +117,9 @@ class Notebooks(SphinxDirective):
         """Write the table as MyST; the gallery has written the files when pages are read."""
         lines = ["| example | shows | download |", "|---|---|---|"]
         for name, title, text in examples():
-            files = f"{{download}}`notebook <gallery/{name}.ipynb>`, {{download}}`script <gallery/{name}.py>`"
+            files = (
+                f"{{download}}`notebook <gallery/{name}.ipynb>`, "
+                f"{{download}}`script <gallery/{name}.py>`"
+            )
             lines.append(f"| [{title}](gallery/{name}) | {text} | {files} |")
         return self.parse_text_to_nodes("\n".join(lines))

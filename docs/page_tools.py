@@ -1,4 +1,4 @@
-"""Sphinx extension: links from the first use of a term to the glossary, and the directives of `page_tables`."""
+"""Sphinx extension: links from first uses of terms to the glossary; directives of `page_tables`."""
 
 from __future__ import annotations
 

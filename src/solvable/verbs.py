@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from solvable.frame.system import System
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
+<<<<<<< HEAD
     from solvable.progress import Progress
     from solvable.study import Study, StudyResult
+=======
+    from solvable.study import Comparison, Study, StudyResult
+>>>>>>> h-compare
     from solvable.study.predictions import Predictions
 
 
@@ -175,6 +179,40 @@ def theory_of(system: str | System, /, **settings: Any) -> Predictions:
     from solvable.study.predictions import predict_grid
 
     return predict_grid(_system(system), settings)
+
+
+def compare(*runs: str | Path | StudyResult) -> Comparison:
+    """Compare the verdicts and metrics of several runs with the first: ``solvable compare``.
+
+    Parameters
+    ----------
+    *runs : path or StudyResult
+        Two or more runs, or their directories, finished or not.
+
+    Returns
+    -------
+    Comparison
+        Verdicts side by side, and differences from the first run at shared settings.
+
+    Raises
+    ------
+    InvalidParameter
+        If fewer than two runs are given, or runs of two systems have no claim in common.
+    StorageFailed, StudyTooNew
+        If a directory holds no run, it is damaged, or a newer version wrote it.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1, "seeds": 2}
+    >>> first = solvable.run("quadratic-network", **settings)
+    >>> found = solvable.compare(first, solvable.run("quadratic-network", seed=1, **settings))
+    >>> {row.pairing for row in found.differences}
+    {'unpaired'}
+    """
+    from solvable.study.compare import compare_runs
+
+    return compare_runs(runs)
 
 
 def _system(system: str | System) -> System:

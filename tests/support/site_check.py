@@ -1,7 +1,8 @@
 """Check built documentation in headless Chromium: `python tests/support/site_check.py BUILD [PAGE ...]`.
 
-On every page: no horizontal scroll and no cut content at 400 px, the title first, a contrast of 4.5 in light and dark, and an
-alternative text of every image. The offline search must lead each word of `tests/docs/searches.toml` to a page listed there.
+On every page: no horizontal scroll and no cut content at 400 px, the title first, a contrast of 4.5 in
+light and dark, and an alternative text of every image. The offline search must lead each word of
+`tests/docs/searches.toml` to a page listed there.
 """
 
 from __future__ import annotations
@@ -138,9 +139,7 @@ def main(arguments: list[str]) -> int:
     """Print all findings; 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
-    parser.add_argument(
-        "pages", nargs="*", help="such as index.html; default: all pages, and the searches"
-    )
+    parser.add_argument("pages", nargs="*", help="default: all pages, and searches")
     options = parser.parse_args(arguments)
     every = [path.relative_to(options.build).as_posix() for path in options.build.rglob("*.html")]
     pages = options.pages or sorted(page for page in every if not page.startswith("_static/"))

@@ -21,6 +21,7 @@ from solvable.frame.system import System
 from solvable.paths import error_line
 from solvable.plots.displayed import Shown
 from solvable.plots.numbers import format_number
+from solvable.plots.table_text import to_latex, to_markdown
 from solvable.plots.tables import Column, Table
 from solvable.study.execute import plain_metrics
 from solvable.study.grid import Study, axis_values
@@ -58,6 +59,14 @@ class Predictions(Shown, view=__name__):
     def raised(self) -> tuple[Predicted, ...]:
         """Points whose prediction raised; the entry "no prediction" is the exception."""
         return tuple(point for point in self.points if has_raised(point.prediction))
+
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX, which needs the package ``booktabs``."""
+        return "\n".join(map(to_latex, tables(self)))
+
+    def to_markdown(self) -> str:
+        """Return the tables as Markdown."""
+        return "\n".join(map(to_markdown, tables(self)))
 
     def values(self, name: str) -> np.ndarray:
         """Return a parameter or a predicted number at every point; lists give one row per point.

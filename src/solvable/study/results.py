@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from solvable.frame import registry
-from solvable.frame.claims import Verdict
 from solvable.frame.drawn import Drawn, Fault
 from solvable.frame.points import Point, raised_prediction
-from solvable.frame.power import PowerRow
 from solvable.frame.system import System
 from solvable.frame.theory_lines import FEWEST_SECONDS
 from solvable.plots.csv_text import csv_text
@@ -25,6 +23,7 @@ from solvable.plots.tables import Column, Table
 from solvable.study.database import reported
 from solvable.study.snapshot import Snapshot, read, read_arrays
 from solvable.study.tables import verdict_summary, verdict_table
+from solvable.study.verdict_list import PowerRows, Verdicts
 
 
 @dataclass(frozen=True)
@@ -144,14 +143,14 @@ class StudyResult(Shown, view=__name__):
         ]
 
     @cached_property
-    def verdicts(self) -> list[Verdict]:
-        """One verdict per claim of the system on the finished points."""
-        return self.system.verdicts(self.points)
+    def verdicts(self) -> Verdicts:
+        """One verdict per claim of the system on the finished points: a list, and a table."""
+        return Verdicts(self.system.verdicts(self.points))
 
     @cached_property
-    def power(self) -> list[PowerRow]:
+    def power(self) -> PowerRows:
         """Return the smallest error of a prediction with which each claim fails on these points."""
-        return self.system.power(self.points)
+        return PowerRows(self.system.power(self.points))
 
     @cached_property
     def _drawn(self) -> Drawn:
