@@ -19,12 +19,8 @@ if TYPE_CHECKING:
     from solvable.frame.system import System
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
-<<<<<<< HEAD
     from solvable.progress import Progress
-    from solvable.study import Study, StudyResult
-=======
     from solvable.study import Comparison, Study, StudyResult
->>>>>>> h-compare
     from solvable.study.predictions import Predictions
 
 
