@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from pydantic import Field
+from tests.support.browser import BROWSER, DRIVER, MISSING, browser
 
 from solvable.explore.export import write_export
 from solvable.systems.base import Axis, Panel, Parameters, System, Trace
-from tests.support.browser import BROWSER, DRIVER, MISSING, browser
 
 pytestmark = pytest.mark.skipif(BROWSER is None or DRIVER is None, reason=MISSING)
 

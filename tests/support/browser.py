@@ -31,7 +31,7 @@ class Browser:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Send a command and return its value."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.address + path, data, method=method)  # noqa: S310
+        request = urllib.request.Request(self.address + path, data, method=method)
         request.add_header("Content-Type", "application/json")
         # proxies of the environment do not apply to this machine
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -99,9 +99,7 @@ def browser(width: int = 1280, height: int = 900, *, dark: bool = False) -> Iter
         line = next(text for text in process.stdout if "started successfully on port" in text)
         root = f"http://127.0.0.1:{int(line.rstrip().rstrip('.').rpartition(' ')[2])}"
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        started = Browser(root).call(
-            "POST", "/session", {"capabilities": {"alwaysMatch": wanted}}
-        )
+        started = Browser(root).call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         page = Browser(f"{root}/session/{started['sessionId']}")
         try:
             yield page
