@@ -67,15 +67,26 @@ def _next_place(found: dict[int, Metrics]) -> int:
     """Return the middle of the gap in which the line changes most."""
     places = np.array(sorted(found))
     gaps = np.diff(places)
+    known = np.array([_is_predicted(found[place]) for place in places])
     values = _values([found[place] for place in places])
-    change = np.zeros(gaps.size)
+    # A line ends between a place with a prediction and one without.
+    change = (known[1:] != known[:-1]).astype(float)
     if values.size:
         steps = np.abs(np.diff(values, axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-300)
-        change = steps.max(axis=1)
+        change = np.maximum(change, steps.max(axis=1))
     # A gap without a change is halved as well, but later.
     score = np.where(gaps > 1, gaps * (0.1 + change), -1.0)
     widest = int(np.argmax(score))
     return int(places[widest] + gaps[widest] // 2)
+
+
+def _is_predicted(metrics: Metrics) -> bool:
+    """Return True if something is predicted."""
+    values = [value for name, value in metrics.items() if name != NO_PREDICTION]
+    return any(
+        any(entry is not None for entry in value) if isinstance(value, list) else value is not None
+        for value in values
+    )
 
 
 def _values(rows: Sequence[Metrics]) -> np.ndarray:
