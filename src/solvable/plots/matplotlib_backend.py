@@ -66,10 +66,10 @@ class MatplotlibCanvas:
     """Canvas of one matplotlib figure, ``.figure``; without ``texts`` it has no title."""
 
     def __init__(self, *, texts: bool = True) -> None:
-        from matplotlib.figure import Figure as MatplotlibFigure
+        from solvable.plots.drawn_figure import DrawnFigure
 
         self._texts = texts
-        self.figure: Any = MatplotlibFigure()
+        self.figure: Any = DrawnFigure()
         self.axes: Any = None
         self._below = 0
 
@@ -212,7 +212,7 @@ class MatplotlibCanvas:
         """Draw the legend outside the axes."""
         if not entries:
             return
-        handles = [_handle(entry) for entry in entries]
+        handles = [legend_handle(entry) for entry in entries]
         # in inches: a character of the legend, and the line sample before it
         longest = max(len(entry.label) for entry in entries) * 0.066 + 0.45
         if beside:
@@ -300,7 +300,8 @@ def _symbol(style: Style) -> dict[str, Any]:
     }
 
 
-def _handle(entry: LegendEntry) -> Any:
+def legend_handle(entry: LegendEntry) -> Any:
+    """Return the artist that an entry of the legend shows."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
