@@ -117,8 +117,8 @@ def _connect_scripts(app: Any, explorer: Explorer) -> None:
         Input("fresh", "data"),
         Input("again", "data"),
         Input("answered", "data"),
-        State("specification", "data"),
         *(Input(f"value-{control.name}", "value") for control in explorer.controls),
+        State("specification", "data"),
         prevent_initial_call=True,
     )
     for name in ("command", "python"):
@@ -177,6 +177,7 @@ def _connect_figures(app: Any, explorer: Explorer) -> None:
         for k in range(SLOTS)
         for part, name in (
             ("figure", "figure"),
+            ("figure", "style"),
             ("title", "children"),
             ("caption", "children"),
             ("slot", "hidden"),
@@ -195,7 +196,7 @@ def _connect_figures(app: Any, explorer: Explorer) -> None:
     )
     def draw(asked: dict[str, Any]) -> Any:
         answer = {"n": asked.get("n"), "complete": True}
-        blank = [no_update, no_update, no_update, True] * SLOTS
+        blank = [no_update, no_update, no_update, no_update, True] * SLOTS
         try:
             lines = explorer.draw(asked)
             if lines is None:
@@ -225,11 +226,12 @@ def _shown(lines: Lines, asked: Mapping[str, Any]) -> list[Any]:
     shown: list[Any] = []
     for k in range(SLOTS):
         if k >= len(lines.figures):
-            shown += [no_update, no_update, no_update, True]
+            shown += [no_update, no_update, no_update, no_update, True]
             continue
         figure = lines.figures[k]
         picture = page_figure(figure, width, dark)
-        shown += [picture, printable(figure.title), printable(figure.caption), False]
+        height = {"height": f"{picture['layout']['height']}px"}
+        shown += [picture, height, printable(figure.title), printable(figure.caption), False]
     return shown
 
 

@@ -21,7 +21,9 @@ def panel_names(system: System) -> dict[str, str]:
     names = {}
     for panel in system.panels:
         name = getattr(panel, "name", None) or getattr(panel, "__name__", "panel")
-        words = getattr(panel, "title", None) or name.replace("_", " ").replace("-", " ")
+        words = getattr(panel, "title", None)
+        if not words or "{" in words:  # a title that is completed with values of a point
+            words = name.replace("_", " ").replace("-", " ")
         names.setdefault(name, words[:1].upper() + words[1:])
     return names
 
@@ -134,7 +136,7 @@ def _control(control: Control) -> Any:
     words = control.name.replace("_", " ")
     help_id = f"help-{control.name}"
     value_id = f"value-{control.name}"
-    help_text = html.P(control.description, id=help_id, className="quiet")
+    help_text = html.P(control.description.replace("`", ""), id=help_id, className="quiet")
     if control.kind == "choice":
         options = [{"label": str(value).lower(), "value": value} for value in control.values]
         return html.Fieldset(

@@ -72,7 +72,8 @@
         return [String(positionOf(Number(value), one)), same()];
       },
 
-      ask: function (panel, points, fresh, again, answered, specification, ...values) {
+      ask: function (panel, points, fresh, again, answered, ...values) {
+        const specification = values.pop();
         const now = performance.now();
         const named = {};
         specification.names.forEach((name, k) => { named[name] = values[k] === undefined ? null : values[k]; });
