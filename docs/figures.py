@@ -133,7 +133,9 @@ def main(words: list[str]) -> int:
     modes = [word for word in words if word.startswith("-")]
     names = [word for word in words if word not in modes]
     if modes not in ([], ["--check"], ["--from-records"]):
-        raise SystemExit(f"{' '.join(modes)}: allowed: --list, --check or --from-records, one of them")
+        raise SystemExit(
+            f"{' '.join(modes)}: allowed: --list, --check or --from-records, one of them"
+        )
     unknown = sorted(set(names) - DRAWN.keys() - ELSEWHERE.keys())
     if unknown:
         raise SystemExit(

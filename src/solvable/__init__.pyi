@@ -1,3 +1,4 @@
+from solvable.explore.functions import explore_system as explore_system
 from solvable.retrieve.functions import index_documents as index_documents
 from solvable.retrieve.functions import search_documents as search_documents
 from solvable.retrieve.functions import train_retriever as train_retriever

@@ -14,6 +14,7 @@ from solvable.cli.activations import activations
 from solvable.cli.cite import cite
 from solvable.cli.compare import compare
 from solvable.cli.diagnose import diagnose
+from solvable.cli.explore import explore
 from solvable.cli.forecast import forecast
 from solvable.cli.learn import learn
 from solvable.cli.list import list_systems
@@ -40,6 +41,7 @@ For example:
   solvable theory sequential-recovery     the prediction alone
   solvable verify solvable-runs/...       judge the claims again on stored records
   solvable compare RUN RUN                verdicts and metrics of runs side by side
+  solvable explore sequential-recovery    a page with a slider for each parameter
   solvable learn data.csv --target risk   features and errors of your own table
   solvable predict MODEL new.csv          predictions of a stored model for new rows
   solvable forecast curve.csv             a learning curve, extrapolated
@@ -62,6 +64,7 @@ _COMMANDS: dict[str, Callable[..., int] | App] = {
     "report": report,
     "verify": verify,
     "compare": compare,
+    "explore": explore,
     "learn": learn,
     "predict": predict,
     "forecast": forecast,
