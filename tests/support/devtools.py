@@ -109,9 +109,7 @@ class Browser:
 
     def press(self, x: float, y: float) -> None:
         for kind in ("mousePressed", "mouseReleased"):
-            self.call(
-                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
-            )
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def key(self, name: str, code: int) -> None:
         for kind in ("keyDown", "keyUp"):

@@ -6,7 +6,6 @@ import os
 import stat
 import tempfile
 import webbrowser
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -167,7 +166,9 @@ def open_browser(address: str) -> Path | None:
         browser = webbrowser.get()
     except webbrowser.Error:
         return None
-    if type(browser) is webbrowser.GenericBrowser:  # a browser in the terminal would cover the output
+    if (
+        type(browser) is webbrowser.GenericBrowser
+    ):  # a browser in the terminal would cover the output
         return None
     handle, name = tempfile.mkstemp(prefix="solvable-explore-", suffix=".html")
     path = Path(name)
@@ -180,5 +181,3 @@ def open_browser(address: str) -> Path | None:
         )
     browser.open(path.as_uri())
     return path
-
-

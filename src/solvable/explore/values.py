@@ -84,7 +84,5 @@ def _read(system: System, control: Control, text: str) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         validate_parameters(system, {control.name: value})  # raises with what is allowed
-        raise InvalidParameter(
-            f"{control.name} is {quoted(text)}; allowed: a number."
-        ) from None
+        raise InvalidParameter(f"{control.name} is {quoted(text)}; allowed: a number.") from None
     return int(number) if control.integer and number.is_integer() else number
