@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from solvable.cli.settings import Flag, Settings
+
+if TYPE_CHECKING:
+    from solvable.frame.system import System
+
+Along = Annotated[list[str] | None, Parameter(name="--along", consume_multiple=True, negative=())]
+"""Sliders of an export as ``name`` or ``name=value,value`` words."""
+
+
+VALUES = 9
+"""Values of an exported slider that is given by its name alone."""
 
 
 def explore(
@@ -17,7 +30,7 @@ def explore(
     no_browser: Flag = False,
     output: Path = Path("solvable-runs"),
     export: Path | None = None,
-    along: str | None = None,
+    along: Along = None,
 ) -> int:
     """Open a page with a slider for each parameter of a system.
 
@@ -51,14 +64,14 @@ def explore(
     export
         Write one HTML file with precomputed lines, and serve nothing.
     along
-        Parameter of the exported slider. [default: chosen by the system]
+        Sliders of the export: a name, or name=value,value. [default: chosen by cost]
     """
     from solvable.cli.settings import read_settings
     from solvable.errors import InvalidParameter
     from solvable.frame import registry
 
     loaded = registry.load(system)
-    settings = {}
+    settings: dict[str, Any] = {}
     for name, values in read_settings(loaded, set_).items():
         if len(values) > 1:
             raise InvalidParameter(
@@ -72,20 +85,36 @@ def explore(
     return _serve(loaded, run, settings, port, output, no_browser)
 
 
-def _export(loaded, run, settings, export, along):  # type: ignore[no-untyped-def]
+def _export(
+    loaded: System,
+    run: Path | None,
+    settings: dict[str, Any],
+    export: Path,
+    along: list[str] | None,
+) -> int:
     """Write the static page."""
+    from solvable.cli.settings import read_settings
     from solvable.cli.terminal import status_line, write
     from solvable.explore.export import write_export
     from solvable.explore.functions import run_of
 
     result = run_of(loaded, run)
+    sliders: dict[str, Any] = {word: VALUES for word in along or () if "=" not in word}
+    sliders |= read_settings(loaded, [word for word in along or () if "=" in word] or None)
     with status_line("computing lines", shown=True):
-        write_export(loaded, export, settings=settings, result=result, along=along)
+        write_export(loaded, export, settings=settings, result=result, along=sliders or None)
     write(str(export))
     return 0
 
 
-def _serve(loaded, run, settings, port, output, no_browser):  # type: ignore[no-untyped-def]
+def _serve(
+    loaded: System,
+    run: Path | None,
+    settings: dict[str, Any],
+    port: int | None,
+    output: Path,
+    no_browser: bool,
+) -> int:
     """Serve the page until Ctrl-C or SIGTERM."""
     import signal
     import sys

@@ -26,7 +26,7 @@ SECONDS = (0.15, 0.5, 1.0)
 
 
 class Explorer:
-    """What the callbacks of one page server share."""
+    """Hold what the callbacks of one page server share."""
 
     def __init__(self, system: System, start: Mapping[str, Any], runs: Runs) -> None:
         self.system = system
@@ -116,11 +116,12 @@ def _connect_scripts(app: Any, explorer: Explorer) -> None:
         Input("points", "value"),
         Input("fresh", "data"),
         Input("again", "data"),
-        Input("answered", "data"),
         *(Input(f"value-{control.name}", "value") for control in explorer.controls),
         State("specification", "data"),
         prevent_initial_call=True,
     )
+    # Not an input of "ask": Dash does not trigger a callback by what follows from it.
+    app.clientside_callback(ClientsideFunction("explore", "landed"), Input("answered", "data"))
     for name in ("command", "python"):
         app.clientside_callback(
             ClientsideFunction("explore", "copy"),
@@ -303,7 +304,8 @@ def _connect_runs(app: Any, explorer: Explorer) -> None:
         try:
             done, total, words = run.progress()
             mark = f"{run.name} {done}"
-            verdicts = no_update if active or fresh == f"{mark} end" else _verdicts(run)
+            told = ctx.triggered_id == "tick" and fresh == f"{mark} end"
+            verdicts = no_update if active or told else _verdicts(run)
         except (SolvableError, OSError) as error:
             return printable(str(error)), "0", "1", True, True, False, no_update, [], True
         ended = active is None

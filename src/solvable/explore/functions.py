@@ -6,7 +6,6 @@ import os
 import stat
 import tempfile
 import webbrowser
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any

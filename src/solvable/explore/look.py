@@ -24,6 +24,7 @@ def page_figure(figure: Figure, width: int, dark: bool) -> dict[str, Any]:
     _fit_legend(drawn["data"], layout, width)
     layout["paper_bgcolor"] = layout["plot_bgcolor"] = "rgba(0,0,0,0)"
     layout["uirevision"] = figure.name  # keeps what the reader zoomed to
+    layout["modebar"] = {"bgcolor": "rgba(0,0,0,0)"}
     layout["height"] = float(layout["height"])
     if dark:
         drawn = {"data": _lit(drawn["data"]), "layout": _lit(layout)}
@@ -85,11 +86,12 @@ def _lit(value: Any, name: str = "") -> Any:
 
 
 def _bright(rgb: list[int]) -> list[int]:
-    """Raise the lightness of a colour until its contrast to the dark page is at least 5."""
+    """Raise the lightness of a colour until it is legible on the dark page; more so for text."""
     hue, light, saturation = colorsys.rgb_to_hls(*(part / 255 for part in rgb))
+    contrast = 9 if saturation < 0.05 else 5
     while True:
         shown = colorsys.hls_to_rgb(hue, light, saturation)
-        if light >= 1 or (_luminance(shown) + 0.05) / (_luminance(_DARK_PARTS) + 0.05) >= 5:
+        if light >= 1 or (_luminance(shown) + 0.05) / (_luminance(_DARK_PARTS) + 0.05) >= contrast:
             return [round(255 * part) for part in shown]
         light = min(1.0, light + 0.02)
 

@@ -18,10 +18,10 @@ POSITIONS = 300
 
 def panel_names(system: System) -> dict[str, str]:
     """Return the panels of a system by name, with the words of the choice."""
-    names = {}
+    names: dict[str, str] = {}
     for panel in system.panels:
-        name = getattr(panel, "name", None) or getattr(panel, "__name__", "panel")
-        words = getattr(panel, "title", None)
+        name = str(getattr(panel, "name", "") or getattr(panel, "__name__", "panel"))
+        words = str(getattr(panel, "title", ""))
         if not words or "{" in words:  # a title that is completed with values of a point
             words = name.replace("_", " ").replace("-", " ")
         names.setdefault(name, words[:1].upper() + words[1:])

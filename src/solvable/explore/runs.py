@@ -123,7 +123,7 @@ class Runs:
             if busy is not None:
                 raise StudyConflict(f"A run is active in {busy.directory}; stop it first.")
             check_directory(directory)
-            errors = tempfile.TemporaryFile()
+            errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the run)
             process = subprocess.Popen(
                 [sys.executable, "-m", "solvable", *self.words(study, directory)],
                 stdin=subprocess.DEVNULL,

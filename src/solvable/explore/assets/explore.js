@@ -9,6 +9,7 @@
   let flying = null;
   let last = null;
   let stage = 0;
+  let complete = true;
   let waiting = 0;
   let slowest = 0;
   let moved = 0;
@@ -72,7 +73,7 @@
         return [String(positionOf(Number(value), one)), same()];
       },
 
-      ask: function (panel, points, fresh, again, answered, ...values) {
+      ask: function (panel, points, fresh, again, ...values) {
         const specification = values.pop();
         const now = performance.now();
         const named = {};
@@ -80,22 +81,16 @@
         const place = document.querySelector(".figures");
         const width = place ? 20 * Math.floor(place.clientWidth / 20) : 800;
         const wanted = { values: named, panel: panel, points: points, fresh: fresh, width: width, dark: dark.matches };
-        let complete = true;
-        if (flying && answered && answered.n === flying.n) {
-          slowest = now - flying.sent;
-          flying = null;
-          complete = answered.complete;
-        }
         const key = JSON.stringify(wanted);
         keep(wanted, specification);
         if (flying) {
           if (key !== last) poke(Math.max(20, patience - (now - flying.sent)));
-          if (key === last || now - flying.sent < patience) return same();
+          const lost = now - flying.sent > Math.max(60000, 3 * slowest);
+          if ((key === last && !lost) || now - flying.sent < patience) return same();
         }
         if (key === last) {
-          if (complete) return same();
+          if (complete || stage >= 120) return same();
           stage += 1;
-          if (stage > 120) return same();
         } else {
           stage = 0;
         }
@@ -103,6 +98,14 @@
         number += 1;
         flying = { n: number, sent: now };
         return Object.assign({ page: page, n: number, stage: stage }, wanted);
+      },
+
+      landed: function (answered) {
+        if (!flying || !answered || answered.n !== flying.n) return;
+        slowest = performance.now() - flying.sent;
+        complete = answered.complete;
+        flying = null;
+        poke(0);
       },
 
       copy: function (clicks, text) {
