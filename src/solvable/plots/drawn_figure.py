@@ -13,7 +13,7 @@ from solvable.plots.matplotlib_backend import settings
 class DrawnFigure(MatplotlibFigure):
     """Figure that a notebook shows without ``%matplotlib``; fonts in its files are vectors."""
 
-    def savefig(self, fname: Any, **options: Any) -> None:  # type: ignore[override]
+    def savefig(self, fname: Any, **options: Any) -> None:
         """Save at exactly the size of the figure; pictures of pixels have 300 per inch."""
         with settings():
             super().savefig(fname, **({"dpi": 300} | options))

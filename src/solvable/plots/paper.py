@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NARROWEST, WIDEST = 1.7, 7.0
 """Range of widths in inches."""
 
-SIZES = {"axes.labelsize": 8.0, "legend.fontsize": 7.0, "xtick.labelsize": 7.0}
+SIZES: dict[Any, Any] = {"axes.labelsize": 8.0, "legend.fontsize": 7.0, "xtick.labelsize": 7.0}
 SIZES |= {"ytick.labelsize": 7.0, "font.size": 7.5}
 GAP = 3.0  # between texts, in points
 MOST_ROWS = 4  # of labels above the axes
@@ -106,7 +106,21 @@ class _Layout:
         self._resize(left, below + bottom, across, tall, height)
         self._ticks(across, tall)
         self._put_titles(left, below, bottom, across, tall)
+        self._keep_marks()
         self._put_flags()
+
+    def _keep_marks(self) -> None:
+        """Remove texts inside the axes that overlap others or the edge; the legend names them too."""
+        kept: list[Any] = []
+        axes = self.axes.get_window_extent(self.renderer)
+        for text in list(self.axes.texts):
+            text.set_fontsize(7.0)
+            box = text.get_window_extent(self.renderer)
+            inside = axes.x0 < box.x0 and box.x1 < axes.x1 and axes.y0 < box.y0 and box.y1 < axes.y1
+            if inside and not any(box.overlaps(other) for other in kept):
+                kept.append(box)
+            else:
+                text.remove()
 
     def _resize(self, left: float, low: float, across: float, tall: float, height: float) -> None:
         self.figure.set_size_inches(self.width / 72, height / 72)
