@@ -108,8 +108,8 @@ def test_the_page_follows_clicks_and_its_address(page: Exploration, browser: Bro
     browser.wait(CALM)
     # A number typed with keys, a choice by a click, and another panel by a click.
     browser.run("document.getElementById('value-noise').select()")
-    browser.call("Input.insertText", text="0.25")
-    browser.wait("location.search.includes('noise=0.25')")
+    browser.call("Input.insertText", text="0.35")
+    browser.wait("location.search.includes('noise=0.35')")
     browser.run(MOVE % ('"position-rank_ratio"', "140"))
     moved = browser.wait("new URLSearchParams(location.search).get('rank_ratio')")
     browser.click("label:has(input[type=radio][value='rank-one'])")
@@ -117,7 +117,7 @@ def test_the_page_follows_clicks_and_its_address(page: Exploration, browser: Bro
     browser.wait("document.getElementById('command').innerText.includes('sensors=rank-one')")
     command = browser.run("document.getElementById('command').innerText")
     assert f"rank_ratio={moved}" in command
-    assert "noise=0.25" in command
+    assert "noise=0.35" in command
     browser.wait(CALM)
     # Reloading, as a browser that reconnects does, gives the same.
     shown = "document.querySelector('#value-%s').value"

@@ -87,7 +87,9 @@ def build(explorer: Explorer, token: str) -> Any:
         meta_tags=[{"name": "color-scheme", "content": "light dark"}],
     )
     app.enable_dev_tools(debug=False)
-    app.layout = lambda: layout(explorer.system, explorer.controls, explorer.labels())
+    app.layout = lambda: layout(
+        explorer.system, explorer.controls, explorer.start, explorer.labels()
+    )
     _connect_scripts(app, explorer)
     _connect_figures(app, explorer)
     _connect_runs(app, explorer)

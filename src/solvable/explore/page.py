@@ -28,9 +28,11 @@ def panel_names(system: System) -> dict[str, str]:
     return names
 
 
-def specification(system: System, controls: Sequence[Control]) -> dict[str, Any]:
+def specification(controls: Sequence[Control], start: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the scripts of the page need to know about the controls."""
     return {
+        # An address without these would be read as the start.
+        "always": [c.name for c in controls if start.get(c.name, c.default) != c.default],
         "controls": {
             c.name: {
                 "kind": c.kind,
@@ -47,7 +49,9 @@ def specification(system: System, controls: Sequence[Control]) -> dict[str, Any]
     }
 
 
-def layout(system: System, controls: Sequence[Control], runs: Mapping[str, str]) -> Any:
+def layout(
+    system: System, controls: Sequence[Control], start: Mapping[str, Any], runs: Mapping[str, str]
+) -> Any:
     """Return the components of the page."""
     from dash import dcc, html
 
@@ -61,7 +65,7 @@ def layout(system: System, controls: Sequence[Control], runs: Mapping[str, str])
     return html.Div(
         [
             dcc.Location(id="address", refresh=False),
-            dcc.Store(id="specification", data=specification(system, controls)),
+            dcc.Store(id="specification", data=specification(controls, start)),
             *(dcc.Store(id=name) for name in ("asked", "answered", "again", "fresh")),
             dcc.Interval(id="tick", interval=700, disabled=True),
             html.Header([html.H1(system.title), html.P(f"solvable explore {system.name}")]),

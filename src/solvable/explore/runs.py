@@ -123,6 +123,8 @@ class Runs:
             if busy is not None:
                 raise StudyConflict(f"A run is active in {busy.directory}; stop it first.")
             check_directory(directory)
+            if known is not None and known.errors is not None:
+                known.errors.close()
             errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the run)
             process = subprocess.Popen(
                 [sys.executable, "-m", "solvable", *self.words(study, directory)],
@@ -180,3 +182,6 @@ class Runs:
                     run.process.wait(timeout=20)
                 except subprocess.TimeoutExpired:
                     run.process.kill()
+                    run.process.wait()
+            if run.errors is not None:
+                run.errors.close()

@@ -48,7 +48,8 @@
     for (const name of specification.names) {
       const value = wanted.values[name];
       const usual = specification.controls[name].default;
-      if (value === null || value === undefined || value === "" || value === usual) continue;
+      if (value === null || value === undefined || value === "") continue;
+      if (value === usual && !specification.always.includes(name)) continue;
       if (specification.controls[name].kind === "text" && value === JSON.stringify(usual)) continue;
       fields.set(name, String(value));
     }
