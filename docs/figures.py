@@ -102,6 +102,7 @@ ELSEWHERE = {
     "learn-curve.svg": "solvable learn digits",
     "learn-filters.svg": "solvable learn digits",
     "learn-strengths.svg": "solvable learn digits",
+    "paper-overlap.svg": "result.figure('overlap', width=3.4), preset quick of sequential-recovery",
     "random-settings.svg": "python benchmarks/random_settings_page.py",
     "scale-phases.svg": "solvable scale --layers erf:n1,erf:n2 --target he3 --phase n1 n2 "
     "--range n1=1:7,n2=1:7",
