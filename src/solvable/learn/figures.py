@@ -10,7 +10,7 @@ from solvable.learn.results import LayerFound, Learned
 from solvable.learn.words import error_name
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.files import saved, write_atomically
-from solvable.plots.matplotlib_backend import INK, settings
+from solvable.plots.print_settings import INK, settings
 
 CAPTION = (
     "Covariance of each pixel with the coordinate along a direction, over all images: red pixels are "

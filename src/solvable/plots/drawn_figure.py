@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure as MatplotlibFigure
 
-from solvable.plots.matplotlib_backend import settings
+from solvable.plots.print_settings import settings
 
 
 class DrawnFigure(MatplotlibFigure):

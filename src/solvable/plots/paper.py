@@ -12,7 +12,8 @@ from solvable.plots.canvas import Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
 from solvable.plots.flags import arrange
-from solvable.plots.matplotlib_backend import MatplotlibCanvas, legend_handle, settings
+from solvable.plots.matplotlib_backend import MatplotlibCanvas, legend_handle
+from solvable.plots.print_settings import settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -88,17 +89,17 @@ class _Layout:
         """Measure and place everything; the height of the figure follows."""
         tall = min(0.68 * (self.width - 40), 250)
         left, right, bottom = 40.0, 8.0, 24.0
-        for _ in range(3):  # ticks depend on the size of the axes, and margins on the ticks
+        for turn in range(3):  # ticks depend on the size of the axes, and margins on the ticks
             across = self.width - left - right
             title_left, title_bottom = self._titles(across, tall)
             self._resize(left, bottom, across, tall, tall + bottom + GAP)
             self._ticks(across, tall)
             (ticks_left, ticks_bottom, beyond) = self._overhang()
             left = ticks_left + title_left + GAP
-            right = max(beyond + 2, 5.0)
+            right = max(1.1 * beyond + 3, right if turn else 5.0)
             bottom = ticks_bottom + title_bottom + GAP
         across = self.width - left - right
-        rows, note = self._flag_rows(left, across, right)
+        rows, note = self._flag_rows(across, right)
         legend = self._legend_inside(left, bottom, across, tall)
         below = self._below(note, own_legend=not legend)
         top = max(rows * 10.0 + 4, 5.0)
@@ -238,7 +239,7 @@ class _Layout:
         )
         axis.set_minor_formatter(NullFormatter())
 
-    def _flag_rows(self, left: float, across: float, right: float) -> tuple[int, str]:
+    def _flag_rows(self, across: float, right: float) -> tuple[int, str]:
         """Place the labels of vertical lines; return their rows, and a note on those without."""
         flags, note = self.flags, ""
         limits = self.frame.x_limits
@@ -250,7 +251,8 @@ class _Layout:
             values = np.log(values[0]), np.log(values[1])
         at = (values[0] - values[1][0]) / (values[1][1] - values[1][0]) * across
         widths = [self._size(flag.label, 7.0)[0] + 6 for flag in flags]
-        ends = -left, across + right
+        # at the left stand the labels of the vertical axis
+        ends = -2.0, across + right - 1
         found = arrange(at.tolist(), widths, ends)
         if found is None or max(flag.row for flag in found) >= MOST_ROWS:
             names = list(dict.fromkeys(flag.label for flag in flags))
@@ -336,7 +338,7 @@ class _Layout:
         return found[np.isfinite(found).all(axis=1)]
 
     def _below(self, note: str, *, own_legend: bool) -> float:
-        """Place the legend and the note under the axes; return their height."""
+        """Place the legend and the sentence on labels under the axes; return their height."""
         from matplotlib.transforms import IdentityTransform, ScaledTranslation
 
         room = self.width - 2 * GAP
@@ -350,13 +352,13 @@ class _Layout:
         if not own_legend:
             return used
         for columns in range(min(len(self.entries), 4), 0, -1):
-            handles = self._handles(room - 34 if columns == 1 else 1e6)
+            handles = self._handles(0.98 * room - 36 if columns == 1 else 1e6)
             legend = self._make_legend(
                 handles, self.figure, ncols=columns, loc="lower left",
                 bbox_to_anchor=self._anchor(used), bbox_transform=IdentityTransform(),
             )  # fmt: skip
             box = legend.get_window_extent(self.renderer)
-            if box.width <= room or columns == 1:
+            if box.width <= 0.96 * room or columns == 1:
                 return float(used + box.height + GAP)
             legend.remove()
         return used
