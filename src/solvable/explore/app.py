@@ -21,7 +21,7 @@ from solvable.frame.system import System
 from solvable.paths import error_line, printable
 from solvable.study.tables import verdict_rows
 
-SECONDS = (0.15, 0.5, 1.0)
+SECONDS = (0.1, 0.3, 0.6)
 """CPU seconds of the first, second and later requests for the lines of one setting."""
 
 
