@@ -208,7 +208,7 @@ def test_a_run_is_started_stopped_resumed_and_judged(page: Exploration, browser:
 @pytest.mark.parametrize(
     ("system", "parameter"),
     [
-        ("sequential-recovery", "epsilon"),
+        ("sequential-recovery", "dimension"),
         ("quadratic-network", "noise"),
         ("matrix-sensing", "noise"),
         ("single-index", "noise"),

@@ -95,7 +95,7 @@
           if ((!pending && !lost) || (pending && left > 0)) return same();
         }
         if (key === last) {
-          if (complete || stage >= 120) return same();
+          if (complete || stage >= 12) return same();
           stage += 1;
         } else {
           stage = 0;
@@ -112,7 +112,7 @@
         slowest = performance.now() - flying.sent;
         complete = answered.complete;
         flying = null;
-        poke(pending || complete ? 0 : calm);
+        poke(pending || complete || stage > 0 ? 0 : calm);
       },
 
       copy: function (clicks, text) {
