@@ -19,10 +19,11 @@ from solvable.explore.snippets import command_of, python_of
 from solvable.explore.values import from_address, settings_of
 from solvable.frame.system import System
 from solvable.paths import error_line, printable
+from solvable.plots.words import counted
 from solvable.study.tables import verdict_rows
 
-SECONDS = (0.15, 0.5, 1.0)
-"""CPU seconds of the first, second and later requests for the lines of one setting."""
+SECONDS, MOST_SECONDS = 0.1, 60.0
+"""CPU seconds of the first request for the lines of one setting; later ones double them."""
 
 
 class Explorer:
@@ -50,7 +51,7 @@ class Explorer:
             self.computed += 1
             settings = self.settings(asked)
             run = self.runs.known.get(str(asked.get("points")))
-            seconds = SECONDS[min(stage, len(SECONDS) - 1)]
+            seconds = min(MOST_SECONDS, SECONDS * 2.0 ** min(stage, 10))
             return theory_figures(
                 self.system,
                 settings,
@@ -246,7 +247,7 @@ def _remark(lines: Lines) -> str:
     if lines.omitted and not lines.figures and not lines.refusal:
         words.append("This panel shows measurements: start a run below, or choose another panel.")
     if lines.left_out:
-        words.append(f"{lines.left_out} points of the run have other settings and are not shown.")
+        words.append(f"Not shown: {counted(lines.left_out, 'point')} of the run at other settings.")
     if not lines.complete:
         words.append("Some values of the lines are interpolated; more are being computed.")
     return " ".join(words)
