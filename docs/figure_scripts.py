@@ -71,7 +71,7 @@ def _figures(found: Any) -> Any:
     return found._viewed().figures(found)
 
 
-def _of_example(name: str, number: int, measure: bool) -> Picture:  # noqa: FBT001
+def _of_example(name: str, number: int, measure: bool) -> Picture:
     return _example(name)[number]
 
 
@@ -79,16 +79,16 @@ def _benchmark(name: str) -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "benchmarks" / f"{name}.py"))
 
 
-def _random_settings(measure: bool) -> Picture:  # noqa: FBT001
+def _random_settings(measure: bool) -> Picture:
     return of_figure(_benchmark("random_settings_page")["figure"]())
 
 
-def _scale_real(part: str, measure: bool) -> Picture:  # noqa: FBT001
+def _scale_real(part: str, measure: bool) -> Picture:
     rows = json.loads((RECORDS / "scale-real.json").read_text("utf-8"))
     return of_figure(_benchmark("scale_real")["figure"](part, rows[part]))
 
 
-def _phases(measure: bool) -> Picture:  # noqa: FBT001
+def _phases(measure: bool) -> Picture:
     from solvable.scale import network_of_flags, phases_of
     from solvable.scale.exponents.network_reader import read_ranges
     from solvable.scale.figures import phase_figure
@@ -98,7 +98,7 @@ def _phases(measure: bool) -> Picture:  # noqa: FBT001
 
 
 @cache
-def _learned(measure: bool) -> Any:  # noqa: FBT001
+def _learned(measure: bool) -> Any:
     """Return what the figures of `solvable learn digits` read, measured now or stored."""
     path = RECORDS / "learn-digits.json"
     if measure:
@@ -126,7 +126,7 @@ def _learned(measure: bool) -> Any:  # noqa: FBT001
     return json.loads(path.read_text("utf-8"), object_hook=lambda row: SimpleNamespace(**row))
 
 
-def _learn(name: str, measure: bool) -> Picture:  # noqa: FBT001
+def _learn(name: str, measure: bool) -> Picture:
     from solvable.learn.figures import CAPTION, draw_pictures, learn_figures
 
     found = _learned(measure)

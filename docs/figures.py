@@ -94,7 +94,7 @@ DRAWN = {
     "kernel-staircase.svg": Drawing("kernel-staircase", "Learned share of each degree"),
     "narrow-network.svg": Drawing("narrow-network", "Error against width"),
     "neural-lofi.svg": Drawing("neural-lofi", "The first filter finds the direction"),
-    "neural-lofi-images.svg": Drawing("neural-lofi-images", ""),
+    "neural-lofi-images.svg": Drawing("neural-lofi-images", "The error is lowest at some tens"),
     "quadratic-flow.svg": Drawing("quadratic-flow", "Features are learned one after another"),
     "single-index.svg": Drawing("single-index", "Overlap of each estimator with the direction"),
 }
@@ -133,7 +133,9 @@ def main(words: list[str]) -> int:
     modes = [word for word in words if word.startswith("-")]
     names = [word for word in words if word not in modes]
     if modes not in ([], ["--check"], ["--from-records"]):
-        raise SystemExit(f"{' '.join(modes)}: allowed: --list, --check or --from-records, one of them")
+        raise SystemExit(
+            f"{' '.join(modes)}: allowed: --list, --check or --from-records, one of them"
+        )
     unknown = sorted(set(names) - DRAWN.keys() - ELSEWHERE.keys())
     if unknown:
         raise SystemExit(

@@ -22,9 +22,7 @@ from solvable.plots.files import pictures, saved, write_atomically
 ROUNDING = 1e-6
 """Relative deviation of numbers that are equal; data are stored with eight digits."""
 
-BLOCK = re.compile(
-    r'<metadata id="figure-data" data-digest="(\w+)">(.*?)</metadata>\n', re.DOTALL
-)
+BLOCK = re.compile(r'<metadata id="figure-data" data-digest="(\w+)">(.*?)</metadata>\n', re.DOTALL)
 
 
 class Picture(NamedTuple):
@@ -98,7 +96,9 @@ def svg_of(picture: Picture) -> str:
 def write_picture(path: Path, picture: Picture) -> None:
     """Write a picture as SVG with its data."""
     svg, text = svg_of(picture), json.dumps(picture.data, separators=(",", ":"), ensure_ascii=False)
-    block = f'<metadata id="figure-data" data-digest="{_digest(svg, text)}">{escape(text)}</metadata>\n'
+    block = (
+        f'<metadata id="figure-data" data-digest="{_digest(svg, text)}">{escape(text, quote=False)}</metadata>\n'
+    )
     head, end, rest = svg.rpartition("</svg>")
     write_atomically(path, (head + block + end + rest).encode())
 
