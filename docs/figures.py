@@ -100,7 +100,9 @@ DRAWN = {
 }
 """Figures drawn by runs of systems, with the beginnings of their titles."""
 
-ELSEWHERE = {name: script.command for name, script in SCRIPTS.items()}
+ELSEWHERE = {name: script.command for name, script in SCRIPTS.items()} | {
+    "paper-overlap.svg": "result.figure('overlap', width=3.4), preset quick of sequential-recovery"
+}
 """Figures drawn by other functions and commands."""
 
 

@@ -1,16 +1,13 @@
-"""Sphinx extension: tables of claims, and links from the first use of a term to the glossary."""
+"""Sphinx extension: links from first uses of terms to the glossary; directives of `page_tables`."""
 
 from __future__ import annotations
 
 import re
 
 from docutils import nodes
+from page_tables import Claims, Notebooks, Systems
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
-
-from solvable.frame.registry import load
-from solvable.frame.sources import SourcePart, source_parts
 
 TERMS = """
 BBP transition, deflation, effective dimension, finite-size correction, information exponent,
@@ -27,29 +24,6 @@ UNLINKED = (
     nodes.math,
     nodes.term,
 )
-
-
-class Claims(SphinxDirective):
-    """Table of the claims of a system, each with a link to its source."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Write the table as MyST, so that equations become references."""
-        lines = ["| claim | statement | source |", "|---|---|---|"]
-        for claim in load(self.arguments[0]).claims:
-            source = "; ".join(self._linked(part) for part in source_parts(claim.source))
-            statement = claim.statement.replace("|", "\\|")
-            lines.append(f"| `{claim.name}` | {statement} | {source} |")
-        return self.parse_text_to_nodes("\n".join(lines))
-
-    @staticmethod
-    def _linked(part: SourcePart) -> str:
-        """Part of a source as a link."""
-        if part.equations:
-            numbers = ", ".join(f"{{eq}}`{part.page}-{number}`" for number in part.equations)
-            return f"{{doc}}`/derivations/{part.page}` {numbers}"
-        return f"[{part.text}]({part.address})" if part.address else part.text
 
 
 def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -85,7 +59,9 @@ def _link(app: Sphinx, page: str, text: nodes.Text, match: re.Match[str], term: 
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive and the hook."""
+    """Register the directives and the hook."""
     app.add_directive("claims", Claims)
+    app.add_directive("systems", Systems)
+    app.add_directive("notebooks", Notebooks)
     app.connect("doctree-resolved", link_first_uses)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from solvable.frame.system import System
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
-    from solvable.study import Study, StudyResult
+    from solvable.progress import Progress
+    from solvable.study import Comparison, Study, StudyResult
     from solvable.study.predictions import Predictions
-    from solvable.study.run import Progress
 
 
 def run(
@@ -34,7 +34,8 @@ def run(
     output: str | Path | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    progress: Progress | None = None,
+    part: str | None = None,
+    progress: Progress | bool | None = None,
     **settings: Any,
 ) -> StudyResult:
     """Measure a system, compare with theory, and judge its claims: ``solvable run``.
@@ -56,8 +57,12 @@ def run(
         Local processes; default one per core. 1 runs in this process.
     scheduler : str, optional
         Address of a Dask scheduler whose workers run the tasks instead.
-    progress : callable, optional
-        ``progress(done, total, seconds_left)``, called after each task.
+    part : str, optional
+        "3/10" runs only the third of ten parts of the tasks, in the folder ``parts/3-of-10`` of
+        ``output``. The same call without ``part`` joins the parts and runs what they lack.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)``, called after each task. True shows a bar in a notebook
+        or on a terminal, and a line a minute elsewhere.
     **settings
         Parameters of the system. A list makes a grid, ``samples=[1000, 2000]``, and replaces the
         values of the preset; a parameter that is a list itself takes a list of lists.
@@ -83,26 +88,31 @@ def run(
     >>> found.complete, len(found.records), found.verdicts[0].claim
     (True, 4, 'test-error')
     """
+    from solvable.errors import InvalidParameter
     from solvable.paths import check_path
+    from solvable.progress import reporter
     from solvable.study import run_study
     from solvable.study.dispatch import count_workers
     from solvable.study.outputs import check_directory, write_outputs
 
+    if part is not None and output is None:
+        raise InvalidParameter("part needs output: the run directory that all parts share.")
     study = study_of(_system(system), preset, settings, seeds, seed)
-    options: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "progress": progress}
     if output is not None:
         check_directory(check_path(output, "output"))
-        result = run_study(study, output, **options)
-        if result.points:
-            write_outputs(result, 1 if scheduler else count_workers(workers))
-        return result
-    directory = mkdtemp(prefix="solvable-")
+    directory = mkdtemp(prefix="solvable-") if output is None else output
+    options: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "part": part}
     try:
-        result = run_study(study, directory, **options)
+        with reporter(progress) as report:
+            result = run_study(study, directory, progress=report, **options)
     except BaseException:
-        rmtree(directory, ignore_errors=True)
+        if output is None:
+            rmtree(directory, ignore_errors=True)
         raise
-    finalize(result, rmtree, directory, ignore_errors=True)
+    if output is None:
+        finalize(result, rmtree, directory, ignore_errors=True)
+    elif result.points and part is None:
+        write_outputs(result, 1 if scheduler else count_workers(workers))
     return result
 
 
@@ -167,6 +177,40 @@ def theory_of(system: str | System, /, **settings: Any) -> Predictions:
     return predict_grid(_system(system), settings)
 
 
+def compare(*runs: str | Path | StudyResult) -> Comparison:
+    """Compare the verdicts and metrics of several runs with the first: ``solvable compare``.
+
+    Parameters
+    ----------
+    *runs : path or StudyResult
+        Two or more runs, or their directories, finished or not.
+
+    Returns
+    -------
+    Comparison
+        Verdicts side by side, and differences from the first run at shared settings.
+
+    Raises
+    ------
+    InvalidParameter
+        If fewer than two runs are given, or runs of two systems have no claim in common.
+    StorageFailed, StudyTooNew
+        If a directory holds no run, it is damaged, or a newer version wrote it.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1, "seeds": 2}
+    >>> first = solvable.run("quadratic-network", **settings)
+    >>> found = solvable.compare(first, solvable.run("quadratic-network", seed=1, **settings))
+    >>> {row.pairing for row in found.differences}
+    {'unpaired'}
+    """
+    from solvable.study.compare import compare_runs
+
+    return compare_runs(runs)
+
+
 def _system(system: str | System) -> System:
     from solvable.frame import registry
 
@@ -185,7 +229,7 @@ def learn_features(
     rows: int = 20_000,
     seed: int = 0,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Learned:
     """Learn features layer by layer, and measure their error on unseen rows: ``solvable learn``.
 
@@ -209,8 +253,9 @@ def learn_features(
         Seed of the folds and random layers.
     workers : int, optional
         Local processes; default one per core.
-    progress : callable, optional
-        ``progress(done, total, seconds_left)``, called after each fit.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)``, called after each fit. True shows a bar in a notebook
+        or on a terminal, and a line a minute elsewhere.
 
     Returns
     -------
@@ -233,12 +278,14 @@ def learn_features(
     from solvable.data import load as load_data
     from solvable.data.dataset import Dataset
     from solvable.learn import Request, learn
+    from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
     request = Request(folds=folds, layers=layers, rows=rows, seed=seed)
     if not isinstance(data, Dataset):
         data = load_data(str(data), target=target, task=task, keep=tuple(keep))
-    return learn(data, request, workers=count_workers(workers), progress=progress)
+    with reporter(progress, "fits") as report:
+        return learn(data, request, workers=count_workers(workers), progress=report)
 
 
 def diagnose_weights(
@@ -251,7 +298,7 @@ def diagnose_weights(
     inputs_first: bool = False,
     seed: int = 0,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Diagnosed:
     """Separate noise from learned features in weight matrices: ``solvable diagnose``.
 
@@ -272,8 +319,9 @@ def diagnose_weights(
         Seed of the bootstraps.
     workers : int, optional
         Local processes; default one per core, fewer for small matrices.
-    progress : callable, optional
-        ``progress(done, total, seconds_left)``, called after each array.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)``, called after each array. True shows a bar in a notebook
+        or on a terminal, and a line a minute elsewhere.
 
     Returns
     -------
@@ -296,13 +344,14 @@ def diagnose_weights(
     """
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.matrices_of_file import diagnose_whole
+    from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
-    return diagnose_whole(
-        Path(path), initial=initial, seed=seed, workers=lanes, request=request, progress=progress
-    )
+    where, options = Path(path), {"seed": seed, "workers": lanes}
+    with reporter(progress, "arrays") as report:
+        return diagnose_whole(where, initial=initial, request=request, progress=report, **options)
 
 
 def forecast_curve(
