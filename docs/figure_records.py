@@ -117,9 +117,8 @@ def read(group: Group, system: System) -> list[Point]:
     """Read stored points, predicted by the present code."""
     path = path_of(group)
     if not path.exists():
-        raise SystemExit(
-            f"{path} is missing; measure it with `python docs/figures.py {next(iter(group))}`"
-        )
+        names = " ".join(group)
+        raise SystemExit(f"{path} is missing; measure it with `python docs/figures.py {names}`")
     content = json.loads(path.read_text("utf-8"))
     if content["version"] != system.version:
         raise SystemExit(

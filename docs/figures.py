@@ -94,7 +94,7 @@ DRAWN = {
     "kernel-staircase.svg": Drawing("kernel-staircase", "Learned share of each degree"),
     "narrow-network.svg": Drawing("narrow-network", "Error against width"),
     "neural-lofi.svg": Drawing("neural-lofi", "The first filter finds the direction"),
-    "neural-lofi-images.svg": Drawing("neural-lofi-images", ""),
+    "neural-lofi-images.svg": Drawing("neural-lofi-images", "The error is lowest at some tens"),
     "quadratic-flow.svg": Drawing("quadratic-flow", "Features are learned one after another"),
     "single-index.svg": Drawing("single-index", "Overlap of each estimator with the direction"),
 }

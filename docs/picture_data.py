@@ -96,9 +96,8 @@ def svg_of(picture: Picture) -> str:
 def write_picture(path: Path, picture: Picture) -> None:
     """Write a picture as SVG with its data."""
     svg, text = svg_of(picture), json.dumps(picture.data, separators=(",", ":"), ensure_ascii=False)
-    block = (
-        f'<metadata id="figure-data" data-digest="{_digest(svg, text)}">{escape(text)}</metadata>\n'
-    )
+    content, digest = escape(text, quote=False), _digest(svg, text)
+    block = f'<metadata id="figure-data" data-digest="{digest}">{content}</metadata>\n'
     head, end, rest = svg.rpartition("</svg>")
     write_atomically(path, (head + block + end + rest).encode())
 
