@@ -8,14 +8,16 @@ from pathlib import Path
 from solvable.cli.settings import Flag
 
 
-def compare(*directories: Path, details: Flag = False, json: Flag = False) -> int:
+def compare(
+    *directories: Path, details: Flag = False, output: Path | None = None, json: Flag = False
+) -> int:
     """Compare runs: their settings, verdicts, and metrics at shared settings.
 
     For example:
       solvable compare solvable-runs/single-index-1a2b3c4d solvable-runs/single-index-5e6f7a8b
 
     Exit status 1 if a claim that holds in the first run fails or raises in another.
-    Nothing is measured again and nothing is written; predictions are the stored ones.
+    Nothing is measured again; predictions are the stored ones. Only --output writes files.
 
     Parameters
     ----------
@@ -23,6 +25,8 @@ def compare(*directories: Path, details: Flag = False, json: Flag = False) -> in
         Run directories, two or more; all are compared with the first.
     details
         Show all differences; otherwise at most 40, those marked as different first.
+    output
+        Directory for report.html with curves of all runs, figures as SVG and PDF, comparison.csv.
     json
         Print {"runs": [...], "verdicts": [...], "differences": [...], "broken": [...]}.
     """
@@ -31,6 +35,10 @@ def compare(*directories: Path, details: Flag = False, json: Flag = False) -> in
     from solvable.study.compare import compare_runs, line, rows, tables
 
     found = compare_runs(directories)
+    if output is not None:
+        from solvable.study.comparison_outputs import write_comparison
+
+        note(f"Report: {write_comparison(found, output).report}")
     for label, result in zip(found.labels, found.results, strict=True):
         if not result.complete:
             note(f"solvable: {label}: {result.missing} of {result.planned} tasks have no result.")
