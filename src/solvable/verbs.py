@@ -14,7 +14,7 @@ from weakref import finalize
 if TYPE_CHECKING:
     from solvable.frame.system import System
     from solvable.progress import Progress
-    from solvable.study import Comparison, Study, StudyResult
+    from solvable.study import Comparison, Study, StudyResult, VersionComparison
     from solvable.study.predictions import Predictions
 
 
@@ -171,23 +171,31 @@ def theory_of(system: str | System, /, **settings: Any) -> Predictions:
     return predict_grid(_system(system), settings)
 
 
-def compare(*runs: str | Path | StudyResult) -> Comparison:
-    """Compare the verdicts and metrics of several runs with the first: ``solvable compare``.
+def compare(
+    *runs: str | Path | StudyResult, python: str | Path | None = None
+) -> Comparison | VersionComparison:
+    """Compare runs, or two versions of the library on one run: ``solvable compare``.
 
     Parameters
     ----------
     *runs : path or StudyResult
-        Two or more runs, or their directories, finished or not.
+        Runs or their directories, finished or not. Several are compared with the first. The stored
+        predictions of a single run are compared with those of the installed library.
+    python : path, optional
+        For a single run: interpreter with another version of the library, which judges a copy of the
+        run instead of the stored predictions.
 
     Returns
     -------
-    Comparison
-        Verdicts side by side, and differences from the first run at shared settings.
+    Comparison or VersionComparison
+        Verdicts side by side, with the differences from the first run at shared settings, or with the
+        predictions that differ between the versions.
 
     Raises
     ------
     InvalidParameter
-        If fewer than two runs are given, or runs of two systems have no claim in common.
+        If no run is given, runs of two systems have no claim in common, or the other interpreter gives
+        no answer.
     StorageFailed, StudyTooNew
         If a directory holds no run, it is damaged, or a newer version wrote it.
 
@@ -200,8 +208,14 @@ def compare(*runs: str | Path | StudyResult) -> Comparison:
     >>> {row.pairing for row in found.differences}
     {'unpaired'}
     """
+    from solvable.errors import InvalidParameter
     from solvable.study.compare import compare_runs
+    from solvable.study.comparison_versions import compare_versions
 
+    if len(runs) == 1:
+        return compare_versions(runs[0], python)
+    if python is not None:
+        raise InvalidParameter(f"python is given with {len(runs)} runs; allowed: one run.")
     return compare_runs(runs)
 
 
