@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
@@ -15,12 +15,10 @@ from solvable.plots.csv_text import csv_text
 from solvable.plots.figure import Figure
 from solvable.plots.files import Pictures, try_all, write_atomically, write_figures
 from solvable.plots.frames import flat_rows
+from solvable.study.compare import Comparison, rows
 from solvable.study.comparison_figures import overlaid, single
 from solvable.study.comparison_html import render_comparison
 from solvable.study.differences import Difference
-
-if TYPE_CHECKING:
-    from solvable.study.compare import Comparison
 
 REPORT, FIGURES, DIFFERENCES = "report.html", "figures", "comparison.csv"
 FORMAT = "solvable-compare-1"  # mark of a directory of `solvable compare`
@@ -48,8 +46,6 @@ def fingerprint(directories: Iterable[Path]) -> str:
 
 def write_comparison(found: Comparison, directory: Path) -> ComparisonFiles:
     """Write the files of a comparison; they appear in one step, and replace those of the same runs."""
-    from solvable.study.compare import rows
-
     mark = fingerprint(result.directory for result in found.results)
     DIRECTORY.reserve(directory, mark)
     figures, drawn, notes = _pictured(found)
