@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,6 @@ MOST_RUNS = 8
 
 MOST_COLOURS = 6
 """Largest number of colours in a figure of several quantities; otherwise each has its own figure."""
-
-THEORY = "theory, equal in all runs"
 
 
 class Part(NamedTuple):
@@ -77,26 +75,32 @@ def _chunks(parts: Sequence[Part]) -> Iterator[list[Part]]:
         yield [parts[0], *parts[start : start + step]]
 
 
+def _measured(parts: Sequence[Part]) -> dict[int, str]:
+    """Return the colours that have measured points, with the first label of each."""
+    found: dict[int, str] = {}
+    for part in parts:
+        for row in part.figure.series:
+            if row.kind in ("points", "histogram"):
+                found.setdefault(row.colour, row.label)
+    return found
+
+
 def _quantities(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
-    """Split figures with too many colours into one for each label of the legend."""
-    names = list(dict.fromkeys(row.label for part in parts for row in part.figure.series))
-    colours = list(dict.fromkeys(row.colour for part in parts for row in part.figure.series))
-    if len(colours) == 1 or len(names) * len(parts) <= MOST_COLOURS:
+    """Split figures with too many colours into one for each measured quantity."""
+    measured = _measured(parts)
+    if len(measured) <= 1 or len(measured) * len(parts) <= MOST_COLOURS:
         yield "", list(parts)
         return
-    for colour in colours:
+    for colour, word in measured.items():
         kept = []
         for label, figure in parts:
             rows = [row for row in figure.series if row.colour == colour]
+            lines = [line for line in figure.markers if line.colour in (-1, colour)]
             if rows:
-                lines = [line for line in figure.markers if line.colour in (-1, colour)]
-                kept.append(Part(label, replace(figure, series=rows, markers=lines)))
-        shown = list(dict.fromkeys(row.label for part in kept for row in part.figure.series))
-        word = shown[0] if len(shown) == 1 else f"series {colour + 1}"
-        titled = [
-            Part(label, replace(figure, title=f"{figure.title}: {word}")) for label, figure in kept
-        ]
-        yield suffix_of(word)[:40], titled
+                title = f"{figure.title}: {word}"
+                own = replace(figure, title=title, series=rows, markers=lines)
+                kept.append(Part(label, own))
+        yield suffix_of(word)[:40], kept
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -111,48 +115,54 @@ def _free(name: str, taken: set[str]) -> str:
 def _together(name: str, parts: Sequence[Part]) -> Figure:
     """Draw the same figure of several runs on one axis."""
     first = parts[0].figure
-    labels = list(dict.fromkeys(row.label for part in parts for row in part.figure.series))
-    colours = list(dict.fromkeys(row.colour for part in parts for row in part.figure.series))
+    measured = _measured(parts)
+    colours = list(measured)
+    step = max(len(colours), 1)
     series: list[Series] = []
     for place, (run, figure) in enumerate(parts):
         for row in figure.series:
-            shared = _shared(row, parts)
+            shared = all(any(_equal(row, line) for line in p.figure.series) for p in parts)
             if shared and place:
                 continue
-            own = row.label if len(colours) > 1 and len(labels) > 1 else ""
-            words = ", ".join(filter(None, [THEORY if shared else run, own]))
-            colour = -1 if shared else place * len(colours) + colours.index(row.colour)
+            # a prediction and its measurement share an entry of the legend
+            plain = row.kind != "dashed" and row.colour in measured
+            own = row.label if shared or not plain else measured[row.colour] * (step > 1)
+            words = f"{own}, all runs" if shared else ", ".join(filter(None, [run, own]))
+            number = colours.index(row.colour) if row.colour in measured else 0
+            colour = -1 if shared else place * step + number
             series.append(_as_points(replace(row, label=words, colour=colour)))
     titles = {part.figure.title for part in parts}
+    title = first.title if len(titles) == 1 else first.title.split(" (")[0]
+    scales = {(part.figure.x_scale, part.figure.y_scale) for part in parts}
     return replace(
         first,
         name=name,
-        title=first.title if len(titles) == 1 else first.title.split(" (")[0],
+        title=title,
         caption=" ".join(filter(None, [first.caption, "Each run has its own colour."])),
         series=series,
-        markers=_markers(parts, len(colours)),
-        x_scale=first.x_scale if len({p.figure.x_scale for p in parts}) == 1 else "linear",
-        y_scale=first.y_scale if len({p.figure.y_scale for p in parts}) == 1 else "linear",
+        markers=_markers(parts, step),
+        x_scale="linear" if len(scales) > 1 else first.x_scale,
+        y_scale="linear" if len(scales) > 1 else first.y_scale,
         y_range=_range([part.figure.y_range for part in parts]),
     )
 
 
-def _shared(row: Series, parts: Sequence[Part]) -> bool:
-    """Return True if every run has this line of the theory."""
-    if row.kind not in ("line", "dashed") or row.error is not None:
-        return False
-    return all(any(_equal(row, other) for other in part.figure.series) for part in parts)
-
-
 def _equal(one: Series, other: Series) -> bool:
+    """Return True for the same line of the theory, up to the values between which it is drawn."""
     if (one.label, one.kind, one.colour) != (other.label, other.kind, other.colour):
         return False
-    return _close(one.x, other.x) and _close(one.y, other.y)
-
-
-def _close(first: Any, other: Any) -> bool:
-    a, b = np.asarray(first, dtype=float), np.asarray(other, dtype=float)
-    return a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=1e-12, equal_nan=True)
+    if one.kind not in ("line", "dashed") or one.error is not None:
+        return False
+    a, x = np.asarray(one.x, dtype=float), np.asarray(other.x, dtype=float)
+    b, y = np.asarray(one.y, dtype=float), np.asarray(other.y, dtype=float)
+    if a.shape == x.shape and np.allclose(a, x, rtol=1e-9, equal_nan=True):
+        return bool(np.allclose(b, y, rtol=1e-6, atol=1e-12, equal_nan=True))
+    known = np.isfinite(x) & np.isfinite(y)
+    if not (np.isfinite(a).all() and known.any() and np.all(np.diff(x[known]) > 0)):
+        return False
+    if not np.allclose([a.min(), a.max()], [x[known].min(), x[known].max()], rtol=1e-6):
+        return False
+    return bool(np.allclose(b, np.interp(a, x[known], y[known]), rtol=5e-3, atol=1e-9))
 
 
 def _as_points(row: Series) -> Series:

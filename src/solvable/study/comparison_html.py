@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from solvable.pages.environment import drawings, page_environment, picture_address
 from solvable.plots.figure import Figure
 from solvable.plots.files import Pictures, write_atomically
 from solvable.plots.numbers import format_number
 from solvable.plots.recording_backend import record
+from solvable.study.compare import Comparison, line, settings_of
+from solvable.study.differences import Difference
 from solvable.study.tables import format_value, verdict_rows
-
-if TYPE_CHECKING:
-    from solvable.study.compare import Comparison
-    from solvable.study.differences import Difference
 
 GENERATOR = "solvable comparison"
 """Beginning of the ``generator`` entry; it differs from that of a run, which never replaces it."""
@@ -56,8 +54,6 @@ def _html(
     notes: Sequence[str],
 ) -> str:
     from plotly.offline import get_plotlyjs
-
-    from solvable.study.compare import line, settings_of
 
     verdicts = [{row.claim: row for row in verdict_rows(run.verdicts)} for run in found.results]
     statements = {row.claim: row.statement for run in verdicts for row in run.values()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
@@ -14,14 +15,16 @@ from solvable.plots.csv_text import csv_text
 from solvable.plots.figure import Figure
 from solvable.plots.files import Pictures, try_all, write_atomically, write_figures
 from solvable.plots.frames import flat_rows
+from solvable.study.compare import Comparison, rows
 from solvable.study.comparison_figures import overlaid, single
 from solvable.study.comparison_html import render_comparison
-
-if TYPE_CHECKING:
-    from solvable.study.compare import Comparison
+from solvable.study.differences import Difference
 
 REPORT, FIGURES, DIFFERENCES = "report.html", "figures", "comparison.csv"
 FORMAT = "solvable-compare-1"  # mark of a directory of `solvable compare`
+
+NAMES = [one.name for one in fields(Difference) if one.name != "parameters"]
+"""Columns of the CSV file, before those of parameters."""
 
 DIRECTORY = ResultDirectory("compare", "runs", FORMAT, (RESULT, REPORT, FIGURES, DIFFERENCES))
 """Output directory, with checks that it may be replaced."""
@@ -43,8 +46,6 @@ def fingerprint(directories: Iterable[Path]) -> str:
 
 def write_comparison(found: Comparison, directory: Path) -> ComparisonFiles:
     """Write the files of a comparison; they appear in one step, and replace those of the same runs."""
-    from solvable.study.compare import rows
-
     mark = fingerprint(result.directory for result in found.results)
     DIRECTORY.reserve(directory, mark)
     figures, drawn, notes = _pictured(found)
@@ -61,7 +62,7 @@ def write_comparison(found: Comparison, directory: Path) -> ComparisonFiles:
         }
         write_atomically(draft / RESULT, (json.dumps(content, indent=2) + "\n").encode())
         table = flat_rows(rows(found), arrays=True)
-        names = list(dict.fromkeys(name for row in table for name in row))
+        names = list(dict.fromkeys([*NAMES, *(name for row in table for name in row)]))
         text = csv_text(names, ([row.get(name) for name in names] for row in table))
         write_atomically(draft / DIFFERENCES, text.encode())
         written = write_figures(figures, draft / FIGURES, drawn=drawn)
