@@ -223,7 +223,13 @@ def test_lines_follow_a_slider(system: str, parameter: str, browser: Browser) ->
         for step in range(8):
             time.sleep(0.3)
             browser.run("window.exploreTimes.length = 0")
-            browser.run(MOVE % (json.dumps(f"position-{parameter}"), 100 + 4 * step))
+            browser.run(
+                MOVE
+                % (
+                    json.dumps(f"position-{parameter}"),
+                    (150 if parameter == "dimension" else 30) + 5 * step,
+                )
+            )
             browser.wait("window.exploreTimes.length")
             times.append(browser.run("window.exploreTimes[0]"))
         print(system, parameter, [round(one) for one in times])

@@ -12,6 +12,7 @@ from solvable.errors import SolvableError
 from solvable.explore.controls import controls
 from solvable.explore.lines import Lines, theory_figures
 from solvable.explore.look import page_figure
+from solvable.explore.memo import WANTED, Unwanted
 from solvable.explore.newest import Newest
 from solvable.explore.page import SLOTS, layout, panel_names, points_options, verdict_list
 from solvable.explore.runs import Run, Runs
@@ -46,19 +47,21 @@ class Explorer:
         """Return the figures that a page asks for; None if it asks for something newer already."""
         stage = _whole(asked.get("stage"), 0, 1000)
         with self.newest.turn(str(asked.get("page"))[:40], _whole(asked.get("n"), 0)) as current:
-            if not current:
+            if not current():
                 return None
             self.computed += 1
             settings = self.settings(asked)
             run = self.runs.known.get(str(asked.get("points")))
             seconds = min(MOST_SECONDS, SECONDS * 2.0 ** min(stage, 10))
-            return theory_figures(
-                self.system,
-                settings,
-                None if run is None else run.result(),
-                seconds,
-                only=[str(asked.get("panel"))],
-            )
+            result = None if run is None else run.result()
+            waited_for = WANTED.set(current)
+            try:
+                panel = str(asked.get("panel"))
+                return theory_figures(self.system, settings, result, seconds, only=[panel])
+            except Unwanted:
+                return None
+            finally:
+                WANTED.reset(waited_for)
 
     def settings(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings in a request."""

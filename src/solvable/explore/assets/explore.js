@@ -17,6 +17,11 @@
   let moved = 0;
   const times = (window.exploreTimes = []);
 
+  function painted(since) {
+    moved = 0;
+    requestAnimationFrame(() => setTimeout(() => times.push(performance.now() - since)));
+  }
+
   function poke(after) {
     clearTimeout(waiting);
     waiting = setTimeout(() => window.dash_clientside.set_props("again", { data: Math.random() }), after);
@@ -111,6 +116,7 @@
         if (!flying || !answered || answered.n !== flying.n) return;
         slowest = performance.now() - flying.sent;
         complete = answered.complete;
+        if (flying.stage === 0 && moved) painted(moved);
         flying = null;
         poke(pending || complete || stage > 0 ? 0 : calm);
       },
@@ -145,9 +151,6 @@
       plot.dataset.timed = "1";
       plot.on("plotly_afterplot", function () {
         document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1);
-        if (!moved) return;
-        times.push(performance.now() - moved);
-        moved = 0;
       });
     });
   }).observe(document.documentElement, { childList: true, subtree: true });
