@@ -61,7 +61,7 @@ def shorten_sidebar(
 ) -> None:
     """Leave the pages of single names out of the sidebar; the page API lists them."""
     tree = context.get("furo_navigation_tree")
-    if not tree or "generated/" not in tree and not page.startswith("generated/"):
+    if not tree or ("generated/" not in tree and not page.startswith("generated/")):
         return
     soup = BeautifulSoup(tree, "html.parser")
     for link in soup.find_all("a", string="API"):
