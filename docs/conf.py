@@ -59,6 +59,7 @@ html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
+html_search_scorer = str(Path(__file__).with_name("search_order.js"))  # single names last
 html_title = "solvable"
 suppress_warnings = ["config.cache"]
 
