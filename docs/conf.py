@@ -85,7 +85,9 @@ def mathml(node, display):
 
 def visit_math(self, node):
     """Write a formula in a line."""
-    self.body.append(mathml(node, "inline"))
+    formula = mathml(node, "inline")
+    long = len(node.astext()) > 35  # may be wider than a phone
+    self.body.append(f'<span class="long-formula">{formula}</span>' if long else formula)
     raise nodes.SkipNode
 
 
