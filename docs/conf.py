@@ -1,5 +1,6 @@
 """Sphinx configuration."""
 
+import re
 import sys
 from importlib.metadata import version as package_version
 from pathlib import Path
@@ -24,8 +25,10 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "numpydoc",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "page_tools",
+    "paper_tools",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -51,16 +54,13 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
-html_theme = "alabaster"
+# The sidebar shows all groups; pydata-sphinx-theme hides two of seven under "More" at 1280 px.
+html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
+html_search_scorer = str(Path(__file__).with_name("search_order.js"))  # single names last
 html_title = "solvable"
-html_theme_options = {
-    "description": "Solvable models of feature learning",
-    "fixed_sidebar": True,
-    "page_width": "1080px",
-}
 suppress_warnings = ["config.cache"]
 
 
@@ -99,7 +99,14 @@ def visit_displayed(self, node):
     raise nodes.SkipNode
 
 
+def link_within_pages(app, path, page, content):
+    """Keep the words of links from files of the repository to files that are no pages."""
+    if path.name in {"CONTRIBUTING.md", "CHANGELOG.md"}:
+        content[0] = re.sub(r"\[([^]]+)\]\((?!https?:|docs/|#)[^)\s]+\)", r"\1", content[0])
+
+
 def setup(app):
     """Register the hooks above."""
     app.connect("autodoc-skip-member", skip_type_aliases)
+    app.connect("include-read", link_within_pages)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed, None))

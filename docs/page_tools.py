@@ -1,16 +1,15 @@
-"""Sphinx extension: tables of claims, and links from the first use of a term to the glossary."""
+"""Sphinx extension: links from first uses of terms to the glossary; directives of `page_tables`."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from bs4 import BeautifulSoup
 from docutils import nodes
+from page_tables import Claims, Notebooks, Systems
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
-
-from solvable.frame.registry import load
-from solvable.frame.sources import SourcePart, source_parts
 
 TERMS = """
 BBP transition, deflation, effective dimension, finite-size correction, information exponent,
@@ -29,29 +28,6 @@ UNLINKED = (
 )
 
 
-class Claims(SphinxDirective):
-    """Table of the claims of a system, each with a link to its source."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Write the table as MyST, so that equations become references."""
-        lines = ["| claim | statement | source |", "|---|---|---|"]
-        for claim in load(self.arguments[0]).claims:
-            source = "; ".join(self._linked(part) for part in source_parts(claim.source))
-            statement = claim.statement.replace("|", "\\|")
-            lines.append(f"| `{claim.name}` | {statement} | {source} |")
-        return self.parse_text_to_nodes("\n".join(lines))
-
-    @staticmethod
-    def _linked(part: SourcePart) -> str:
-        """Part of a source as a link."""
-        if part.equations:
-            numbers = ", ".join(f"{{eq}}`{part.page}-{number}`" for number in part.equations)
-            return f"{{doc}}`/derivations/{part.page}` {numbers}"
-        return f"[{part.text}]({part.address})" if part.address else part.text
-
-
 def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Link the first use of each term on a page to the glossary."""
     if page in {"glossary", "index"} or page.startswith(("generated/", "gallery/")):
@@ -63,6 +39,35 @@ def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
             if match and not _inside(text):
                 _link(app, page, text, match, term)
                 break
+
+
+def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Let code in tables break after the marks that join its words."""
+    if page.startswith("generated/") or app.builder.format != "html":
+        return
+    for entry in doctree.findall(nodes.entry):
+        for code in list(entry.findall(nodes.literal)):
+            parts = re.split(r"(?<=[/_.=,])(?=\w)", code.astext())
+            marks: list[nodes.Node] = []
+            for part in parts:
+                marks += [nodes.Text(part), nodes.raw("", "<wbr>", format="html")]
+            if len(parts) > 1:
+                code.children = []
+                code.extend(marks[:-1])
+
+
+def shorten_sidebar(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Leave the pages of single names out of the sidebar; the page API lists them."""
+    tree = context.get("furo_navigation_tree")
+    if not tree or ("generated/" not in tree and not page.startswith("generated/")):
+        return
+    soup = BeautifulSoup(tree, "html.parser")
+    for link in soup.find_all("a", string="API"):
+        for part in link.find_next_siblings():
+            part.decompose()
+    context["furo_navigation_tree"] = str(soup)
 
 
 def _inside(node: nodes.Node | None) -> bool:
@@ -85,7 +90,11 @@ def _link(app: Sphinx, page: str, text: nodes.Text, match: re.Match[str], term: 
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive and the hook."""
+    """Register the directives and the hook."""
     app.add_directive("claims", Claims)
+    app.add_directive("systems", Systems)
+    app.add_directive("notebooks", Notebooks)
     app.connect("doctree-resolved", link_first_uses)
+    app.connect("doctree-resolved", break_code_in_tables)
+    app.connect("html-page-context", shorten_sidebar, priority=900)  # after the theme's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

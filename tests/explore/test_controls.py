@@ -52,5 +52,5 @@ def test_command_and_python_lines_give_the_setting():
     assert read_settings(system, words) == {"link": ["cos(2*z)"], "noise": ["0.25"]}
     scope: dict[str, object] = {}
     exec(python_of(system, settings), scope)
-    assert scope["found"].points[0].parameters["noise"] == 0.25
+    assert scope["found"].points[0].parameters["noise"] == pytest.approx(0.25)
     assert command_of(system, {}) == "solvable theory single-index"

@@ -149,6 +149,7 @@ def test_every_system_draws_its_default_from_theory_without_a_fault(name):
     assert lines.figures
 
 
+@pytest.mark.slow
 def test_drawn_data_sets_give_a_smooth_line():
     # The second difference of a line of independent draws is 0.08 of its range here.
     named = registry.load("curse-of-detail")

@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,13 @@ def browser(width: int = 1280, height: int = 900, *, dark: bool = False) -> Iter
         try:
             yield page
         finally:
-            page.call("DELETE", "")
+            with suppress(OSError):
+                page.call("DELETE", "")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        try:
+            process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.stdout.close()
+            process.wait()

@@ -31,11 +31,32 @@
     return found;
   }
 
+  /* Ticks of one setting may be millions on the range of all settings. */
+  function setTicks(axis) {
+    const [low, high] = axis.range;
+    delete axis.minor;
+    if (high - low >= 2) {
+      delete axis.tickvals;
+      delete axis.ticktext;
+      axis.tickmode = "linear";
+      axis.tick0 = 0;
+      axis.dtick = Math.ceil((high - low) / 10);
+      return;
+    }
+    axis.tickmode = "array";
+    axis.tickvals = [];
+    for (let power = Math.floor(low); power <= high; power += 1) {
+      [1, 2, 5].forEach((digit) => { axis.tickvals.push(digit * 10 ** power); });
+    }
+    axis.ticktext = axis.tickvals.map((tick) => String(Number(tick.toPrecision(3))));
+  }
+
   function drawingOf(name, one) {
     const layout = structuredClone(stored.pool[one.layout]);
     ["xaxis", "yaxis"].forEach(function (axis) {
       const range = ranges[name + " " + axis + " " + layout[axis].type];
       if (range) layout[axis].range = range.slice();
+      if (range && layout[axis].type === "log") setTicks(layout[axis]);
     });
     layout.uirevision = name;
     const data = one.data.map(function ([look, columns]) {

@@ -127,7 +127,7 @@ def _moments_of(parameters: SequentialParameters, *, rough: bool = False) -> Fin
 
 
 @lru_cache(maxsize=64)
-def _moments(parameters: SequentialParameters, rough: bool) -> FiniteSizeMoments:
+def _moments(parameters: SequentialParameters, rough: bool = False) -> FiniteSizeMoments:
     d, p = parameters.dimension, parameters.features
     targets = [make_target(parameters, seed) for seed in range(4 if rough else TARGETS)]
     # About two million numbers are drawn. With many features fewer draws suffice, because the heights of
