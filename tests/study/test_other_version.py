@@ -96,7 +96,7 @@ def test_paths_of_interpreters(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert other_version.interpreter(Path("./mine")) == str(tmp_path / "mine")
     assert other_version.interpreter("sh") == shutil.which("sh")
-    # the link itself, which tells Python its environment
+    # the link itself: Python finds its environment by it
     (tmp_path / "link").symlink_to(sys.executable)
     assert other_version.interpreter("link") == str(tmp_path / "link")
 

@@ -25,7 +25,7 @@ from solvable.study.results import StudyResult, load
 
 
 class Judgement(NamedTuple):
-    """What one version of the library says about the records of a run."""
+    """Verdicts and predictions of one version of the library on the records of a run."""
 
     label: str
     verdicts: Sequence[Mapping[str, Any]]  # as `solvable verify --json` prints them

@@ -46,7 +46,7 @@ class OtherAnswer(NamedTuple):
 
     label: str
     verdicts: list[Mapping[str, Any]]
-    predictions: list[Mapping[str, Any] | None]
+    predictions: list[Mapping[str, Any]]
 
 
 def interpreter(python: str | Path) -> str:
@@ -74,10 +74,12 @@ def judged_by(
         asked = json.dumps({"system": system, "points": [dict(point) for point in points]})
         judged = _answer([python, "-m", "solvable", "verify", home, "--json"], "", home)
         answer = _answer([python, "-c", SCRIPT], asked, home)
-    verdicts, predictions = judged.get("verdicts"), answer.get("predictions")
-    if not (_mappings(verdicts) and all(isinstance(row.get("status"), str) for row in verdicts)):
+    verdicts, predictions = _mappings(judged, "verdicts"), _mappings(answer, "predictions")
+    if verdicts is None or not all(
+        isinstance(row.get(name), str) for row in verdicts for name in ("claim", "status")
+    ):
         raise _refusal(python, "no list of verdicts")
-    if not (_mappings(predictions) and len(predictions) == len(points)):
+    if predictions is None or len(predictions) != len(points):
         raise _refusal(python, "no prediction for each point")
     import solvable
 
@@ -87,8 +89,11 @@ def judged_by(
     return OtherAnswer(label, verdicts, predictions)
 
 
-def _mappings(rows: Any) -> bool:
-    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+def _mappings(answer: Mapping[str, Any], name: str) -> list[Mapping[str, Any]] | None:
+    """Return a list of mappings of an answer; None if it is anything else."""
+    rows = answer.get(name)
+    good = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    return rows if good else None
 
 
 def _environment(home: str) -> tuple[dict[str, str], str]:
