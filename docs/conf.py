@@ -53,7 +53,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
-html_theme = "furo"  # all groups in the sidebar of every page; with pydata-sphinx-theme "More" hides two of seven at 1280 px
+# All groups are in the sidebar of every page; in the top bar of pydata-sphinx-theme "More" hides two of seven at 1280 px.
+html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
@@ -82,7 +83,9 @@ def mathml(node, display):
 
 def visit_math(self, node):
     """Write a formula in a line."""
-    self.body.append(mathml(node, "inline"))
+    formula = mathml(node, "inline")
+    long = len(node.astext()) > 35  # may be wider than a phone
+    self.body.append(f'<span class="long-formula">{formula}</span>' if long else formula)
     raise nodes.SkipNode
 
 

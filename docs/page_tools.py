@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.nodes import make_refnode
 
-from page_tables import Claims, Notebooks, Systems
+from page_tables import Claims, Notebooks, Systems, examples
 
 TERMS = """
 BBP transition, deflation, effective dimension, finite-size correction, information exponent,
@@ -40,6 +42,23 @@ def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
                 break
 
 
+def name_papers_and_pictures(app: Sphinx, doctree: nodes.document) -> None:
+    """Enter arXiv numbers of a page into the index, and name the pictures of the gallery's front page."""
+    page = app.env.current_document.docname
+    if page == "gallery/index":
+        titles = {name: title for name, title, _ in examples()}
+        for picture in doctree.findall(nodes.image):
+            name = re.sub(r"^sphx_glr_|_thumb$", "", Path(picture["uri"]).stem)
+            picture["alt"] = picture.get("alt") or titles.get(name, name)
+    if page.startswith(("systems/", "derivations/", "papers/")):
+        # The offline search skips numbers, but finds entries of the index.
+        papers = sorted(set(re.findall(r"arXiv:(\d{4}\.\d{4,5})", doctree.astext())))
+        top = next(doctree.findall(nodes.section))
+        entries = [("single", f"arXiv:{paper}", top["ids"][0], "", None) for paper in papers]
+        if entries:
+            top.insert(1, addnodes.index(entries=entries))
+
+
 def _inside(node: nodes.Node | None) -> bool:
     """Return True within titles, code, formulas and links."""
     while node is not None:
@@ -64,5 +83,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("claims", Claims)
     app.add_directive("systems", Systems)
     app.add_directive("notebooks", Notebooks)
+    app.connect("doctree-read", name_papers_and_pictures)
     app.connect("doctree-resolved", link_first_uses)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
