@@ -53,7 +53,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
-# All groups are in the sidebar of every page; in the top bar of pydata-sphinx-theme "More" hides two of seven at 1280 px.
+# All groups are in the sidebar of every page; the top bar of pydata-sphinx-theme hides two of
+# seven behind "More" at 1280 px.
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]

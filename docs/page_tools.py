@@ -1,4 +1,4 @@
-"""Sphinx extension: links from the first use of a term to the glossary, and the directives of `page_tables`."""
+"""Sphinx extension: links to the glossary, arXiv numbers in the index, directives of `page_tables`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from page_tables import Claims, Notebooks, Systems, examples
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.nodes import make_refnode
-
-from page_tables import Claims, Notebooks, Systems, examples
 
 TERMS = """
 BBP transition, deflation, effective dimension, finite-size correction, information exponent,

@@ -1,7 +1,8 @@
 """Check built documentation in headless Chromium: `python tests/support/site_check.py BUILD [PAGE ...]`.
 
-On every page: no horizontal scroll and no cut content at 400 px, the title first, a contrast of 4.5 in light and dark, and an
-alternative text of every image. The offline search must lead each word of `tests/docs/searches.toml` to a page listed there.
+On every page: no horizontal scroll and no cut content at 400 px, the title first, a contrast of 4.5 in
+light and dark, and an alternative text of every image. The offline search must lead each word of
+`tests/docs/searches.toml` to a page listed there.
 """
 
 from __future__ import annotations
