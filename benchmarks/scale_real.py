@@ -293,35 +293,48 @@ def show(row: dict) -> None:
         print(f"  {name:8}", " ".join(f"{value:7.3f}" for value in values), flush=True)
 
 
-def draw(figures: dict, directory: Path) -> None:
-    """Draw both figures of docs/scale-real-models.md."""
-    from solvable.plots import Figure, Marker, Series, write_figures
+def summary(row: dict) -> dict:
+    """Return what a figure shows of a row: means over splits, and standard errors."""
+    learned, lazy = (np.array([c[kind] for c in row["curves"]]) for kind in ("learned", "lazy"))
+    return {
+        "what": row["what"].split(",")[0], "strength": row["strength"], "sizes": list(row["sizes"]),
+        "learned": learned.mean(axis=0).tolist(), "lazy": lazy.mean(axis=0).tolist(),
+        "error": (learned.std(axis=0, ddof=1) / math.sqrt(len(learned))).tolist(),
+        "effective": row["effective"],
+    }  # fmt: skip
+
+
+def figure(part: str, rows: list[dict]):
+    """Draw a figure of docs/scale-real-models.md from its summaries."""
+    from solvable.plots import Figure, Marker, Series
 
     titles = {"directions": "One network, four directions of digits",
               "sheets": "Four digits on a sheet: shared filters or none"}  # fmt: skip
-    drawn = []
-    for part, title in titles.items():
-        series, markers = [], []
-        for colour, row in enumerate(figures[part]):
-            learned, lazy = (
-                np.array([c[kind] for c in row["curves"]]) for kind in ("learned", "lazy")
-            )
-            error = learned.std(axis=0, ddof=1) / math.sqrt(len(learned))
-            name = row["what"].split(",")[0]
-            if part == "directions":
-                name += f", strength {row['strength']:.3f}"
-            series += [
-                Series(name, row["sizes"], learned.mean(axis=0), "points", error, colour),
-                Series(f"{name}: lazy kernel", row["sizes"], lazy.mean(axis=0), "dashed", None, colour),
-            ]  # fmt: skip
-            markers.append(Marker(row["effective"], "", colour))
-        drawn.append(Figure(
-            f"scale-real-{part}", title, "training rows P", "alignment with the target", series,
-            "Points: networks, mean and standard error over splits. Dashed: their lazy kernels. Vertical "
-            "lines: predicted onset of features, with the effective ridge.",
-            markers, x_scale="log",
-        ))  # fmt: skip
-    write_figures(drawn, directory)
+    series, markers = [], []
+    for colour, row in enumerate(rows):
+        name, sizes = row["what"], row["sizes"]
+        if part == "directions":
+            name += f", strength {row['strength']:.3f}"
+        series += [
+            Series(name, sizes, row["learned"], "points", row["error"], colour),
+            Series(f"{name}: lazy kernel", sizes, row["lazy"], "dashed", None, colour),
+        ]
+        markers.append(Marker(row["effective"], "", colour))
+    return Figure(
+        f"scale-real-{part}", titles[part], "training rows P", "alignment with the target", series,
+        "Points: networks, mean and standard error over splits. Dashed: their lazy kernels. Vertical "
+        "lines: predicted onset of features, with the effective ridge.",
+        markers, x_scale="log",
+    )  # fmt: skip
+
+
+def draw(figures: dict, directory: Path) -> None:
+    """Draw both figures, and write the summaries from which docs/figures.py draws them."""
+    from solvable.plots import write_figures
+
+    found = {part: [summary(row) for row in figures[part]] for part in ("directions", "sheets")}
+    write_figures([figure(part, rows) for part, rows in found.items()], directory)
+    (directory / "scale-real.json").write_text(json.dumps(found))
 
 
 def main(part: str, path: str, directory: str = "") -> None:

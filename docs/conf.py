@@ -28,6 +28,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "page_tools",
+    "paper_tools",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -53,12 +54,12 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
-# All groups are in the sidebar of every page; the top bar of pydata-sphinx-theme hides two of
-# seven behind "More" at 1280 px.
+# The sidebar shows all groups; pydata-sphinx-theme hides two of seven under "More" at 1280 px.
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
+html_search_scorer = str(Path(__file__).with_name("search_order.js"))  # single names last
 html_title = "solvable"
 suppress_warnings = ["config.cache"]
 

@@ -1,35 +1,32 @@
-"""Redraw the figures of README and docs with the present program: ``python docs/figures.py [NAME ...]``.
+"""Redraw the figures of README and docs with the present program: ``python docs/figures.py``.
 
-A figure of a system is drawn by a run and identified by the beginning of its title. Other figures are
-drawn by other commands. ``--list`` prints the run or command of each figure.
+    python docs/figures.py [NAME ...]                 measure again, store the records, draw
+    python docs/figures.py --from-records [NAME ...]  draw from stored records, without a measurement
+    python docs/figures.py --check [NAME ...]         compare stored pictures with the present program
+    python docs/figures.py --list                     the run or command of each figure
+
+Without names all figures are meant. A figure of a system is identified by its run and the beginning
+of its title.
 """
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
+import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import solvable
+sys.path.insert(0, str(Path(__file__).parent))
+
+from figure_records import Drawing, measured, redrawn, wanted
+from figure_scripts import SCRIPTS
+from picture_data import Picture, differences, read_picture, write_picture
 
 DIRECTORY = Path(__file__).parent / "figures"
-
-
-class Drawing(NamedTuple):
-    """Run of a system, and the beginning of the title of one of its figures."""
-
-    system: str
-    title: str
-    preset: str = "quick"
-    settings: dict[str, Any] = {}  # noqa: RUF012 (a named tuple; nothing changes it)
-    seeds: int | None = None
-
 
 FIRST = "Features appear one after another"
 DRAWN = {
     "overlap.svg": Drawing("sequential-recovery", FIRST),
+    "paper-overlap.svg": Drawing("sequential-recovery", FIRST, width=3.4),
     "error.svg": Drawing("sequential-recovery", "The error falls as features are recovered"),
     "spectrum.svg": Drawing(
         "sequential-recovery", "Features leave the bulk of the spectrum at n = 26"
@@ -78,7 +75,7 @@ DRAWN = {
     "label-hierarchy-error.svg": Drawing(
         "label-hierarchy", "Error of each level of labels (blocks 4)"
     ),
-    "late-interaction-labels.svg": Drawing("late-interaction", "Labels differ", "labels"),
+    "late-interaction-labels.svg": Drawing("late-interaction", "Labels differ", "labels", panel=1),
     "late-interaction-ndcg.svg": Drawing("late-interaction", "MaxSim training passes", "pipelines"),
     "late-interaction-pooled.svg": Drawing("late-interaction", "Pooled vectors see", "lengths"),
     "late-interaction-spectrum.svg": Drawing(
@@ -91,65 +88,115 @@ DRAWN = {
     "separable-thresholds.svg": Drawing("separable-multi-index", "Thresholds of single directions"),
     "single-head-error.svg": Drawing("single-head-attention", "Error of the learned matrix"),
     "single-head-spectrum.svg": Drawing("single-head-attention", "Learned spectrum at n/d² = 0.6"),
+    "compositional-overlap.svg": Drawing(
+        "compositional-target",
+        "Rotated features appear one after another, d = 40 (dense)",
+        predictions=7,
+        panel=2,
+    ),
+    "diagonal-network.svg": Drawing("diagonal-network", "Features are learned one by one"),
+    "kernel-staircase.svg": Drawing("kernel-staircase", "Learned share of each degree"),
+    "narrow-network.svg": Drawing("narrow-network", "Error against width"),
+    "neural-lofi.svg": Drawing("neural-lofi", "The first filter finds the direction"),
+    "neural-lofi-images.svg": Drawing("neural-lofi-images", "The error is lowest at some tens"),
+    "quadratic-flow.svg": Drawing("quadratic-flow", "Features are learned one after another"),
+    "single-index.svg": Drawing("single-index", "Overlap of each estimator with the direction"),
 }
 """Figures drawn by runs of systems, with the beginnings of their titles."""
 
-ELSEWHERE = {
-    "activations-label.svg": "python examples/noise_sensitivity.py",
-    "activations-noise.svg": "python examples/noise_sensitivity.py",
-    "diagnose-heads.svg": "python examples/diagnose_transformer.py",
-    "diagnose-phases.svg": "python examples/diagnose_phases.py",
-    "learn-curve.svg": "solvable learn digits",
-    "learn-filters.svg": "solvable learn digits",
-    "learn-strengths.svg": "solvable learn digits",
-    "random-settings.svg": "python benchmarks/random_settings_page.py",
-    "scale-phases.svg": "solvable scale --layers erf:n1,erf:n2 --target he3 --phase n1 n2 "
-    "--range n1=1:7,n2=1:7",
-    "scale-real-directions.svg": "python benchmarks/scale_real.py",
-    "scale-real-sheets.svg": "python benchmarks/scale_real.py",
-}
-"""Figures drawn by other commands."""
+UNRECORDED: frozenset[str] = frozenset(
+    {
+        "bilinear-error.svg",
+        "curse-of-detail-width.svg",
+        "random-hierarchy-accuracy.svg",
+        "random-hierarchy-correlations.svg",
+        "random-hierarchy-denoising.svg",
+    }
+)
+"""Figures of earlier runs that left no records: drawn only by a new measurement."""
+
+ELSEWHERE = {name: script.command for name, script in SCRIPTS.items()}
+"""Figures drawn by other functions and commands."""
 
 
-def draw(names: list[str], home: Path) -> None:
-    """Run the systems of the named figures, each run once, and copy the figures."""
-    runs: dict[str, Any] = {}
+def pictures(names: list[str], *, measure: bool) -> dict[str, Picture]:
+    """Draw the named figures; each run of a system is measured or read once."""
+    drawn: dict[str, Picture] = {}
+    for group in wanted({name: DRAWN[name] for name in names if name in DRAWN}):
+        drawn |= measured(group) if measure else redrawn(group)
+    return drawn | {name: SCRIPTS[name].draw(measure) for name in names if name in SCRIPTS}
+
+
+def check(names: list[str], *, structure: bool = True) -> dict[str, list[str]]:
+    """Return the differences of each stored picture from the present program."""
+    found = {}
+    for name, picture in pictures(names, measure=False).items():
+        accuracy = DRAWN[name].accuracy if name in DRAWN else SCRIPTS[name].accuracy
+        stored = read_picture(DIRECTORY / name)
+        found[name] = differences(stored, picture, accuracy=accuracy, structure=structure)
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def groups_of(names: list[str]) -> list[list[str]]:
+    """Group figures that share a run or a command."""
+    groups: dict[object, list[str]] = {}
     for name in names:
-        asked = DRAWN[name]
-        key = f"{asked.system}-{asked.preset}-{asked.settings}-{asked.seeds}"
-        if key not in runs:
-            runs[key] = solvable.run(
-                asked.system,
-                preset=asked.preset,
-                seeds=asked.seeds,
-                output=home / f"run-{len(runs)}",
-                **asked.settings,
-            )
-        result = runs[key]
-        found = [figure.name for figure in result.drawn if figure.title.startswith(asked.title)]
-        if not found:
-            titles = "; ".join(figure.title for figure in result.drawn)
-            raise SystemExit(f"{name}: no figure is titled {asked.title!r}...; there are {titles}")
-        shutil.copyfile(result.directory / "figures" / f"{found[0]}.svg", DIRECTORY / name)
-        print(f"{name}: {asked.system}, preset {asked.preset}, figure {found[0]}", flush=True)
+        asked = DRAWN.get(name)
+        key = ELSEWHERE[name] if asked is None else (asked.system, asked.preset)
+        groups.setdefault(key, []).append(name)
+    return list(groups.values())
 
 
-def main(words: list[str]) -> None:
-    """Draw the named figures, or all of them."""
+def _draw_group(names: list[str]) -> None:
+    start = time.process_time()
+    for name, picture in pictures(names, measure=False).items():
+        write_picture(DIRECTORY / name, picture)
+    print(f"{', '.join(names)}: {time.process_time() - start:.1f} s", flush=True)
+
+
+def main(words: list[str]) -> int:
+    """Draw, check or list figures; 1 if a check fails."""
     if words == ["--list"]:
         for name, asked in DRAWN.items():
             print(f"{name}: solvable run {asked.system} --preset {asked.preset}")
         for name, command in ELSEWHERE.items():
             print(f"{name}: {command}")
-        return
-    unknown = sorted(set(words) - DRAWN.keys())
+        return 0
+    modes = [word for word in words if word.startswith("-")]
+    names = [word for word in words if word not in modes]
+    if modes not in ([], ["--check"], ["--from-records"]):
+        raise SystemExit(
+            f"{' '.join(modes)}: allowed: --list, --check or --from-records, one of them"
+        )
+    unknown = sorted(set(names) - DRAWN.keys() - ELSEWHERE.keys())
     if unknown:
         raise SystemExit(
             f"not drawn by this script: {', '.join(unknown)}; `--list` prints all names"
         )
-    with tempfile.TemporaryDirectory() as home:
-        draw(words or list(DRAWN), Path(home))
+    names, start = names or [*DRAWN, *ELSEWHERE], time.perf_counter()
+    if modes:
+        left = sorted(UNRECORDED & set(names))
+        names = [name for name in names if name not in left]
+        if left:
+            print(f"no stored records, measure first: {', '.join(left)}")
+    if modes == ["--check"]:
+        found = check(names)
+        for name, lines in found.items():
+            print(f"{name}: {'; '.join(lines[:5])}")
+        print(f"{len(names) - len(found)} of {len(names)} pictures agree")
+        return int(bool(found))
+    if modes:
+        import joblib
+
+        draw = joblib.delayed(_draw_group)
+        joblib.Parallel(n_jobs=-1)(draw(group) for group in groups_of(names))
+    if not modes:
+        for name, picture in pictures(names, measure=True).items():
+            write_picture(DIRECTORY / name, picture)
+            print(name, flush=True)
+    print(f"{len(names)} figures drawn in {time.perf_counter() - start:.0f} s")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -117,7 +117,9 @@ class Notebooks(SphinxDirective):
         """Write the table as MyST; the gallery has written the files when pages are read."""
         lines = ["| example | shows | download |", "|---|---|---|"]
         for name, title, text in examples():
-            kinds = (("notebook", "ipynb"), ("script", "py"))
-            files = ", ".join(f"{{download}}`{kind} <gallery/{name}.{end}>`" for kind, end in kinds)
+            files = (
+                f"{{download}}`notebook <gallery/{name}.ipynb>`, "
+                f"{{download}}`script <gallery/{name}.py>`"
+            )
             lines.append(f"| [{title}](gallery/{name}) | {text} | {files} |")
         return self.parse_text_to_nodes("\n".join(lines))

@@ -1,10 +1,12 @@
-"""Sphinx extension: links to the glossary, arXiv numbers in the index, directives of `page_tables`."""
+"""Sphinx extension: links from first uses of terms to the glossary; directives of `page_tables`."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from page_tables import Claims, Notebooks, Systems, examples
 from sphinx import addnodes
@@ -41,8 +43,37 @@ def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
                 break
 
 
+def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Let code in tables break after the marks that join its words."""
+    if page.startswith("generated/") or app.builder.format != "html":
+        return
+    for entry in doctree.findall(nodes.entry):
+        for code in list(entry.findall(nodes.literal)):
+            parts = re.split(r"(?<=[/_.=,])(?=\w)", code.astext())
+            marks: list[nodes.Node] = []
+            for part in parts:
+                marks += [nodes.Text(part), nodes.raw("", "<wbr>", format="html")]
+            if len(parts) > 1:
+                code.children = []
+                code.extend(marks[:-1])
+
+
+def shorten_sidebar(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Leave the pages of single names out of the sidebar; the page API lists them."""
+    tree = context.get("furo_navigation_tree")
+    if not tree or ("generated/" not in tree and not page.startswith("generated/")):
+        return
+    soup = BeautifulSoup(tree, "html.parser")
+    for link in soup.find_all("a", string="API"):
+        for part in link.find_next_siblings():
+            part.decompose()
+    context["furo_navigation_tree"] = str(soup)
+
+
 def name_papers_and_pictures(app: Sphinx, doctree: nodes.document) -> None:
-    """Enter arXiv numbers of a page into the index, and name the pictures of the gallery's front page."""
+    """Enter arXiv numbers of a page into the index, and name pictures of the gallery."""
     page = app.env.current_document.docname
     if page == "gallery/index":
         titles = {name: title for name, title, _ in examples()}
@@ -84,4 +115,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("notebooks", Notebooks)
     app.connect("doctree-read", name_papers_and_pictures)
     app.connect("doctree-resolved", link_first_uses)
+    app.connect("doctree-resolved", break_code_in_tables)
+    app.connect("html-page-context", shorten_sidebar, priority=900)  # after the theme's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

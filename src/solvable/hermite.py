@@ -91,10 +91,18 @@ def panel_nodes(edges: Sequence[float] | np.ndarray, order: int) -> tuple[np.nda
     >>> round(float(w @ x**3), 10)
     20.25
     """
-    unit, unit_weights = np.polynomial.legendre.leggauss(order)
+    unit, unit_weights = gauss_legendre(order)
     start = np.asarray(edges, dtype=np.float64)
     half = np.diff(start)[:, None] / 2
     return (start[:-1, None] + half * (unit + 1)).ravel(), (half * unit_weights).ravel()
+
+
+@lru_cache(maxsize=64)
+def gauss_legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre nodes and weights on (-1, 1), read-only: an eigenvalue problem, solved once."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    nodes.flags.writeable = weights.flags.writeable = False
+    return nodes, weights
 
 
 @lru_cache(maxsize=32)

@@ -50,7 +50,7 @@ def test_help_teaches_by_example(call):
     assert "solvable run sequential-recovery" in printed
     commands = re.findall(r"^│ (\w+) ", printed, flags=re.MULTILINE)
     assert commands == [
-        *("list", "run", "theory", "report", "verify"),
+        *("list", "run", "theory", "report", "verify", "compare", "explore"),
         *("learn", "predict", "forecast", "diagnose", "retrieve", "scale", "activations", "cite"),
     ]
     for command in commands:

@@ -202,12 +202,14 @@ def test_features_are_learned_and_shown():
 
 def test_data_frames_hold_the_numbers(finished, probe):
     pandas = pytest.importorskip("pandas")
-    study = verbs.load(finished.cwd / "run").to_dataframe()
+    found = verbs.load(finished.cwd / "run")
+    study = found.to_dataframe(arrays=True)
     csv = pandas.read_csv(finished.cwd / "run" / "records.csv")
     assert list(study.columns) == list(csv.columns)
     assert len(study) == 12
     np.testing.assert_array_equal(study["error"], csv["error"])
-    theory = verbs.theory_of(probe, samples=[10, 40]).to_dataframe()
+    assert list(found.to_dataframe().columns) == [c for c in csv.columns if "[" not in c]
+    theory = verbs.theory_of(probe, samples=[10, 40]).to_dataframe(arrays=True)
     assert theory["error"].tolist() == pytest.approx([0.1, 0.025])
     assert theory["draws[2]"].tolist() == [0.0, 0.0]
     n, errors = curve()
@@ -226,6 +228,6 @@ def test_without_pandas_the_message_says_what_to_install(probe, monkeypatch):
             raise ModuleNotFoundError("No module named 'pandas'")
         return real(name, *more)
 
-    monkeypatch.setattr("solvable.plots.displayed.import_module", missing)
+    monkeypatch.setattr("solvable.plots.frames.import_module", missing)
     with pytest.raises(InvalidParameter, match=r"needs pandas.*pip install pandas"):
         found.to_dataframe()

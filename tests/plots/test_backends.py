@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from solvable.plots.figure import Region
-from solvable.plots.matplotlib_backend import draw_matplotlib, settings
+from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.palette import pale, style
 from solvable.plots.plotly_backend import draw_plotly
+from solvable.plots.print_settings import settings
 from solvable.plots.recording_backend import record
 from solvable.systems.base import Figure, Marker, Series
 

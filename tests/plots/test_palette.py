@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
+from solvable.plots import matplotlib_backend, plotly_backend
 from solvable.plots.legend import legend_entries, paired
-from solvable.plots.palette import COLOURS, NEUTRAL, SCALE, SYMBOLS, style
-from solvable.systems.base import Series
+from solvable.plots.matplotlib_backend import draw_matplotlib
+from solvable.plots.palette import COLOURS, NEUTRAL, SCALE, STROKES, SYMBOLS, stroke, style
+from solvable.plots.plotly_backend import draw_plotly
+from solvable.plots.recording_backend import record
+from solvable.systems.base import Figure, Series
 
 
 def rgb(colour: str) -> np.ndarray:
@@ -18,9 +24,31 @@ def luminance(colour: str) -> float:
     return float(rgb(colour) @ [0.2126, 0.7152, 0.0722])
 
 
-# Viénot, Brettel and Mollon (1999): linear RGB as seen with the two common kinds of dichromacy.
-PROTAN = np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]])
-DEUTAN = np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]])
+# Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as seen with three kinds of dichromacy.
+SEEN = {
+    "all": np.eye(3),
+    "protan": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deutan": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritan": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
 
 
 def lab(linear: np.ndarray) -> np.ndarray:
@@ -32,24 +60,87 @@ def lab(linear: np.ndarray) -> np.ndarray:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-@pytest.mark.parametrize("seen", [np.eye(3), PROTAN, DEUTAN], ids=["all", "protan", "deutan"])
-def test_few_colours_stay_apart_for_the_colour_blind(seen: np.ndarray) -> None:
+def lightness(colour: str) -> float:
+    return float(lab(rgb(colour))[0])
+
+
+@pytest.mark.parametrize("seen", SEEN.values(), ids=SEEN)
+def test_nine_colours_stay_apart_for_the_colour_blind(seen: np.ndarray) -> None:
     places = [lab(seen @ rgb(colour)) for colour in COLOURS]
     distances = [np.linalg.norm(a - b) for i, a in enumerate(places) for b in places[:i]]
     # Adjacent areas differ noticeably from 2.3 on; separate thin lines need several times that.
-    assert min(distances) > 10
+    assert len(COLOURS) == 9
+    assert min(distances) > 15
 
 
-@pytest.mark.parametrize("seen", [np.eye(3), PROTAN, DEUTAN], ids=["all", "protan", "deutan"])
+def test_nine_series_differ_in_grey() -> None:
+    """Points differ by symbol; lines without points by stroke or clearly in lightness."""
+    assert len({style(i, 9).symbol for i in range(9)}) == 9
+    for i, j in combinations(range(9), 2):
+        apart = abs(lightness(COLOURS[i]) - lightness(COLOURS[j]))
+        assert apart > 3.5  # the difference just noticeable side by side is about 1
+        assert stroke(i, 9) != stroke(j, 9) or apart > 8
+    first = [lightness(colour) for colour in COLOURS[:3]]
+    assert min(abs(a - b) for a, b in combinations(first, 2)) > 13
+
+
+@pytest.mark.parametrize("seen", [SEEN["all"], SEEN["protan"], SEEN["deutan"]])
 def test_many_colours_get_lighter_in_order_for_the_colour_blind(seen: np.ndarray) -> None:
-    lightness = [lab(seen @ rgb(style(i, 11).colour))[0] for i in range(11)]
-    assert np.all(np.diff(lightness) > 1.5)
+    found = [lab(seen @ rgb(style(i, 11).colour))[0] for i in range(11)]
+    assert np.all(np.diff(found) > 1.3)
 
 
 @pytest.mark.parametrize("colour", [*COLOURS, *SCALE, NEUTRAL])
 def test_every_colour_reads_on_white(colour: str) -> None:
-    # 1.05 / (L + 0.05) is the contrast ratio of WCAG; symbols and legend also identify curves.
-    assert 1.05 / (luminance(colour) + 0.05) > 2.2
+    # 1.05 / (L + 0.05) is the contrast ratio of WCAG, which asks 3 of graphical objects.
+    assert 1.05 / (luminance(colour) + 0.05) >= 3
+
+
+def test_both_back_ends_use_one_look() -> None:
+    from matplotlib.lines import lineStyles
+    from matplotlib.markers import MarkerStyle
+    from plotly.validator_cache import ValidatorCache
+
+    known = ValidatorCache.get_validator("scatter.marker", "symbol").values
+    assert set(SYMBOLS) <= set(known)
+    assert set(matplotlib_backend.SYMBOLS) == set(SYMBOLS)
+    assert all(mark in MarkerStyle.markers for mark in matplotlib_backend.SYMBOLS.values())
+    assert len(matplotlib_backend.STROKES) == len(plotly_backend.STROKES) == STROKES
+    assert matplotlib_backend.STROKES[0] in ("solid", *lineStyles)
+
+
+def lines(count: int, *, dashed: bool = False, measured: bool = False) -> Figure:
+    series = [Series(f"s{i}", [0, 1], [i, i + 1], colour=i) for i in range(count)]
+    series += [Series(f"d{i}", [0, 1], [i, i], "dashed", colour=i) for i in range(count * dashed)]
+    series += [Series(f"s{i}", [0], [i], "points", colour=i) for i in range(count * measured)]
+    return Figure("f", "F", "x", "y", series)
+
+
+def strokes(figure: Figure) -> list[int]:
+    return [call["style"].stroke for call in record(figure).named("line") if not call["dashed"]]
+
+
+def test_strokes_are_used_only_where_nothing_else_separates_lines() -> None:
+    assert strokes(lines(3)) == [0, 0, 0]
+    assert strokes(lines(9)) == [0, 0, 0, 1, 2, 1, 2, 1, 2]
+    assert strokes(lines(12)) == [0, 1, 2] * 4
+    assert strokes(lines(6, dashed=True)) == [0] * 6
+    assert strokes(lines(7, dashed=True)) == [0, 0, 0, 1, 2, 1, 2]
+    assert strokes(lines(9, measured=True)) == [0] * 9
+    entries = record(lines(9)).named("legend")[0]["entries"]
+    assert [entry.style.stroke for entry in entries] == strokes(lines(9))
+    drawn = draw_matplotlib(lines(9)).axes[0].lines
+    assert (
+        len(
+            {
+                line._unscaled_dash_pattern[1] and tuple(line._unscaled_dash_pattern[1])
+                for line in drawn
+            }
+        )
+        == 3
+    )
+    dashes = {trace.line.dash for trace in draw_plotly(lines(9)).data if not trace.showlegend}
+    assert dashes == set(plotly_backend.STROKES)
 
 
 @pytest.mark.parametrize("count", range(1, 13))
@@ -60,11 +151,11 @@ def test_styles_of_a_figure_differ(count: int) -> None:
 
 def test_neighbours_differ_in_symbol() -> None:
     assert all(style(i, 30).symbol != style(i + 1, 30).symbol for i in range(30))
-    assert len({style(i).symbol for i in range(7)}) == len(SYMBOLS)
+    assert len({style(i).symbol for i in range(9)}) == len(SYMBOLS)
 
 
 def test_negative_numbers_are_grey() -> None:
-    assert style(-1) == style(-7, 11) == (NEUTRAL, "circle", False)
+    assert style(-1) == style(-7, 11) == (NEUTRAL, "circle", False, 0)
 
 
 def test_a_pair_has_one_entry_and_a_key() -> None:

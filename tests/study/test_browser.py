@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.study.content import ReportContent
 from solvable.study.html import render_report
-from solvable.systems.base import Figure, Series
+from solvable.systems.base import Figure, Marker, Series
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = next((path for path in map(shutil.which, BROWSERS) if path), None)
@@ -70,6 +71,12 @@ window.addEventListener("load", function () {
           var at = one && one.getBoundingClientRect();
           return at && [at.left, at.top, at.right, at.bottom];
         }),
+        apart: [".legend", ".xtitle", ".ytitle", ".xtick", ".ytick", ".annotation-text", ".nsewdrag"]
+          .flatMap((part) => Array.from(place.querySelectorAll(part)).map(function (one) {
+            var at = one.getBoundingClientRect();
+            return [part, one.textContent, [at.left, at.top, at.right, at.bottom]];
+          })),
+        edges: [box.left, box.top, box.right, box.bottom],
         picture: getComputedStyle(place.parentElement.querySelector(".picture")).display,
       };
     });
@@ -195,6 +202,65 @@ def test_the_legend_does_not_lie_over_titles_of_axes(
     assert len(numbers) >= 3
     assert numbers == sorted(numbers)
     assert numbers[0] < 1 < numbers[-1]
+
+
+def crowded() -> list[Figure]:
+    """Return figures with many series, long titles, marker labels at both ends, and short log axes."""
+    long = "a rather long name of a quantity (with its definition / a unit)"
+    edges = [Marker(0.2 + 0.02 * k, f"feature {k}", k) for k in range(3)]
+    edges += [Marker(2.9 - 0.05 * k, "bulk edge") for k in range(3)]
+    sets = [
+        (
+            2,
+            "samples n",
+            "error",
+            [Marker(2.9, "interpolation"), Marker(0.16, "bleeding-out from here")],
+        ),
+        (9, long, long, edges),
+        (
+            14,
+            "sample ratio n/d²",
+            "x",
+            [Marker(0.3, "weak recovery " * 3), Marker(2.8, "end " * 9)],
+        ),
+    ]
+    return [
+        Figure(
+            f"f{number}-{scale}", long, x_label, y_label,
+            [Series(f"series number {k}", [0.15, 3], [0.2, 0.5 + k], colour=k) for k in range(number)],
+            markers=markers, x_scale=scale, y_scale=scale,
+        )
+        for number, x_label, y_label, markers in sets
+        for scale in ("linear", "log")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_lies_over_anything_else(
+    tmp_path: Path, show: Callable[..., Shown], width: int
+) -> None:
+    report = render_report(ReportContent("T", "s", figures=crowded()), tmp_path / "report.html")
+    # headless windows are at least 500 pixels wide
+    body = f"<style>body {{ width: {width}px; margin: 0 !important }}</style></head>"
+    report.write_text(report.read_text("utf-8").replace("</head>", body, 1), "utf-8")
+    for found in show(report, width=max(width, 500)).probe["figures"]:
+        assert found["error"] is None
+        for first, second in combinations(found["apart"], 2):
+            # boxes of texts include some air above and below the letters
+            assert not overlap(shrunk(first[2]), shrunk(second[2])), (first, second)
+        for part, text, box in found["apart"]:
+            assert box[0] > found["edges"][0] - 2, (part, text)
+            assert box[2] < found["edges"][2] + 2, (part, text)
+        ticks = [
+            text.replace("−", "-") for part, text, _ in found["apart"] if part == ".xtick" and text
+        ]
+        assert [float(text) for text in ticks] == sorted(float(text) for text in ticks)
+        assert len(ticks) >= 3
+
+
+def shrunk(box: list[float]) -> list[float]:
+    """Take two pixels off each side of a box."""
+    return [box[0] + 2, box[1] + 2, box[2] - 2, box[3] - 2]
 
 
 def test_pictures_stand_in_where_scripts_are_off(

@@ -139,9 +139,7 @@ def main(arguments: list[str]) -> int:
     """Print all findings; 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
-    parser.add_argument(
-        "pages", nargs="*", help="such as index.html; default: all pages, and the searches"
-    )
+    parser.add_argument("pages", nargs="*", help="default: all pages, and searches")
     options = parser.parse_args(arguments)
     every = [path.relative_to(options.build).as_posix() for path in options.build.rglob("*.html")]
     pages = options.pages or sorted(page for page in every if not page.startswith("_static/"))

@@ -12,7 +12,9 @@ from cyclopts import App, CycloptsError, Parameter
 
 from solvable.cli.activations import activations
 from solvable.cli.cite import cite
+from solvable.cli.compare import compare
 from solvable.cli.diagnose import diagnose
+from solvable.cli.explore import explore
 from solvable.cli.forecast import forecast
 from solvable.cli.learn import learn
 from solvable.cli.list import list_systems
@@ -38,6 +40,8 @@ For example:
   solvable run sequential-recovery --help its parameters and presets
   solvable theory sequential-recovery     the prediction alone
   solvable verify solvable-runs/...       judge the claims again on stored records
+  solvable compare RUN RUN                verdicts and metrics of runs side by side
+  solvable explore sequential-recovery    a page with a slider for each parameter
   solvable learn data.csv --target risk   features and errors of your own table
   solvable predict MODEL new.csv          predictions of a stored model for new rows
   solvable forecast curve.csv             a learning curve, extrapolated
@@ -59,6 +63,8 @@ _COMMANDS: dict[str, Callable[..., int] | App] = {
     "theory": theory,
     "report": report,
     "verify": verify,
+    "compare": compare,
+    "explore": explore,
     "learn": learn,
     "predict": predict,
     "forecast": forecast,

@@ -26,6 +26,7 @@ def diagnose(
     output: Path | None = None,
     details: Flag = False,
     json: Flag = False,
+    progress: Flag = False,
     quiet: Flag = False,
 ) -> int:
     """Separate learned features from noise in the weight matrices of a file.
@@ -74,17 +75,20 @@ def diagnose(
         Also print each matrix's size, lead, noise, shrinkage and tail exponent.
     json
         Print only the content of result.json.
+    progress
+        In a pipe or a log, write a line of progress to standard error each minute.
     quiet
         Print only errors (and the JSON).
     """
     from solvable.arrays import check_integer
-    from solvable.cli.terminal import note, progress_bar, status_line, write, write_json
+    from solvable.cli.terminal import note, status_line, write, write_json
+    from solvable.data_verbs import diagnose_weights
     from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.matrices_of_file import announced
     from solvable.diagnose.report import reserved_directory, write_files
+    from solvable.progress import progress_bar
     from solvable.study.dispatch import count_workers
-    from solvable.verbs import diagnose_weights
 
     check_integer("--seed", seed, 0)
     lanes = count_workers(workers)
@@ -96,7 +100,7 @@ def diagnose(
         )
     if not quiet:
         note(header.text)
-    with progress_bar(shown=not quiet) as show:
+    with progress_bar(shown=not quiet, lines=progress) as show:
         found = diagnose_weights(
             weights,
             initial=initial,

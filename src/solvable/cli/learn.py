@@ -47,6 +47,7 @@ def learn(
     output: Path | None = None,
     details: Flag = False,
     json: Flag = False,
+    progress: Flag = False,
     quiet: Flag = False,
 ) -> int:
     """Learn features layer by layer, and measure their error on unseen rows.
@@ -94,6 +95,8 @@ def learn(
         Print also strengths of directions, differences and the protocol.
     json
         Print only the content of result.json.
+    progress
+        In a pipe or a log, write a line of progress to standard error each minute.
     quiet
         Print only errors (and the JSON).
     """
@@ -119,7 +122,7 @@ def learn(
             colour=colour,
         )
         directory, kept = reserve(dataset, request, output)
-    found = _fit(dataset, request, lanes, quiet, kept)
+    found = _fit(dataset, request, lanes, quiet, progress, kept)
     with status_line("writing report and model", shown=not quiet):
         more = {"groups": groups, "time": time, "image-size": image_size}
         more["colour"] = None if colour == "auto" else colour
@@ -133,9 +136,12 @@ def learn(
     return 0
 
 
-def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool, kept: KeptFits) -> Learned:
-    from solvable.cli.terminal import note, progress_bar
+def _fit(
+    dataset: Dataset, request: Request, workers: int, quiet: bool, lines: bool, kept: KeptFits
+) -> Learned:
+    from solvable.cli.terminal import note
     from solvable.learn.learning import learn as learn_features
+    from solvable.progress import progress_bar
 
     if not quiet:
         note(
@@ -145,7 +151,7 @@ def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool, kept: Ke
         if kept.folder.exists():
             note(f"resuming: completed fits of an earlier run are read from {kept.folder}")
     try:
-        with progress_bar(shown=not quiet) as show:
+        with progress_bar(shown=not quiet, lines=lines) as show:
             return learn_features(dataset, request, workers=workers, progress=show, keeper=kept)
     except KeyboardInterrupt:
         if not quiet and kept.folder.exists():

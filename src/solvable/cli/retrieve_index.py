@@ -14,6 +14,7 @@ def index(
     model: Path,
     output: Path | None = None,
     json: Flag = False,
+    progress: Flag = False,
     quiet: Flag = False,
 ) -> int:
     """Encode the documents of a corpus into a multi-vector index.
@@ -36,17 +37,20 @@ def index(
         Directory. [default: solvable-runs/retrieve-index-NAME-FINGERPRINT]
     json
         Print the number of documents, the recall and the path as JSON.
+    progress
+        In a pipe or a log, write a line of progress to standard error each minute.
     quiet
         Print only errors (and the JSON).
     """
-    from solvable.cli.terminal import progress_bar, write, write_json
+    from solvable.cli.terminal import write, write_json
+    from solvable.progress import progress_bar
     from solvable.retrieve.index import DIRECTORY, build_index, write_index
     from solvable.retrieve.sources import open_corpus
 
     held = open_corpus(corpus, queries=False)
     directory = output or DIRECTORY.default(held.name, held.fingerprint)
     DIRECTORY.reserve(directory, held.fingerprint)
-    with progress_bar(shown=not quiet, unit="documents") as show:
+    with progress_bar(shown=not quiet, unit="documents", lines=progress) as show:
         made = build_index(held, model, progress=show)
     write_index(made, model, directory)
     summary = {

@@ -41,6 +41,7 @@ def train(
     workers: int | None = None,
     output: Path | None = None,
     json: Flag = False,
+    progress: Flag = False,
     quiet: Flag = False,
 ) -> int:
     """Train late-interaction pipelines on a corpus, and compare their quality and cost.
@@ -75,6 +76,8 @@ def train(
         Directory. [default: solvable-runs/retrieve-NAME-FINGERPRINT]
     json
         Print only the content of result.json.
+    progress
+        In a pipe or a log, write a line of progress to standard error each minute.
     quiet
         Print only errors (and the JSON).
     """
@@ -99,7 +102,7 @@ def train(
         DIRECTORY.reserve(directory, fingerprint)
     place = directory.absolute()
     kept = Folder(place.parent / f".{place.name}.part", fingerprint)
-    found = _train(held, outside, names, request, kept, lanes, quiet)
+    found = _train(held, outside, names, request, kept, lanes, quiet, progress)
     with status_line("writing report and models", shown=not quiet):
         command = _command(corpus, pipeline, held_out, request)
         files = write_files(found, kept, directory, command=command)
@@ -122,9 +125,11 @@ def _train(
     kept: Folder,
     workers: int,
     quiet: bool,
+    lines: bool,
 ) -> Trained:
-    from solvable.cli.terminal import note, progress_bar
+    from solvable.cli.terminal import note
     from solvable.plots.words import counted
+    from solvable.progress import progress_bar
     from solvable.retrieve.runs import train_pipelines
 
     if not quiet:
@@ -137,7 +142,7 @@ def _train(
             note(f"resuming: finished stages of an earlier run are read from {kept.path}")
     arguments: tuple[Any, ...] = (corpus, held_out, pipelines, request, kept.path)
     try:
-        with progress_bar(shown=not quiet, unit="documents") as show:
+        with progress_bar(shown=not quiet, unit="documents", lines=lines) as show:
             return train_pipelines(*arguments, workers=workers, progress=show)
     except KeyboardInterrupt:
         if not quiet and kept.path.exists():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from solvable.cli.settings import Flag, Settings
 from solvable.plots.words import counted
@@ -11,6 +11,7 @@ from solvable.plots.words import counted
 if TYPE_CHECKING:
     from solvable.study import Study, StudyResult
     from solvable.study.outputs import Outputs
+    from solvable.study.parts import Part
 
 
 def run(
@@ -23,10 +24,12 @@ def run(
     seed: int = 0,
     workers: int | None = None,
     scheduler: str | None = None,
+    part: str | None = None,
     output: Path | None = None,
     dry_run: Flag = False,
     details: Flag = False,
     json: Flag = False,
+    progress: Flag = False,
     quiet: Flag = False,
 ) -> int:
     """Measure a system, compare with theory, and judge its claims.
@@ -61,6 +64,9 @@ def run(
         Local processes. [default: one per core]
     scheduler
         Address of a Dask scheduler whose workers run the tasks, such as tcp://host:8786.
+    part
+        Run only a part of the tasks: 3/10 is the third of ten parts, for array jobs. The same command
+        without --part joins the parts and runs what they lack.
     output
         Run directory. [default: solvable-runs/SYSTEM-FINGERPRINT]
     dry_run
@@ -70,23 +76,32 @@ def run(
         Add columns: the error of the prediction that each claim would notice, and replicates.
     json
         Print only {"records": [...], "verdicts": [...], "errors": [...]}.
+    progress
+        In a pipe or a log, write a line of progress to standard error each minute.
     quiet
         Print only errors (and the JSON).
     """
     from solvable.cli.settings import read_settings
+    from solvable.errors import InvalidParameter
     from solvable.frame import registry
     from solvable.study.dispatch import count_workers
     from solvable.study.outputs import check_directory
+    from solvable.study.parts import Part
     from solvable.verbs import study_of
 
     loaded = registry.load(system)
     study = study_of(loaded, preset, read_settings(loaded, set_), seeds, seed, dashes="--")
     study.check_limits()
     directory = output or Path("solvable-runs") / f"{loaded.name}-{study.fingerprint[:8]}"
+    share = None if part is None else Part.parse(part, "--part")
     if dry_run:
+        if share is not None:
+            raise InvalidParameter("--dry-run describes the whole study; leave out --part.")
         return _rehearse(study, directory, workers, json, quiet)
     check_directory(directory)
-    result = _measure(study, directory, workers, scheduler, quiet)
+    result = _measure(study, directory, workers, scheduler, share, quiet, progress)
+    if share is not None:
+        return _conclude_part(result, study, share, directory, json, quiet)
     if result.interrupted:
         return _say_interrupted(result)
     try:
@@ -115,9 +130,16 @@ def _rehearse(study: Study, directory: Path, workers: int | None, json: bool, qu
 
 
 def _measure(
-    study: Study, directory: Path, workers: int | None, scheduler: str | None, quiet: bool
+    study: Study,
+    directory: Path,
+    workers: int | None,
+    scheduler: str | None,
+    share: Part | None,
+    quiet: bool,
+    lines: bool,
 ) -> StudyResult:
-    from solvable.cli.terminal import note, progress_bar
+    from solvable.cli.terminal import note
+    from solvable.progress import progress_bar
     from solvable.study import run_study
     from solvable.study.dispatch import count_workers
 
@@ -127,9 +149,10 @@ def _measure(
     if not quiet:
         preset = f", preset {study.preset}" if study.preset else ""
         shape = f"{counted(points, 'point')} x {counted(study.replicates, 'replicate')}"
-        note(f"{study.system.name}{preset}: {shape}, {where}, in {directory}")
+        which = f", {share}" if share else ""
+        note(f"{study.system.name}{preset}: {shape}{which}, {where}, in {directory}")
     resumed = False
-    with progress_bar(shown=not quiet) as show:
+    with progress_bar(shown=not quiet, lines=lines) as show:
 
         def progress(done: int, total: int, seconds_left: float | None) -> None:
             nonlocal resumed
@@ -138,7 +161,35 @@ def _measure(
             resumed = True
             show(done, total, seconds_left)
 
-        return run_study(study, directory, workers=workers, scheduler=scheduler, progress=progress)
+        part = None if share is None else f"{share.index}/{share.count}"
+        options: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "part": part}
+        return run_study(study, directory, progress=progress, **options)
+
+
+def _conclude_part(
+    result: StudyResult, study: Study, share: Part, whole: Path, json: bool, quiet: bool
+) -> int:
+    """Print how much of a part is finished, and return the exit status."""
+    from solvable.cli.terminal import note, write, write_json
+    from solvable.study.parts import finished_in
+
+    identities = {task.identity for task in share.tasks(study)}
+    stored = {record["task"] for record in result.records} | finished_in(whole, study)
+    finished = len(identities & stored)
+    for failure in result.failures[:5]:
+        note(f"solvable: failed: {failure.error}")
+    if json:
+        counts = {"tasks": len(identities), "finished": finished, "failed": len(result.failures)}
+        write_json({"part": share.index, "parts": share.count, **counts})
+    elif not quiet:
+        write(
+            f"{share}: {finished} of {counted(len(identities), 'task')} finished, in {result.directory}",
+            "The same command without --part joins the parts and prints the verdicts.",
+        )
+    if result.interrupted:
+        note("solvable: interrupted; finished tasks are kept. The same command resumes.")
+        return 130
+    return 1 if result.failures else 0
 
 
 def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int, details: bool) -> int:

@@ -1,22 +1,18 @@
-"""Writing to the terminal: results on standard output, notes and progress on standard error."""
+"""Writing to the terminal: results on standard output, notes on standard error."""
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from solvable.paths import printable
-from solvable.plots.numbers import format_duration
 from solvable.plots.tables import Cell, console_for
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from solvable.study.run import Progress
 
 
 def write(*parts: RenderableType | Cell) -> None:
@@ -69,53 +65,3 @@ def write_json(value: Any) -> None:
 def note(message: str) -> None:
     """Write one line to standard error."""
     print(printable(message), file=sys.stderr, flush=True)
-
-
-@contextmanager
-def progress_bar(shown: bool, unit: str = "tasks") -> Iterator[Progress]:
-    """Show finished tasks and time left during a study, if standard error is a terminal."""
-    if not (shown and sys.stderr.isatty()):
-        yield lambda done, total, seconds_left: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
-
-    bar = _bar(
-        SpinnerColumn(),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(f"{unit} · {{task.fields[left]}}"),
-    )
-    with bar:
-        task = bar.add_task("tasks", total=None, deadline=None, left="starting workers")
-
-        def show(done: int, total: int, seconds_left: float | None) -> None:
-            deadline = None if seconds_left is None else time.monotonic() + seconds_left
-            bar.update(task, completed=done, total=total, deadline=deadline)
-
-        yield show
-
-
-def _bar(*columns: Any) -> Any:
-    from rich.progress import Progress as Bar
-
-    class Countdown(Bar):
-        """Column that counts the time left down between two tasks."""
-
-        def get_renderables(self) -> Iterator[Any]:
-            for task in self.tasks:
-                if task.total is not None:
-                    task.fields["left"] = time_left(task.fields["deadline"], time.monotonic())
-            yield from super().get_renderables()
-
-    return Countdown(
-        *columns, console=console_for(sys.stderr), transient=True, refresh_per_second=4
-    )
-
-
-def time_left(deadline: float | None, now: float) -> str:
-    """Format the time until a deadline; "estimating time left" without an estimate."""
-    if deadline is None:
-        return "estimating time left"
-    if deadline - now < 0.5:
-        return "almost done"
-    return f"{format_duration(deadline - now)} left"

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.curves import Axis, Curve, predictions_at
+from solvable.frame.parameters import fields_of
 from solvable.frame.points import Metrics, Point
 from solvable.frame.theory_lines import LineBudget
 
@@ -125,7 +126,7 @@ def _between(points: Sequence[Point], axis: Axis) -> dict[float, Any]:
         places = sorted({round(place) for place in places})
     found = {}
     for place in places:
-        fields = {**dict(points[0].setting), axis.parameter: _plain(place)}
+        fields = {**fields_of(points[0].setting), axis.parameter: _plain(place)}
         try:
             setting = type(points[0].setting)(**fields)
             found[float(place if axis.value is None else axis.value(setting))] = setting
@@ -140,7 +141,7 @@ def _plain(place: Any) -> float | int:
 
 def _in_other_coordinates(curve: Curve, axis: Axis) -> Curve:
     """Return the curve with the x coordinates given by another function of the setting."""
-    fields, name = dict(curve.setting), axis.parameter
+    fields, name = fields_of(curve.setting), axis.parameter
     whole = isinstance(fields[name], int)
     coordinate = axis.value or (lambda setting: float(getattr(setting, name)))
     places = np.full(curve.grid.shape, np.nan)

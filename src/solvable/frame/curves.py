@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from solvable.errors import InvalidParameter
-from solvable.frame.parameters import filled
+from solvable.frame.parameters import fields_of, filled
 from solvable.frame.points import (
     NO_PREDICTION,
     RAISED,
@@ -240,7 +240,7 @@ def predict_each(
     """
 
     def along(setting: Any, coordinates: np.ndarray) -> list[Metrics]:
-        values, model = dict(setting), type(setting)
+        values, model = fields_of(setting), type(setting)
         whole = isinstance(values[axis.parameter], int)
 
         def at(x: float) -> Any:

@@ -163,6 +163,11 @@ class Parameters(BaseModel):
         return self
 
 
+def fields_of(setting: Any) -> dict[str, Any]:
+    """Return the fields of a setting; `dict(setting)` would add its cached properties."""
+    return {name: getattr(setting, name) for name in type(setting).model_fields}
+
+
 def check_limits(parameters: Any) -> None:
     """Refuse parameters whose measurement would cost too much; predictions remain possible."""
     for limit in getattr(parameters, "limits", ()):

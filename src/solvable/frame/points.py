@@ -57,7 +57,8 @@ class Point:
     parameters : mapping
         Every parameter of the system, by name.
     metrics : sequence of mapping
-        One mapping per replicate, as :meth:`System.measure` returned it.
+        One mapping per replicate, as :meth:`System.measure` returned it; none for a setting that was
+        only predicted.
     prediction : mapping
         Result of :meth:`System.predict`.
     setting : Parameters, optional
@@ -102,6 +103,8 @@ class Point:
         :class:`~solvable.errors.InvalidData`.
         """
         gap = self._gap(name)
+        if not self.metrics:  # a setting that was predicted and not measured
+            return np.empty((0, *gap.shape))
         rows = [_numbers(name, metrics[name], gap) for metrics in self.metrics]
         if len({row.shape for row in rows}) > 1:
             sizes = ", ".join(str(row.size) for row in rows)
@@ -112,8 +115,8 @@ class Point:
         return np.array(rows)
 
     def mean(self, name: str) -> np.ndarray:
-        """Mean over replicates, shape () or (length,)."""
-        return self.values(name).mean(axis=0)
+        """Mean over replicates, shape () or (length,); NaN without replicates."""
+        return self.values(name).mean(axis=0) if self.metrics else self._gap(name)
 
     def standard_error(self, name: str) -> np.ndarray:
         """Standard error of the mean; NaN with fewer than two replicates."""

@@ -84,6 +84,9 @@ class System:
     curve : callable or str, optional
         ``curve(parameters, coordinates) -> list of metrics``: a theory line, where that is faster than
         ``predict`` at each coordinate.
+    preview : callable or str, optional
+        ``preview(parameters, coordinates) -> list of metrics``: a theory line that takes a tenth of the
+        time, from fewer draws or without slow metrics (None), for pages that follow a slider.
     chance : callable or str, optional
         ``chance(parameters, prediction) -> metrics`` of a learner at chance level, for the power of
         claims.
@@ -140,6 +143,7 @@ class System:
         claims: Sequence[Claim | PointsClaim | Agreement] | str | None = None,
         panels: Sequence[Panel | PanelFunction] | str | None = None,
         curve: Callable[..., Any] | str | None = None,
+        preview: Callable[..., Any] | str | None = None,
         chance: Callable[..., Any] | str | None = None,
         presets: Mapping[str, Preset] | None = None,
         references: Sequence[Reference | str] | None = None,
@@ -162,7 +166,8 @@ class System:
             "teacher": teacher,
             "claims": claims,
         }
-        parts |= {"panels": panels, "curve": curve, "chance": chance, "summary": summary}
+        parts |= {"panels": panels, "curve": curve, "preview": preview}
+        parts |= {"chance": chance, "summary": summary}
         self._parts = {part: value for part, value in parts.items() if value is not None}
         missing = [
             part for part in ("name", "title", "version", "parameters") if not hasattr(self, part)
@@ -313,11 +318,27 @@ class System:
         if self.axis is None:
             return []
         points = self._with_judged(self.settled(points))
-        along = self._part("curve")
-        if along is not None:  # computes a whole line at once
-            return curves_of(points, self.axis, along, theory=self.predict)
-        each = predict_each(self.predict, self.axis)
-        return curves_of(points, self.axis, each, seconds, self.predict)
+        if self.draws_whole_lines:
+            return curves_of(points, self.axis, self.along, theory=self.predict)
+        return curves_of(points, self.axis, self.along, seconds, self.predict)
+
+    @property
+    def draws_whole_lines(self) -> bool:
+        """True if the system has its own function that computes a whole theory line at once."""
+        return self._part("curve") is not None
+
+    @property
+    def along(self) -> Callable[[Any, np.ndarray], Sequence[Metrics]]:
+        """Function from a setting and coordinates on the axis to predictions."""
+        assert self.axis is not None
+        whole: Callable[[Any, np.ndarray], Sequence[Metrics]] | None = self._part("curve")
+        return whole or predict_each(self.predict, self.axis)
+
+    @property
+    def preview(self) -> Callable[[Any, np.ndarray], Sequence[Metrics]] | None:
+        """Function for a fast theory line of less accuracy; None if :attr:`along` is fast enough."""
+        function: Callable[[Any, np.ndarray], Sequence[Metrics]] | None = self._part("preview")
+        return function
 
     def _with_judged(self, points: Sequence[Point]) -> list[Point]:
         """Return the points with the metrics that claims judge; unchanged if claims raise."""

@@ -97,13 +97,14 @@ def judged(trace: Trace, point: Point) -> bool:
 
 def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bool) -> list[Series]:
     """Return line and points of a quantity, for each entry of a list."""
-    label = ", ".join(filter(None, (words, _label(trace, curve)))) or "measured"
+    label = ", ".join(filter(None, (words, _label(trace, curve))))
     first = trace.colour(curve.setting) if callable(trace.colour) else trace.colour
     colour = first if first is not None and alone else colour
     unit = np.asarray(1.0 if trace.scale is None else trace.scale(curve.setting))
     name = trace.metric if trace.theory == "" else trace.theory
     line = None if name is None else _line(trace, curve, name, unit)
     points = _points(trace, curve, unit)
+    label = label or ("theory" if points is None else "measured")
     kind: Literal["line", "dashed"] = "dashed" if trace.dashed else "line"
     sample = line if line is not None else (points[1] if points is not None else None)
     if sample is None:
@@ -159,7 +160,7 @@ def _unknown(name: str, prediction: Metrics) -> InvalidParameter:
 def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
     """Return the measured values along a curve."""
     part = curve.where(**trace.where) if trace.where else curve
-    if not trace.measured or part is None:
+    if not trace.measured or part is None or not any(point.metrics for point in part.points):
         return None
     if trace.reduce is not None:
         if not curve.columns:
@@ -179,7 +180,9 @@ def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
 
 
 def _measured(trace: Trace, point: Point) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard error of a trace at a point."""
+    """Return mean and standard error of a trace at a point; NaN without replicates."""
+    if not point.metrics:
+        return np.array(np.nan), np.array(np.nan)
     if trace.value is not None:
         value = trace.value(point)
         if value is None or isinstance(value, tuple):
@@ -217,7 +220,10 @@ def draw_against(
     rows = []
     nothing = np.array(np.nan)
     for point in curve.points:
-        x = point.mean(against) if isinstance(against, str) else against(point)
+        if not isinstance(against, str):
+            x = against(point)
+        else:
+            x = point.mean(against) if point.metrics else _expected(point, against)
         y, error = _measured(trace, point) if trace.measured else (nothing, nothing)
         line = None if name is None or point.refused else point.predicted(name)
         rows.append((point, np.asarray(x, dtype=float), y, error, line))
@@ -228,6 +234,8 @@ def draw_against(
         series = [] if xs is None or line is None else [Series(label, xs, line, kind, None, colour)]
         columns = (np.array([row[k] for row in rows], dtype=float) for k in (1, 2, 3))
         x, y, error = columns
+        if not any(point.metrics for point, *_ in rows):
+            return series
         marks = [not judged(trace, point) for point, *_ in rows]
         return [
             *series,
@@ -256,6 +264,11 @@ def draw_against(
             outline = None if judged(trace, point) else [True] * x.size
             series.append(Series(label, x, y, "points", error, shade, outline))
     return series
+
+
+def _expected(point: Point, name: str) -> np.ndarray:
+    """Return a predicted metric; NaN if it is not predicted."""
+    return point.predicted(name) if name in point.prediction else np.array(np.nan)
 
 
 def _pair(

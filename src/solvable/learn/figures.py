@@ -10,7 +10,7 @@ from solvable.learn.results import LayerFound, Learned
 from solvable.learn.words import error_name
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.files import saved, write_atomically
-from solvable.plots.matplotlib_backend import INK, settings
+from solvable.plots.print_settings import INK, settings
 
 CAPTION = (
     "Covariance of each pixel with the coordinate along a direction, over all images: red pixels are "
@@ -51,7 +51,7 @@ def strength_figure(found: Learned, layer: LayerFound) -> Figure:
     return Figure(
         name=f"learn-strengths-{layer.number}" if len(found.found) > 1 else "learn-strengths",
         title=f"Which directions{which} carry signal",
-        x_label="direction, the strongest first",
+        x_label="direction (strongest first)",
         y_label="strength / strength with shuffled targets",
         series=series,
         caption=what + above,
@@ -88,7 +88,7 @@ def curve_figure(found: Learned) -> Figure:
     return Figure(
         name="learn-curve",
         title="Error against training rows",
-        x_label="training rows",
+        x_label="training rows n",
         y_label=f"{error_name(found)} (%)",
         series=series,
         caption=caption,

@@ -17,6 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from solvable.hermite import gauss_legendre
 from solvable.message_passing.matrix_channels import MatrixChannel
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signal_laws import SymmetricSignal
@@ -143,7 +144,7 @@ def _denoiser(law: SpectralLaw) -> float:
     slopes = float(law.weights @ (1 / law.points.slope))  # int mu du
     mass = excess_mass(law, law.u + 1j * law.height)
     # d(mu²) on each quadrature panel, from the polynomial through its nodes
-    nodes, weights = np.polynomial.legendre.leggauss(PANEL_NODES)
+    nodes, weights = gauss_legendre(PANEL_NODES)
     powers = np.polynomial.legendre.legvander(nodes, PANEL_NODES - 1)
     basis = np.polynomial.legendre.legder(np.eye(PANEL_NODES), axis=0)
     slope = np.polynomial.legendre.legval(nodes, basis).T @ np.linalg.inv(powers)

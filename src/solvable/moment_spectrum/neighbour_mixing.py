@@ -7,6 +7,7 @@ from math import erf
 import numpy as np
 
 from solvable.errors import InvalidParameter
+from solvable.hermite import gauss_legendre
 
 
 def neighbour_mixing(
@@ -95,7 +96,7 @@ _erf = np.frompyfunc(erf, 1, 1)  # the sum of math.erf values avoids an import o
 
 def _two_levels(distance: np.ndarray) -> np.ndarray:
     """Mean E[sin² phi] for (cos 2 phi, sin 2 phi) along (k, 0) + N(0, 1), 2 phi in a half plane."""
-    nodes, weights = np.polynomial.legendre.leggauss(64)
+    nodes, weights = gauss_legendre(64)
     k = np.asarray(distance, dtype=float)[..., None]
     # Density of the angle t of a Gaussian vector around (k, 0), folded into 0 < t < pi / 2:
     # [2 e^(-k^2/2) + sqrt(2 pi) x erf(x / sqrt 2) e^(-k² sin² t / 2)] / pi, x = k cos t

@@ -90,6 +90,9 @@ class SpikeLaw:
     background: Population | None  # population operator without spikes; None if empty
     n_features: int  # number D - p of remaining directions
     room: float = 0.0  # uncertainty of the edges as a fraction of the bulk's width
+    seconds: float = (
+        1.0  # time for drawn matrices at one sample size; below 1 the formula replaces most
+    )
 
     @property
     def noise(self) -> float:
@@ -113,7 +116,8 @@ class SpikeLaw:
         if isinstance(self.background, DrawnPopulation):  # this background draws its own operators
             return None
         few = self.few(n_samples, n_total)
-        if n_total > MOST_DRAWN or not (few or self.heights.size > MOST):
+        many = self.heights.size > MOST and self.seconds >= 1
+        if n_total > MOST_DRAWN or not (few or many):
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
         # A draw takes seconds. With unmapped labels the overlap has a standard deviation of 0.35
@@ -121,7 +125,9 @@ class SpikeLaw:
         seconds = 8e-8 * n_total**2
         if not few_spikes(n_total, self.heights.size):
             seconds += 1e-10 * n_total**3
-        draws = int(np.clip(1 / seconds, 8, 256)) if few else 4
+        draws = int(np.clip(self.seconds / seconds, 8, 256)) if few else 4
+        if self.seconds < 1:
+            draws = min(draws, 4)
         return draw_spikes(**at, draws=draws, room=self.room)
 
     def few(self, n_samples: float, n_total: int) -> bool:
@@ -148,7 +154,7 @@ class SpikeLaw:
         """Overlaps in the noise of all other features, for more than MOST features; otherwise None."""
         p = self.heights.size
         drawn = isinstance(self.background, DrawnPopulation)
-        if p <= MOST or drawn or self.few(n_samples, n_total):
+        if p <= MOST or drawn or self.few(n_samples, n_total) or self.seconds < 1:
             return None
         at, (upper, lower) = self._at(n_samples), both_sides(**self._at(n_samples))
         sample, background = self.sample.clipped(n_samples), at["background"]

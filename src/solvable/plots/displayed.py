@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.plots.figure import Figure
+from solvable.plots.figure_data import FigureData, figure_data
+from solvable.plots.frames import flat_rows, imported
 from solvable.plots.matplotlib_backend import draw_matplotlib
+from solvable.plots.paper import draw_paper
 from solvable.plots.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
+
+
+STYLES = ("report", "paper")
 
 
 class View(Protocol):
@@ -26,7 +32,7 @@ class View(Protocol):
         """Return the tables that a notebook shows."""
 
     def rows(self, found: Any) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of the data frame."""
+        """Return the rows of the data frame, with lists as they are."""
 
     def figures(self, found: Any) -> Iterable[Figure]:
         """Return the figures by their names."""
@@ -58,25 +64,50 @@ class Shown:
         tables = "".join(table.to_html() for table in view.tables(self))
         return f"<p><b>{escape(view.line(self))}</b></p>{tables}"
 
-    def to_dataframe(self) -> Any:
-        """Return the numbers as a ``pandas.DataFrame``; pandas must be installed."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise InvalidParameter(
-                f"a data frame needs pandas, which cannot be imported ({error}). Install it: "
-                "pip install pandas"
-            ) from error
-        return pandas.DataFrame(list(self._viewed().rows(self)))
+    def to_dataframe(self, *, arrays: bool = False) -> Any:
+        """Return the numbers as a ``pandas.DataFrame``; pandas must be installed.
+
+        Lists are left out, or with ``arrays=True`` have a column ``name[i]`` for each entry.
+        """
+        pandas = imported("pandas", "a data frame")
+        return pandas.DataFrame(flat_rows(self._viewed().rows(self), arrays=arrays))
 
     @property
     def figure_names(self) -> list[str]:
         """Names that :meth:`figure` accepts."""
         return [figure.name for figure in self._viewed().figures(self)]
 
-    def figure(self, name: str) -> MatplotlibFigure:
-        """Draw a figure with matplotlib; :attr:`figure_names` lists the names."""
+    def figure(
+        self,
+        name: str,
+        *,
+        width: float | None = None,
+        style: Literal["report", "paper"] | None = None,
+    ) -> MatplotlibFigure:
+        """Draw a figure with matplotlib; :attr:`figure_names` lists the names.
+
+        The style "report" has a title and a caption; "paper" has neither, and is laid out for a
+        `width` in inches, 1.7 to 7 (default 3.4). A width alone chooses "paper".
+        """
+        found = self._described(name)
+        style = style or ("report" if width is None else "paper")
+        if style not in STYLES:
+            raise InvalidParameter(unknown_choice("style", style, STYLES))
+        if style == "paper":
+            return draw_paper(found, 3.4 if width is None else width)
+        if width is not None:
+            raise InvalidParameter(
+                f"style is 'report' with width {width:g}; allowed: a width with the style 'paper'. "
+                "Leave out one of the two."
+            )
+        return draw_matplotlib(found)
+
+    def figure_data(self, name: str) -> FigureData:
+        """Return the series and vertical lines of a figure as arrays."""
+        return figure_data(self._described(name))
+
+    def _described(self, name: str) -> Figure:
         for figure in self._viewed().figures(self):
             if figure.name == name:
-                return draw_matplotlib(figure)
+                return figure
         raise InvalidParameter(unknown_choice("figure", name, self.figure_names))

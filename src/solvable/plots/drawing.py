@@ -6,6 +6,7 @@ decided here, for all back ends.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -23,7 +24,7 @@ from solvable.plots.layout import (
     positions,
 )
 from solvable.plots.legend import legend_entries, paired
-from solvable.plots.palette import Style, style
+from solvable.plots.palette import Style, stroke, style
 
 KINDS = ("line", "dashed", "points", "histogram")
 
@@ -59,7 +60,11 @@ def draw(figure: Figure, canvas: Canvas) -> None:
     drawn: list[Series | Marker | Region] = [*series, *figure.markers, *figure.regions]
     numbers = [part.colour for part in drawn]
     count = 1 + max(numbers, default=-1)
-    curves = [_curve(item, figure, style(item.colour, count)) for item in series]
+    strokes = _strokes(series, count)
+    curves = [
+        _curve(item, figure, style(item.colour, count)._replace(stroke=strokes.get(item.colour, 0)))
+        for item in series
+    ]
     x_limits, markers, outside = _x_axis(figure, curves)
     y_limits = _y_limits(figure, curves)
     flags = place_flags(markers, figure.x_scale, x_limits)
@@ -89,12 +94,25 @@ def draw(figure: Figure, canvas: Canvas) -> None:
     for marker, row in zip(markers, flags.rows, strict=True):
         colour = style(marker.colour, count).colour
         canvas.marker(float(marker.x), marker.label, colour=colour, row=row)
-    entries = legend_entries(series, count, figure.regions)
+    entries = legend_entries(series, count, figure.regions, strokes)
     canvas.legend(
         entries, beside=len(entries) > 4
     )  # more entries would take many rows below the axes
     for text in _notes(figure, curves, outside, flags.note):
         canvas.note(text)
+
+
+def _strokes(series: Sequence[Series], count: int) -> dict[int, int]:
+    """Return the strokes of colours without symbols, if luminance could not separate their lines."""
+    kinds: dict[int, set[str]] = {}
+    for item in series:
+        kinds.setdefault(item.colour, set()).add(item.kind)
+    bare = [
+        colour for colour, found in kinds.items() if colour >= 0 and found <= {"line", "dashed"}
+    ]
+    # strokes next to dashed variants are harder to read, so few lines keep their colours alone
+    most = 6 if any("dashed" in found for found in kinds.values()) else 3
+    return {colour: stroke(colour, count) for colour in bare} if len(bare) > most else {}
 
 
 def _curve(series: Series, figure: Figure, look: Style) -> _Curve:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from solvable.errors import InvalidParameter, StorageFailed
 from solvable.paths import error_line
 from solvable.plots.figure import Figure
-from solvable.plots.matplotlib_backend import CAPTION, draw_matplotlib, settings
+from solvable.plots.matplotlib_backend import CAPTION, draw_matplotlib
 from solvable.plots.pdf_fonts import shared_fonts
+from solvable.plots.print_settings import settings
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:

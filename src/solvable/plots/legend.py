@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Literal
 
 from solvable.plots.canvas import LegendEntry
@@ -28,7 +29,10 @@ def paired(series: Sequence[Series]) -> list[Series]:
 
 
 def legend_entries(
-    series: Sequence[Series], count: int = 0, regions: Sequence[Region] = ()
+    series: Sequence[Series],
+    count: int = 0,
+    regions: Sequence[Region] = (),
+    strokes: Mapping[int, int] = MappingProxyType({}),
 ) -> list[LegendEntry]:
     """Return entries in the order of the series; curve and points of equal label share one."""
     patches = [
@@ -45,7 +49,9 @@ def legend_entries(
         if item.kind in ("line", "dashed"):
             line = "solid" if item.kind == "line" else "dashed"
         outlined = item.kind == "points" and item.hollow is not None and all(item.hollow)
-        look = style(item.colour, count)._replace(hollow=outlined)
+        look = style(item.colour, count)._replace(
+            hollow=outlined, stroke=strokes.get(item.colour, 0)
+        )
         entry = LegendEntry(item.label, look, line, item.kind == "points", item.kind == "histogram")
         earlier = found.get(entry.group)
         if earlier is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
 from solvable.plots.layout import plain_tick, short_log_ticks
 from solvable.plots.palette import NEUTRAL, Style, pale
+from solvable.plots.print_settings import settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -25,7 +27,6 @@ ROW_HEIGHT = 0.165
 CAPTION = "caption"
 """Identifiers of title and remarks in the SVG."""
 
-INK = "#222222"
 SYMBOLS = {
     "circle": "o",
     "square": "s",
@@ -34,38 +35,20 @@ SYMBOLS = {
     "triangle-down": "v",
     "pentagon": "p",
     "star": "*",
+    "cross": "P",
+    "x": "X",
 }
-SETTINGS = {
-    "font.size": 9.0,
-    "axes.labelsize": 9.0,
-    "axes.edgecolor": "#888888",
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E4E4E4",
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 8.0,
-    "legend.frameon": False,
-    "hatch.linewidth": 0.6,
-    "svg.fonttype": "path",  # glyphs as outlines, so that no font is needed
-    "svg.hashsalt": "solvable",  # the same identifiers at each call
-    "pdf.fonttype": 42,  # text can be searched and edited
-}
+STROKES: tuple[Any, ...] = ("solid", (0, (11, 1.8)), (0, (11, 1.8, 1.6, 1.8)))
+"""Strokes of lines, in line widths."""
 
 
 class MatplotlibCanvas:
     """Canvas of one matplotlib figure, ``.figure``; without ``texts`` it has no title."""
 
     def __init__(self, *, texts: bool = True) -> None:
-        from matplotlib.figure import Figure as MatplotlibFigure
-
         self._texts = texts
-        self.figure: Any = MatplotlibFigure()
+        # the module imports matplotlib, which takes 0.3 seconds
+        self.figure: Any = import_module("solvable.plots.drawn_figure").DrawnFigure()
         self.axes: Any = None
         self._below = 0
 
@@ -102,7 +85,7 @@ class MatplotlibCanvas:
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
         """Draw a curve."""
-        linestyle = (0, (5, 2.5)) if dashed else "solid"
+        linestyle = (0, (5, 2.5)) if dashed else STROKES[style.stroke]
         self.axes.plot(x, y, color=style.colour, linestyle=linestyle, linewidth=1.5, zorder=2.5)
 
     def band(
@@ -208,7 +191,7 @@ class MatplotlibCanvas:
         """Draw the legend outside the axes."""
         if not entries:
             return
-        handles = [_handle(entry) for entry in entries]
+        handles = [legend_handle(entry) for entry in entries]
         # in inches: a character of the legend, and the line sample before it
         longest = max(len(entry.label) for entry in entries) * 0.066 + 0.45
         if beside:
@@ -296,7 +279,8 @@ def _symbol(style: Style) -> dict[str, Any]:
     }
 
 
-def _handle(entry: LegendEntry) -> Any:
+def legend_handle(entry: LegendEntry) -> Any:
+    """Return the artist that an entry of the legend shows."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -307,18 +291,12 @@ def _handle(entry: LegendEntry) -> Any:
         )
     if entry.patch:
         return Patch(facecolor=colour, edgecolor=colour, alpha=0.45, label=entry.label)
-    linestyle: Any = {None: "none", "solid": "solid", "dashed": (0, (4, 2))}[entry.line]
+    solid = STROKES[entry.style.stroke]
+    linestyle: Any = {None: "none", "solid": solid, "dashed": (0, (4, 2))}[entry.line]
     symbol = _symbol(entry.style) if entry.symbol else {}
     return Line2D(
         [], [], color=colour, linestyle=linestyle, linewidth=1.5, label=entry.label, **symbol
     )
-
-
-def settings() -> Any:
-    """Context with matplotlib's defaults and ours, independent of the user's settings."""
-    from matplotlib import style
-
-    return style.context(["default", SETTINGS])
 
 
 def draw_matplotlib(figure: Figure, *, texts: bool = True) -> MatplotlibFigure:

@@ -1,9 +1,9 @@
-"""Colours and symbols shared by all back ends.
+"""Colours, symbols and strokes shared by all back ends.
 
-Up to six series have colours of Okabe and Ito, which people with any common colour blindness can
-distinguish, with grey for black and without yellow, which is too pale on white. More series are
-usually ordered, such as features by rank, and have a colour scale from dark to light. Series also
-differ by symbol, for prints in grey.
+Up to nine series have colours that differ for people with any common colour blindness, have a
+contrast of at least 3 to white, and differ in lightness, the first three most. More series are
+usually ordered, such as features by rank, and have a colour scale from dark to light. For prints in
+grey, series also differ by symbol, and lines without points by strokes.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
+    "#04448A",
+    "#C12B0F",
+    "#2EA77D",
+    "#8B0FBB",
+    "#AA7B42",
+    "#1E7BB5",
+    "#4C3133",
+    "#660201",
+    "#4E003E",
 )
-"""Blue, vermilion, green, purple, orange, sky."""
+"""Blue, red, green, violet, ochre, azure, brown, maroon, aubergine."""
 
-SCALE = ("#0D0887", "#5102A3", "#8808A6", "#B6308B", "#D9586A", "#F2844B")
-"""Anchors of the colour scale: the part of matplotlib's plasma that is legible on white."""
+SCALE = ("#0D0887", "#450AA0", "#7718AC", "#A33A9A", "#C5517A", "#E8694A")
+"""Anchors of the colour scale, each with a contrast of at least 3 to white."""
 
 SYMBOLS = (
     "circle",
@@ -31,8 +34,13 @@ SYMBOLS = (
     "triangle-down",
     "pentagon",
     "star",
+    "cross",
+    "x",
 )
-"""Symbols by plotly's names; seven, so that colours and symbols repeat with different periods."""
+"""Symbols by plotly's names."""
+
+STROKES = 3
+"""Number of strokes of lines without points: unbroken, long strokes, long strokes and dots."""
 
 NEUTRAL = "#6B6B6B"
 """Colour of markers and legend entries that belong to no series."""
@@ -44,6 +52,7 @@ class Style(NamedTuple):
     colour: str  # ``#RRGGBB``
     symbol: str  # one of :data:`SYMBOLS`
     hollow: bool = False  # True if symbols are outlines
+    stroke: int = 0  # of a line that is not dashed, below :data:`STROKES`
 
 
 def style(number: int, count: int = 0) -> Style:
@@ -51,10 +60,18 @@ def style(number: int, count: int = 0) -> Style:
     if number < 0:
         return Style(NEUTRAL, SYMBOLS[0])
     symbol = SYMBOLS[number % len(SYMBOLS)]
-    # more colours than those of Okabe and Ito are spread along the scale
+    # more colours are spread along the scale
     if count <= len(COLOURS):
         return Style(COLOURS[number % len(COLOURS)], symbol)
     return Style(_along_scale(number % count / (count - 1)), symbol)
+
+
+def stroke(number: int, count: int = 0) -> int:
+    """Return the stroke of a colour index; two colours with one stroke differ in lightness."""
+    if count > len(COLOURS):
+        return number % STROKES
+    # unbroken are the first three colours, whose lightness differs most
+    return 0 if number < 3 else 1 + (number - 3) % 2
 
 
 def pale(colour: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -20,9 +21,15 @@ ROW_HEIGHT = 17
 LEFT, RIGHT, TOP, BOTTOM = 76, 24, 34, 56
 """Sizes of axes, rows of labels or notes, and margins, in pixels."""
 
+ASSUMED_WIDTH = 640
+"""Width in pixels for which rows of the legend are counted; a page counts them again for its own."""
+
 INK = "#222222"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
+
+STROKES = ("solid", "18px,3px", "18px,3px,3px,3px")
+"""Strokes of lines."""
 
 HATCHING = {
     "shape": "/",
@@ -49,8 +56,7 @@ class PlotlyCanvas:
         """Set up the axes, with room above them for the marker labels."""
         self._x_label, self._y_label = _text(frame.x_label), _text(frame.y_label)
         self._top = TOP + frame.marker_rows * ROW_HEIGHT + (34 if self._texts else 0)
-        # the axes are as wide as the window; 640 is assumed for marker labels
-        right = max(RIGHT, frame.overhang * 640)
+        right = max(RIGHT, frame.overhang * ASSUMED_WIDTH)
         self.figure.update_layout(
             template="none",
             font={"family": FONT, "size": 13, "color": INK},
@@ -64,6 +70,10 @@ class PlotlyCanvas:
             xaxis=_axis(frame.x_label, frame.x_scale, frame.x_limits),
             yaxis=_axis(frame.y_label, frame.y_scale, frame.y_limits),
         )
+        lines = textwrap.wrap(frame.y_label, AXES_HEIGHT // 8)  # 8 pixels a character
+        if len(lines) > 1:
+            self.figure.layout.yaxis.title.text = "<br>".join(map(_text, lines))
+            self.figure.layout.margin.l = LEFT + 16 * (len(lines) - 1)
         if self._texts:
             self.figure.update_layout(
                 title={
@@ -104,7 +114,11 @@ class PlotlyCanvas:
             x=x,
             y=y,
             mode="lines",
-            line={"color": style.colour, "width": 2, "dash": "dash" if dashed else "solid"},
+            line={
+                "color": style.colour,
+                "width": 2,
+                "dash": "dash" if dashed else STROKES[style.stroke],
+            },
             hovertemplate=self._hover(label, "%{y:.4~g} (theory)"),
         )
 
@@ -272,7 +286,9 @@ class PlotlyCanvas:
                 "y": -(BOTTOM - 6) / AXES_HEIGHT,
                 "yanchor": "top",
             }
-            self._lower(1.4 * ROW_HEIGHT * (1 + len(entries) // 3))
+            longest = max((len(entry.label) for entry in entries), default=1)
+            columns = max(1, int(ASSUMED_WIDTH / (7 * longest + 56)))  # 7 pixels a character
+            self._lower(1.2 * ROW_HEIGHT * -(-len(entries) // columns) + 16)
         self.figure.update_layout(
             showlegend=bool(entries),
             legend={**where, "font": {"size": 12}, "tracegroupgap": 0, "traceorder": "normal"},
@@ -294,7 +310,7 @@ class PlotlyCanvas:
             for name, shown in (("lines", entry.line), ("markers", entry.symbol or entry.patch))
             if shown
         )
-        dash = "dash" if entry.line == "dashed" else "solid"
+        dash = "dash" if entry.line == "dashed" else STROKES[entry.style.stroke]
         self.figure.add_trace(
             plotly.graph_objects.Scatter(
                 x=[None],
@@ -356,7 +372,8 @@ def _axis(label: str, scale: str, limits: tuple[float, float]) -> dict[str, Any]
     if logarithmic:
         axis["exponentformat"] = "power"
         axis["minor"] = {"ticks": "outside", "ticklen": 2, "tickcolor": "#888888"}
-        axis["dtick"] = 1
+        # as many decades apart that their labels fit a narrow window
+        axis["dtick"] = int(max(1, -(-(bounds[1] - bounds[0]) // 9)))
         # plotly labels ticks between decades by their digit only: "2" for 0.2 and for 20
         ticks = short_log_ticks(limits)
         if ticks:

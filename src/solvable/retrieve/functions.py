@@ -10,12 +10,13 @@ from typing import Any
 import joblib
 
 from solvable.errors import InvalidParameter
+from solvable.progress import Progress, reporter
 from solvable.retrieve.files import DIRECTORY, write_files
 from solvable.retrieve.index import DIRECTORY as INDEX_DIRECTORY
 from solvable.retrieve.index import Hit, Index, build_index, read_index, write_index
 from solvable.retrieve.request import TrainRequest, check_pipelines
 from solvable.retrieve.results import Trained
-from solvable.retrieve.runs import Progress, fingerprint_of, train_pipelines
+from solvable.retrieve.runs import fingerprint_of, train_pipelines
 from solvable.retrieve.seed_runs import Folder
 from solvable.retrieve.sources import HELD_OUT, open_corpus
 from solvable.retrieve.students import require_extra
@@ -29,7 +30,7 @@ def train_retriever(
     held_out: Sequence[str] | None = None,
     output: str | Path | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **options: Any,
 ) -> Trained:
     """Train late-interaction pipelines, and compare quality and cost: ``solvable retrieve train``.
@@ -46,8 +47,9 @@ def train_retriever(
         Directory of report, numbers and models; a stopped run is resumed. Default: nothing is kept.
     workers : int, optional
         Local processes, one seed each; default one per core.
-    progress : callable, optional
-        ``progress(done, total, seconds_left)`` in documents encoded for training.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)`` in documents encoded for training. True
+        shows a bar in a notebook or on a terminal, and a line a minute elsewhere.
     **options
         Fields of :class:`solvable.retrieve.TrainRequest`: student, seeds, sizes, batch, prompts.
 
@@ -84,15 +86,11 @@ def train_retriever(
     )
     kept = Folder(place, fingerprint)
     try:
-        found = train_pipelines(
-            held,
-            outside,
-            names,
-            request,
-            place,
-            workers=workers or joblib.cpu_count(),
-            progress=progress,
-        )
+        lanes = workers or joblib.cpu_count()
+        with reporter(progress, "documents") as report:
+            found = train_pipelines(
+                held, outside, names, request, place, workers=lanes, progress=report
+            )
         if made is not None:
             write_files(found, kept, made, command="")
             kept.remove()
@@ -108,7 +106,7 @@ def index_documents(
     /,
     *,
     output: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Index:
     """Encode documents into a multi-vector index: ``solvable retrieve index``.
 
@@ -120,8 +118,9 @@ def index_documents(
         Model file that :func:`train_retriever` wrote.
     output : path, optional
         Directory of the index. Default: it stays in memory.
-    progress : callable, optional
-        ``progress(done, total, seconds_left)`` in documents.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)`` in documents. True shows a bar in a notebook
+        or on a terminal, and a line a minute elsewhere.
 
     Returns
     -------
@@ -146,7 +145,8 @@ def index_documents(
     held = open_corpus(corpus, queries=False)
     if output is not None:
         INDEX_DIRECTORY.reserve(Path(output), held.fingerprint)
-    made = build_index(held, Path(model), progress=progress)
+    with reporter(progress, "documents") as report:
+        made = build_index(held, Path(model), progress=report)
     if output is not None:
         write_index(made, Path(model), Path(output))
     return made

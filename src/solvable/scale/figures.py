@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from solvable.plots.figure import Figure, Marker, Region, Series
-from solvable.plots.palette import COLOURS
 from solvable.plots.words import listed
 from solvable.scale.exponents.linear_forms import power
 from solvable.scale.phases.diagram import Cell, Limit, PhaseDiagram, PhaseLine
@@ -110,8 +109,8 @@ def _colours(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> dict[Hashable,
     for kind in neighbours:
         used = list(colours.values())
         taken = {colours[other] for other in neighbours[kind] if other in colours}
-        # With one more colour than neighbours, a colour is always free.
-        free = [i for i in range(max(len(COLOURS), len(taken) + 1)) if i not in taken]
+        # With one more colour than neighbours, a colour is always free; the first six differ when pale.
+        free = [i for i in range(max(6, len(taken) + 1)) if i not in taken]
         colours[kind] = min(free, key=lambda i: (used.count(i), i))
     return colours
 

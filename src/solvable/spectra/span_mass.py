@@ -29,13 +29,16 @@ def masses_beyond(
     """Share of all eigenvalues above each cut, (m,), and share of each vector's squared norm, (m, p)."""
     power, coupled = probabilities * weights**2, probabilities[:, None] * couplings
     scale = float(np.sqrt(power.sum() / aspect_ratio + shares @ (atoms - shares @ atoms) ** 2))
-    # M(cut) = 1/2 - (1/pi) int_0^inf Re G(cut + i y) dy, by the trapezoid rule in log y
+    # M(cut) = 1/2 - (1/pi) int_0^inf Re G(cut + i y) dy, by the trapezoid rule in log y. Beyond its ends
+    # the integrand falls as 1/y and as y: the two geometric sums are added to the weights of the ends.
     steps, rate = 40, np.log(10) / 5
     heights = scale * 10.0 ** (4 - np.arange(steps) / 5)
+    spans = np.full(steps, rate / np.pi)
+    spans[[0, -1]] /= 1 - np.exp(-rate)
     above = np.full(cuts.size, 0.5)
     above_of = np.full((cuts.size, len(profiles)), 0.5)
     zeta = cuts + 1j * heights[0]
-    for height in heights:
+    for height, span in zip(heights, spans, strict=True):
         z = cuts + 1j * height
         for _ in range(
             40
@@ -56,8 +59,8 @@ def masses_beyond(
         # A vector with coupling u has its own self-energy E[u a / (1 - w a)].
         own = _product(denominator, coupled) * a[:, None]
         resolvent = 1 / (1 / _product(inverse, profiles.T) + energy[:, None] - own)
-        above -= rate * height / np.pi * G.real
-        above_of -= rate * height / np.pi * resolvent.real
+        above -= span * height * G.real
+        above_of -= span * height * resolvent.real
     return above, above_of
 
 

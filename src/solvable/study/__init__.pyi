@@ -1,3 +1,5 @@
+from solvable.study.compare import Comparison as Comparison
+from solvable.study.comparison_versions import VersionComparison as VersionComparison
 from solvable.study.grid import Study as Study
 from solvable.study.predictions import Predictions as Predictions
 from solvable.study.rehearsal import DryRun as DryRun
@@ -5,3 +7,4 @@ from solvable.study.rehearsal import dry_run as dry_run
 from solvable.study.results import StudyResult as StudyResult
 from solvable.study.results import load as load
 from solvable.study.run import run_study as run_study
+from solvable.study.verdict_list import Verdicts as Verdicts

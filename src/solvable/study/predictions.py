@@ -21,11 +21,12 @@ from solvable.frame.system import System
 from solvable.paths import error_line
 from solvable.plots.displayed import Shown
 from solvable.plots.numbers import format_number
+from solvable.plots.table_text import to_latex, to_markdown
 from solvable.plots.tables import Column, Table
 from solvable.study.execute import plain_metrics
 from solvable.study.grid import Study, axis_values
+from solvable.study.labelled import LabelledPoint, dataset
 from solvable.study.parameters import validate_parameters
-from solvable.study.results import entries
 from solvable.study.tables import LONGEST_LIST, format_value
 
 
@@ -59,6 +60,14 @@ class Predictions(Shown, view=__name__):
         """Points whose prediction raised; the entry "no prediction" is the exception."""
         return tuple(point for point in self.points if has_raised(point.prediction))
 
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX, which needs the package ``booktabs``."""
+        return "\n".join(map(to_latex, tables(self)))
+
+    def to_markdown(self) -> str:
+        """Return the tables as Markdown."""
+        return "\n".join(map(to_markdown, tables(self)))
+
     def values(self, name: str) -> np.ndarray:
         """Return a parameter or a predicted number at every point; lists give one row per point.
 
@@ -73,6 +82,15 @@ class Predictions(Shown, view=__name__):
             raise InvalidParameter(unknown_choice("quantity", name, names) + hint)
         gap = np.full(np.asarray(known).shape, np.nan)
         return np.array([point.get(name, gap) for point in both])
+
+    def to_xarray(self) -> Any:
+        """Return the predictions as an ``xarray.Dataset`` with lists as dimensions.
+
+        Dimensions are the varied parameters, and ``NAME_entry`` for the entries of the list NAME. Missing
+        values and the ends of shorter lists are NaN. xarray must be installed.
+        """
+        points = [LabelledPoint(point.parameters, point.prediction) for point in self.points]
+        return dataset(points, 0, prefix="", system=self.system)
 
 
 def predict_grid(system: System, grid: Mapping[str, Any]) -> Predictions:
@@ -115,14 +133,12 @@ def tables(found: Predictions, width: int | None = None) -> list[Table]:
 
 
 def rows(found: Predictions) -> list[dict[str, Any]]:
-    """Return one row per point: parameters, then predictions, with lists as ``name[i]``."""
+    """Return one row per point: parameters, then predictions."""
     table = []
     for point in found.points:
-        row: dict[str, Any] = {}
-        for name, value in point.parameters.items():
-            row |= entries(name, value)
+        row: dict[str, Any] = dict(point.parameters)
         for name, value in point.prediction.items():
-            row |= entries(f"predicted.{name}" if name in point.parameters else name, value)
+            row[f"predicted.{name}" if name in point.parameters else name] = value
         table.append(row)
     return table
 

@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 
 from solvable.frame import registry
-from solvable.frame.claims import Verdict
 from solvable.frame.drawn import Drawn, Fault
 from solvable.frame.points import Point, raised_prediction
-from solvable.frame.power import PowerRow
 from solvable.frame.system import System
 from solvable.frame.theory_lines import FEWEST_SECONDS
 from solvable.plots.csv_text import csv_text
 from solvable.plots.displayed import Shown
 from solvable.plots.figure import Figure
+from solvable.plots.frames import flat_rows
 from solvable.plots.tables import Column, Table
 from solvable.study.database import reported
+from solvable.study.labelled import LabelledPoint, dataset
 from solvable.study.snapshot import Snapshot, read, read_arrays
 from solvable.study.tables import verdict_summary, verdict_table
+from solvable.study.verdict_list import PowerRows, Verdicts
 
 
 @dataclass(frozen=True)
@@ -144,14 +145,14 @@ class StudyResult(Shown, view=__name__):
         ]
 
     @cached_property
-    def verdicts(self) -> list[Verdict]:
-        """One verdict per claim of the system on the finished points."""
-        return self.system.verdicts(self.points)
+    def verdicts(self) -> Verdicts:
+        """One verdict per claim of the system on the finished points: a list, and a table."""
+        return Verdicts(self.system.verdicts(self.points))
 
     @cached_property
-    def power(self) -> list[PowerRow]:
+    def power(self) -> PowerRows:
         """Return the smallest error of a prediction with which each claim fails on these points."""
-        return self.system.power(self.points)
+        return PowerRows(self.system.power(self.points))
 
     @cached_property
     def _drawn(self) -> Drawn:
@@ -171,13 +172,32 @@ class StudyResult(Shown, view=__name__):
         """Panels and theory lines that raised, with their exceptions; draws the figures."""
         return self._drawn.faults
 
+    def to_xarray(self) -> Any:
+        """Return all measured and predicted numbers as an ``xarray.Dataset`` with lists as dimensions.
+
+        Dimensions are the varied parameters (or ``point``, if the points are no full grid),
+        ``replicate`` for measurements, and ``NAME_entry`` for the entries of the list NAME. Missing
+        values and the ends of shorter lists are NaN. Predictions are named ``predicted.NAME``.
+        xarray must be installed.
+        """
+        replicates = 1 + max((row["replicate"] for row in self.snapshot.tasks), default=-1)
+        measured: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+        for row in self.snapshot.tasks:
+            measured.setdefault(row["point"], []).append((row["replicate"], row["metrics"]))
+        points = [
+            LabelledPoint(parameters, prediction or {}, tuple(measured.get(identity, ())))
+            for identity, parameters, prediction in self._predicted
+        ]
+        meta = self.snapshot.meta
+        return dataset(points, replicates, system=meta["system"], version=str(meta["version"]))
+
     def teacher(self, task: str) -> dict[str, np.ndarray]:
         """Return the stored arrays that define the target of a task; see :meth:`System.teacher`."""
         return read_arrays(self.directory, task)
 
     def write_records(self) -> Path:
         """Write ``records.csv`` into the run directory: one row per record, lists as ``name[i]``."""
-        table = rows(self)
+        table = flat_rows(rows(self), arrays=True)
         path = self.directory / "records.csv"
         part = path.with_name(".records.csv.part")
         with reported(path):
@@ -193,7 +213,7 @@ _PROVENANCE = ("library", "numpy", "dtype", "seconds", "cpu_seconds", "peak_memo
 
 def rows(found: StudyResult) -> list[dict[str, Any]]:
     """Return one row per record: identity, parameters, metrics, predictions, provenance."""
-    groups: list[dict[str, dict[str, None]]] = [{}, {}, {}, {}, {}]
+    groups: list[dict[str, None]] = [{}, {}, {}, {}, {}]
     ragged = []
     for record in found.records:
         parameters, metrics = record["parameters"], record["metrics"]
@@ -204,23 +224,17 @@ def rows(found: StudyResult) -> list[dict[str, Any]]:
             {f"predicted.{n}": value for n, value in (record["prediction"] or {}).items()},
             {name: record[name] for name in _PROVENANCE},
         ]
-        row: dict[str, Any] = {}
         for group, part in zip(groups, parts, strict=True):
-            for name, value in part.items():
-                cells = entries(name, value)
-                row.update(cells)
-                group.setdefault(name, {}).update(dict.fromkeys(cells))
-        ragged.append(row)
-    # the longest list among the records sets the number of columns
-    columns = [column for group in groups for cells in group.values() for column in cells]
-    return [{column: row.get(column) for column in dict.fromkeys(columns)} for row in ragged]
-
-
-def entries(name: str, value: Any) -> dict[str, Any]:
-    """Return a value under its name, or the entries of a list as ``name[i]``."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return {f"{name}[{i}]": entry for i, entry in enumerate(value)}
-    return {name: value}
+            group.update(dict.fromkeys(part))
+        ragged.append({name: value for part in parts for name, value in part.items()})
+    names = dict.fromkeys(name for group in groups for name in group)
+    lists = {
+        name for row in ragged for name, value in row.items() if isinstance(value, list | tuple)
+    }
+    # an empty list adds no column
+    return [
+        {name: row.get(name, [] if name in lists else None) for name in names} for row in ragged
+    ]
 
 
 def line(found: StudyResult) -> str:

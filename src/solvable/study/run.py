@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean
@@ -16,6 +16,7 @@ from solvable.study.database import reported
 from solvable.study.dispatch import count_workers, outcomes
 from solvable.study.execute import Job, Outcome
 from solvable.study.grid import Study, Task
+from solvable.study.parts import Part, finished_in, join
 from solvable.study.results import StudyResult, load
 from solvable.study.store import Store
 
@@ -33,6 +34,7 @@ def run_study(
     *,
     workers: int | None = None,
     scheduler: str | None = None,
+    part: str | None = None,
     progress: Progress | Callable[[int, int, float | None], None] | None = None,
 ) -> StudyResult:
     """Run a study, or its missing tasks.
@@ -52,6 +54,10 @@ def run_study(
         process.
     scheduler : str, optional
         Address of a Dask scheduler whose workers run the tasks instead.
+    part : str, optional
+        "3/10" runs only the third of ten parts of the tasks, in the folder ``parts/3-of-10`` of the run
+        directory. Without it, results of parts in that folder are copied first, and the tasks that no
+        part has finished are run.
     progress : callable, optional
         ``progress(done, total, seconds_left)``, called at the start and after each task.
 
@@ -69,7 +75,9 @@ def run_study(
         If a point is too large to be measured, ``workers`` is not a whole number of at least 1,
         or no scheduler answers.
     """
-    directory = check_path(directory, "directory")
+    whole = check_path(directory, "directory")
+    share = None if part is None else Part.parse(part)
+    directory = whole if share is None else share.directory(whole)
     lanes = count_workers(workers)
     # refuse before hours of measurements
     _ = study.system.claims, study.system.panels
@@ -77,10 +85,16 @@ def run_study(
     interrupted = False
     with Store(directory, study) as store:
         _write_description(study, directory)
-        finished = store.finished()
-        meter = _Meter(study, finished, None if scheduler else lanes, progress)
+        if share is None:
+            join(store, study)
+            finished = store.finished()
+        else:
+            finished = store.finished() | finished_in(whole, study)
+        jobs = _jobs(study, finished, share)
+        tasks = study.tasks if share is None else share.tasks(study)
+        meter = _Meter(tasks, finished, None if scheduler else lanes, progress)
         try:
-            with closing(outcomes(_jobs(study, finished), lanes, scheduler)) as stream:
+            with closing(outcomes(jobs, lanes, scheduler)) as stream:
                 meter.report()
                 for outcome in stream:
                     store.commit(outcome)
@@ -93,7 +107,7 @@ def run_study(
     return result
 
 
-def _jobs(study: Study, finished: set[str]) -> list[Job]:
+def _jobs(study: Study, finished: set[str], share: Part | None) -> list[Job]:
     """Order the jobs: predictions first, which are quick and serve all replicates, then tasks.
 
     Within a replicate the large settings come first: they show early whether memory suffices, and no
@@ -111,6 +125,9 @@ def _jobs(study: Study, finished: set[str]) -> list[Job]:
         for replicate in replicates
         for task in reversed(replicate)
     ]
+    if share is not None:
+        chosen = {task.identity for task in share.tasks(study)} | {*share.predictions(study)}
+        jobs = [job for job in jobs if job.identity in chosen]
     return [job for job in jobs if job.identity not in finished]
 
 
@@ -129,13 +146,13 @@ class _Meter:
 
     def __init__(
         self,
-        study: Study,
+        tasks: Sequence[Task],
         finished: set[str],
         lanes: int | None,
         progress: Callable[..., Any] | None,
     ) -> None:
-        self.tasks: dict[str, Task] = {task.identity: task for task in study.tasks}
-        self.left = Counter(task.point for task in study.tasks if task.identity not in finished)
+        self.tasks: dict[str, Task] = {task.identity: task for task in tasks}
+        self.left = Counter(task.point for task in tasks if task.identity not in finished)
         self.spent: defaultdict[str, list[float]] = defaultdict(list)
         self.progress = progress
         self.lanes = lanes

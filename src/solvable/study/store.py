@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -31,6 +32,28 @@ from solvable.study.database import (
 from solvable.study.execute import Outcome
 from solvable.study.grid import Study
 from solvable.study.toml import parse_study
+
+_COPY = """
+CREATE TEMP TABLE fresh AS
+    SELECT task AS identity, 'result' AS kind FROM part.results
+    WHERE task NOT IN (SELECT task FROM main.results)
+    UNION ALL SELECT point, 'prediction' FROM part.predictions
+    WHERE point NOT IN (SELECT point FROM main.predictions);
+INSERT INTO main.results
+    SELECT * FROM part.results WHERE task IN (SELECT identity FROM fresh);
+INSERT INTO main.predictions
+    SELECT * FROM part.predictions WHERE point IN (SELECT identity FROM fresh);
+INSERT INTO main.arrays SELECT * FROM part.arrays WHERE task IN (SELECT identity FROM fresh);
+INSERT OR REPLACE INTO main.provenance
+    SELECT * FROM part.provenance WHERE identity IN (SELECT identity FROM fresh);
+INSERT OR REPLACE INTO main.digests SELECT * FROM part.digests
+    WHERE entry IN (SELECT kind || ' ' || identity FROM fresh);
+INSERT OR REPLACE INTO main.digests SELECT * FROM part.digests WHERE entry IN (
+    SELECT 'array ' || task || ' ' || name FROM part.arrays
+    WHERE task IN (SELECT identity FROM fresh));
+DELETE FROM main.failures WHERE identity IN (SELECT identity FROM fresh);
+"""
+"""Copies results that the main store lacks, with their predictions, arrays, provenance and digests."""
 
 
 class Store:
@@ -70,7 +93,7 @@ class Store:
                     _refuse_leftovers(self.directory, study)
                     _create(connection, study)
                 _check_whole(connection, self.path)
-                _check_same(connection, self.path, study)
+                check_same(read_meta(connection, self.path), self.directory, study)
                 check_digests(connection, self.path)
                 connection.execute(DIGESTS)  # a store of an older version lacks this table
                 connection.execute("PRAGMA journal_mode = WAL")  # allows reading during a run
@@ -113,6 +136,34 @@ class Store:
             sign(self._connection, "result" if outcome.kind == "task" else "prediction", row[0])
             sign(self._connection, "array", row[0])
             execute("DELETE FROM failures WHERE identity = ?", (outcome.identity,))
+
+    def absorb(self, directory: Path, study: Study) -> int:
+        """Copy what this store lacks from another store of the same study; return the tasks copied.
+
+        Digests are checked, then copied with their entries. All is copied, or nothing.
+        """
+        path = directory / STORE_NAME
+        with closing(_acquire(directory)), reported(path):
+            with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                check_format(other, path)
+                if is_empty(other):  # killed before its first commit
+                    return 0
+                _check_whole(other, path)
+                check_same(read_meta(other, path), directory, study)
+                check_digests(other, path, ("meta", "result", "prediction", "array"))
+                # merges the log that a killed process left
+                other.execute("PRAGMA journal_mode = DELETE")
+            self._connection.execute("ATTACH DATABASE ? AS part", (str(path),))
+            try:
+                with transaction(self._connection):
+                    for statement in _COPY.split(";")[:-1]:
+                        self._connection.execute(statement)
+                    count = "SELECT count(*) FROM fresh WHERE kind = 'result'"
+                    copied = int(self._connection.execute(count).fetchone()[0])
+                    self._connection.execute("DROP TABLE fresh")
+            finally:
+                self._connection.execute("DETACH DATABASE part")
+        return copied
 
     def close(self) -> None:
         """Merge the log into the database file, and release the directory."""
@@ -203,8 +254,8 @@ def _create(connection: sqlite3.Connection, study: Study) -> None:
         connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _check_same(connection: sqlite3.Connection, path: Path, study: Study) -> None:
-    meta = read_meta(connection, path)
+def check_same(meta: Mapping[str, str], directory: Path, study: Study) -> None:
+    """Refuse a directory that holds another study."""
     if meta["fingerprint"] == study.fingerprint:
         return
     old, new = parse_study(meta["study"]), parse_study(study.to_toml())
@@ -219,6 +270,6 @@ def _check_same(connection: sqlite3.Connection, path: Path, study: Study) -> Non
         if old.grid.get(name) != new.grid.get(name)
     ]
     raise StudyConflict(
-        f"{path.parent}: holds another study ({'; '.join(differences) or 'other defaults'}). Use another "
+        f"{directory}: holds another study ({'; '.join(differences) or 'other defaults'}). Use another "
         "directory, or ask for the same study to resume it."
     )

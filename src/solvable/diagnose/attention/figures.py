@@ -52,7 +52,7 @@ def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
     return Figure(
         name="attention heads",
         title="Learned directions of every attention head",
-        x_label="layer, its heads next to each other",
+        x_label="layer (heads next to each other)",
         y_label="number of learned directions",
         series=[Series("heads", np.array(places), np.array(counts), kind="points", colour=2)],
         caption=(

@@ -54,7 +54,7 @@ PANELS = (
         "overlap with the spike",
         [Trace("overlap", "", mean=True)],
         "Cosine between the weights and a single spike, at a fixed sample ratio.",
-        along=Axis("spike", "spike variance over noise variance", value=spike),
+        along=Axis("spike", "spike variance / noise variance", value=spike),
         when=lambda curve: len(curve.setting.strengths) == 1,
         y_range=(-0.02, 1.02),
     ),

@@ -60,7 +60,7 @@ system = System(
     teacher="measure:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "samples per visible unit n/d",
+        "sample ratio n/d",
         told=lambda setting: setting.place,
         words={
             "spike": "spike {}",

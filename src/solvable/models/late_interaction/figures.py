@@ -77,7 +77,7 @@ PANELS = (
     ),
     labels,
     Panel(
-        "pooled", "Pooled vectors see less of longer documents", "part of the variance of scores",
+        "pooled", "Pooled vectors see less of longer documents", "share of the variance of scores",
         [Trace("pooled_fraction", "pooled")],
         "Part of the variance of MaxSim scores of a query's documents that mean-pooled documents "
         "explain. Dashed: limit of many directions of equal strength.",
@@ -112,7 +112,8 @@ PANELS = (
             Trace("", "teacher", theory=None, dashed=True, colour=4, value=true_eigenvalues),
         ],
         "Eigenvalues of the student's kernel, of trace 1, before training and after each phase.",
-        when=trained, against=rank_of_eigenvalue, at=lambda places: places[-1:], x_label="rank",
+        when=trained, against=rank_of_eigenvalue, at=lambda places: places[-1:],
+        x_label="rank of the eigenvalue",
         y_scale="log",
     ),
 )

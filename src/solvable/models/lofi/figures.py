@@ -73,7 +73,7 @@ PANELS = (
     Panel(
         "spectrum-after-lift",
         "An outlier eigenvalue leaves the bulk",
-        "eigenvalue times n",
+        "eigenvalue × n",
         ENDS,
         "The leading eigenvalue at the end of the spectrum where the direction appears, and the next "
         "eigenvalue there (the edge of the bulk).",
@@ -82,7 +82,7 @@ PANELS = (
     Panel(
         "null-after-lift",
         "Eigenvalue of the direction and of shuffled labels",
-        "modulus of the eigenvalue, times n",
+        "modulus of the eigenvalue × n",
         [
             Trace("eigenvalue", "direction", scale=end_of),
             Trace("null_eigenvalue", "largest with shuffled labels", dashed=True),
@@ -110,7 +110,7 @@ PANELS = (
     Panel(
         "hidden-rank",
         "A hidden feature ranks behind the noise of strong directions",
-        "eigenvalues of larger modulus",
+        "number of eigenvalues of larger modulus",
         [
             Trace("best_rank", "all directions"),
             Trace("deflated_rank", "strong directions removed", theory=None),

@@ -68,7 +68,7 @@ system = System(
     teacher="target:draw_teacher",
     axis=Axis(
         "ratio",
-        "samples per dimension n/d",
+        "sample ratio n/d",
         ignore=("kernel_samples", "test_samples"),
         told=lambda setting: setting.place,
         words={"channel": "{}", "label_map": "{}", "lift": "{} lift", "features": "features {}"},

@@ -53,9 +53,9 @@ def of_directions(metric: str, **options: Any) -> Trace:
 
 def by_number(metric: str, title: str) -> Panel:
     """Panel of an error against the number of kept directions, with one colour for each sample size."""
-    words = metric.replace("_", " ")
+    y_label = "test error (mean squared)" if metric == "squared_error" else "test error"
     return Panel(
-        f"{metric.replace('_', '-')}-by-directions", title, f"test {words}",
+        f"{metric.replace('_', '-')}-by-directions", title, y_label,
         [of_directions(metric, theory=None),
          Trace(f"deep_{metric}", "no filter, {depth} lifts", theory=None, dashed=True)],
         "Infinitely wide networks with filters (points) and without (dashed), each with its own "
@@ -115,7 +115,7 @@ PANELS = (
     by_number("error", "The error is lowest at some tens of directions"),
     Panel(
         "null-ratios", "Strength of each direction relative to random labels",
-        "strength over that of random labels",
+        "strength / strength with random labels",
         [Trace("null_ratios", theory=None, value=null_ratios)],
         "First filter. Stronger directions are removed before the comparison with random labels; "
         "directions are significant while the ratio is above 1.1.",
@@ -137,7 +137,7 @@ PANELS = (
     ),
     Panel(
         "methods", "Networks with and without filters on the same splits",
-        "squared error over that of 'deep, no filter'",
+        "squared error / error of 'deep, no filter'",
         [
             Trace("", label, theory=None, value=ratio_to_deep(values))
             for label, values in (
@@ -149,11 +149,11 @@ PANELS = (
         ] + [Trace("", "deep, no filter", theory=None, value=lambda point: (1.0, np.nan), dashed=True)],
         "All networks are infinitely wide. Penalties and the length of the Gaussian kernel are chosen by "
         "leave-one-out on the training images.",
-        x_label="training images", x_scale="linear", where=with_usual,
+        x_label="training images n", x_scale="linear", where=with_usual,
         when=lambda curve: sum(map(with_usual, curve.points)) > 1, note=pixels,
     ),
     Panel(
-        "width", "Wider networks approach their kernel", "test squared error",
+        "width", "Wider networks approach their kernel", "test error (mean squared)",
         [against_width("squared_error", theory=None),
          against_width("limit_squared_error", label="infinite", theory=None, dashed=True)],
         f"{USUAL_DIRECTIONS} directions. Dashed: infinitely wide networks, same splits. No filter: ridge "

@@ -40,7 +40,7 @@ system = System(
     chance="predict:chance",
     axis=Axis(
         "samples",
-        "training images",
+        "training images n",
         ignore=("width",),
         told=lambda setting: setting.place,
         words={

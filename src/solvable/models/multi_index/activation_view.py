@@ -71,8 +71,8 @@ def figures(found: Activations) -> list[Figure]:
         Figure(
             "samples",
             "Samples per dimension against noise",
-            "variance of the label noise (the activation has variance 1)",
-            "samples per dimension n/d",
+            "noise variance / activation variance",
+            "sample ratio n/d",
             series,
             "Solid: n/d from which the best first-order method finds the direction. Dashed: n/d from "
             "which a method of unlimited computing time finds it.",

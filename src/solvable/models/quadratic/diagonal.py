@@ -349,7 +349,7 @@ system = System(
         Panel(
             "found",
             "Non-zero coefficients",
-            "number",
+            "number of features",
             [Trace("found", "non-zero coefficients")],
             "With many samples some non-zero coefficients are noise.",
             y_scale="log",

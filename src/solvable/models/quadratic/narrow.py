@@ -213,7 +213,7 @@ system = System(
         Panel(
             "matrix-error",
             "Error against width",
-            "error R",
+            "matrix error R",
             [
                 Trace("matrix_error", "p units"),
                 Trace("wide_error", "wide network", measured=False, dashed=True),
@@ -224,7 +224,7 @@ system = System(
         Panel(
             "train-error",
             "Training error against width",
-            "mean squared residual",
+            "training error (mean squared)",
             [Trace("train_error", "training error")],
             "Unlike the error, the training error has no minimum at a finite width.",
         ),

@@ -28,6 +28,16 @@ sqrt(2/D)."""
 
 def predict(parameters: SequentialParameters) -> Metrics:
     """Predicted metrics of a parameter set, and predicted quantities that are not measured."""
+    return _metrics(parameters)
+
+
+def preview(parameters: SequentialParameters, samples: np.ndarray) -> list[Metrics]:
+    """Predict a theory line from a twentieth of the draws, without drawn operators."""
+    places = [parameters.model_copy(update={"samples": round(n)}) for n in samples]
+    return [_metrics(place, rough=True) for place in places]
+
+
+def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metrics:
     if parameters.selection == "modulus" or parameters.solver == "power-iteration":
         raise InvalidParameter(
             f"selection is {parameters.selection!r} and solver is {parameters.solver!r}; the theory "
@@ -36,7 +46,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
         )
     check_dimension(parameters.dimension)
     check_range(parameters.samples, parameters.features, parameters.n_features_total)
-    moments = _moments_of(parameters)
+    moments = _moments_of(parameters, rough=rough)
     n = parameters.samples
     theory = predict_from(moments, n)
     overlap, eigenvalues = theory.squared_overlap, theory.eigenvalues
@@ -110,16 +120,16 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     )
 
 
-def _moments_of(parameters: SequentialParameters) -> FiniteSizeMoments:
+def _moments_of(parameters: SequentialParameters, *, rough: bool = False) -> FiniteSizeMoments:
     """Moments of a parameter set, from the cache if only parameters without effect on them changed."""
     same = {"samples": 2, "test_samples": 2, "kernel_samples": 0, "spectrum_samples": 0}
-    return _moments(parameters.model_copy(update={**same, "second_layer": "least-squares"}))
+    return _moments(parameters.model_copy(update={**same, "second_layer": "least-squares"}), rough)
 
 
 @lru_cache(maxsize=64)
-def _moments(parameters: SequentialParameters) -> FiniteSizeMoments:
+def _moments(parameters: SequentialParameters, rough: bool = False) -> FiniteSizeMoments:
     d, p = parameters.dimension, parameters.features
-    targets = [make_target(parameters, seed) for seed in range(TARGETS)]
+    targets = [make_target(parameters, seed) for seed in range(4 if rough else TARGETS)]
     # About two million numbers are drawn. With many features fewer draws suffice, because the heights of
     # the spikes lie on a smooth curve.
     draws = int(np.clip(2e6 / p, 2_000, DRAWS))
@@ -128,7 +138,11 @@ def _moments(parameters: SequentialParameters) -> FiniteSizeMoments:
         targets = targets[:4]
         draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
     return finite_size_moments(
-        targets, label_map=parameters.label_map, correction=parameters.correction, draws=draws
+        targets,
+        label_map=parameters.label_map,
+        correction=parameters.correction,
+        draws=draws // 20 if rough else draws,
+        rough=rough,
     )
 
 

@@ -104,6 +104,7 @@ system = System(
     axis=AXIS,
     claims="claims:CLAIMS",
     panels="figures:PANELS",
+    preview="predict:preview",
     presets=PRESETS,
     references=("wortsman2026scaling",),
 )

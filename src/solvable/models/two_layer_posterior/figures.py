@@ -57,7 +57,7 @@ def energies(curves: Sequence[Curve]) -> list[Figure]:
                 f"energy{group.suffix}",
                 f"Energy of learning the target ({_words(setting)})",
                 "dimension d",
-                "energy / sqrt(chi N d)",
+                "energy / √(χNd)",
                 series,
                 f"Large-deviation energy of alignment 1 at N = {setting.width_ratio:g} d, over "
                 "sqrt(chi N d). With irrelevant weights fixed, as in the paper, the energy is higher: "
@@ -110,7 +110,10 @@ SPECIALISED = Panel(
     "Number of neurons whose overlap with the target's direction exceeds three standard deviations of "
     "the prior. At a given alignment it grows like sqrt(N / d).",
     along=Axis(
-        "width_ratio", "sqrt(N / d)", value=lambda s: sqrt(s.width / s.dimension), scale="linear"
+        "width_ratio",
+        "width ratio √(N/d)",
+        value=lambda s: sqrt(s.width / s.dimension),
+        scale="linear",
     ),
     at=last,
     note=lambda curves: (
@@ -166,7 +169,7 @@ LAWS = Panel(
     where=lambda point: not point.refused,
     against=lambda point: CENTRES,
     at=last,
-    x_label="overlap |u| with the target's direction",
+    x_label="overlap with the target's direction |u|",
     note=last_in_words,
     y_scale="log",
 )

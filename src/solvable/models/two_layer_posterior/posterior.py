@@ -71,11 +71,12 @@ def posterior(
         if law[np.abs(u) > 0.97 * np.abs(u).max()].sum() < 1e-7 or reach > 40:
             break
         reach *= 1.5
-    rng = random_stream(0, "posterior", dimension, width, samples)
     sums, controls = [], []
     typical = DataSet.typical(degree, samples)
     shape = layer.functions.T @ (law * layer.target_overlap)
-    for _ in range(draws):
+    for draw in range(draws):
+        # The same inputs come first at all numbers of samples, so that a curve over them is smooth.
+        rng = random_stream(0, "posterior", dimension, width, draw)
         data = DataSet.drawn(degree, samples, rng)
         sums.append(_ensemble(layer, data, background))
         # control variates of known mean: overlap of the data with a line and with a specialised neuron

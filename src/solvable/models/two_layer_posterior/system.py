@@ -56,7 +56,7 @@ system = System(
     teacher="measure:draw_teacher",
     axis=Axis(
         "scaled_samples",
-        "samples P / (kappa sqrt(chi N d))",
+        "sample ratio P/(κ√(χNd))",
         told="d = {dimension}, N = {width}, P = {samples} ({scaled_samples:.4g}), kappa = {kappa:g}, "
         "He{degree}, {activation}, {readout}",
         words={

@@ -9,7 +9,7 @@ PANELS = (
     Panel(
         "error",
         "Error of the estimated weights",
-        "matrix error E per dimension",
+        "matrix error E (per dimension)",
         [
             Trace("matrix_error", "", theory="finite_size_matrix_error"),
             Trace("matrix_error", "limit", measured=False, dashed=True),

@@ -55,7 +55,7 @@ system = System(
     teacher="measure:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "samples per squared dimension n/d²",
+        "sample ratio n/d²",
         told="n/d² = {sample_ratio:.4g}, d = {dimension}, {activation}, {tokens} tokens, "
         "noise {noise:g}, rank {rank_ratio:g} d",
         words={"activation": "{}", "tokens": "T = {}", "noise": "noise {:g}"},

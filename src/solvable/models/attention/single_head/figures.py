@@ -28,7 +28,7 @@ def of(metric: str) -> list[Trace]:
 
 
 ERROR = Panel(
-    "error", "Error of the learned matrix", "error |S - S*|² / d", of("matrix_error"),
+    "error", "Error of the learned matrix", "matrix error (|S − S*|²/d)", of("matrix_error"),
     "Line: limit; dashed: limit plus first order in 1/d; points: trained heads.",
     markers=MARKERS, y_scale="log",
 )  # fmt: skip
@@ -40,12 +40,12 @@ TEST = Panel(
     markers=MARKERS, y_scale="log",
 )  # fmt: skip
 TRAIN = Panel(
-    "train-error", "Training error", "squared error on training labels", of("train_error"),
+    "train-error", "Training error", "training error (mean squared)", of("train_error"),
     "Mean squared error on the training labels; 0 below interpolation at vanishing regularisation.",
     markers=MARKERS,
 )  # fmt: skip
 RANK = Panel(
-    "rank", "Learned directions", "rank over d", [Trace("rank_fraction", "")],
+    "rank", "Learned directions", "rank / d", [Trace("rank_fraction", "")],
     "Rank of the learned matrix over d. A width above this rank has no effect.", y_range=(0.0, 1.02),
 )  # fmt: skip
 

@@ -63,7 +63,7 @@ class SingleHeadParameters(Parameters):
 
 AXIS = Axis(
     "sample_ratio",
-    "samples per squared dimension n/d²",
+    "sample ratio n/d²",
     value=lambda setting: setting.ratio,
     told="n/d² = {ratio:.3g}, d = {dimension}, {tokens} tokens, rank ratio {rank_ratio:g}, "
     "noise {noise:g}, regularisation {regularisation:g}",

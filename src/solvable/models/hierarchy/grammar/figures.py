@@ -51,7 +51,7 @@ PANELS = (
     Panel(
         "accuracy",
         "Accuracy of learners of a random hierarchy",
-        "test accuracy, or sensitivity",
+        "test accuracy or sensitivity",
         [Trace("test_accuracy", "", theory=None)],
         "Points: accuracy on fresh strings. Line: synonymic sensitivity of the leaves after one gradient "
         "step, which is one half where the signal equals twice the noise, near P*. "
@@ -67,7 +67,7 @@ PANELS = (
     Panel(
         "sensitivity",
         "Synonymic sensitivity after one gradient step",
-        "sensitivity to a synonym, relative to any other patch",
+        "sensitivity to a synonym / to another patch",
         (),
         "Squared distance of the gradients of two synonyms over that of two random patches. If their "
         "symbols were known, levels near the label would need fewer strings.",

@@ -197,7 +197,7 @@ def _told(setting: RandomHierarchyParameters) -> str:
 
 AXIS = Axis(
     "sample_ratio",
-    "training strings in units of P*, N/P*",
+    "sample ratio N/P*",
     ignore=("samples",),
     value=lambda setting: setting.ratio,
     told=_told,

@@ -29,7 +29,7 @@ PANELS = (
     Panel(
         "error",
         "Error of each level of labels",
-        "error on fresh inputs",
+        "test error",
         [Trace("error", names=levels)],
         "Vertical lines: samples from which all labels up to a level are predicted to be accepted. Lines "
         "jump where a label is accepted.",
@@ -39,7 +39,7 @@ PANELS = (
     Panel(
         "error-by-block",
         "Error of each level after each block",
-        "error on fresh inputs",
+        "test error",
         [Trace("error", names=levels)],
         "One more level is learned in each block.",
         along="blocks",
@@ -61,7 +61,7 @@ PANELS = (
     Panel(
         "folds",
         "Error of the last level of labels",
-        "error on fresh inputs",
+        "test error",
         [Trace("last_error")],
         "With one fold each sample is predicted by a fit that includes it, and labels are accepted that "
         "are not learned.",

@@ -40,7 +40,7 @@ PANELS = (
     Panel(
         "loss",
         "Loss of online SGD against time",
-        "half the mean squared distance to the teacher",
+        "loss (half the mean squared error)",
         [Trace("loss", "online SGD")],
         "Points: mean over random starts. Line: prediction, averaged over random starts.",
         overlay=OVERLAY,
@@ -68,11 +68,11 @@ PANELS = (
     Panel(
         "frontier",
         "Compute buys loss along the best width",
-        "loss",
+        "loss (half the mean squared error)",
         [Trace("loss", "")],
         "Dashed: exponent of the lower envelope for very many features. With few features the envelope "
         "becomes steeper at its end.",
-        along=Axis("time", "students times steps m t / eta", value=compute),
+        along=Axis("time", "compute mt/η (students × steps)", value=compute),
         overlay=("width",),
         also=guide,
         y_scale="log",

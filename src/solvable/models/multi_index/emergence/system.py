@@ -76,7 +76,7 @@ system = System(
     teacher="measure:draw_teacher",
     axis=Axis(
         "time",
-        "time t = learning rate times steps",
+        "time t (learning rate × steps)",
         words={"link": "{}", "decay": "beta = {:g}"},
         margin=1.2,
     ),

@@ -50,7 +50,7 @@ def one_pass(curve: Curve) -> bool:
 OVERLAP = Panel(
     "overlap",
     "Overlap of each feature against samples",
-    "squared overlap with the span of the estimated directions",
+    "squared overlap with the estimated span",
     [Trace("squared_overlap", "feature")],
     "Squared projection of each true direction on the span of the leading p eigenvectors. Vertical "
     "lines: thresholds of the features for this label map in the limit of many dimensions.",

@@ -67,7 +67,7 @@ system = System(
     teacher="solvable.models.multi_index.target:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "samples per dimension n/d",
+        "sample ratio n/d",
         ignore=("test_samples",),
         told=lambda setting: setting.place,
         words={

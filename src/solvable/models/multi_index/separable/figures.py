@@ -59,7 +59,7 @@ PANELS = (
     Panel(
         "thresholds",
         "Thresholds of single directions against their number",
-        "samples per dimension n/d",
+        "sample ratio n/d",
         [
             Trace("optimal_threshold_ratio", "second moments", reduce=threshold),
             Trace("information_threshold_ratio", "any method", measured=False, dashed=True),

@@ -58,7 +58,7 @@ system = System(
     teacher="solvable.models.multi_index.target:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "samples per dimension n/d",
+        "sample ratio n/d",
         told="n/d = {sample_ratio:.4g}, {directions} directions, link {link}, noise {noise:g}, label map "
         "{label_map}",
         words={"link": "{}", "label_map": "{} map", "directions": "p = {}"},

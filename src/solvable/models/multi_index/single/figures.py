@@ -74,7 +74,7 @@ PANELS = (
     Panel(
         "disc",
         "Outlier and disc of linearised message passing",
-        "modulus of eigenvalues",
+        "modulus of the eigenvalue",
         [Trace("outlier", "outlier"), Trace("bulk_edge", "radius of the disc")],
         "The outlier is n/d divided by the threshold. The radius of the disc is its square root.",
         when=spectral("lamp"),

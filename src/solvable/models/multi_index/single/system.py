@@ -69,7 +69,7 @@ system = System(
     teacher="solvable.models.multi_index.target:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "samples per dimension n/d",
+        "sample ratio n/d",
         told="n/d = {sample_ratio:.4g}, link {link}, noise {noise:g}, {estimator}",
         words={"link": "{}", "noise": "noise {:g}", "estimator": "{}"},
         margin=1.2,
@@ -77,6 +77,7 @@ system = System(
     ),
     claims="claims:CLAIMS",
     panels="figures:PANELS",
+    preview="predict:preview",
     presets=PRESETS,
     references=("defilippis2026noise", "troiani2025fundamental", "defilippis2025spectral"),
 )

@@ -10,6 +10,7 @@ from solvable.models.quadratic.network.denoised import feature_deviations
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.theory import QuadraticState
 from solvable.spectra.denoiser import feature_errors
+from solvable.spectra.measures import Measure
 
 
 def feature_groups(parameters: QuadraticParameters) -> list[int]:
@@ -50,7 +51,7 @@ def group_names(parameters: QuadraticParameters) -> list[str]:
 
 def group_errors(state: QuadraticState, ends: Sequence[int]) -> list[float]:
     """Predicted mean error of each group of features, strongest first (quadratic 8)."""
-    return _grouped(state, feature_errors(state.law, state.threshold), ends)
+    return _grouped(state.law.target, feature_errors(state.law, state.threshold), ends)
 
 
 def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> list[float]:
@@ -64,19 +65,19 @@ def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> lis
     if parameters.sensing == "network":
         variance += 56 * m**4 / parameters.n_samples * np.minimum(q / state.law.variance, 1)
     alone, together = (
-        np.array(_grouped(state, np.interp(state.law.target.nodes, nodes, values), ends))
+        np.array(_grouped(state.law.target, np.interp(state.law.target.nodes, nodes, values), ends))
         for values in (variance, 3 / d * q)  # measured scatter common to all features, about 3/d
     )
     return [float(s) for s in np.hypot(np.sqrt(alone / group_sizes(parameters)), together)]
 
 
-def group_strengths(state: QuadraticState, ends: Sequence[int]) -> list[float]:
+def group_strengths(target: Measure, ends: Sequence[int]) -> list[float]:
     """Mean squared strength of each group of features, strongest first."""
-    return _grouped(state, state.law.target.nodes**2, ends)
+    return _grouped(target, target.nodes**2, ends)
 
 
-def _grouped(state: QuadraticState, values: np.ndarray, ends: Sequence[int]) -> list[float]:
-    weights = state.law.target.node_weights[::-1]
+def _grouped(target: Measure, values: np.ndarray, ends: Sequence[int]) -> list[float]:
+    weights = target.node_weights[::-1]
     # Cumulative sums at the boundaries of the nodes are exact for groups that end between atoms.
     mass = np.append(0.0, np.cumsum(weights))
     total = np.append(0.0, np.cumsum(weights * values[::-1]))

@@ -19,7 +19,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_strengths,
 )
 from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.solutions import state_of
+from solvable.models.quadratic.network.solutions import measure_of, state_of
 from solvable.plots.figure import Marker, Series
 
 OVERLAY = ("width_ratio", "exponent", "regularisation")
@@ -123,7 +123,7 @@ def _first_order(metric: str) -> Trace:
 
 def _strengths(setting: QuadraticParameters) -> np.ndarray:
     """Mean squared strength of each group; the mean over groups for a group of strength 0."""
-    strengths = np.array(group_strengths(state_of(setting), feature_groups(setting)))
+    strengths = np.array(group_strengths(measure_of(setting), feature_groups(setting)))
     return np.where(strengths > 0, strengths, strengths.mean())
 
 
@@ -169,7 +169,7 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
 
 PANELS = (
     Panel(
-        "error", "Test error", "error R = |S − S*|² / d",
+        "error", "Test error", "matrix error R (|S − S*|²/d)",
         [*_limit_and_samples("matrix_error"),
          Trace("network_matrix_error", "trained network", theory=None, where=NETWORK, colour=2),
          _first_order("matrix_error")],
@@ -180,7 +180,7 @@ PANELS = (
         once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True)],
     ),
     Panel(
-        "error-parts", "Parts of the error", "part of the error R",
+        "error-parts", "Parts of the error", "part of the matrix error R",
         [*_limit_and_samples("matrix_error"), _part("overfitting_error", "noise learned by the bulk", 1),
          _part("underfitting_error", "features below the noise", 2),
          _part("approximation_error", "features above the noise", 3)],
@@ -190,7 +190,7 @@ PANELS = (
         when=lambda curve: curve.setting.target == "power-law",
     ),
     Panel(
-        "train-error", "Training error", "mean squared residual",
+        "train-error", "Training error", "training error (mean squared)",
         [*_limit_and_samples("train_error"), _first_order("train_error")],
         "Below the interpolation threshold the network fits the labels with their noise. Above the "
         "threshold the training error rises to the variance of the noise.",
@@ -199,13 +199,13 @@ PANELS = (
                     shown=lambda curve, name, line: 0 * line + (curve.setting.noise or np.nan))],
     ),
     Panel(
-        "rank", "Learned directions", "rank of S over d",
+        "rank", "Learned directions", "rank of S / d",
         [*_limit_and_samples("rank_fraction"), _first_order("rank_fraction")],
         "A network of this many units reaches the minimum; more units change nothing.",
         markers=thresholds, overlay=OVERLAY, y_range=(0.0, 1.02),
     ),
     Panel(
-        "self-estimate", "Test error from training data", "mean squared error on fresh noisy labels",
+        "self-estimate", "Test error from training data", "test error (mean squared, noisy labels)",
         [Trace("test_error", "theory", measured=False, colour=0),
          Trace("test_error", "true", theory=None, where=NETWORK, colour=0),
          Trace("gcv_test_error", "from training data", theory=None, where=NETWORK, colour=1)],
@@ -215,7 +215,7 @@ PANELS = (
         markers=thresholds, y_scale="log", y_range=_to_twice,
     ),
     Panel(
-        "features", "Error of features", "error along a feature / its strength squared",
+        "features", "Error of features", "error along a feature / squared strength",
         [Trace("feature_errors", "feature", names=group_names, scale=_strengths, where=NETWORK)],
         "A feature with value 1 is not learned. Strong features are learned first. Above 1 the fitted "
         "noise exceeds the strength of the feature. The mean of value times strength squared over all d "
@@ -223,7 +223,7 @@ PANELS = (
         markers=thresholds, y_scale="log", y_range=_log_range,
     ),
     Spectrum(
-        "spectrum", "Spectrum at n/d² = {:.3g}", "eigenvalue of S, plus the threshold b", shifted, law,
+        "spectrum", "Spectrum at n/d² = {:.3g}", "eigenvalue of S + threshold b", shifted, law,
         shown_spectra,
         "Eigenvalues of target plus noise are cut at b and shifted by b; those below b are not visible "
         "in the fit. Eigenvalues above 2δ stand out of the noise.",

@@ -168,6 +168,10 @@ class AtDimension:
     control: float | None  # the same prediction for Gaussian matrices
 
 
+FINITE = ("matrix_error", "train_error", "rank_fraction", "trace")
+"""Metrics with a first order in 1/d."""
+
+
 def at_dimension(
     state: QuadraticState, dimension: int, *, samples: bool = True
 ) -> dict[str, AtDimension]:
@@ -176,7 +180,7 @@ def at_dimension(
     full = full if samples else gaussian
     lost = {"train_error": unreachable(state, dimension)} if samples else {}
     parts = {}
-    for name in ("matrix_error", "train_error", "rank_fraction", "trace"):
+    for name in FINITE:
         limit, control, whole = (float(getattr(part, name)) for part in (state, gaussian, full))
         order = (abs(control) + abs(whole - control)) / dimension + lost.get(name, 0.0)
         pair = limit + whole / dimension, limit + control / dimension

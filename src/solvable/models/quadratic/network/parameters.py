@@ -92,7 +92,7 @@ def _words(setting: QuadraticParameters) -> str:
 
 AXIS = Axis(
     "sample_ratio",
-    "samples per squared dimension n/d²",
+    "sample ratio n/d²",
     ignore=("samples", "sensing", "network_samples", "network_ratio"),
     value=lambda setting: setting.ratio,
     told=_words,

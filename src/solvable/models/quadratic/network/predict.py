@@ -12,7 +12,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_errors,
     group_strengths,
 )
-from solvable.models.quadratic.network.finite_size import at_dimension
+from solvable.models.quadratic.network.finite_size import FINITE, at_dimension
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.network.solutions import (
@@ -35,20 +35,33 @@ def predict(parameters: QuadraticParameters) -> Metrics:
 
 def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predictions along a curve of sample ratios; each solution starts the next search."""
+    return _along(parameters, ratios, orders=True)
+
+
+def preview(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
+    """Predict a theory line with error 1 %, without the first order in 1/d."""
+    return _along(parameters, ratios, orders=False)
+
+
+def _along(parameters: QuadraticParameters, ratios: np.ndarray, *, orders: bool) -> list[Metrics]:
     states = quadratic_curve(
         measure_of(parameters),
         sample_ratios=ratios,
         label_noise=parameters.noise,
         regularisation=parameters.regularisation,
+        tolerance=0.0 if orders else 1e-2,
     )
     places = [parameters.model_copy(update={"samples": 0, "sample_ratio": r}) for r in ratios]
     # The denoised error needs drawn matrices, and no figure shows its line. It is left out.
-    return [_metrics(place, state, False) for place, state in zip(places, states, strict=True)]
+    return [
+        _metrics(place, state, False, orders=orders)
+        for place, state in zip(places, states, strict=True)
+    ]
 
 
 def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
     """Metrics of the network S = 0, which has learned nothing."""
-    strengths = group_strengths(state_of(parameters), feature_groups(parameters))
+    strengths = group_strengths(measure_of(parameters), feature_groups(parameters))
     energy = second_moment(measure_of(parameters))
     labels = 2 * energy + parameters.noise
     return {
@@ -60,10 +73,14 @@ def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
 
 
 def _metrics(
-    parameters: QuadraticParameters, state: QuadraticState, denoise: bool = True
+    parameters: QuadraticParameters,
+    state: QuadraticState,
+    denoise: bool = True,
+    *,
+    orders: bool = True,
 ) -> Metrics:
     noise, threshold = state.effective_noise, state.threshold
-    sizes, reasons = _at_this_size(parameters, state)
+    sizes, reasons = _at_this_size(parameters, state) if orders else (_no_orders(), [])
     left = degrees_left(parameters, state.degrees_of_freedom)
     known = left >= 4
     denoised = denoised_error(parameters, state) if known and denoise else None
@@ -157,6 +174,12 @@ def _at_this_size(
         "expansion holds. Raise dimension, sample_ratio or regularisation."
     ]
     return sizes, reasons if beyond and state.rank_fraction > 0 else []
+
+
+def _no_orders() -> Metrics:
+    """Return the metrics of :func:`_at_this_size` without values."""
+    names = (*(f"finite_size_{name}" for name in FINITE), *(f"control_{name}" for name in FINITE))
+    return dict.fromkeys((*names, "finite_size_test_error"))
 
 
 def _cut_error(state: QuadraticState, threshold: float) -> float:

@@ -75,6 +75,7 @@ class SaddleProblem:
     sample_ratio: float
     label_noise: float
     regularisation: float
+    tolerance: float = 0.0  # accepted imbalance, a relative error; 0 for rounding
 
     def __post_init__(self) -> None:
         self.energy = second_moment(self.target)
@@ -107,7 +108,7 @@ class SaddleProblem:
             if not low <= after <= high:
                 after = float(np.sqrt(low * high)) if low > 0 else high / 2
             # Convergence is quadratic: the next step would be below rounding.
-            if abs(after - b) <= 1e-8 * b:
+            if abs(after - b) <= max(1e-8, self.tolerance / 10) * b:
                 return _moments_near(law, after, anchor)[0]
             b = after
         raise NotConverged(
@@ -170,7 +171,8 @@ class SaddleProblem:
         for _ in range(200):
             gap, point = self.imbalance(here)
             total = point.matrix_error + self.label_noise / 2
-            if abs(gap) <= 1e-12 + 4e-15 * self.energy / max(total, LEAST_ERROR * self.energy):
+            rounding = 1e-12 + 4e-15 * self.energy / max(total, LEAST_ERROR * self.energy)
+            if abs(gap) <= max(rounding, self.tolerance):
                 if total <= LEAST_ERROR * self.energy:
                     raise PerfectRecovery
                 return point

@@ -72,6 +72,7 @@ system = System(
     axis=AXIS,
     claims="claims:CLAIMS",
     panels="figures:PANELS",
+    preview="predict:preview",
     curve="predict:curve",
     chance="predict:chance",
     presets=PRESETS,

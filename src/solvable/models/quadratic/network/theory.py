@@ -126,6 +126,7 @@ def quadratic_curve(
     sample_ratios: Sequence[float] | np.ndarray,
     label_noise: float,
     regularisation: float | Sequence[float] | np.ndarray,
+    tolerance: float = 0.0,
 ) -> tuple[QuadraticState, ...]:
     r"""Predict trained networks along a curve of sample ratios.
 
@@ -139,6 +140,8 @@ def quadratic_curve(
         :math:`\Delta`.
     regularisation : float or array of shape (k,)
         :math:`\tilde\lambda`, one for all or one for each.
+    tolerance : float
+        Relative error of :math:`(R+\Delta/2)/2\alpha\delta^2` that ends a search; default rounding.
 
     Returns
     -------
@@ -170,7 +173,7 @@ def quadratic_curve(
     states: list[QuadraticState] = []
     for ratio, penalty in zip(ratios, np.broadcast_to(penalties, ratios.shape), strict=True):
         check_problem(sample_ratio=ratio, label_noise=label_noise, regularisation=penalty)
-        problem = SaddleProblem(measure, float(ratio), label_noise, float(penalty))
+        problem = SaddleProblem(measure, float(ratio), label_noise, float(penalty), tolerance)
         states.append(_solve(problem, _extrapolated(states, ratio)))
     return tuple(states)
 
@@ -262,7 +265,7 @@ def _solve(problem: SaddleProblem, guess: float | None = None) -> QuadraticState
         ) from None
     state = _state_of(point, ratio, label_noise, penalty)
     scale = problem.energy + label_noise / 2 + 2 * ratio * point.law.variance
-    if abs(state.residual) > 1e-8 * scale:
+    if abs(state.residual) > max(1e-8, problem.tolerance) * scale:
         raise NotConverged(
             "the effective noise of the quadratic network did not converge.",
             {"residual": state.residual, "effective_noise": point.effective_noise},

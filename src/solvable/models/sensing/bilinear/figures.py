@@ -29,7 +29,7 @@ PANELS = (
     Panel(
         "test-error",
         "Error on fresh sequences",
-        "mean squared test error",
+        "test error (mean squared)",
         [
             Trace("test_error", "against clean labels"),
             Trace("noisy_test_error", "against noisy labels"),

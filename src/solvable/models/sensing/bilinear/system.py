@@ -47,7 +47,7 @@ system = System(
     teacher="measure:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "samples per entry n/(dL)",
+        "sample ratio n/(dL)",
         told="n/(dL) = {sample_ratio:.4g}, d = {dimension}, L/d = {aspect:g}, r/d = {rank_ratio:g}, "
         "noise {noise:g}",
         words={"rank_ratio": "r/d = {:g}", "aspect": "L/d = {:g}", "noise": "noise {:g}"},

@@ -16,7 +16,7 @@ PANELS = (
     Panel(
         "error",
         "Error of Bayes message passing",
-        "error per dimension E",
+        "matrix error E (per dimension)",
         [
             Trace("matrix_error", "message passing"),
             Trace("finite_size_matrix_error", "first order in 1/d", measured=False, dashed=True),
@@ -28,7 +28,7 @@ PANELS = (
     Panel(
         "error-of-nuclear-norm",
         "Error of the nuclear norm",
-        "error per dimension E",
+        "matrix error E (per dimension)",
         [
             Trace("matrix_error", "nuclear norm"),
             Trace("bayes_matrix_error", "Bayes-optimal", measured=False, dashed=True),
@@ -40,21 +40,21 @@ PANELS = (
     Panel(
         "spectrum",
         "Eigenvalues of the estimate",
-        "mean eigenvalue of each group",
+        "mean eigenvalue of a group",
         [Trace("eigenvalues", "group")],
         "Mean eigenvalue of the estimate in each of eight groups of equal size; group 1 has the largest.",
     ),
     Panel(
         "train-error",
         "Training error",
-        "mean squared residual",
+        "training error (mean squared)",
         [Trace("train_error", "training error")],
         "Mean squared residual of the estimate on its training labels.",
     ),
     Panel(
         "rank",
         "Rank of the estimate",
-        "rank over d",
+        "rank / d",
         [Trace("rank_fraction", "nuclear norm")],
         "Fraction of the nuclear-norm estimate's eigenvalues that are not 0.",
         when=lambda curve: curve.setting.estimator == "nuclear-norm",

@@ -68,7 +68,7 @@ system = System(
     teacher="measure:draw_teacher",
     axis=Axis(
         "sample_ratio",
-        "measurements per squared dimension n/d²",
+        "sample ratio n/d²",
         told="n/d² = {ratio:.3g}, d = {dimension}",
         words={
             "noise": "noise {:g}", "rank_ratio": "rank {:g} d", "sensors": "{} measurements",
@@ -79,6 +79,7 @@ system = System(
     ),
     claims="claims:CLAIMS",
     panels="figures:PANELS",
+    preview="predict:preview",
     presets=PRESETS,
     references=("xu2025fundamental", "maillard2024bayes"),
 )  # fmt: skip

@@ -1,0 +1,186 @@
+"""Sphinx extension: a page for each paper, and their summary, made from the tables in docs/papers."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from solvable.frame.registry import load
+
+FOLDER = Path(__file__).parent / "papers"
+STATUSES = ("one command", "in part", "missing")
+"""States of an item, best first."""
+
+
+class Item(NamedTuple):
+    """Statement or figure of a paper: a table ``[[item]]``."""
+
+    title: str
+    command: str
+    claim: str
+    agrees: str
+    missing: str
+
+    @property
+    def status(self) -> str:
+        """State of the item, one of `STATUSES`."""
+        if not self.command:
+            return "missing"
+        return "in part" if self.missing else "one command"
+
+    @property
+    def claims(self) -> list[str]:
+        """Names of the claims that give the verdict."""
+        return [name.strip() for name in self.claim.split(",") if name.strip()]
+
+
+class Paper(NamedTuple):
+    """Paper with its items in the order of the paper."""
+
+    name: str
+    title: str
+    arxiv: str
+    systems: list[str]
+    items: list[Item]
+
+    def system_of(self, item: Item) -> str:
+        """Return the system that an item's claims belong to: that of its command, or the first."""
+        words = item.command.split()
+        named = words[2] if words[1:2] in (["run"], ["theory"]) else ""
+        return named or (self.systems[0] if self.systems else "")
+
+
+def read_paper(path: Path) -> Paper:
+    """Read one table; unknown or lacking keys raise an error that names them."""
+    table: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    items = table.pop("item", [])
+    _demand(table, ("title", "arxiv", "systems"), path.name)
+    for number, item in enumerate(items, 1):
+        _demand(item, Item._fields, f"{path.name}, item {number}")
+    return Paper(path.stem, items=[Item(**item) for item in items], **table)
+
+
+def _demand(table: dict[str, Any], keys: Iterable[str], place: str) -> None:
+    """Raise an error unless a table has exactly these keys."""
+    allowed = list(keys)
+    if set(table) != set(allowed):
+        raise ValueError(f"{place} has the keys {sorted(table)}; allowed: {', '.join(allowed)}.")
+
+
+def read_papers() -> list[Paper]:
+    """Read all tables, in the order of their names."""
+    return [read_paper(path) for path in sorted(FOLDER.glob("*.toml"))]
+
+
+def counts(items: Iterable[Item]) -> str:
+    """Return a phrase such as "6 by one command, 4 in part, 1 missing"."""
+    found = Counter(item.status for item in items)
+    words = {"one command": "by one command"}
+    return ", ".join(f"{found[status]} {words.get(status, status)}" for status in STATUSES)
+
+
+def address(arxiv: str) -> str:
+    """Return links to the papers of a list of arXiv numbers separated by commas."""
+    numbers = [number.strip() for number in arxiv.split(",")]
+    return ", ".join(f"[arXiv:{number}](https://arxiv.org/abs/{number})" for number in numbers)
+
+
+def head_text(paper: Paper) -> str:
+    """Return the first paragraph of the page of a paper as MyST."""
+    links = ", ".join(f"{{doc}}`{name} <../systems/{name}>`" for name in paper.systems)
+    parts = [
+        f"*{paper.title}*, {address(paper.arxiv)}.",
+        f"{'Systems' if len(paper.systems) > 1 else 'System'}: {links}." if links else "",
+        f"{len(paper.items)} statements and figures: {counts(paper.items)}",
+        "({doc}`all papers <index>`).",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def item_text(paper: Paper, item: Item) -> str:
+    """Return status, command, verdict, agreement and gaps of an item as MyST."""
+    mark = item.status.replace(" ", "-")
+    blocks = [f'<p class="paper-status {mark}">{item.status.capitalize()}</p>']
+    if item.command:
+        blocks.append(f"```{{code-block}} bash\n:class: paper-command\n\n{item.command}\n```")
+    if item.claims:
+        system = paper.system_of(item)
+        statements = {claim.name: claim.statement for claim in load(system).claims}
+        verdicts = [_claim_text(system, name, statements[name]) for name in item.claims]
+        blocks.append("Verdict\n: " + "\n\n  ".join(verdicts))
+    notes = (("Compared", item.agrees), ("Missing", item.missing))
+    return "\n\n".join([*blocks, *(f"{name}\n: {text}" for name, text in notes if text)])
+
+
+def _claim_text(system: str, name: str, statement: str) -> str:
+    """Return the name of a claim, as a link to the table of its system, and its statement."""
+    return f"[`{name}`](../systems/{system}.md#claims-and-their-sources): {statement}"
+
+
+class PaperPage(SphinxDirective):
+    """Page of one paper, item by item."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Write a section per item; its text is MyST, as on other pages."""
+        path = FOLDER / f"{self.arguments[0]}.toml"
+        self.env.note_dependency(str(path))
+        paper = read_paper(path)
+        sections = [self._section(paper, item) for item in paper.items]
+        return [*self.parse_text_to_nodes(head_text(paper)), *sections]
+
+    def _section(self, paper: Paper, item: Item) -> nodes.section:
+        """Return the section of an item, with an anchor."""
+        words, messages = self.parse_inline(item.title)
+        section = nodes.section("", nodes.title(item.title, "", *words), *messages)
+        section["names"].append(nodes.fully_normalize_name(item.title))
+        self.state.document.note_implicit_target(section, section)
+        section += self.parse_text_to_nodes(item_text(paper, item))
+        return section
+
+
+class PaperSummary(SphinxDirective):
+    """Counts of all papers."""
+
+    def run(self) -> list[nodes.Node]:
+        """Write the total and an entry per paper."""
+        papers = read_papers()
+        for paper in papers:
+            self.env.note_dependency(str(FOLDER / f"{paper.name}.toml"))
+        return self.parse_text_to_nodes(summary_text(papers))
+
+
+def summary_text(papers: list[Paper]) -> str:
+    """Return the total over all papers, and the counts of each, as MyST."""
+    everything = [item for paper in papers for item in paper.items]
+    blocks = [
+        f"{len(papers)} papers, {len(everything)} statements and figures: {counts(everything)}."
+    ]
+    for paper in papers:
+        bar = "".join(
+            f'<span class="{status.replace(" ", "-")}" style="flex-grow: {number}"></span>'
+            for status in STATUSES
+            if (number := sum(item.status == status for item in paper.items))
+        )
+        blocks.append(
+            f"{{doc}}`{paper.title} <{paper.name}>`\n"
+            f": {len(paper.items)} items: {counts(paper.items)}. {address(paper.arxiv)}\n\n"
+            f'  <div class="paper-bar" aria-hidden="true">{bar}</div>'
+        )
+    return "\n\n".join(blocks)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives and their style sheet."""
+    app.add_directive("paper", PaperPage)
+    app.add_directive("papers", PaperSummary)
+    app.add_css_file("papers.css")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

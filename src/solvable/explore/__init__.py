@@ -1,0 +1,1 @@
+"""Pages on which theory lines follow the parameters of a system."""

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import solvable
+from solvable.cli import main
+from solvable.errors import InvalidParameter
+from solvable.study.differences import holm, paired_interval, welch_interval
+
+SMALL = {"dimension": 10, "samples": 40, "preset": None, "workers": 1, "seeds": 3}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    home = tmp_path_factory.mktemp("runs")
+    return [
+        solvable.run("quadratic-network", output=home / name, seed=seed, **SMALL).directory
+        for name, seed in (("first", 0), ("[red]<b>\x1b[2J", 1))
+    ]
+
+
+def test_runs_of_other_seeds_are_unpaired_and_repeated_ones_are_the_same(runs, capsys):
+    found = solvable.compare(*runs)
+    assert found.labels == ("seed=0", "seed=1")
+    assert {row.pairing for row in found.differences} == {"unpaired"}
+    assert not found.broken
+    same = solvable.compare(runs[0], runs[0])
+    assert {row.pairing for row in same.differences} == {"same records"}
+    assert not any(row.differs or row.difference for row in same.differences)
+    assert len(found.to_dataframe()) == len(found.differences)
+    assert main(["compare", *map(str, runs)]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "[red]<b>" in printed.replace("\n", "")
+    assert "<b>[2J" not in found._repr_html_()
+    assert main(["compare", *map(str, runs), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["runs"]) == len(answer["verdicts"]) == 2
+
+
+def test_thirty_runs_have_distinct_labels(runs):
+    assert len(set(solvable.compare(*(runs * 15)).labels)) == 30
+
+
+def test_bad_input_is_refused(runs):
+    with pytest.raises(InvalidParameter, match="two or more"):
+        solvable.compare(runs[0])
+    other = solvable.run("sequential-recovery", preset=None, dimension=10, samples=200, workers=1)
+    with pytest.raises(InvalidParameter, match="no claim in common"):
+        solvable.compare(runs[0], other)
+
+
+def test_holm_stops_at_the_first_that_is_not_rejected():
+    assert holm([0.04, float("nan"), 0.001, 0.02]) == [True, False, True, True]
+    assert holm([0.03, 0.04, 0.001]) == [False, False, True]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_intervals_cover_95_percent(pairs):
+    rng = np.random.default_rng(5)
+    count, covered = 2000, 0
+    for _ in range(count):
+        common = rng.standard_normal(5)
+        first = common + 0.5 * rng.standard_normal(5)
+        if pairs:
+            other = common + 0.3 + 0.5 * rng.standard_normal(5)
+            low, high, _ = paired_interval(other - first)
+        else:
+            low, high, _ = welch_interval(first, 0.3 + 3 * rng.standard_normal(8))
+        covered += low <= 0.3 <= high
+    # four standard errors of a share of 95 %
+    assert abs(covered / count - 0.95) < 4 * (0.95 * 0.05 / count) ** 0.5
