@@ -31,6 +31,8 @@ class Drawing(NamedTuple):
     # Lines are interpolated between this number of predictions, independent of the machine's speed.
     predictions: int = 13
     accuracy: float = ROUNDING  # relative
+    panel: int | None = None  # its number in the system, where other panels are slow
+    width: float | None = None  # inches; None draws the figure of a report
 
 
 Group = Mapping[str, Drawing]
@@ -89,7 +91,7 @@ def store(group: Group, system: System, points: Sequence[Point]) -> None:
             metrics.append(used)
         followed.append(replace(point, metrics=metrics))
     for asked in group.values():
-        _find(system, followed, asked)
+        _find(system, followed, asked._replace(predictions=1))
     rows = [
         {
             "parameters": dict(point.parameters),
@@ -110,7 +112,8 @@ def redrawn(group: Group, points: Sequence[Point] | None = None) -> dict[str, Pi
     """Draw figures from stored records, with predictions, panels and statistics of the present code."""
     system = registry.load(next(iter(group.values())).system)
     chosen = read(group, system) if points is None else points
-    return {name: of_figure(_find(system, chosen, asked)) for name, asked in group.items()}
+    drawn = {name: of_figure(_find(system, chosen, asked)) for name, asked in group.items()}
+    return {name: picture._replace(width=group[name].width) for name, picture in drawn.items()}
 
 
 def read(group: Group, system: System) -> list[Point]:
@@ -155,7 +158,8 @@ def _pieces(
         for curve in system.curves(points)
     ]
     later = []
-    for panel in system.panels:
+    chosen = slice(None) if asked.panel is None else slice(asked.panel, asked.panel + 1)
+    for panel in system.panels[chosen]:
         title = getattr(panel, "title", None)
         likely = isinstance(title, str) and asked.title.startswith(title[: len(asked.title)])
         pieces = getattr(panel, "pieces", None)

@@ -26,6 +26,7 @@ DIRECTORY = Path(__file__).parent / "figures"
 FIRST = "Features appear one after another"
 DRAWN = {
     "overlap.svg": Drawing("sequential-recovery", FIRST),
+    "paper-overlap.svg": Drawing("sequential-recovery", FIRST, width=3.4),
     "error.svg": Drawing("sequential-recovery", "The error falls as features are recovered"),
     "spectrum.svg": Drawing(
         "sequential-recovery", "Features leave the bulk of the spectrum at n = 26"
@@ -74,7 +75,9 @@ DRAWN = {
     "label-hierarchy-error.svg": Drawing(
         "label-hierarchy", "Error of each level of labels (blocks 4)"
     ),
-    "late-interaction-labels.svg": Drawing("late-interaction", "Labels differ", "labels"),
+    "late-interaction-labels.svg": Drawing(
+        "late-interaction", "Labels differ", "labels", panel=1
+    ),
     "late-interaction-ndcg.svg": Drawing("late-interaction", "MaxSim training passes", "pipelines"),
     "late-interaction-pooled.svg": Drawing("late-interaction", "Pooled vectors see", "lengths"),
     "late-interaction-spectrum.svg": Drawing(
@@ -88,7 +91,10 @@ DRAWN = {
     "single-head-error.svg": Drawing("single-head-attention", "Error of the learned matrix"),
     "single-head-spectrum.svg": Drawing("single-head-attention", "Learned spectrum at n/d² = 0.6"),
     "compositional-overlap.svg": Drawing(
-        "compositional-target", "Rotated features appear one after another, d = 40 (dense)"
+        "compositional-target",
+        "Rotated features appear one after another, d = 40 (dense)",
+        predictions=7,
+        panel=2,
     ),
     "diagonal-network.svg": Drawing("diagonal-network", "Features are learned one by one"),
     "kernel-staircase.svg": Drawing("kernel-staircase", "Learned share of each degree"),
@@ -100,9 +106,7 @@ DRAWN = {
 }
 """Figures drawn by runs of systems, with the beginnings of their titles."""
 
-ELSEWHERE = {name: script.command for name, script in SCRIPTS.items()} | {
-    "paper-overlap.svg": "result.figure('overlap', width=3.4), preset quick of sequential-recovery"
-}
+ELSEWHERE = {name: script.command for name, script in SCRIPTS.items()}
 """Figures drawn by other functions and commands."""
 
 

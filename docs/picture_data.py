@@ -18,6 +18,7 @@ import numpy as np
 
 from solvable.plots.figure import Figure
 from solvable.plots.files import pictures, saved, write_atomically
+from solvable.plots.paper import draw_paper
 
 ROUNDING = 1e-6
 """Relative deviation of numbers that are equal; data are stored with eight digits."""
@@ -30,6 +31,7 @@ class Picture(NamedTuple):
 
     data: dict[str, Any]
     drawn: Any
+    width: float | None = None  # inches, for a figure in the style of a paper
 
 
 class StoredPicture(NamedTuple):
@@ -90,6 +92,8 @@ def svg_of(picture: Picture) -> str:
     drawn = picture.drawn
     if isinstance(drawn, bytes):
         return drawn.decode()
+    if picture.width is not None:
+        return saved(draw_paper(drawn, picture.width), "svg").decode()
     return (pictures(drawn).svg if isinstance(drawn, Figure) else saved(drawn, "svg")).decode()
 
 
