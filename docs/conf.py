@@ -59,6 +59,7 @@ html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
+html_search_scorer = str(Path(__file__).with_name("search_order.js"))  # single names last
 html_title = "solvable"
 suppress_warnings = ["config.cache"]
 
@@ -84,7 +85,9 @@ def mathml(node, display):
 
 def visit_math(self, node):
     """Write a formula in a line."""
-    self.body.append(mathml(node, "inline"))
+    formula = mathml(node, "inline")
+    long = len(node.astext()) > 35  # may be wider than a phone
+    self.body.append(f'<span class="long-formula">{formula}</span>' if long else formula)
     raise nodes.SkipNode
 
 

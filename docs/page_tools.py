@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
+from bs4 import BeautifulSoup
 from docutils import nodes
-from page_tables import Claims, Notebooks, Systems
+from page_tables import Claims, Notebooks, Systems, examples
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.nodes import make_refnode
 
@@ -39,6 +43,52 @@ def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
                 break
 
 
+def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Let code in tables break after the marks that join its words."""
+    if page.startswith("generated/") or app.builder.format != "html":
+        return
+    for entry in doctree.findall(nodes.entry):
+        for code in list(entry.findall(nodes.literal)):
+            parts = re.split(r"(?<=[/_.=,])(?=\w)", code.astext())
+            marks: list[nodes.Node] = []
+            for part in parts:
+                marks += [nodes.Text(part), nodes.raw("", "<wbr>", format="html")]
+            if len(parts) > 1:
+                code.children = []
+                code.extend(marks[:-1])
+
+
+def shorten_sidebar(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Leave the pages of single names out of the sidebar; the page API lists them."""
+    tree = context.get("furo_navigation_tree")
+    if not tree or ("generated/" not in tree and not page.startswith("generated/")):
+        return
+    soup = BeautifulSoup(tree, "html.parser")
+    for link in soup.find_all("a", string="API"):
+        for part in link.find_next_siblings():
+            part.decompose()
+    context["furo_navigation_tree"] = str(soup)
+
+
+def name_papers_and_pictures(app: Sphinx, doctree: nodes.document) -> None:
+    """Enter arXiv numbers of a page into the index, and name pictures of the gallery."""
+    page = app.env.current_document.docname
+    if page == "gallery/index":
+        titles = {name: title for name, title, _ in examples()}
+        for picture in doctree.findall(nodes.image):
+            name = re.sub(r"^sphx_glr_|_thumb$", "", Path(picture["uri"]).stem)
+            picture["alt"] = picture.get("alt") or titles.get(name, name)
+    if page.startswith(("systems/", "derivations/", "papers/")):
+        # The offline search skips numbers, but finds entries of the index.
+        papers = sorted(set(re.findall(r"arXiv:(\d{4}\.\d{4,5})", doctree.astext())))
+        top = next(doctree.findall(nodes.section))
+        entries = [("single", f"arXiv:{paper}", top["ids"][0], "", None) for paper in papers]
+        if entries:
+            top.insert(1, addnodes.index(entries=entries))
+
+
 def _inside(node: nodes.Node | None) -> bool:
     """Return True within titles, code, formulas and links."""
     while node is not None:
@@ -63,5 +113,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("claims", Claims)
     app.add_directive("systems", Systems)
     app.add_directive("notebooks", Notebooks)
+    app.connect("doctree-read", name_papers_and_pictures)
     app.connect("doctree-resolved", link_first_uses)
+    app.connect("doctree-resolved", break_code_in_tables)
+    app.connect("html-page-context", shorten_sidebar, priority=900)  # after the theme's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,7 +20,7 @@ MODULES = {
     ): path
     for path in FILES
 }
-LIGHT = ("cli", "verbs.py", "__init__.py", "__main__.py", "frame/registry.py")
+LIGHT = ("cli", "verbs.py", "data_verbs.py", "__init__.py", "__main__.py", "frame/registry.py")
 """Parts with delayed imports, because help and the list of systems load no NumPy."""
 
 

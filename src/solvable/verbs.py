@@ -1,26 +1,20 @@
-"""One Python function per command, which returns the object that the command prints.
+"""One Python function per command on systems, which returns the object that the command prints.
 
 Each function imports its modules when it is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 if TYPE_CHECKING:
-    from solvable.data.dataset import Dataset
-    from solvable.diagnose.diagnosis import Diagnosed
-    from solvable.forecast import Forecast, LearningCurve
     from solvable.frame.system import System
-    from solvable.learn.results import Learned
-    from solvable.models.multi_index.activations import Activations
     from solvable.progress import Progress
-    from solvable.study import Comparison, Study, StudyResult
+    from solvable.study import Comparison, Study, StudyResult, VersionComparison
     from solvable.study.predictions import Predictions
 
 
@@ -177,23 +171,31 @@ def theory_of(system: str | System, /, **settings: Any) -> Predictions:
     return predict_grid(_system(system), settings)
 
 
-def compare(*runs: str | Path | StudyResult) -> Comparison:
-    """Compare the verdicts and metrics of several runs with the first: ``solvable compare``.
+def compare(
+    *runs: str | Path | StudyResult, python: str | Path | None = None
+) -> Comparison | VersionComparison:
+    """Compare runs, or two versions of the library on one run: ``solvable compare``.
 
     Parameters
     ----------
     *runs : path or StudyResult
-        Two or more runs, or their directories, finished or not.
+        Runs or their directories, finished or not. Several are compared with the first. The stored
+        predictions of a single run are compared with those of the installed library.
+    python : path, optional
+        For a single run: interpreter with another version of the library, which judges a copy of the
+        run instead of the stored predictions.
 
     Returns
     -------
-    Comparison
-        Verdicts side by side, and differences from the first run at shared settings.
+    Comparison or VersionComparison
+        Verdicts side by side, with the differences from the first run at shared settings, or with the
+        predictions that differ between the versions.
 
     Raises
     ------
     InvalidParameter
-        If fewer than two runs are given, or runs of two systems have no claim in common.
+        If no run is given, runs of two systems have no claim in common, or the other interpreter gives
+        no answer.
     StorageFailed, StudyTooNew
         If a directory holds no run, it is damaged, or a newer version wrote it.
 
@@ -206,8 +208,14 @@ def compare(*runs: str | Path | StudyResult) -> Comparison:
     >>> {row.pairing for row in found.differences}
     {'unpaired'}
     """
+    from solvable.errors import InvalidParameter
     from solvable.study.compare import compare_runs
+    from solvable.study.comparison_versions import compare_versions
 
+    if len(runs) == 1:
+        return compare_versions(runs[0], python)
+    if python is not None:
+        raise InvalidParameter(f"python is given with {len(runs)} runs; allowed: one run.")
     return compare_runs(runs)
 
 
@@ -215,242 +223,3 @@ def _system(system: str | System) -> System:
     from solvable.frame import registry
 
     return registry.load(system) if isinstance(system, str) else system
-
-
-def learn_features(
-    data: str | Path | Dataset,
-    /,
-    *,
-    target: str | None = None,
-    task: Literal["auto", "classification", "regression"] = "auto",
-    keep: Sequence[str] = (),
-    folds: int = 5,
-    layers: int = 1,
-    rows: int = 20_000,
-    seed: int = 0,
-    workers: int | None = None,
-    progress: Progress | bool | None = None,
-) -> Learned:
-    """Learn features layer by layer, and measure their error on unseen rows: ``solvable learn``.
-
-    Parameters
-    ----------
-    data : path, str or Dataset
-        CSV, NPZ or Parquet file, folder, or name of a data set.
-    target : str, optional
-        Column to predict.
-    task : {"auto", "classification", "regression"}
-        Kind of target; "auto" decides by its values.
-    keep : sequence of str
-        Columns to use even if they look like row numbers.
-    folds : int
-        Parts of the data, 2 to 20; each is predicted from the others.
-    layers : int
-        Filters, 1 to 5, each with a layer below it.
-    rows : int
-        Largest number of rows; from more rows a random subset is taken.
-    seed : int
-        Seed of the folds and random layers.
-    workers : int, optional
-        Local processes; default one per core.
-    progress : callable or bool, optional
-        ``progress(done, total, seconds_left)``, called after each fit. True shows a bar in a notebook
-        or on a terminal, and a line a minute elsewhere.
-
-    Returns
-    -------
-    Learned
-        Scores, directions, forecast, and the model fitted to all rows.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        If the data cannot be learned from, or an argument is out of range.
-    MemoryLimitExceeded
-        If a fit does not fit into memory.
-
-    Examples
-    --------
-    >>> import solvable
-    >>> solvable.learn_features("iris", folds=2, workers=1).learned.error < 0.2
-    True
-    """
-    from solvable.data import load as load_data
-    from solvable.data.dataset import Dataset
-    from solvable.learn import Request, learn
-    from solvable.progress import reporter
-    from solvable.study.dispatch import count_workers
-
-    request = Request(folds=folds, layers=layers, rows=rows, seed=seed)
-    if not isinstance(data, Dataset):
-        data = load_data(str(data), target=target, task=task, keep=tuple(keep))
-    with reporter(progress, "fits") as report:
-        return learn(data, request, workers=count_workers(workers), progress=report)
-
-
-def diagnose_weights(
-    path: str | Path,
-    /,
-    *,
-    initial: str | Path | None = None,
-    heads: int | None = None,
-    pairs: Sequence[tuple[str, str]] = (),
-    inputs_first: bool = False,
-    seed: int = 0,
-    workers: int | None = None,
-    progress: Progress | bool | None = None,
-) -> Diagnosed:
-    """Separate noise from learned features in weight matrices: ``solvable diagnose``.
-
-    Parameters
-    ----------
-    path : path
-        ``.safetensors``, ``.npz`` or ``.npy``; nothing in it is ever executed.
-    initial : path, optional
-        The weights before training, under the same names.
-    heads : int, optional
-        Attention heads in each pair of query and key; default from the metadata of the file or the
-        ``config.json`` next to it.
-    pairs : sequence of (str, str)
-        Names of query and key matrices; by default recognised from the names in the file.
-    inputs_first : bool
-        Whether the arrays of ``pairs`` are (inputs, outputs).
-    seed : int
-        Seed of the bootstraps.
-    workers : int, optional
-        Local processes; default one per core, fewer for small matrices.
-    progress : callable or bool, optional
-        ``progress(done, total, seconds_left)``, called after each array. True shows a bar in a notebook
-        or on a terminal, and a line a minute elsewhere.
-
-    Returns
-    -------
-    Diagnosed
-        One row per array and per attention head; after Ctrl-C the finished ones.
-
-    Raises
-    ------
-    InvalidData
-        If a file cannot be read or contains no array, or a pair is missing or has unequal inner sizes.
-
-    Examples
-    --------
-    >>> import tempfile, numpy, solvable
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = f"{directory}/noise.npy"
-    ...     numpy.save(path, numpy.random.default_rng(0).standard_normal((60, 200)))
-    ...     solvable.diagnose_weights(path, workers=1).matrices[0].phase
-    'random-like'
-    """
-    from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.matrices_of_file import diagnose_whole
-    from solvable.progress import reporter
-    from solvable.study.dispatch import count_workers
-
-    lanes = count_workers(workers)
-    request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
-    where, options = Path(path), {"seed": seed, "workers": lanes}
-    with reporter(progress, "arrays") as report:
-        return diagnose_whole(where, initial=initial, request=request, progress=report, **options)
-
-
-def forecast_curve(
-    curve: str | Path | LearningCurve,
-    /,
-    *,
-    at: Sequence[float] = (),
-    factors: Sequence[float] | None = None,
-    confidence: float = 0.9,
-    of: Literal["mean", "measurement"] = "mean",
-    seed: int = 0,
-) -> Forecast:
-    """Extrapolate a measured learning curve, with intervals: ``solvable forecast``.
-
-    Parameters
-    ----------
-    curve : path or LearningCurve
-        CSV file with columns n and error (and replicate), or the curve itself.
-    at : sequence of float
-        Sample sizes to predict.
-    factors : sequence of float, optional
-        Multiples of the largest measured size; (2, 4) unless ``at`` is given.
-    confidence : float
-        Level of the intervals, 0.5 to 0.99.
-    of : {"mean", "measurement"}
-        Interval of the mean error, or of one new measurement.
-    seed : int
-        Seed of the bootstrap.
-
-    Returns
-    -------
-    Forecast
-        With ``refusal`` set if the curve must not be extrapolated.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        If the file is not a curve, or an argument is out of range.
-
-    Examples
-    --------
-    >>> import numpy, solvable
-    >>> n = numpy.repeat([100, 200, 400, 800, 1600], 3)
-    >>> errors = (0.05 + 2 * n**-0.6) * numpy.tile([0.99, 1.0, 1.01], 5)
-    >>> curve = solvable.forecast.LearningCurve(n, errors)
-    >>> [point.samples for point in solvable.forecast_curve(curve, at=[3200]).predictions]
-    [3200.0]
-    """
-    from threadpoolctl import threadpool_limits
-
-    from solvable.forecast import LearningCurve, forecast
-
-    if not isinstance(curve, LearningCurve):
-        curve = LearningCurve.from_csv(curve)
-    with threadpool_limits(limits=1):
-        return forecast(
-            curve, at=tuple(at), factors=factors, confidence=confidence, of=of, seed=seed
-        )
-
-
-def activations_of(
-    *names: str,
-    noise: float = 1.0,
-    directions: int | None = None,
-    decay: float | None = None,
-) -> Activations:
-    """Noise sensitivity of activations and the samples they need: ``solvable activations``.
-
-    Parameters
-    ----------
-    *names : str
-        Names or formulas of activations, as of :func:`solvable.links.make_link`.
-    noise : float
-        Variance of the label noise, at least 0; activations are standardised.
-    directions : int, optional
-        Number of directions of equal amplitude, 1 to 512; default 1.
-    decay : float, optional
-        Exponent of amplitudes that fall with a power of the feature, 0 to 10; 16 directions unless
-        ``directions`` is given.
-
-    Returns
-    -------
-    Activations
-        One row per activation: exponents, thresholds, and their description.
-
-    Raises
-    ------
-    InvalidParameter
-        If a formula is not understood, or a number is out of range.
-
-    Examples
-    --------
-    >>> import solvable
-    >>> relu, cosmix = solvable.activations_of("relu", "cosmix", noise=100.0).rows
-    >>> relu.noise_sensitivity_exponent, relu.threshold_ratio
-    (1, 0.0)
-    >>> cosmix.noise_sensitivity_exponent, round(cosmix.threshold_ratio)
-    (2, 6464)
-    """
-    from solvable.models.multi_index.activations import compare_activations
-
-    return compare_activations(names, noise=noise, directions=directions, decay=decay)

@@ -12,7 +12,9 @@ import pytest
 from solvable.errors import InvalidParameter, SolvableError, StudyConflict
 from solvable.explore.controls import controls
 from solvable.explore.functions import run_of
+from solvable.explore.lines import theory_figures
 from solvable.explore.look import DARK, page_figure
+from solvable.explore.memo import WANTED, Unwanted
 from solvable.explore.newest import Newest
 from solvable.explore.runs import Run, Runs
 from solvable.explore.server import listen
@@ -90,12 +92,19 @@ def test_a_phone_has_the_legend_below_the_axes() -> None:
     assert narrow["annotations"][0]["xanchor"] == "right"
 
 
+def test_short_logarithmic_axes_have_no_minor_ticks() -> None:
+    figure = Figure("f", "T", "x", "y", [Series("", [0.1, 2], [1, 2])], x_scale="log")
+    axis = page_figure(figure, 900, dark=False)["layout"]["xaxis"]
+    assert axis["tickmode"] == "array"
+    assert "minor" not in axis
+
+
 def test_of_a_thousand_requests_few_are_computed_and_the_last_is() -> None:
     newest, computed = Newest(), []
 
     def ask(number: int) -> None:
         with newest.turn("page", number) as current:
-            if current:
+            if current():
                 time.sleep(0.01)
                 computed.append(number)
 
@@ -108,13 +117,24 @@ def test_of_a_thousand_requests_few_are_computed_and_the_last_is() -> None:
     assert len(computed) < 400
 
 
+def test_lines_that_nobody_waits_for_end_between_two_predictions() -> None:
+    answers = iter([True, True])
+    waited_for = WANTED.set(lambda: next(answers, False))
+    try:
+        with pytest.raises(Unwanted):
+            theory_figures(SYSTEM, {"noise": 0.123, "dimension": 77})
+    finally:
+        WANTED.reset(waited_for)
+    assert theory_figures(SYSTEM, {"noise": 0.123, "dimension": 77}, seconds=0.1).figures
+
+
 def test_pages_do_not_drop_requests_of_each_other() -> None:
     newest = Newest()
     for page in ("one", "other"):
         with newest.turn(page, 5) as current:
-            assert current
+            assert current()
     with newest.turn("one", 4) as current:
-        assert not current
+        assert not current()
 
 
 def test_a_port_in_use_is_refused() -> None:

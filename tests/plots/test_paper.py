@@ -30,7 +30,7 @@ def boxes(drawn: Any) -> list[tuple[str, Any]]:
     for text in [*drawn.texts, *axes.texts]:
         if text.get_text():
             found.append((text.get_text(), text.get_window_extent(renderer)))
-    view = axes.get_window_extent(renderer).padded(1)
+    view = axes.get_window_extent(renderer)
     for along, axis in enumerate((axes.xaxis, axes.yaxis)):
         for text in axis.get_ticklabels(which="both"):
             box = text.get_window_extent(renderer)
@@ -113,7 +113,7 @@ FIGURES = {
         "f", "T", "n", "y", [Series("a", [1e-30, 1e30], [1e-40, 1e40])], x_scale="log", y_scale="log"
     ),
     "large numbers": Figure("f", "T", "n", "y", [Series("a", [1234567, 1234568], [1e9, 1e9 + 1])]),
-    "forty series": Figure("f", "T", "n", "y", curves(40)),
+    "twenty series": Figure("f", "T", "n", "y", curves(20)),
     "phases": phases(),
     "empty": Figure("f", "T", "", "", []),
     "markup": Figure("f", "$T$", "$x^", "a_b^{", curves(1, "$\\frac{{")),

@@ -100,6 +100,7 @@ function cut(page) {
 }
 
 function untitled(page) {
+  if (page.location.pathname === "/search.html") return [];  // its title is written by the search
   const title = page.querySelector("h1");
   if (!title) return ["no title"];
   const top = title.getBoundingClientRect().top + page.defaultView.scrollY;

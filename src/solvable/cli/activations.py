@@ -48,9 +48,9 @@ def activations(
         unknown number null. With --decay threshold_ratio is a list.
     """
     from solvable.cli.terminal import write, write_json, write_prose, write_title
+    from solvable.data_verbs import activations_of
     from solvable.models.multi_index.activation_view import answer, tables
     from solvable.plots.numbers import format_number
-    from solvable.verbs import activations_of
 
     found = activations_of(*names, noise=noise, directions=directions, decay=decay)
     if json:

@@ -82,13 +82,13 @@ def diagnose(
     """
     from solvable.arrays import check_integer
     from solvable.cli.terminal import note, status_line, write, write_json
+    from solvable.data_verbs import diagnose_weights
     from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.matrices_of_file import announced
     from solvable.diagnose.report import reserved_directory, write_files
     from solvable.progress import progress_bar
     from solvable.study.dispatch import count_workers
-    from solvable.verbs import diagnose_weights
 
     check_integer("--seed", seed, 0)
     lanes = count_workers(workers)

@@ -72,10 +72,10 @@ def forecast(
     """
     from solvable.arrays import check_integer
     from solvable.cli.terminal import status_line, write, write_json
+    from solvable.data_verbs import forecast_curve
     from solvable.errors import InvalidData, InvalidParameter, quoted
     from solvable.forecast import LearningCurve
     from solvable.forecast.view import summary
-    from solvable.verbs import forecast_curve
 
     check_integer("--seed", seed, 0)
     read = replace(LearningCurve.from_csv(curve), tested=tested, fixed_epochs=fixed_epochs)

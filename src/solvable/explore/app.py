@@ -12,6 +12,7 @@ from solvable.errors import SolvableError
 from solvable.explore.controls import controls
 from solvable.explore.lines import Lines, theory_figures
 from solvable.explore.look import page_figure
+from solvable.explore.memo import WANTED, Unwanted
 from solvable.explore.newest import Newest
 from solvable.explore.page import SLOTS, layout, panel_names, points_options, verdict_list
 from solvable.explore.runs import Run, Runs
@@ -19,10 +20,11 @@ from solvable.explore.snippets import command_of, python_of
 from solvable.explore.values import from_address, settings_of
 from solvable.frame.system import System
 from solvable.paths import error_line, printable
+from solvable.plots.words import counted
 from solvable.study.tables import verdict_rows
 
-SECONDS = (0.15, 0.5, 1.0)
-"""CPU seconds of the first, second and later requests for the lines of one setting."""
+SECONDS, MOST_SECONDS = 0.1, 60.0
+"""CPU seconds of the first request for the lines of one setting; later ones double them."""
 
 
 class Explorer:
@@ -45,19 +47,21 @@ class Explorer:
         """Return the figures that a page asks for; None if it asks for something newer already."""
         stage = _whole(asked.get("stage"), 0, 1000)
         with self.newest.turn(str(asked.get("page"))[:40], _whole(asked.get("n"), 0)) as current:
-            if not current:
+            if not current():
                 return None
             self.computed += 1
             settings = self.settings(asked)
             run = self.runs.known.get(str(asked.get("points")))
-            seconds = SECONDS[min(stage, len(SECONDS) - 1)]
-            return theory_figures(
-                self.system,
-                settings,
-                None if run is None else run.result(),
-                seconds,
-                only=[str(asked.get("panel"))],
-            )
+            seconds = min(MOST_SECONDS, SECONDS * 2.0 ** min(stage, 10))
+            result = None if run is None else run.result()
+            waited_for = WANTED.set(current)
+            try:
+                panel = str(asked.get("panel"))
+                return theory_figures(self.system, settings, result, seconds, only=[panel])
+            except Unwanted:
+                return None
+            finally:
+                WANTED.reset(waited_for)
 
     def settings(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings in a request."""
@@ -246,7 +250,7 @@ def _remark(lines: Lines) -> str:
     if lines.omitted and not lines.figures and not lines.refusal:
         words.append("This panel shows measurements: start a run below, or choose another panel.")
     if lines.left_out:
-        words.append(f"{lines.left_out} points of the run have other settings and are not shown.")
+        words.append(f"Not shown: {counted(lines.left_out, 'point')} of the run at other settings.")
     if not lines.complete:
         words.append("Some values of the lines are interpolated; more are being computed.")
     return " ".join(words)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from solvable.errors import InvalidParameter, StudyConflict
+from solvable.explore.app import Explorer, build
+from solvable.explore.runs import Runs
 from solvable.explore.server import HOST, Guard, PageServer, listen, new_token
 from solvable.frame import registry
 from solvable.frame.system import System
@@ -29,11 +31,11 @@ class Exploration:
         Address with the token; whoever has it can use the page.
     server : PageServer
         Server in threads of this process.
-    explorer : object
+    explorer : Explorer
         What the page computes with.
     """
 
-    def __init__(self, address: str, server: PageServer, explorer: Any) -> None:
+    def __init__(self, address: str, server: PageServer, explorer: Explorer) -> None:
         self.address = address
         self.explorer = explorer
         self._server = server
@@ -106,9 +108,6 @@ def explore_system(
     >>> page.close()  # doctest: +SKIP
     """
     check_installed()
-    from solvable.explore.app import Explorer, build
-    from solvable.explore.runs import Runs
-
     loaded = registry.load(system) if isinstance(system, str) else system
     start = validate_parameters(loaded, settings).model_dump(mode="json")
     given = run_of(loaded, run)

@@ -171,7 +171,8 @@ def _panels(
 def _needs_measurements(panel: Any) -> bool:
     """Return True for a histogram, and for a panel whose traces have no theory."""
     if isinstance(panel, Panel):
-        return all(trace.theory is None for trace in panel.traces)
+        traces = [*panel.traces, *panel.once]
+        return panel.also is None and all(trace.theory is None for trace in traces)
     return isinstance(panel, Spectrum)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,13 @@ from solvable.study.parameters import canonical_json
 
 MOST_PREDICTIONS = 4_000
 """Largest number of kept predictions of all systems; the oldest are dropped first."""
+
+WANTED: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
+"""Returns False once nobody waits for the lines of this thread any more."""
+
+
+class Unwanted(BaseException):
+    """Ends the computation of lines between two predictions; no error, so nothing catches it."""
 
 
 class Remembered:
@@ -95,6 +103,8 @@ class Remembered:
             if found is not None:
                 self._kept.move_to_end(key)
         if found is None:
+            if not WANTED.get()():
+                raise Unwanted
             try:
                 found = compute()
             except Exception as error:

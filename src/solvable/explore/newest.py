@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 MOST_PAGES = 200
@@ -23,12 +23,12 @@ class Newest:
         self._places = threading.Semaphore(2)
 
     @contextmanager
-    def turn(self, page: str, number: int) -> Iterator[bool]:
-        """Wait for a place; yield False if the page has asked for something newer meanwhile."""
+    def turn(self, page: str, number: int) -> Iterator[Callable[[], bool]]:
+        """Wait for a place; yield whether the page has asked for nothing newer yet."""
         with self._lock:
             self._numbers[page] = max(number, self._numbers.get(page, 0))
             self._numbers.move_to_end(page)
             while len(self._numbers) > MOST_PAGES:
                 self._numbers.popitem(last=False)
         with self._places:
-            yield self._numbers.get(page, number) <= number
+            yield lambda: self._numbers.get(page, number) <= number

@@ -102,7 +102,7 @@ class _Layout:
         rows, note = self._flag_rows(across, right)
         legend = self._legend_inside(left, bottom, across, tall)
         below = self._below(note, own_legend=not legend)
-        top = max(rows * 10.0 + 4, 5.0)
+        top = max(rows * 10.0 + 4, 7.0)  # half of a label of a tick at the end
         height = below + bottom + tall + top
         self._resize(left, below + bottom, across, tall, height)
         self._ticks(across, tall)

@@ -11,16 +11,15 @@ from solvable.errors import InvalidParameter, quoted
 from solvable.frame.claims import Verdict
 from solvable.paths import printable
 from solvable.plots.displayed import Shown
+from solvable.plots.figure import Figure
 from solvable.plots.numbers import MISSING, format_number, format_with_error
 from solvable.plots.tables import Cell, Column, Table, verdict_cell
+from solvable.study.comparison_figures import overlaid
+from solvable.study.comparison_tables import difference_tables
 from solvable.study.differences import Difference, differences, holm
 from solvable.study.parameters import format_settings
 from solvable.study.results import StudyResult, load
-from solvable.study.tables import format_value
 from solvable.study.toml import parse_study
-
-MOST_ROWS = 40
-"""Largest number of differences in a table of the terminal."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +104,7 @@ def _check_common(first: StudyResult, run: StudyResult) -> None:
         )
 
 
-def _settings(result: StudyResult) -> dict[str, str]:
+def settings_of(result: StudyResult) -> dict[str, str]:
     """Return what defines a run, as text by name."""
     meta = result.snapshot.meta
     asked = parse_study(meta["study"])
@@ -121,7 +120,7 @@ def _settings(result: StudyResult) -> dict[str, str]:
 
 def _differing(results: Sequence[StudyResult]) -> list[dict[str, str]]:
     """Return for each run the settings that are not the same in all runs."""
-    settings = [_settings(result) for result in results]
+    settings = [settings_of(result) for result in results]
     names = list(dict.fromkeys(name for one in settings for name in one))
     varied = [name for name in names if len({one.get(name) for one in settings}) > 1]
     return [{name: one.get(name, f"{name}=default") for name in varied} for one in settings]
@@ -157,7 +156,7 @@ def tables(found: Comparison, *, details: bool = False) -> list[Table]:
         runs.add(label, " ".join(own.values()) or "nothing", tasks, str(result.directory))
     shown = [runs, *_verdict_tables(found)]
     if found.differences:
-        shown.append(_difference_table(found, details=details))
+        shown += difference_tables(found.differences, details=details)
     return shown
 
 
@@ -186,29 +185,6 @@ def _outcome(verdict: Verdict | None) -> Cell:
     return Cell(text, verdict_cell(verdict.outcome).style)
 
 
-def _difference_table(found: Comparison, *, details: bool) -> Table:
-    """Return the differences, those marked as different first."""
-    rows = sorted(found.differences, key=lambda row: not row.differs)
-    left = 0 if details else max(len(rows) - MOST_ROWS, 0)
-    title = "Differences from the first run, with intervals of 95 %"
-    title += f" ({len(rows) - left} of {len(rows)}; --details shows all)" if left else ""
-    numbers = (Column(name, right=True) for name in ("difference", "from", "to", "replicates"))
-    table = Table("differs", "run", "setting", "metric", *numbers, "pairing", title=title)
-    varied = _varied([row.parameters for row in rows])
-    for row in rows[: len(rows) - left]:
-        setting = ", ".join(f"{name}={format_value(row.parameters.get(name))}" for name in varied)
-        ends = (row.difference, row.low, row.high)
-        cells = [format_number(number, 3) for number in ends]
-        yes = Cell("yes", "bold") if row.differs else Cell("not shown", "dim")
-        table.add(yes, row.run, setting, row.metric, *cells, str(row.replicates), row.pairing)
-    return table
-
-
-def _varied(settings: Sequence[Any]) -> list[str]:
-    names = dict.fromkeys(name for setting in settings for name in setting)
-    return [name for name in names if len({str(one.get(name)) for one in settings}) > 1]
-
-
 def rows(found: Comparison) -> list[dict[str, Any]]:
     """Return one row per difference."""
     return [
@@ -218,6 +194,6 @@ def rows(found: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def figures(found: Comparison) -> list[Any]:
-    """Return no figures."""
-    return []
+def figures(found: Comparison) -> list[Figure]:
+    """Return the curves of all runs on one axis, for each figure that two runs have."""
+    return overlaid(found.labels, found.results)

@@ -4,16 +4,23 @@
   const same = () => window.dash_clientside.no_update;
   const page = Array.from(crypto.getRandomValues(new Uint32Array(3)), (n) => n.toString(36)).join("");
   const patience = 400; /* milliseconds after which a newer setting is sent without an answer */
+  const calm = 500; /* milliseconds without a move after which a line is completed */
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   let number = 0;
   let flying = null;
   let last = null;
   let stage = 0;
   let complete = true;
+  let pending = false;
   let waiting = 0;
   let slowest = 0;
   let moved = 0;
   const times = (window.exploreTimes = []);
+
+  function painted(since) {
+    moved = 0;
+    requestAnimationFrame(() => setTimeout(() => times.push(performance.now() - since)));
+  }
 
   function poke(after) {
     clearTimeout(waiting);
@@ -85,19 +92,23 @@
         const key = JSON.stringify(wanted);
         keep(wanted, specification);
         if (flying) {
-          if (key !== last) poke(Math.max(20, patience - (now - flying.sent)));
+          /* A request for more of the same line never holds up a new setting. */
+          const left = flying.stage > 0 ? 0 : patience - (now - flying.sent);
+          pending = key !== last;
+          if (pending && left > 0) poke(Math.max(20, left));
           const lost = now - flying.sent > Math.max(60000, 3 * slowest);
-          if ((key === last && !lost) || now - flying.sent < patience) return same();
+          if ((!pending && !lost) || (pending && left > 0)) return same();
         }
         if (key === last) {
-          if (complete || stage >= 120) return same();
+          if (complete || stage >= 12) return same();
           stage += 1;
         } else {
           stage = 0;
         }
         last = key;
         number += 1;
-        flying = { n: number, sent: now };
+        pending = false;
+        flying = { n: number, sent: now, stage: stage };
         return Object.assign({ page: page, n: number, stage: stage }, wanted);
       },
 
@@ -105,8 +116,9 @@
         if (!flying || !answered || answered.n !== flying.n) return;
         slowest = performance.now() - flying.sent;
         complete = answered.complete;
+        if (flying.stage === 0 && moved) painted(moved);
         flying = null;
-        poke(0);
+        poke(pending || complete || stage > 0 ? 0 : calm);
       },
 
       copy: function (clicks, text) {
@@ -139,9 +151,6 @@
       plot.dataset.timed = "1";
       plot.on("plotly_afterplot", function () {
         document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1);
-        if (!moved) return;
-        times.push(performance.now() - moved);
-        moved = 0;
       });
     });
   }).observe(document.documentElement, { childList: true, subtree: true });

@@ -1,0 +1,257 @@
+"""One Python function per tool for real data, which returns what its command prints.
+
+Each function imports its modules when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from solvable.data.dataset import Dataset
+    from solvable.diagnose.diagnosis import Diagnosed
+    from solvable.forecast import Forecast, LearningCurve
+    from solvable.learn.results import Learned
+    from solvable.models.multi_index.activations import Activations
+    from solvable.progress import Progress
+
+
+def learn_features(
+    data: str | Path | Dataset,
+    /,
+    *,
+    target: str | None = None,
+    task: Literal["auto", "classification", "regression"] = "auto",
+    keep: Sequence[str] = (),
+    folds: int = 5,
+    layers: int = 1,
+    rows: int = 20_000,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Learned:
+    """Learn features layer by layer, and measure their error on unseen rows: ``solvable learn``.
+
+    Parameters
+    ----------
+    data : path, str or Dataset
+        CSV, NPZ or Parquet file, folder, or name of a data set.
+    target : str, optional
+        Column to predict.
+    task : {"auto", "classification", "regression"}
+        Kind of target; "auto" decides by its values.
+    keep : sequence of str
+        Columns to use even if they look like row numbers.
+    folds : int
+        Parts of the data, 2 to 20; each is predicted from the others.
+    layers : int
+        Filters, 1 to 5, each with a layer below it.
+    rows : int
+        Largest number of rows; from more rows a random subset is taken.
+    seed : int
+        Seed of the folds and random layers.
+    workers : int, optional
+        Local processes; default one per core.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)``, called after each fit. True shows a bar in a notebook
+        or on a terminal, and a line a minute elsewhere.
+
+    Returns
+    -------
+    Learned
+        Scores, directions, forecast, and the model fitted to all rows.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If the data cannot be learned from, or an argument is out of range.
+    MemoryLimitExceeded
+        If a fit does not fit into memory.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> solvable.learn_features("iris", folds=2, workers=1).learned.error < 0.2
+    True
+    """
+    from solvable.data import load as load_data
+    from solvable.data.dataset import Dataset
+    from solvable.learn import Request, learn
+    from solvable.progress import reporter
+    from solvable.study.dispatch import count_workers
+
+    request = Request(folds=folds, layers=layers, rows=rows, seed=seed)
+    if not isinstance(data, Dataset):
+        data = load_data(str(data), target=target, task=task, keep=tuple(keep))
+    with reporter(progress, "fits") as report:
+        return learn(data, request, workers=count_workers(workers), progress=report)
+
+
+def diagnose_weights(
+    path: str | Path,
+    /,
+    *,
+    initial: str | Path | None = None,
+    heads: int | None = None,
+    pairs: Sequence[tuple[str, str]] = (),
+    inputs_first: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Diagnosed:
+    """Separate noise from learned features in weight matrices: ``solvable diagnose``.
+
+    Parameters
+    ----------
+    path : path
+        ``.safetensors``, ``.npz`` or ``.npy``; nothing in it is ever executed.
+    initial : path, optional
+        The weights before training, under the same names.
+    heads : int, optional
+        Attention heads in each pair of query and key; default from the metadata of the file or the
+        ``config.json`` next to it.
+    pairs : sequence of (str, str)
+        Names of query and key matrices; by default recognised from the names in the file.
+    inputs_first : bool
+        Whether the arrays of ``pairs`` are (inputs, outputs).
+    seed : int
+        Seed of the bootstraps.
+    workers : int, optional
+        Local processes; default one per core, fewer for small matrices.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)``, called after each array. True shows a bar in a notebook
+        or on a terminal, and a line a minute elsewhere.
+
+    Returns
+    -------
+    Diagnosed
+        One row per array and per attention head; after Ctrl-C the finished ones.
+
+    Raises
+    ------
+    InvalidData
+        If a file cannot be read or contains no array, or a pair is missing or has unequal inner sizes.
+
+    Examples
+    --------
+    >>> import tempfile, numpy, solvable
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = f"{directory}/noise.npy"
+    ...     numpy.save(path, numpy.random.default_rng(0).standard_normal((60, 200)))
+    ...     solvable.diagnose_weights(path, workers=1).matrices[0].phase
+    'random-like'
+    """
+    from solvable.diagnose.attention.heads_of_file import AttentionRequest
+    from solvable.diagnose.matrices_of_file import diagnose_whole
+    from solvable.progress import reporter
+    from solvable.study.dispatch import count_workers
+
+    lanes = count_workers(workers)
+    request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
+    where, options = Path(path), {"seed": seed, "workers": lanes}
+    with reporter(progress, "arrays") as report:
+        return diagnose_whole(where, initial=initial, request=request, progress=report, **options)
+
+
+def forecast_curve(
+    curve: str | Path | LearningCurve,
+    /,
+    *,
+    at: Sequence[float] = (),
+    factors: Sequence[float] | None = None,
+    confidence: float = 0.9,
+    of: Literal["mean", "measurement"] = "mean",
+    seed: int = 0,
+) -> Forecast:
+    """Extrapolate a measured learning curve, with intervals: ``solvable forecast``.
+
+    Parameters
+    ----------
+    curve : path or LearningCurve
+        CSV file with columns n and error (and replicate), or the curve itself.
+    at : sequence of float
+        Sample sizes to predict.
+    factors : sequence of float, optional
+        Multiples of the largest measured size; (2, 4) unless ``at`` is given.
+    confidence : float
+        Level of the intervals, 0.5 to 0.99.
+    of : {"mean", "measurement"}
+        Interval of the mean error, or of one new measurement.
+    seed : int
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    Forecast
+        With ``refusal`` set if the curve must not be extrapolated.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If the file is not a curve, or an argument is out of range.
+
+    Examples
+    --------
+    >>> import numpy, solvable
+    >>> n = numpy.repeat([100, 200, 400, 800, 1600], 3)
+    >>> errors = (0.05 + 2 * n**-0.6) * numpy.tile([0.99, 1.0, 1.01], 5)
+    >>> curve = solvable.forecast.LearningCurve(n, errors)
+    >>> [point.samples for point in solvable.forecast_curve(curve, at=[3200]).predictions]
+    [3200.0]
+    """
+    from threadpoolctl import threadpool_limits
+
+    from solvable.forecast import LearningCurve, forecast
+
+    if not isinstance(curve, LearningCurve):
+        curve = LearningCurve.from_csv(curve)
+    with threadpool_limits(limits=1):
+        return forecast(
+            curve, at=tuple(at), factors=factors, confidence=confidence, of=of, seed=seed
+        )
+
+
+def activations_of(
+    *names: str,
+    noise: float = 1.0,
+    directions: int | None = None,
+    decay: float | None = None,
+) -> Activations:
+    """Noise sensitivity of activations and the samples they need: ``solvable activations``.
+
+    Parameters
+    ----------
+    *names : str
+        Names or formulas of activations, as of :func:`solvable.links.make_link`.
+    noise : float
+        Variance of the label noise, at least 0; activations are standardised.
+    directions : int, optional
+        Number of directions of equal amplitude, 1 to 512; default 1.
+    decay : float, optional
+        Exponent of amplitudes that fall with a power of the feature, 0 to 10; 16 directions unless
+        ``directions`` is given.
+
+    Returns
+    -------
+    Activations
+        One row per activation: exponents, thresholds, and their description.
+
+    Raises
+    ------
+    InvalidParameter
+        If a formula is not understood, or a number is out of range.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> relu, cosmix = solvable.activations_of("relu", "cosmix", noise=100.0).rows
+    >>> relu.noise_sensitivity_exponent, relu.threshold_ratio
+    (1, 0.0)
+    >>> cosmix.noise_sensitivity_exponent, round(cosmix.threshold_ratio)
+    (2, 6464)
+    """
+    from solvable.models.multi_index.activations import compare_activations
+
+    return compare_activations(names, noise=noise, directions=directions, decay=decay)

@@ -1,0 +1,237 @@
+"""One stored run judged by two versions of the library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.frame.points import NO_PREDICTION, Point
+from solvable.plots.displayed import Shown
+from solvable.plots.figure import Figure
+from solvable.plots.numbers import format_number, format_with_error
+from solvable.plots.tables import Cell, Column, Table, verdict_cell
+from solvable.study.other_version import judged_by
+from solvable.study.renewed_predictions import predict_anew
+from solvable.study.results import StudyResult, load
+
+
+class Judgement(NamedTuple):
+    """Verdicts and predictions of one version of the library on the records of a run."""
+
+    label: str
+    verdicts: Sequence[Mapping[str, Any]]  # as `solvable verify --json` prints them
+    predictions: Sequence[Mapping[str, Any] | None]  # by point
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A predicted number that two versions of the library give differently."""
+
+    parameters: Mapping[str, Any]
+    metric: str  # an entry of a list is ``name[i]``, the one that moved most
+    before: float | str | None
+    after: float | str | None
+    relative: float | None  # (after - before) / |before|
+    standard_errors: float | None  # in standard errors of the measured mean at this setting
+
+
+@dataclass(frozen=True, repr=False)
+class VersionComparison(Shown, view=__name__):
+    """Verdicts and predictions of two versions of the library on one stored run.
+
+    Made by :func:`solvable.compare` from a single run.
+
+    Parameters
+    ----------
+    result : StudyResult
+        The run, with the stored predictions.
+    before, after : Judgement
+        The stored or the other version, and the installed version: label, verdicts, predictions.
+    shifts : tuple of Shift
+        Predictions that differ by more than rounding, largest relative change first.
+    """
+
+    result: StudyResult
+    before: Judgement
+    after: Judgement
+    shifts: tuple[Shift, ...]
+
+    @property
+    def changed(self) -> list[str]:
+        """Claims whose verdicts differ."""
+        before, after = _by_claim(self.before), _by_claim(self.after)
+        return [
+            claim
+            for claim in before.keys() & after.keys()
+            if before[claim]["status"] != after[claim]["status"]
+        ]
+
+    @property
+    def broken(self) -> list[str]:
+        """Claims that hold in the first version, and fail or raise in the installed one."""
+        before, after = _by_claim(self.before), _by_claim(self.after)
+        return [
+            claim
+            for claim in self.changed
+            if before[claim]["status"] == "holds" and after[claim]["status"] in ("fails", "error")
+        ]
+
+
+def compare_versions(
+    run: str | Path | StudyResult, python: str | Path | None = None
+) -> VersionComparison:
+    """Judge one run by the installed library, and by its stored predictions or another library."""
+    stored = run if isinstance(run, StudyResult) else load(run)
+    if not stored.points:
+        raise InvalidParameter(
+            f"{stored.directory} has no finished task with a prediction; allowed: runs with one. "
+            "Run the same command again to resume it."
+        )
+    renewed = predict_anew(stored)
+    after = _judgement(renewed, renewed, f"installed {version('solvable')}")
+    if python is None:
+        libraries = sorted({str(record["library"]) for record in stored.records})
+        before = _judgement(stored, renewed, f"stored by {', '.join(libraries)}")
+    else:
+        points = [dict(point.parameters) for point in renewed.points]
+        answer = judged_by(python, stored.directory, stored.system.name, points)
+        before = Judgement(f"other {answer.version}", answer.verdicts, answer.predictions)
+    return VersionComparison(stored, before, after, tuple(_shifts(renewed, before, after)))
+
+
+def _judgement(result: StudyResult, reference: StudyResult, label: str) -> Judgement:
+    """Return the verdicts of a result, and its predictions at the points of the reference."""
+    known = {_key(point.parameters): point.prediction for point in result.points}
+    verdicts = [asdict(verdict) for verdict in result.verdicts]
+    return Judgement(label, verdicts, [known.get(_key(p.parameters)) for p in reference.points])
+
+
+def _key(parameters: Mapping[str, Any]) -> str:
+    return json.dumps(dict(parameters), sort_keys=True, default=str)
+
+
+def _by_claim(judgement: Judgement) -> dict[str, Mapping[str, Any]]:
+    return {str(row["claim"]): row for row in judgement.verdicts}
+
+
+def _shifts(result: StudyResult, before: Judgement, after: Judgement) -> list[Shift]:
+    """Return the changes of predictions, largest relative change first."""
+    found = [
+        shift
+        for point, old, new in zip(
+            result.points, before.predictions, after.predictions, strict=True
+        )
+        for shift in _of_point(point, old or {}, new or {})
+    ]
+    largest = [abs(shift.relative) if shift.relative is not None else np.inf for shift in found]
+    return [found[place] for place in np.argsort(-np.array(largest), kind="stable")]
+
+
+def _of_point(point: Point, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Shift]:
+    """Return the changes at one setting that exceed rounding."""
+    parameters = point.parameters
+    for name in {**before, **after}:
+        one, other = before.get(name), after.get(name)
+        if name == NO_PREDICTION or one == other:
+            continue
+        words = [value for value in (one, other) if isinstance(value, str)]
+        if words or one is None or other is None:
+            shown = [v if isinstance(v, str | float | int) else None for v in (one, other)]
+            yield Shift(parameters, name, shown[0], shown[1], None, None)
+            continue
+        old, new = np.atleast_1d(np.array(one, float)), np.atleast_1d(np.array(other, float))
+        if old.shape != new.shape:
+            yield Shift(parameters, f"{name} (entries)", old.size, new.size, None, None)
+        elif not np.allclose(old, new, rtol=1e-6, atol=1e-12, equal_nan=True):
+            yield _largest(point, name, old, new)
+
+
+def _largest(point: Point, name: str, old: np.ndarray, new: np.ndarray) -> Shift:
+    """Return the change of the entry that moved most."""
+    parameters, measured = point.parameters, point.metrics[0]
+    change = np.where(np.isnan(old) != np.isnan(new), np.inf, np.abs(new - old))
+    place = int(np.nanargmax(np.where(np.isnan(change), -1.0, change)))
+    value = float(old[place])
+    relative = (float(new[place]) - value) / abs(value) if value else None
+    error = float(np.atleast_1d(point.standard_error(name))[place]) if name in measured else np.nan
+    moved = float(new[place] - value) / error if error > 0 else None  # NaN is not
+    metric = f"{name}[{place}]" if old.size > 1 else name
+    return Shift(parameters, metric, value, float(new[place]), relative, moved)
+
+
+def line(found: VersionComparison) -> str:
+    """Return how many verdicts and predictions differ, in one line."""
+    points = len({_key(shift.parameters) for shift in found.shifts})
+    return (
+        f"{found.result.system.name}: {len(found.changed)} of {len(_by_claim(found.after))} verdicts "
+        f"and {len(found.shifts)} predictions at {points} of {len(found.result.points)} points differ "
+        f"between {found.before.label} and {found.after.label}"
+    )
+
+
+def tables(found: VersionComparison, *, details: bool = False) -> list[Table]:
+    """Return the verdicts side by side, and the predictions that moved."""
+    before, after = _by_claim(found.before), _by_claim(found.after)
+    heads = [Column(one.label, wrap=True) for one in (found.before, found.after)]
+    verdicts = Table("claim", *heads, title="Verdicts")
+    for claim in {**before, **after}:
+        verdicts.add(claim, _outcome(before.get(claim)), _outcome(after.get(claim)))
+    if not found.shifts:
+        return [verdicts]
+    shown = found.shifts if details else found.shifts[:20]
+    names = [Column(name, right=True) for name in (found.before.label, found.after.label)]
+    moved = Table(
+        Column("setting", wrap=True), "prediction", *names, Column("change", right=True),
+        Column("in s.e.", right=True), title="Predictions that differ",
+    )  # fmt: skip
+    varied = {
+        name
+        for point in found.result.points
+        for name, value in point.parameters.items()
+        if any(other.parameters.get(name) != value for other in found.result.points)
+    }
+    for shift in shown:
+        own = {name: value for name, value in shift.parameters.items() if name in varied}
+        moved.add(
+            " ".join(f"{name}={format_number(value)}" for name, value in own.items()) or "all",
+            shift.metric,
+            format_number(shift.before),
+            format_number(shift.after),
+            "" if shift.relative is None else f"{100 * shift.relative:+.2g} %",
+            "" if shift.standard_errors is None else f"{shift.standard_errors:+.2g}",
+        )
+    if len(shown) < len(found.shifts):
+        moved.add(f"... {len(found.shifts) - len(shown)} more", "", "", "", "", "")
+    return [verdicts, moved]
+
+
+def _outcome(verdict: Mapping[str, Any] | None) -> Cell:
+    if verdict is None:
+        return Cell("no such claim")
+    status = str(verdict["status"])
+    if verdict.get("measured") is None:
+        return verdict_cell(status)
+    measured = format_with_error(verdict["measured"], verdict.get("standard_error"))
+    expected = format_number(verdict.get("expected"))
+    return Cell(f"{status}\n{measured}\nexpected {expected}", verdict_cell(status).style)
+
+
+def rows(found: VersionComparison) -> list[dict[str, Any]]:
+    """Return one row per prediction that differs."""
+    return [
+        {name: value for name, value in asdict(shift).items() if name != "parameters"}
+        | {f"parameter.{name}": value for name, value in shift.parameters.items()}
+        for shift in found.shifts
+    ]
+
+
+def figures(found: VersionComparison) -> list[Figure]:
+    """Return no figures: both versions judge the same records."""
+    return []

@@ -1,0 +1,80 @@
+"""Tables and searches of the documentation, from its sources; `tests/support/site_check.py` checks the built pages."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import site_check
+
+from solvable.frame.registry import available
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+ROWS = tomllib.loads((DOCS / "systems" / "table.toml").read_text("utf-8"))
+
+
+def test_table_of_systems_has_every_system_and_its_page():
+    ours = {listing.name for listing in available() if listing.package.startswith("solvable")}
+    assert set(ROWS) == ours
+    pages = {path.stem for path in (DOCS / "systems").glob("*.md")} - {"index"}
+    assert set(ROWS) == pages
+    index = (DOCS / "systems" / "index.md").read_text("utf-8")
+    assert [line for line in index.splitlines() if line in ROWS] == list(ROWS)
+
+
+def test_rows_are_whole_and_agree_with_the_readme():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for name, row in ROWS.items():
+        assert set(row) == {"question", "predicted", "seconds"}, name
+        assert row["question"].endswith("?"), name
+        line = next(line for line in readme.splitlines() if line.startswith(f"| [`{name}`]"))
+        assert row["question"] in line and f"| {row['seconds']} s |" in line, name
+
+
+@pytest.mark.parametrize("word", site_check.searches())
+def test_a_page_answers_the_search(word):
+    """The search needs all words of a query on one page."""
+    texts = []
+    for page in site_check.searches()[word]:
+        path = DOCS / f"{page}.md"
+        if path.exists():
+            text = path.read_text("utf-8")
+            shown = re.sub(
+                r"^```{include} (\S+)", lambda file: (DOCS / file[1]).read_text("utf-8"), text
+            )
+            texts.append(shown.lower())
+    assert any(all(part[:5] in text for part in word.split()) for text in texts), word
+
+
+@pytest.mark.skipif(site_check.browser() is None, reason="no browser is installed")
+def test_the_check_finds_what_it_looks_for(tmp_path):
+    head = "<!doctype html><body style='margin:0;background:white'><article>"
+    wide = "<div style='width:900px'>wide</div>"
+    box = "<div style='overflow-x:auto'><div style='width:900px'>wide</div></div>"
+    faint = "<p style='color:#999'>faint</p>"
+    picture = "<img src='a.svg' alt='a.svg'>"
+    (tmp_path / "bad.html").write_text(head + faint + wide + picture, "utf-8")
+    (tmp_path / "late.html").write_text(
+        head + "<div style='height:300px'></div><h1>T</h1>", "utf-8"
+    )
+    (tmp_path / "good.html").write_text(head + "<h1>T</h1>" + box, "utf-8")
+    found, _ = site_check.inspect(tmp_path, ["bad.html", "late.html", "good.html"], [])
+    bad = "\n".join(found["bad.html"])
+    for words in (
+        "no title",
+        "scrolls sideways at 400",
+        "cut at 400",
+        "contrast 2.85",
+        "alternative text",
+    ):
+        assert words in bad
+    assert found["late.html"] == ["the title begins only at 300 px"]
+    assert found["good.html"] == []
+
+
+def test_lost_searches_are_reported():
+    assert site_check.lost_searches({"onnx": ["a", "b", "c", "not-here"]})
+    assert not site_check.lost_searches({"onnx": ["a", "not-here"]})
