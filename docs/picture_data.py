@@ -19,8 +19,8 @@ import numpy as np
 
 from solvable.plots.figure import Figure
 from solvable.plots.files import pictures, write_atomically
-from solvable.plots.matplotlib_backend import settings
 from solvable.plots.paper import draw_paper
+from solvable.plots.print_settings import settings
 
 ROUNDING = 1e-6
 """Relative deviation of numbers that are equal; data are stored with eight digits."""

@@ -1,4 +1,7 @@
-"""Tables and searches of the documentation, from its sources; `tests/support/site_check.py` checks the built pages."""
+"""Tables and searches of the documentation, from its sources.
+
+`tests/support/site_check.py` checks the built pages.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ def test_rows_are_whole_and_agree_with_the_readme():
         assert set(row) == {"question", "predicted", "seconds"}, name
         assert row["question"].endswith("?"), name
         line = next(line for line in readme.splitlines() if line.startswith(f"| [`{name}`]"))
-        assert row["question"] in line and f"| {row['seconds']} s |" in line, name
+        assert row["question"] in line, name
+        assert f"| {row['seconds']} s |" in line, name
 
 
 @pytest.mark.parametrize("word", site_check.searches())

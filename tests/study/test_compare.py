@@ -8,6 +8,7 @@ import pytest
 import solvable
 from solvable.cli import main
 from solvable.errors import InvalidParameter
+from solvable.study.compare import compare_runs
 from solvable.study.differences import holm, paired_interval, welch_interval
 
 SMALL = {"dimension": 10, "samples": 40, "preset": None, "workers": 1, "seeds": 3}
@@ -47,7 +48,7 @@ def test_thirty_runs_have_distinct_labels(runs):
 
 def test_bad_input_is_refused(runs):
     with pytest.raises(InvalidParameter, match="two or more"):
-        solvable.compare(runs[0])
+        compare_runs(runs[:1])
     other = solvable.run("sequential-recovery", preset=None, dimension=10, samples=200, workers=1)
     with pytest.raises(InvalidParameter, match="no claim in common"):
         solvable.compare(runs[0], other)

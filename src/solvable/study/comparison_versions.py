@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -11,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, shortened
 from solvable.frame.points import NO_PREDICTION, Point
+from solvable.paths import printable
 from solvable.plots.displayed import Shown
 from solvable.plots.figure import Figure
 from solvable.plots.numbers import format_number, format_with_error
 from solvable.plots.tables import Cell, Column, Table, verdict_cell
-from solvable.study.other_version import judged_by
+from solvable.study.other_version import interpreter, judged_by
 from solvable.study.renewed_predictions import predict_anew
 from solvable.study.results import StudyResult, load
 
@@ -41,6 +43,11 @@ class Shift:
     relative: float | None  # (after - before) / |before|
     standard_errors: float | None  # in standard errors of the measured mean at this setting
 
+    @property
+    def alone(self) -> bool:
+        """True if only one of the versions predicts this."""
+        return self.before is None or self.after is None
+
 
 @dataclass(frozen=True, repr=False)
 class VersionComparison(Shown, view=__name__):
@@ -55,7 +62,8 @@ class VersionComparison(Shown, view=__name__):
     before, after : Judgement
         The stored or the other version, and the installed version: label, verdicts, predictions.
     shifts : tuple of Shift
-        Predictions that differ by more than rounding, largest relative change first.
+        Predictions that differ by more than rounding, largest relative change first; those that only
+        one version makes are last.
     """
 
     result: StudyResult
@@ -69,8 +77,8 @@ class VersionComparison(Shown, view=__name__):
         before, after = _by_claim(self.before), _by_claim(self.after)
         return [
             claim
-            for claim in before.keys() & after.keys()
-            if before[claim]["status"] != after[claim]["status"]
+            for claim in before
+            if claim in after and before[claim]["status"] != after[claim]["status"]
         ]
 
     @property
@@ -94,23 +102,26 @@ def compare_versions(
             f"{stored.directory} has no finished task with a prediction; allowed: runs with one. "
             "Run the same command again to resume it."
         )
+    program = None if python is None else interpreter(python)  # before the long work
     renewed = predict_anew(stored)
-    after = _judgement(renewed, renewed, f"installed {version('solvable')}")
-    if python is None:
+    known = {_key(point.parameters): point for point in (*renewed.points, *stored.points)}
+    points = list(known.values())  # a prediction may raise in one version only
+    after = _judgement(renewed, points, f"installed {version('solvable')}")
+    if program is None:
         libraries = sorted({str(record["library"]) for record in stored.records})
-        before = _judgement(stored, renewed, f"stored by {', '.join(libraries)}")
+        before = _judgement(stored, points, f"stored by {', '.join(libraries)}")
     else:
-        points = [dict(point.parameters) for point in renewed.points]
-        answer = judged_by(python, stored.directory, stored.system.name, points)
-        before = Judgement(f"other {answer.version}", answer.verdicts, answer.predictions)
-    return VersionComparison(stored, before, after, tuple(_shifts(renewed, before, after)))
+        asked = [dict(point.parameters) for point in points]
+        answer = judged_by(program, stored.directory, stored.system.name, asked)
+        before = Judgement(answer.label, answer.verdicts, answer.predictions)
+    return VersionComparison(stored, before, after, tuple(_shifts(points, before, after)))
 
 
-def _judgement(result: StudyResult, reference: StudyResult, label: str) -> Judgement:
+def _judgement(result: StudyResult, reference: Sequence[Point], label: str) -> Judgement:
     """Return the verdicts of a result, and its predictions at the points of the reference."""
     known = {_key(point.parameters): point.prediction for point in result.points}
     verdicts = [asdict(verdict) for verdict in result.verdicts]
-    return Judgement(label, verdicts, [known.get(_key(p.parameters)) for p in reference.points])
+    return Judgement(label, verdicts, [known.get(_key(p.parameters)) for p in reference])
 
 
 def _key(parameters: Mapping[str, Any]) -> str:
@@ -121,17 +132,20 @@ def _by_claim(judgement: Judgement) -> dict[str, Mapping[str, Any]]:
     return {str(row["claim"]): row for row in judgement.verdicts}
 
 
-def _shifts(result: StudyResult, before: Judgement, after: Judgement) -> list[Shift]:
+def _shifts(points: Sequence[Point], before: Judgement, after: Judgement) -> list[Shift]:
     """Return the changes of predictions, largest relative change first."""
     found = [
         shift
-        for point, old, new in zip(
-            result.points, before.predictions, after.predictions, strict=True
-        )
+        for point, old, new in zip(points, before.predictions, after.predictions, strict=True)
         for shift in _of_point(point, old or {}, new or {})
     ]
-    largest = [abs(shift.relative) if shift.relative is not None else np.inf for shift in found]
-    return [found[place] for place in np.argsort(-np.array(largest), kind="stable")]
+    return sorted(found, key=_rank)
+
+
+def _rank(shift: Shift) -> tuple[bool, float]:
+    """Order by relative change, largest first, and what only one version predicts last."""
+    relative = np.inf if shift.relative is None else abs(shift.relative)
+    return shift.alone, -relative if relative == relative else -np.inf  # NaN first
 
 
 def _of_point(point: Point, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Shift]:
@@ -169,9 +183,10 @@ def _largest(point: Point, name: str, old: np.ndarray, new: np.ndarray) -> Shift
 def line(found: VersionComparison) -> str:
     """Return how many verdicts and predictions differ, in one line."""
     points = len({_key(shift.parameters) for shift in found.shifts})
+    of = len(found.after.predictions)
     return (
         f"{found.result.system.name}: {len(found.changed)} of {len(_by_claim(found.after))} verdicts "
-        f"and {len(found.shifts)} predictions at {points} of {len(found.result.points)} points differ "
+        f"and {len(found.shifts)} predictions at {points} of {of} points differ "
         f"between {found.before.label} and {found.after.label}"
     )
 
@@ -183,9 +198,15 @@ def tables(found: VersionComparison, *, details: bool = False) -> list[Table]:
     verdicts = Table("claim", *heads, title="Verdicts")
     for claim in {**before, **after}:
         verdicts.add(claim, _outcome(before.get(claim)), _outcome(after.get(claim)))
-    if not found.shifts:
-        return [verdicts]
-    shown = found.shifts if details else found.shifts[:20]
+    return [verdicts, *_moved(found, details), *_alone(found)]
+
+
+def _moved(found: VersionComparison, details: bool) -> Iterator[Table]:
+    """Return the predictions that both versions make and that differ."""
+    shifts = [shift for shift in found.shifts if not shift.alone]
+    if not shifts:
+        return
+    shown = shifts if details else shifts[:20]
     names = [Column(name, right=True) for name in (found.before.label, found.after.label)]
     moved = Table(
         Column("setting", wrap=True), "prediction", *names, Column("change", right=True),
@@ -204,12 +225,43 @@ def tables(found: VersionComparison, *, details: bool = False) -> list[Table]:
             shift.metric,
             format_number(shift.before),
             format_number(shift.after),
-            "" if shift.relative is None else f"{100 * shift.relative:+.2g} %",
-            "" if shift.standard_errors is None else f"{shift.standard_errors:+.2g}",
+            "" if shift.relative is None else f"{_signed(100 * shift.relative)} %",
+            "" if shift.standard_errors is None else _signed(shift.standard_errors),
         )
-    if len(shown) < len(found.shifts):
-        moved.add(f"... {len(found.shifts) - len(shown)} more", "", "", "", "", "")
-    return [verdicts, moved]
+    if len(shown) < len(shifts):
+        moved.add(f"... {len(shifts) - len(shown)} more", "", "", "", "", "")
+    yield moved
+
+
+def _signed(value: float) -> str:
+    """Write a change with its sign."""
+    text = format_number(value, 2)
+    return f"+{text}" if value > 0 else text
+
+
+def _alone(found: VersionComparison) -> Iterator[Table]:
+    """Return what only one version predicts, a row for each name, and why nothing is predicted."""
+    both = (found.before, found.after)
+    counts = Counter(
+        (shift.metric, both[shift.before is None].label) for shift in found.shifts if shift.alone
+    )
+    if not counts:
+        return
+    table = Table("prediction", "made only by", Column("points", right=True), title="Added or gone")
+    for (metric, label), count in counts.items():
+        table.add(metric, label, str(count))
+    yield table
+    refusals = Counter(
+        (one.label, str(row[NO_PREDICTION]))
+        for one in both
+        for row in one.predictions
+        if row and len(row) == 1 and row.get(NO_PREDICTION)
+    )
+    if refusals:
+        table = Table("no prediction by", Column("reason", wrap=True), Column("points", right=True))
+        for (label, reason), count in refusals.items():
+            table.add(label, printable(shortened(reason)), str(count))
+        yield table
 
 
 def _outcome(verdict: Mapping[str, Any] | None) -> Cell:
