@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -83,7 +85,9 @@ DRAWN = {
     ),
     "sensing-error.svg": Drawing("matrix-sensing", "Error of the nuclear norm"),
     "separable-overlap.svg": Drawing(
-        "separable-multi-index", "Overlap of the single directions of a sum (cosmix)"
+        "separable-multi-index",
+        "Overlap of the single directions of a sum (cosmix)",
+        predictions=25,
     ),
     "separable-thresholds.svg": Drawing("separable-multi-index", "Thresholds of single directions"),
     "single-head-error.svg": Drawing("single-head-attention", "Error of the learned matrix"),
@@ -108,7 +112,6 @@ UNRECORDED: frozenset[str] = frozenset(
     {
         "bilinear-error.svg",
         "curse-of-detail-width.svg",
-        "random-hierarchy-accuracy.svg",
         "random-hierarchy-correlations.svg",
         "random-hierarchy-denoising.svg",
     }
@@ -147,6 +150,14 @@ def groups_of(names: list[str]) -> list[list[str]]:
     return list(groups.values())
 
 
+def _each(function: Callable[[list[str]], Any], names: list[str]) -> list[Any]:
+    """Call a function with each group of figures, in parallel processes."""
+    import joblib
+
+    call = joblib.delayed(function)
+    return list(joblib.Parallel(n_jobs=-1)(call(group) for group in groups_of(names)))
+
+
 def _draw_group(names: list[str]) -> None:
     start = time.process_time()
     for name, picture in pictures(names, measure=False).items():
@@ -180,16 +191,15 @@ def main(words: list[str]) -> int:
         if left:
             print(f"no stored records, measure first: {', '.join(left)}")
     if modes == ["--check"]:
-        found = check(names)
+        found = {}
+        for part in _each(check, names):
+            found |= part
         for name, lines in found.items():
             print(f"{name}: {'; '.join(lines[:5])}")
         print(f"{len(names) - len(found)} of {len(names)} pictures agree")
         return int(bool(found))
     if modes:
-        import joblib
-
-        draw = joblib.delayed(_draw_group)
-        joblib.Parallel(n_jobs=-1)(draw(group) for group in groups_of(names))
+        _each(_draw_group, names)
     if not modes:
         for name, picture in pictures(names, measure=True).items():
             write_picture(DIRECTORY / name, picture)

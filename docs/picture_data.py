@@ -7,6 +7,7 @@ ties the data to the drawn shapes of the same file.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.plots.figure import Figure
-from solvable.plots.files import pictures, saved, write_atomically
+from solvable.plots.files import pictures, write_atomically
 from solvable.plots.paper import draw_paper
+from solvable.plots.print_settings import settings
 
 ROUNDING = 1e-6
 """Relative deviation of numbers that are equal; data are stored with eight digits."""
@@ -92,9 +94,13 @@ def svg_of(picture: Picture) -> str:
     drawn = picture.drawn
     if isinstance(drawn, bytes):
         return drawn.decode()
-    if picture.width is not None:
-        return saved(draw_paper(drawn, picture.width), "svg").decode()
-    return (pictures(drawn).svg if isinstance(drawn, Figure) else saved(drawn, "svg")).decode()
+    if isinstance(drawn, Figure) and picture.width is None:
+        return pictures(drawn).svg.decode()
+    page = draw_paper(drawn, picture.width) if isinstance(drawn, Figure) else drawn
+    stream = io.StringIO()
+    with settings():
+        page.savefig(stream, format="svg", facecolor="white", metadata={"Date": None})
+    return stream.getvalue()
 
 
 def write_picture(path: Path, picture: Picture) -> None:

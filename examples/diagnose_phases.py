@@ -13,7 +13,7 @@ import numpy as np
 from solvable.diagnose import diagnose_matrix
 from solvable.diagnose.figures import spectrum_figure
 
-rng = np.random.default_rng(3)
+rng = np.random.default_rng(7)
 SHAPE = (200, 300)
 
 

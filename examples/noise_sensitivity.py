@@ -45,7 +45,7 @@ for panel, name in zip(panels, ("he2", "cosmix"), strict=True):
     panel.set_title(f"{name}: exponent {beta}, c = {c:.3g}")
     panel.set_xlabel("label / its deviation")
     panel.legend(frameon=False)
-panels[0].set_ylabel(f"information in the label, G (noise {NOISE:g})")
+panels[0].set_ylabel(f"information G (noise {NOISE:g})")
 plt.show()
 
 # %%
