@@ -84,7 +84,7 @@ def name_papers_and_pictures(app: Sphinx, doctree: nodes.document) -> None:
         # The offline search skips numbers, but finds entries of the index.
         papers = sorted(set(re.findall(r"arXiv:(\d{4}\.\d{4,5})", doctree.astext())))
         top = next(doctree.findall(nodes.section))
-        entries = [("single", f"arXiv:{paper}", top["ids"][0], "", None) for paper in papers]
+        entries = [("single", f"arXiv:{paper}", top["ids"][0], "main", None) for paper in papers]
         if entries:
             top.insert(1, addnodes.index(entries=entries))
 

@@ -129,13 +129,9 @@ async function check(frame, name) {
 async function search(frame, word) {
   await load(frame, `/search.html?q=${encodeURIComponent(word)}`);
   const links = () => [...frame.contentDocument.querySelectorAll("#search-results ul.search > li > a")];
-  let before = -1;
-  for (let round = 0; round < 60; round++) {  // results appear one by one
-    await pause(100);
-    const count = links().length;
-    if (count && count === before) break;
-    before = count;
-  }
+  // The search writes how many pages it found when it is done; a loaded machine takes seconds.
+  const done = () => (frame.contentDocument.querySelector("#search-results .search-summary")?.textContent || "").trim();
+  for (let round = 0; round < 300 && !done(); round++) await pause(100);
   const pages = links().map((link) => new URL(link.href).pathname.slice(1).replace(/\.html$/, ""));
   await send({ word, hits: [...new Set(pages)].slice(0, 10) });
 }
