@@ -140,7 +140,7 @@ def check_installed() -> None:
 
 
 def run_of(system: System, run: str | Path | StudyResult | None) -> StudyResult | None:
-    """Return a run, whose predictions are renewed if another version of the system made it."""
+    """Load a run; if another version of the system made it, compute its predictions again."""
     if run is None:
         return None
     if not isinstance(run, StudyResult):

@@ -17,7 +17,7 @@ POSITIONS = 300
 
 
 def panel_names(system: System) -> dict[str, str]:
-    """Return the panels of a system by name, with the words of the choice."""
+    """Return the label of each panel in the menu, by name of the panel."""
     names: dict[str, str] = {}
     for panel in system.panels:
         name = str(getattr(panel, "name", "") or getattr(panel, "__name__", "panel"))

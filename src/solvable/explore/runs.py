@@ -157,7 +157,7 @@ class Runs:
         return study
 
     def words(self, study: Study, directory: Path) -> list[str]:
-        """Return the words of the command that measures a study."""
+        """Return the command that measures a study, as a list of arguments."""
         grid = {name: values for name, values in study.grid.items() if values}
         settings = [format_settings({name: values}) for name, values in grid.items()]
         words = ["run", self.system.name, "--preset", "none", "--seeds", str(study.replicates)]

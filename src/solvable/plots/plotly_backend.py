@@ -372,7 +372,7 @@ def _axis(label: str, scale: str, limits: tuple[float, float]) -> dict[str, Any]
     if logarithmic:
         axis["exponentformat"] = "power"
         axis["minor"] = {"ticks": "outside", "ticklen": 2, "tickcolor": "#888888"}
-        # as many decades apart that their labels fit a narrow window
+        # far enough apart, in decades, for their labels to fit a narrow window
         axis["dtick"] = int(max(1, -(-(bounds[1] - bounds[0]) // 9)))
         # plotly labels ticks between decades by their digit only: "2" for 0.2 and for 20
         ticks = short_log_ticks(limits)

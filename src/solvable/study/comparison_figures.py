@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def overlaid(labels: Sequence[str], results: Sequence[StudyResult]) -> list[Figure]:
-    """Return a figure for each that two runs or more have; see :func:`single` for the others."""
+    """Return one figure for each name that two runs share; :func:`single` lists the other names."""
     made: list[Figure] = []
     systems = {result.system.name for result in results}
     for (system, name), parts in _groups(labels, results).items():

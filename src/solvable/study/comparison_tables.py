@@ -30,7 +30,7 @@ def difference_tables(differences: Sequence[Difference], *, details: bool) -> li
 
 
 def _table(rows: Sequence[Difference], varied: Sequence[str], title: str) -> Table:
-    """Return the differences of one run; a column of equal entries goes into the title."""
+    """Return the differences of one run from the first; entries equal in all rows go into the title."""
     pairings, counts = {row.pairing for row in rows}, {row.replicates for row in rows}
     words = [f"{rows[0].replicates} replicates"] if len(counts) == 1 else []
     words += [rows[0].pairing] if len(pairings) == 1 else []
