@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from solvable.errors import InvalidParameter
 from solvable.plots.figure import Region
+from solvable.plots.files import saved
 from solvable.plots.paper import draw_paper
 from solvable.systems.base import Figure, Marker, Series
 
@@ -160,6 +161,7 @@ def test_files_have_exactly_the_width_and_vector_fonts() -> None:
     stream = io.BytesIO()
     drawn.savefig(stream, format="png")
     assert int.from_bytes(stream.getvalue()[16:20], "big") == round(3.4 * 300)
+    assert b'width="244.8pt"' in saved(drawn, "svg")
 
 
 def test_title_and_caption_are_left_to_the_paper() -> None:

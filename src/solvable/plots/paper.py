@@ -38,6 +38,7 @@ class PaperCanvas(MatplotlibCanvas):
 
     def __init__(self, width: float) -> None:
         super().__init__(texts=False)
+        self.figure.exact = True
         self._width = width
         self._flags: list[_Flag] = []
         self._entries: list[LegendEntry] = []
