@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.support.devtools import BROWSER, loaded
 
 from solvable.diagnose import tables, words
 from solvable.diagnose.bulk_fit import fit_bulk
@@ -42,9 +41,6 @@ PHASES = (
     "bulk-decay",
     "heavy-tailed",
     "rank-collapse",
-)
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 HOSTILE = "<b>w</b></script><script>document.title='taken'</script>"
 
@@ -410,15 +406,8 @@ window.addEventListener("load", function () {
 def test_the_table_sorts_in_a_browser(tmp_path, width):
     path = tmp_path / "report.html"
     path.write_text(page(everything(), tmp_path).replace("</body>", PROBE + "</body>"))
-    seen = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-         f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--log-level=0",
-         f"--window-size={width},900", "--dump-dom", path.as_uri()],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    found = json.loads(
-        html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', seen.stdout).group(1))
-    )
+    dom, console = loaded(path, tmp_path / "profile", width)
+    found = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', dom).group(1)))
     assert found["before"] == found["after"]
     assert sorted(found["before"]) == sorted(found["features"]) == sorted(found["named"])
     # A browser compares letters before signs.
@@ -428,4 +417,4 @@ def test_the_table_sorts_in_a_browser(tmp_path, width):
     )
     assert found["features"][0] == "layer.0.bulk+spikes"
     assert found["page"] <= max(found["window"], width)
-    assert "CONSOLE" not in seen.stderr
+    assert console == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from solvable.errors import InvalidParameter
 from solvable.explore import export
 from solvable.explore.export import write_export
 from solvable.explore.export_grid import settings_of, sliders_of
+from solvable.explore.lines import theory_figures
 from solvable.frame import registry
 
 SYSTEM = registry.load("kernel-staircase")
@@ -70,6 +72,24 @@ def test_the_page_replaces_itself_and_nothing_else(tmp_path: Path, monkeypatch):
     assert other.read_text() == "a letter"
     with pytest.raises(InvalidParameter, match="is a directory"):
         write_export(SYSTEM, tmp_path, along={"noise": 2})
+
+
+def test_each_setting_is_drawn_once_and_stands_in_the_order_of_the_grid(tmp_path, monkeypatch):
+    drawn = []
+
+    def draw(system, settings, *rest, **options):
+        drawn.append(settings["noise"])
+        return theory_figures(system, settings, *rest, **options)
+
+    monkeypatch.setattr(export, "theory_figures", draw)
+    monkeypatch.setattr(export, "picture", lambda _: "data:,")
+    path = tmp_path / "page.html"
+    write_export(SYSTEM, path, settings={"noise": 0.2}, along={"noise": [0.1, 0.2, 0.3]})
+    assert drawn == [0.2, 0.1, 0.3]  # the shown one first, for an estimate of the cost
+    text = path.read_text("utf-8").partition('<script type="application/json" id="data">')[2]
+    entries = json.loads(text.partition("</script>")[0])["entries"]
+    words = [entry["command"].rpartition(" ")[2] for entry in entries]
+    assert words == ["noise=0.1", "noise=0.2", "noise=0.3"]
 
 
 def test_settings_without_a_prediction_are_counted(tmp_path):

@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pytest
 from pydantic import Field
-from tests.support.browser import BROWSER, DRIVER, MISSING, browser
+from tests.support.devtools import Browser
 
 from solvable.explore.export import write_export
 from solvable.systems.base import Axis, Panel, Parameters, System, Trace
-
-pytestmark = pytest.mark.skipif(BROWSER is None or DRIVER is None, reason=MISSING)
 
 HOSTILE = '</script><script>window.harm = 1</script><img src=x onerror="window.harm = 2">'
 
@@ -56,57 +53,67 @@ system = System(
     ],
 )  # fmt: skip
 
-VALUES = "return Array.from(document.querySelector('.drawing').data[0].y)"
-SHOWN = "return document.body.dataset.shown === arguments[0]"
+DRAWN = "Array.from(document.querySelector('.drawing').data[0].%s)"
+SHOWN = "document.body?.dataset.shown === '%d'"
 
 
-def test_a_moved_slider_shows_the_lines_of_its_setting(tmp_path: Path) -> None:
+def press(page: Browser, slider: int, *keys: tuple[str, int]) -> None:
+    """Send key strokes to a slider."""
+    page.run(f"document.getElementById('slider-{slider}').focus()")
+    for key in keys:
+        page.key(*key)
+
+
+LEFT, RIGHT, HOME, END = ("ArrowLeft", 37), ("ArrowRight", 39), ("Home", 36), ("End", 35)
+
+
+def test_a_moved_slider_shows_the_lines_of_its_setting(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "page.html"
     along = {"exponent": [0.5, 1.0, 2.0], "kind": ["plain", "<b>bold</b>"]}
     write_export(system, path, along=along)
-    with browser(1280, 900) as page:
-        page.open(path.as_uri())
-        page.wait(SHOWN, "2")
-        before = np.array(page.script(VALUES))
-        page.press("#slider-0", "right")
-        page.wait(SHOWN, "4")
-        x = np.array(page.script("return Array.from(document.querySelector('.drawing').data[0].x)"))
-        np.testing.assert_allclose(page.script(VALUES), np.round(x) ** -2.0, rtol=0.02)
-        assert np.all(np.array(page.script(VALUES)) < before)
-        assert page.script("return document.querySelector('#value-0').value") == "2.0"
-        command = page.script("return document.querySelector('#command').textContent")
-        assert command == "solvable theory power --set exponent=2.0"
-        page.press("#slider-1", "end")
-        page.wait(SHOWN, "5")
-        label = page.script("return document.querySelector('.drawing').getAttribute('aria-label')")
-        assert label.endswith("exponent 2.0, kind <b>bold</b>.")
-        # many moves in a row end at the last one
-        page.press("#slider-0", *["left", "right"] * 10, "home")
-        page.wait(SHOWN, "1")
-        assert page.script("return location.hash") == "#0,1"
-        # the address holds the setting
-        page.open("about:blank")
-        page.open(f"{path.as_uri()}#2,0")
-        page.wait(SHOWN, "4")
-        assert page.script("return window.harm") is None
-        assert page.script("return document.querySelectorAll('img[src=x]').length") == 0
-        requests = "return performance.getEntriesByType('resource').map((one) => one.name)"
-        assert [name for name in page.script(requests) if not name.startswith("data:")] == []
-        assert page.messages() == []
+    browser.size(1280)
+    browser.open(path.as_uri())
+    browser.wait(SHOWN % 2)
+    before = np.array(browser.run(DRAWN % "y"))
+    press(browser, 0, RIGHT)
+    browser.wait(SHOWN % 4)
+    x, y = (np.array(browser.run(DRAWN % name)) for name in "xy")
+    np.testing.assert_allclose(y, np.round(x) ** -2.0, rtol=0.02)
+    assert np.all(y < before)
+    assert browser.run("document.querySelector('#value-0').value") == "2.0"
+    command = browser.run("document.querySelector('#command').textContent")
+    assert command == "solvable theory power --set exponent=2.0"
+    press(browser, 1, END)
+    browser.wait(SHOWN % 5)
+    label = browser.run("document.querySelector('.drawing').getAttribute('aria-label')")
+    assert label.endswith("exponent 2.0, kind <b>bold</b>.")
+    # many moves in a row end at the last one
+    press(browser, 0, *[LEFT, RIGHT] * 10, HOME)
+    browser.wait(SHOWN % 1)
+    assert browser.run("location.hash") == "#0,1"
+    # the address holds the setting
+    browser.open("about:blank")
+    browser.open(f"{path.as_uri()}#2,0")
+    browser.wait(SHOWN % 4)
+    assert browser.run("window.harm === undefined")
+    assert browser.run("document.querySelectorAll('img[src=x]').length") == 0
+    addresses = ("about:blank", "data:", path.as_uri())
+    assert [one for one in browser.requested() if not one.startswith(addresses)] == []
+    assert browser.complaints() == []
 
 
-def test_narrow_and_dark_windows_show_the_whole_page(tmp_path: Path) -> None:
+def test_narrow_and_dark_windows_show_the_whole_page(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "page.html"
     write_export(system, path, along={"exponent": 3})
-    with browser(400, 800, dark=True) as page:
-        page.open(path.as_uri())
-        page.wait("return document.body.dataset.shown")
-        assert page.script("return document.documentElement.scrollWidth") <= 400
-        colour = page.script("return getComputedStyle(document.body).backgroundColor")
-        assert colour == "rgb(20, 24, 29)"
-        title = page.script(
-            "const box = document.querySelector('.xtitle').getBoundingClientRect();"
-            "return [box.left, box.right]"
-        )
-        assert title[0] >= 0
-        assert title[1] <= 400
+    browser.size(400, 800, dark=True)
+    browser.open(path.as_uri())
+    browser.wait("document.body?.dataset.shown")
+    assert browser.run("document.documentElement.scrollWidth") <= 400
+    colour = browser.run("getComputedStyle(document.body).backgroundColor")
+    assert colour == "rgb(20, 24, 29)"
+    title = browser.run(
+        "(({left, right}) => [left, right])"
+        "(document.querySelector('.xtitle').getBoundingClientRect())"
+    )
+    assert title[0] >= 0
+    assert title[1] <= 400

@@ -16,15 +16,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.support.devtools import BROWSER, Browser
+from tests.support.devtools import Browser
 
 pytest.importorskip("dash", reason="the extra 'explore' is not installed")
-pytest.importorskip("websocket", reason="websocket-client is not installed")
 
 import solvable
 from solvable.explore.functions import Exploration, explore_system
-
-in_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 
 MOVE = """
 (function () {
@@ -49,13 +46,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exploration]:
     output = tmp_path_factory.mktemp("runs")
     with explore_system("matrix-sensing", output=output, dimension=40) as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    tab = Browser(tmp_path_factory.mktemp("profile"))
-    yield tab
-    tab.close()
 
 
 def get(page: Exploration, path: str | None = None, **headers: str) -> tuple[int, Any, bytes]:
@@ -98,13 +88,9 @@ def test_a_system_may_have_a_hostile_title(monkeypatch: pytest.MonkeyPatch) -> N
         assert "harm" in get(served, urlsplit(served.address).path + "_dash-layout")[2].decode()
 
 
-@in_browser
 def test_the_page_follows_clicks_and_its_address(page: Exploration, browser: Browser) -> None:
     browser.size(1280)
-    start = time.perf_counter()
     browser.open(page.address)
-    browser.wait(SHOWN)
-    assert time.perf_counter() - start < 30  # 2 s on a quiet machine
     browser.wait(CALM)
     # A number typed with keys, a choice by a click, and another panel by a click.
     browser.run("document.getElementById('value-noise').select()")
@@ -134,7 +120,6 @@ def test_the_page_follows_clicks_and_its_address(page: Exploration, browser: Bro
     assert browser.complaints() == []
 
 
-@in_browser
 def test_a_thousand_moves_compute_the_newest(page: Exploration, browser: Browser) -> None:
     browser.open(page.address)
     browser.wait(CALM)
@@ -150,7 +135,6 @@ def test_a_thousand_moves_compute_the_newest(page: Exploration, browser: Browser
     assert browser.run(f"location.search.includes('noise={value}')")
 
 
-@in_browser
 def test_bad_values_and_hostile_addresses_are_explained(
     page: Exploration, browser: Browser
 ) -> None:
@@ -163,7 +147,6 @@ def test_bad_values_and_hostile_addresses_are_explained(
     assert browser.run("window.harm === undefined")
 
 
-@in_browser
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_phone_needs_no_sideways_scroll(page: Exploration, browser: Browser, dark: bool) -> None:
     browser.size(400, dark=dark)
@@ -177,7 +160,6 @@ def test_a_phone_needs_no_sideways_scroll(page: Exploration, browser: Browser, d
     assert unlabelled == []
 
 
-@in_browser
 @pytest.mark.slow
 def test_a_run_is_started_stopped_resumed_and_judged(page: Exploration, browser: Browser) -> None:
     browser.size(1280)
@@ -203,7 +185,6 @@ def test_a_run_is_started_stopped_resumed_and_judged(page: Exploration, browser:
     browser.wait("document.querySelectorAll('#slot-0 .scatterlayer .point').length > 2")
 
 
-@in_browser
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("system", "parameter"),
@@ -232,8 +213,8 @@ def test_lines_follow_a_slider(system: str, parameter: str, browser: Browser) ->
             )
             browser.wait("window.exploreTimes.length")
             times.append(browser.run("window.exploreTimes[0]"))
-        print(system, parameter, [round(one) for one in times])
-        assert sorted(times)[len(times) // 2] < 6000  # under 300 ms on a quiet machine
+        # a bound on hanging alone: times depend on what else the machine does
+        assert sorted(times)[len(times) // 2] < 6000, [round(one) for one in times]
 
 
 def test_the_command_prints_the_address_and_ends_on_ctrl_c(tmp_path: Path) -> None:

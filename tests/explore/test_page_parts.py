@@ -92,13 +92,6 @@ def test_a_phone_has_the_legend_below_the_axes() -> None:
     assert narrow["annotations"][0]["xanchor"] == "right"
 
 
-def test_short_logarithmic_axes_have_no_minor_ticks() -> None:
-    figure = Figure("f", "T", "x", "y", [Series("", [0.1, 2], [1, 2])], x_scale="log")
-    axis = page_figure(figure, 900, dark=False)["layout"]["xaxis"]
-    assert axis["tickmode"] == "array"
-    assert "minor" not in axis
-
-
 def test_of_a_thousand_requests_few_are_computed_and_the_last_is() -> None:
     newest, computed = Newest(), []
 
@@ -113,7 +106,7 @@ def test_of_a_thousand_requests_few_are_computed_and_the_last_is() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert computed[-1] == 1000 or 1000 in computed[-2:]
+    assert 1000 in computed[-2:]
     assert len(computed) < 400
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.devtools import BROWSER, loaded
 
 from solvable.learn import words
 from solvable.learn.figures import draw_pictures, learn_figures, write_pictures
@@ -35,9 +34,6 @@ from solvable.plots.tables import Cell, Table
 from solvable.plots.words import percent, percents
 from solvable.study.html import is_report
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 HOSTILE = "<b>y</b></script><script>document.title='taken'</script>"
 
 
@@ -315,16 +311,10 @@ window.addEventListener("load", function () {
 def opened(page: Path, directory: Path, width: int):
     probed = directory / f"{page.stem}-{width}.html"
     probed.write_text(page.read_text().replace("</body>", f"{PROBE}</body>"))
-    command = [
-        str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-        "--disable-background-networking", "--disable-dev-shm-usage", "--proxy-server=127.0.0.1:9",
-        "--enable-logging=stderr", "--log-level=0", f"--user-data-dir={directory / 'profile'}",
-        f"--window-size={width},1000", "--virtual-time-budget=12000", "--dump-dom", probed.as_uri(),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, timeout=90, check=True)
-    found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout.decode(), re.DOTALL)
+    dom, console = loaded(probed, directory / "profile", width)
+    found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.DOTALL)
     assert found is not None
-    assert b"CONSOLE" not in done.stderr
+    assert console == []
     return json.loads(html.unescape(found[1]))
 
 

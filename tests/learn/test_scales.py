@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from solvable.data import load
+from solvable.data_verbs import learn_features
 from solvable.errors import InvalidData
-from solvable.verbs import learn_features
 
 
 def problem():

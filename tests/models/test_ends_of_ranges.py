@@ -9,11 +9,12 @@ import annotated_types as at
 import numpy as np
 import pytest
 
+from solvable.data_verbs import activations_of
 from solvable.errors import InvalidParameter, SolvableError
 from solvable.frame import registry
 from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.study.parameters import validate_parameters
-from solvable.verbs import activations_of, theory_of
+from solvable.verbs import theory_of
 
 QUICK = {
     "boltzmann-machine", "diagonal-network", "emergence-in-sgd", "kernel-staircase",

@@ -333,6 +333,7 @@ def test_short_log_axes_have_the_same_plain_labels_on_paper_and_on_screen(low, h
         numbers = [float(text) for text in screen.ticktext]
         np.testing.assert_allclose(numbers, screen.tickvals, rtol=1e-6)
         assert 3 <= len(numbers) <= 9
+        assert screen.minor.ticks is None  # plotly would draw about a hundred
         assert (np.diff(numbers) > 0).all()
         inside = np.log10(numbers)
         assert screen.range[0] - 1e-9 <= inside[0] < inside[-1] <= screen.range[1] + 1e-9

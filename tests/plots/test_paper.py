@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from solvable.errors import InvalidParameter
 from solvable.plots.figure import Region
+from solvable.plots.files import saved
 from solvable.plots.paper import draw_paper
 from solvable.systems.base import Figure, Marker, Series
 
@@ -115,6 +116,9 @@ FIGURES = {
     "large numbers": Figure("f", "T", "n", "y", [Series("a", [1234567, 1234568], [1e9, 1e9 + 1])]),
     "twenty series": Figure("f", "T", "n", "y", curves(20)),
     "phases": phases(),
+    "wide ticks": Figure(
+        "f", "T", "", "", [Series(f"{k}", [1.0] * 3, [1, 1, 946785.0 * k]) for k in range(2)]
+    ),
     "empty": Figure("f", "T", "", "", []),
     "markup": Figure("f", "$T$", "$x^", "a_b^{", curves(1, "$\\frac{{")),
 }  # fmt: skip
@@ -160,6 +164,7 @@ def test_files_have_exactly_the_width_and_vector_fonts() -> None:
     stream = io.BytesIO()
     drawn.savefig(stream, format="png")
     assert int.from_bytes(stream.getvalue()[16:20], "big") == round(3.4 * 300)
+    assert b'width="244.8pt"' in saved(drawn, "svg")
 
 
 def test_title_and_caption_are_left_to_the_paper() -> None:

@@ -5,43 +5,20 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import pytest
+from tests.support.devtools import BROWSER, loaded
 
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.study.content import ReportContent
 from solvable.study.html import render_report
 from solvable.systems.base import Figure, Marker, Series
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BROWSER = next((path for path in map(shutil.which, BROWSERS) if path), None)
-
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason=f"no browser is installed; one of {', '.join(BROWSERS)} is needed"
-)
-
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    # Every host name is unknown and no address can be reached.
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--proxy-server=127.0.0.1:9",
-    "--enable-logging=stderr",
-    "--log-level=0",
-)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 
 PROBE = """
 <script>
@@ -113,14 +90,7 @@ def show(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Shown]:
         page = directory / "page.html"
         text = report.read_text(encoding="utf-8")
         page.write_text(text.replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
-        command = [str(BROWSER), *FLAGS, f"--user-data-dir={directory / 'profile'}"]
-        command += [f"--window-size={width},1000", "--virtual-time-budget=12000"]
-        command += ["--dump-dom", page.as_uri()]
-        done = subprocess.run(command, capture_output=True, timeout=90, check=True)
-        dom = done.stdout.decode()
-        console = [
-            line for line in done.stderr.decode(errors="replace").splitlines() if "CONSOLE" in line
-        ]
+        dom, console = loaded(page, directory / "profile", width)
         found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.DOTALL)
         return Shown(json.loads(html.unescape(found[1])) if found else {}, dom, console)
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -190,16 +191,14 @@ def test_dask_is_not_installed(toy, tmp_path, monkeypatch):
 
 def listening(pid):
     """Return the addresses on which a process and its children listen, as written in `/proc/net`."""
-    pids = [pid]
+    pids, inodes = [pid], set()
     for one in pids:
-        for task in Path(f"/proc/{one}/task").iterdir():
-            pids += map(int, (task / "children").read_text().split())
-    inodes = {
-        os.readlink(descriptor).removeprefix("socket:[").rstrip("]")
-        for one in pids
-        for descriptor in Path(f"/proc/{one}/fd").iterdir()
-        if os.path.lexists(descriptor)
-    }
+        with suppress(OSError):  # a child may end meanwhile
+            for task in Path(f"/proc/{one}/task").iterdir():
+                pids += map(int, (task / "children").read_text().split())
+            for descriptor in Path(f"/proc/{one}/fd").iterdir():
+                with suppress(OSError):  # and so may a connection
+                    inodes.add(os.readlink(descriptor).removeprefix("socket:[").rstrip("]"))
     found = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

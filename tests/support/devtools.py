@@ -1,4 +1,4 @@
-"""A headless Chromium driven through the DevTools protocol: pages are opened, clicked and read."""
+"""A headless Chromium that loads a page, or is driven through the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -27,6 +27,17 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+)
+
+OFFLINE = (
+    # Every host name is unknown and no address can be reached.
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=127.0.0.1:9",
+    "--enable-logging=stderr",
+    "--log-level=0",
+)
+
+DRIVEN = (
     "--hide-scrollbars",
     # This machine alone can be reached.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
@@ -35,12 +46,23 @@ FLAGS = (
 )
 
 
+def loaded(page: Path, profile: Path, width: int = 1200) -> tuple[str, list[str]]:
+    """Load a page without a network; return its DOM and the lines of the console."""
+    command = [str(BROWSER), *FLAGS, *OFFLINE, f"--user-data-dir={profile}"]
+    command += [f"--window-size={width},1000", "--virtual-time-budget=12000"]
+    done = subprocess.run(
+        [*command, "--dump-dom", page.as_uri()], capture_output=True, timeout=90, check=True
+    )
+    lines = done.stderr.decode(errors="replace").splitlines()
+    return done.stdout.decode(), [line for line in lines if "CONSOLE" in line]
+
+
 class Browser:
     """One tab of a headless browser."""
 
     def __init__(self, profile: Path) -> None:
         self.process = subprocess.Popen(
-            [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            [str(BROWSER), *FLAGS, *DRIVEN, f"--user-data-dir={profile}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 Along = Annotated[list[str] | None, Parameter(name="--along", consume_multiple=True, negative=())]
 """Sliders of an export as ``name`` or ``name=value,value`` words."""
 
-
 VALUES = 9
 """Values of an exported slider that is given by its name alone."""
 
@@ -64,7 +63,7 @@ def explore(
     export
         Write one HTML file with precomputed lines, and serve nothing.
     along
-        Sliders of the export: a name, or name=value,value. [default: chosen by cost]
+        Sliders of the export: a name, or name=value,value. [default: two numbers]
     """
     from solvable.cli.settings import read_settings
     from solvable.errors import InvalidParameter
@@ -102,8 +101,10 @@ def _export(
     sliders: dict[str, Any] = {word: VALUES for word in along or () if "=" not in word}
     sliders |= read_settings(loaded, [word for word in along or () if "=" in word] or None)
     with status_line("computing lines", shown=True):
-        write_export(loaded, export, settings=settings, result=result, along=sliders or None)
-    write(str(export))
+        written = write_export(
+            loaded, export, settings=settings, result=result, along=sliders or None
+        )
+    write(str(written))
     return 0
 
 
@@ -137,9 +138,8 @@ def _serve(
         threading.Event().wait()
     except KeyboardInterrupt:
         sys.stderr.write("\n")
-        active = [run for run in page.explorer.runs.known.values() if run.active]
-        if active:
-            note(f"solvable: stopping the run in {active[0].directory}; finished tasks are kept.")
+        if active := page.explorer.runs.active():
+            note(f"solvable: stopping the run in {active.directory}; finished tasks are kept.")
     finally:
         page.close()
         if opened is not None:

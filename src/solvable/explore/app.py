@@ -24,7 +24,7 @@ from solvable.plots.words import counted
 from solvable.study.tables import verdict_rows
 
 SECONDS, MOST_SECONDS = 0.1, 60.0
-"""CPU seconds of the first request for the lines of one setting; later ones double them."""
+"""Seconds for the first request for the lines of one setting; later ones double them."""
 
 
 class Explorer:
@@ -40,7 +40,9 @@ class Explorer:
 
     def labels(self) -> dict[str, str]:
         """Return the runs by name, with their directories, the newest first."""
-        found = [(name, printable(str(run.directory))) for name, run in self.runs.known.items()]
+        found = [
+            (name, printable(str(run.directory))) for name, run in list(self.runs.known.items())
+        ]
         return dict(reversed(found))
 
     def draw(self, asked: Mapping[str, Any]) -> Lines | None:
@@ -176,8 +178,8 @@ def _connect_figures(app: Any, explorer: Explorer) -> None:
             asked = "none"
         chosen = words.get("panel")
         chosen = chosen if chosen in panels else next(iter(panels), None)
-        active = any(run.active for run in known.values())
-        return (*found.values(), chosen, asked, " ".join(faults) or no_update, not active)
+        idle = explorer.runs.active() is None
+        return (*found.values(), chosen, asked, " ".join(faults) or no_update, idle)
 
     slots = [
         Output(f"{part}-{k}", name)
@@ -277,7 +279,7 @@ def _connect_runs(app: Any, explorer: Explorer) -> None:
     )
     def press(_: Any, __: Any, points: str, replicates: Any, *values: Any) -> Any:
         if ctx.triggered_id == "cancel":
-            for run in list(runs.known.values()):
+            if run := runs.active():
                 run.cancel()
             return no_update, no_update, "stopping; finished tasks are kept", False
         try:
@@ -303,19 +305,18 @@ def _connect_runs(app: Any, explorer: Explorer) -> None:
         prevent_initial_call="initial_duplicate",
     )
     def follow(_: Any, points: str, fresh: Any) -> Any:
-        active = next((run for run in list(runs.known.values()) if run.active), None)
+        active = runs.active()
         run = active or runs.known.get(str(points))
         if run is None:
             return "", "0", "1", True, True, False, no_update, [], True
         try:
             done, total, words = run.progress()
-            mark = f"{run.name} {done}"
-            told = ctx.triggered_id == "tick" and fresh == f"{mark} end"
-            verdicts = no_update if active or told else _verdicts(run)
+            mark = f"{run.name} {done}" + ("" if active else " end")
+            unchanged = ctx.triggered_id == "tick" and fresh == mark
+            verdicts = no_update if active or unchanged else _verdicts(run)
         except (SolvableError, OSError) as error:
             return printable(str(error)), "0", "1", True, True, False, no_update, [], True
         ended = active is None
-        mark = f"{mark} end" if ended else mark
         return (
             printable(words),
             str(done),

@@ -14,7 +14,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.explore.export_grid import Along, Slider, settings_of, sliders_of
-from solvable.explore.lines import Lines, theory_figures
+from solvable.explore.lines import theory_figures
 from solvable.explore.snippets import command_of
 from solvable.frame.system import System
 from solvable.pages.environment import page_environment, picture
@@ -28,7 +28,7 @@ GENERATOR = "solvable explore"
 MOST_BYTES = 40_000_000
 MOST_SECONDS = 1_800.0
 SECONDS_EACH = 3.0
-"""CPU seconds for the lines of one setting, between whose predictions the lines are interpolated."""
+"""Seconds for the lines of one setting, which are interpolated between as many predictions."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,12 @@ def write_export(
     settings: Mapping[str, Any] | None = None,
     result: StudyResult | None = None,
     along: Along | None = None,
-    only: Sequence[str] | None = None,
 ) -> Exported:
     """Write the panels of a system at all settings of a grid as one HTML file with sliders.
 
     `along` names the sliders with their values, or with a number of values; other parameters stay at
-    `settings`. Grids that would take too long or make too large a file are refused after the first
-    setting.
+    `settings`. Grids that would take too long or make too large a file are refused, as a rule after
+    the first setting.
     """
     path, start = Path(path), time.perf_counter()
     _check_path(path)
@@ -71,17 +70,16 @@ def write_export(
     sliders = sliders_of(system, along, here)
     grid = settings_of(sliders)
     first = _first_setting(grid, here)
-    pages = _Pages(system, fixed, result, only)
-    pages.add(grid[first])
-    _check_cost(time.perf_counter() - start, pages, len(grid))
-    pages.entries.clear()
-    for point in grid:
-        pages.add(point)
-        _check_cost(0.0, pages, len(grid) / max(len(pages.entries), 1), ends=MOST_SECONDS + start)
+    pages = _Pages(system, fixed, result)
+    for index in (first, *(k for k in range(len(grid)) if k != first)):
+        pages.add(index, grid[index])
+        _check_cost(time.perf_counter() - start, pages, len(grid))
     html = _html(system, sliders, first, pages)
     write_atomically(path, html.encode())
     size, took = path.stat().st_size, time.perf_counter() - start
-    return Exported(path, size, len(grid), took, sum(bool(e["refusal"]) for e in pages.entries))
+    return Exported(
+        path, size, len(grid), took, sum(bool(e["refusal"]) for e in pages.entries.values())
+    )
 
 
 def is_export(path: Path) -> bool:
@@ -116,31 +114,28 @@ class _Pages:
     system: System
     fixed: Mapping[str, Any]
     result: StudyResult | None
-    only: Sequence[str] | None
-    entries: list[dict[str, Any]] = field(default_factory=list)
+    entries: dict[int, dict[str, Any]] = field(default_factory=dict)  # by place in the grid
     pool: dict[str, int] = field(default_factory=dict)
     size: int = 0
     figures: dict[str, Figure] = field(default_factory=dict)  # the first figure of each name
     omitted: dict[str, None] = field(default_factory=dict)
     left_out: int = 0
 
-    def add(self, point: Mapping[str, Any]) -> None:
-        """Draw one setting."""
+    def add(self, index: int, point: Mapping[str, Any]) -> None:
+        """Draw one setting of the grid."""
         values = {**self.fixed, **point}
-        lines = theory_figures(self.system, values, self.result, SECONDS_EACH, only=self.only)
+        lines = theory_figures(self.system, values, self.result, SECONDS_EACH)
         self.left_out = max(self.left_out, lines.left_out)
         self.omitted |= dict.fromkeys(lines.omitted)
         for figure in lines.figures:
             self.figures.setdefault(figure.name, figure)
-        self.entries.append(
-            {
-                "refusal": lines.refusal,
-                "command": self._command(values, lines),
-                "figures": {figure.name: self._drawing(figure) for figure in lines.figures},
-            }
-        )
+        self.entries[index] = {
+            "refusal": lines.refusal,
+            "command": self._command(values),
+            "figures": {figure.name: self._drawing(figure) for figure in lines.figures},
+        }
 
-    def _command(self, values: Mapping[str, Any], lines: Lines) -> str:
+    def _command(self, values: Mapping[str, Any]) -> str:
         try:
             return command_of(self.system, values)
         except InvalidParameter:
@@ -184,19 +179,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _check_cost(seconds: float, pages: _Pages, times: float, ends: float | None = None) -> None:
-    """Refuse a grid whose file or time would pass the limits."""
-    size = pages.size * times
-    late = seconds * times > MOST_SECONDS or (ends is not None and time.perf_counter() > ends)
-    if late or size > MOST_BYTES:
-        taking = (
-            f"about {max(seconds * times, MOST_SECONDS * late) / 60:.0f} minutes" if late else ""
-        )
-        large = f"a file of about {size / 1e6:.0f} MB" if size > MOST_BYTES else ""
+def _check_cost(spent: float, pages: _Pages, count: int) -> None:
+    """Refuse a grid that would pass the limits if its other settings cost as much as those so far."""
+    more = count / len(pages.entries)
+    seconds, size = spent * more, pages.size * more
+    taking = f"about {seconds / 60:.0f} minutes" if seconds > MOST_SECONDS else ""
+    large = f"a file of about {size / 1e6:.0f} MB" if size > MOST_BYTES else ""
+    if taking or large:
         raise InvalidParameter(
             f"the grid would take {' and '.join(filter(None, (taking, large)))}; allowed: up to "
             f"{MOST_SECONDS / 60:.0f} minutes and {MOST_BYTES / 1e6:.0f} MB. Give fewer values "
-            "or sliders in `along`, or choose panels with `only`."
+            "or sliders in `along`."
         )
 
 
@@ -208,7 +201,7 @@ def _html(system: System, sliders: Sequence[Slider], first: int, pages: _Pages) 
         "sliders": [[str(_plain(value)) for value in slider.values] for slider in sliders],
         "first": first,
         "names": list(pages.figures),
-        "entries": pages.entries,
+        "entries": [pages.entries[index] for index in range(len(pages.entries))],
     }
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     text = text.replace('"POOL"', f"[{','.join(pages.pool)}]", 1)

@@ -16,7 +16,7 @@ from solvable.explore.memo import Remembered, remembered
 from solvable.explore.nodes import Nodes, nodes_within
 from solvable.explore.span import span_of
 from solvable.frame.curves import Curve
-from solvable.frame.drawn import Fault, draw_panels
+from solvable.frame.drawn import Fault, draw_panels, panel_name
 from solvable.frame.panels import Panel
 from solvable.frame.points import Metrics, Point, predicted_or_refused, raised_prediction
 from solvable.frame.spectrum import Spectrum
@@ -27,7 +27,7 @@ from solvable.study.parameters import validate_parameters
 from solvable.study.results import StudyResult
 
 LONGEST = 60.0
-"""CPU seconds of the lines of one setting if the caller sets no limit."""
+"""Seconds for the lines of one setting if the caller sets no limit."""
 
 PREVIEW = 1.0
 """With fewer seconds the lines of a system that has a preview are previews."""
@@ -62,8 +62,8 @@ def theory_figures(
 ) -> Lines:
     """Draw the panels of a system from its theory, with the points of a run at the same setting.
 
-    Parameters that are not in `settings` have their defaults. `seconds` limits the CPU time of the
-    lines; with `only`, panels with other names are left out.
+    Parameters that are not in `settings` have their defaults. `seconds` limits the time of the lines;
+    with `only`, panels with other names are left out.
     """
     start = time.perf_counter()
     try:
@@ -158,7 +158,7 @@ def _panels(
     """Return the panels that can be drawn, and the names of those that need measurements."""
     shown, omitted = [], []
     for panel in system.panels:
-        name = getattr(panel, "name", getattr(panel, "__name__", ""))
+        name = panel_name(panel)
         if only is not None and name not in only:
             continue
         if not measured and _needs_measurements(panel):

@@ -24,10 +24,6 @@ def page_figure(figure: Figure, width: int, dark: bool) -> dict[str, Any]:
     _fit_legend(drawn["data"], layout, width)
     layout["paper_bgcolor"] = layout["plot_bgcolor"] = "rgba(0,0,0,0)"
     layout["uirevision"] = figure.name  # keeps what the reader zoomed to
-    for axis in (layout["xaxis"], layout["yaxis"]):
-        # Next to ticks at given places plotly draws thousands of minor ones: five times as slow.
-        if axis.get("tickmode") == "array":
-            axis.pop("minor", None)
     layout["modebar"] = {"bgcolor": "rgba(0,0,0,0)"}
     layout["height"] = float(layout["height"])
     if dark:

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from solvable.frame.system import System
 from solvable.study.parameters import canonical_json
 
 MOST_PREDICTIONS = 4_000
-"""Largest number of kept predictions of all systems; the oldest are dropped first."""
+"""Largest number of kept predictions of one system; the oldest are dropped first."""
 
 WANTED: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
 """Returns False once nobody waits for the lines of this thread any more."""
@@ -83,7 +83,7 @@ class Remembered:
         if len(missing) > 1:
             try:
                 computed = function(setting, np.array(missing))
-            except Exception:
+            except Exception:  # a system may raise any exception; each place is then tried alone
                 computed = ()
             for x, metrics in zip(missing, computed, strict=False):
                 self._keep((line, x), metrics)
@@ -93,7 +93,7 @@ class Remembered:
 
         return predictions_at(
             lambda key: self._known(key, partial(at, key[1])),
-            [partial(_same, key) for key in keys],
+            [partial(tuple, key) for key in keys],
         )
 
     def _known(self, key: tuple[str, float], compute: Callable[[], Metrics]) -> Metrics:
@@ -121,16 +121,7 @@ class Remembered:
                 self._kept.popitem(last=False)
 
 
-def _same(key: tuple[str, float]) -> tuple[str, float]:
-    return key
-
-
-_SYSTEMS: dict[int, Remembered] = {}
-
-
+@lru_cache(maxsize=8)
 def remembered(system: System) -> Remembered:
     """Return the kept predictions of a system."""
-    known = _SYSTEMS.get(id(system))
-    if known is None or known.system is not system:
-        known = _SYSTEMS[id(system)] = Remembered(system)
-    return known
+    return Remembered(system)

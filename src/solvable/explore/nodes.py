@@ -12,10 +12,10 @@ from solvable.frame.points import NO_PREDICTION, Metrics, has_raised
 from solvable.frame.theory_lines import interpolated, refining_order
 
 FEWEST = 7
-"""Predictions of a line that are computed before the line is looked at; four if they are slow."""
+"""Predictions of a line that are computed first; after five the time is checked."""
 
 PATIENCE = 6.0
-"""Seconds of the first predictions, above which there are only three of them."""
+"""If all of these would take more seconds, only three are computed."""
 
 Along = Callable[[np.ndarray], Sequence[Metrics]]
 
@@ -42,7 +42,6 @@ def nodes_within(along: Along, grid: np.ndarray, seconds: float, first: int = 0)
     """Predict a coarse line, then add places until the seconds are spent or the grid is full."""
     start = time.perf_counter()
     found = dict(zip([first], along(grid[[first]]), strict=True))
-    # The first prediction may have computed values that the others reuse, so it is not timed.
     order = [place for place in refining_order(grid.size)[:FEWEST] if place != first]
     slow = (time.perf_counter() - start) * FEWEST > max(PATIENCE, seconds)
     batches = [order[:2]] if slow else [order[:4], order[4:]]

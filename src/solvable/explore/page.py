@@ -7,6 +7,7 @@ from typing import Any
 
 from solvable.explore.controls import Control
 from solvable.explore.span import preset_values
+from solvable.frame.drawn import panel_name
 from solvable.frame.system import System
 
 SLOTS = 4
@@ -20,7 +21,7 @@ def panel_names(system: System) -> dict[str, str]:
     """Return the label of each panel in the menu, by name of the panel."""
     names: dict[str, str] = {}
     for panel in system.panels:
-        name = str(getattr(panel, "name", "") or getattr(panel, "__name__", "panel"))
+        name = panel_name(panel)
         words = str(getattr(panel, "title", ""))
         if not words or "{" in words:  # a title that is completed with values of a point
             words = name.replace("_", " ").replace("-", " ")
@@ -40,7 +41,7 @@ def specification(controls: Sequence[Control], start: Mapping[str, Any]) -> dict
                 "high": c.high,
                 "log": c.scale == "log",
                 "integer": c.integer,
-                "step": c.step,
+                "positions": positions(c),
                 "default": c.default,
             }
             for c in controls

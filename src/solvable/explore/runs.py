@@ -52,7 +52,7 @@ class Run:
         try:
             snapshot = read(self.directory)
         except (StudyError, OSError):
-            if self._result is None and not self.active and self.process is None:
+            if self._result is None and self.process is None:
                 raise
             return self._result
         known = self._result
@@ -110,6 +110,10 @@ class Runs:
         if given is not None:
             self.known["given"] = Run("given", given.directory, system, _result=given)
 
+    def active(self) -> Run | None:
+        """Return the run whose process is running."""
+        return next((run for run in list(self.known.values()) if run.active), None)
+
     def start(self, settings: Mapping[str, Any], replicates: Any) -> Run:
         """Start or resume a run of a setting along the axis of the system."""
         study = self.study(settings, replicates)
@@ -119,7 +123,7 @@ class Runs:
             known = self.known.get(name)
             if known is not None and known.active:
                 return known
-            busy = next((run for run in self.known.values() if run.active), None)
+            busy = self.active()
             if busy is not None:
                 raise StudyConflict(f"A run is active in {busy.directory}; stop it first.")
             check_directory(directory)

@@ -39,7 +39,7 @@ def draw_panels(panels: Sequence[Panel | PanelFunction], curves: Sequence[Curve]
     """Draw every panel for every curve; a figure that raises becomes a fault."""
     found = Drawn([], [])
     for panel in panels:
-        name = _name_of(panel)
+        name = panel_name(panel)
         for part, draw in _attempt(found, name, partial(_parts, panel, name, curves)):
             for figure in _attempt(found, part, draw):
                 own = figure.name if isinstance(figure, Figure) else part
@@ -96,6 +96,7 @@ def _checked(figure: Any, found: Drawn) -> list[Figure]:
     return [figure]
 
 
-def _name_of(panel: Panel | PanelFunction) -> str:
+def panel_name(panel: Panel | PanelFunction) -> str:
+    """Return the name of a panel, or of the function that draws it."""
     found = panel.name if isinstance(panel, Panel | Spectrum) else getattr(panel, "__name__", "")
     return str(found).strip("<>_") or type(panel).__name__

@@ -13,6 +13,9 @@ from solvable.plots.print_settings import settings
 class DrawnFigure(MatplotlibFigure):
     """Figure that a notebook shows without ``%matplotlib``; fonts in its files are vectors."""
 
+    exact = False
+    """True if everything is inside the canvas, whose size is that of the files."""
+
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save at exactly the size of the figure; pictures of pixels have 300 per inch."""
         with settings():

@@ -59,7 +59,8 @@ def check_names(figures: Sequence[Figure]) -> None:
 def saved(drawn: Any, kind: str) -> bytes:
     """Return a matplotlib figure as SVG or PDF, without a date, so that bytes are reproducible."""
     with settings():
-        return _saved(drawn, kind, _bounds(drawn)[0])
+        bounds = None if getattr(drawn, "exact", False) else _bounds(drawn)[0]
+        return _saved(drawn, kind, bounds)
 
 
 def _saved(drawn: Any, kind: str, bounds: Any) -> bytes:

@@ -32,12 +32,8 @@
     return Number(value.toPrecision(one.log ? 3 : 6));
   }
 
-  function count(one) {
-    return one.step === null ? 300 : Math.max(1, Math.min(1000, Math.round((one.high - one.low) / one.step)));
-  }
-
   function valueAt(position, one) {
-    const part = position / count(one);
+    const part = position / one.positions;
     if (position <= 0) return one.integer ? Math.ceil(one.low) : one.low;
     if (part >= 1) return one.integer ? Math.floor(one.high) : one.high;
     if (one.log) return rounded(one.low * Math.pow(one.high / one.low, part), one);
@@ -47,7 +43,7 @@
   function positionOf(value, one) {
     const part = one.log ? Math.log(value / one.low) / Math.log(one.high / one.low)
       : (value - one.low) / (one.high - one.low);
-    return Math.round(count(one) * Math.max(0, Math.min(1, part || 0)));
+    return Math.round(one.positions * Math.max(0, Math.min(1, part || 0)));
   }
 
   function keep(wanted, specification) {

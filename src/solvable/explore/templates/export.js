@@ -2,12 +2,6 @@
 /* Draw the figures of the setting that the sliders show. */
 (function () {
   const stored = JSON.parse(document.getElementById("data").textContent);
-  const narrow = 620;
-  const settings = {
-    responsive: true,
-    displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-  };
   const inputs = stored.sliders.map((_, k) => document.getElementById("slider-" + k));
   const outputs = stored.sliders.map((_, k) => document.getElementById("value-" + k));
   const places = stored.names.map((name) => document.getElementById("figure-" + name));
@@ -83,7 +77,7 @@
       places[k].hidden = !one;
       if (!one) return;
       const words = stored.pool[one.words];
-      place.setAttribute("aria-label", words + " " + told());
+      place.setAttribute("aria-label", words + " " + settingInWords());
       place.hidden = false;
       picture.classList.add("replaced");
       const drawing = drawingOf(name, one);
@@ -98,7 +92,7 @@
     keep();
   }
 
-  function told() {
+  function settingInWords() {
     return inputs.map((input, k) => input.labels[0].textContent + " " + outputs[k].value).join(", ") + ".";
   }
 
@@ -111,12 +105,12 @@
 
   let waiting = false;
   inputs.forEach(function (input, k) {
-    const tell = function () {
+    const showValue = function () {
       outputs[k].value = stored.sliders[k][Number(input.value)];
       input.setAttribute("aria-valuetext", outputs[k].value);
     };
     input.addEventListener("input", function () {
-      tell();
+      showValue();
       if (!waiting) requestAnimationFrame(show);
       waiting = true;
     });
@@ -124,7 +118,7 @@
     if (location.hash && Number.isInteger(place) && place >= 0 && place < stored.sliders[k].length) {
       input.value = String(place);
     }
-    tell();
+    showValue();
   });
   show();
 })();

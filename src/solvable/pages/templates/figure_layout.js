@@ -1,3 +1,10 @@
+  const narrow = 620;
+  const settings = {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  };
+
   /* Break a text between words; its widest line has about this many characters. */
   function wrapped(text, most) {
     const lines = [""];

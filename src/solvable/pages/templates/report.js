@@ -2,13 +2,6 @@
 /* Replace each picture by its interactive drawing; what cannot be drawn stays a picture. */
 (function () {
   const drawings = JSON.parse(document.getElementById("drawings").textContent);
-  const narrow = 620;
-  const settings = {
-    responsive: true,
-    displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-  };
-
 {% include "figure_layout.js" %}
 
   /* What is folded would be missing on paper. */
