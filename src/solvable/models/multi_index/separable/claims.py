@@ -46,7 +46,7 @@ def thresholds_measured(point: Point) -> np.ndarray:
     # The span of p random vectors contains a share p / d of the squared norm of any direction.
     chance = point.setting.directions / point.setting.dimension
     missed = (1 - point.values("single_overlap")) / (1 - chance)
-    # The test of the claim's power raises measured overlaps by a tenth, which may make them larger than 1.
+    # The test of the claim's power raises measured overlaps by a tenth, which may exceed 1.
     missed = np.maximum(missed, 1e-6)
     model = point.setting.model
     G, weights = model.single_moment, model.channel.moments.probabilities
