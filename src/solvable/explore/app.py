@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from solvable.errors import SolvableError
 from solvable.explore.controls import controls
 from solvable.explore.lines import Lines, theory_figures
 from solvable.explore.look import page_figure
-from solvable.explore.memo import WANTED, Unwanted
+from solvable.explore.interruption import Unwanted
+from solvable.explore.memo import WANTED
 from solvable.explore.newest import Newest
 from solvable.explore.page import SLOTS, layout, panel_names, points_options, verdict_list
 from solvable.explore.runs import Run, Runs
@@ -48,7 +50,8 @@ class Explorer:
     def draw(self, asked: Mapping[str, Any]) -> Lines | None:
         """Return the figures that a page asks for; None if it asks for something newer already."""
         stage = _whole(asked.get("stage"), 0, 1000)
-        with self.newest.turn(str(asked.get("page"))[:40], _whole(asked.get("n"), 0)) as current:
+        page, number = str(asked.get("page"))[:40], _whole(asked.get("n"), 0)
+        with self.newest.turn(page, number) as current:
             if not current():
                 return None
             self.computed += 1
@@ -59,7 +62,8 @@ class Explorer:
             waited_for = WANTED.set(current)
             try:
                 panel = str(asked.get("panel"))
-                return theory_figures(self.system, settings, result, seconds, only=[panel])
+                lines = partial(theory_figures, self.system, settings, result, seconds, only=[panel])
+                return self.newest.compute(page, number, lines)
             except Unwanted:
                 return None
             finally:

@@ -135,7 +135,7 @@ def _moments(parameters: SequentialParameters, rough: bool = False) -> FiniteSiz
     draws = int(np.clip(2e6 / p, 2_000, DRAWS))
     if is_cubic(targets[0]):
         check_cubic(d, p, parameters.correction)
-        targets = targets[:4]
+        targets = targets[: 1 if rough else 4]
         draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
     return finite_size_moments(
         targets,
