@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import math
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from solvable.plots.words import counted
 from solvable.study.tables import verdict_rows
 
 SECONDS, MOST_SECONDS = 0.1, 60.0
-"""Seconds for the first request for the lines of one setting; later ones double them."""
+"""Seconds for the first request for the lines of one setting; later ones have four times as many."""
 
 
 class Explorer:
@@ -39,6 +41,7 @@ class Explorer:
         self.controls = controls(system)
         self.newest = Newest()
         self.computed = 0  # number of requests that were computed, for tests
+        self._first = threading.Thread(target=self._draw_first, daemon=True)
 
     def labels(self) -> dict[str, str]:
         """Return the runs by name, with their directories, the newest first."""
@@ -47,8 +50,21 @@ class Explorer:
         ]
         return dict(reversed(found))
 
+    def prepare(self) -> None:
+        """Compute the first figure, and import what it needs, while a browser loads the page."""
+        self._first.start()
+
+    def _draw_first(self) -> None:
+        """Draw the first panel at the start; its predictions are kept."""
+        panel = next(iter(panel_names(self.system)), "")
+        with suppress(Exception):  # a system may raise any exception; a page shows it
+            for figure in theory_figures(self.system, self.start, None, SECONDS, only=[panel]).figures:
+                page_figure(figure, 800, dark=False)
+
     def draw(self, asked: Mapping[str, Any]) -> Lines | None:
         """Return the figures that a page asks for; None if it asks for something newer already."""
+        if self._first.is_alive():
+            self._first.join(timeout=3.0)
         stage = _whole(asked.get("stage"), 0, 1000)
         page, number = str(asked.get("page"))[:40], _whole(asked.get("n"), 0)
         with self.newest.turn(page, number) as current:
@@ -57,7 +73,7 @@ class Explorer:
             self.computed += 1
             settings = self.settings(asked)
             run = self.runs.known.get(str(asked.get("points")))
-            seconds = min(MOST_SECONDS, SECONDS * 2.0 ** min(stage, 10))
+            seconds = min(MOST_SECONDS, SECONDS * 4.0 ** min(stage, 10))
             result = None if run is None else run.result()
             waited_for = WANTED.set(current)
             try:
@@ -96,6 +112,10 @@ def build(explorer: Explorer, token: str) -> Any:
         include_assets_files=True,
         meta_tags=[{"name": "color-scheme", "content": "light dark"}],
     )
+    # Plotly's script is by far the largest; Dash requests it once it has drawn the controls.
+    plotly = f"/{token}/_dash-component-suites/plotly/package_data/plotly.min.js"
+    preload = f'<link rel="preload" as="script" href="{plotly}">'
+    app.index_string = app.index_string.replace("{%css%}", preload + "{%css%}")
     app.enable_dev_tools(debug=False)
     app.layout = lambda: layout(
         explorer.system, explorer.controls, explorer.start, explorer.labels()

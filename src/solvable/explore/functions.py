@@ -125,6 +125,7 @@ def explore_system(
         opened.close()
         raise
     server.start()
+    explorer.prepare()
     return Exploration(f"http://{HOST}:{number}/{token}/", server, explorer)
 
 

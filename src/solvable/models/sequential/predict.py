@@ -32,7 +32,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
 
 
 def preview(parameters: SequentialParameters, samples: np.ndarray) -> list[Metrics]:
-    """Predict a theory line from a twentieth of the draws, without drawn operators."""
+    """Predict a theory line from a tenth of the draws, without drawn operators."""
     places = [parameters.model_copy(update={"samples": round(n)}) for n in samples]
     return [_metrics(place, rough=True) for place in places]
 
@@ -141,7 +141,7 @@ def _moments(parameters: SequentialParameters, rough: bool = False) -> FiniteSiz
         targets,
         label_map=parameters.label_map,
         correction=parameters.correction,
-        draws=draws // 20 if rough else draws,
+        draws=draws // 10 if rough else draws,
         rough=rough,
     )
 
