@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from solvable.explore.interruption import Interruptible
+from solvable.explore.interruption import Interruptible, Unwanted
 
 T = TypeVar("T")
 
@@ -50,6 +50,8 @@ class Newest:
         """Call a function of the turn of a page; raise `Unwanted` once a newer request arrives."""
         running = Interruptible()
         with self._lock:
+            if self._numbers.get(page, number) > number:
+                raise Unwanted
             self._running[running] = (page, number)
         try:
             return running.run(function)
