@@ -1,5 +1,6 @@
 """Pages with measurements of benchmarks: random settings, and false alarms of a right theory."""
 
+import csv
 import importlib.util
 import sys
 from itertools import islice
@@ -116,3 +117,17 @@ def test_the_page_of_verdicts_shows_the_numbers_of_its_data():
     text = (ROOT / "docs" / "verdicts.md").read_text()
     table = benchmark("false_alarms").table(str(BENCHMARKS / "false_alarms.csv"))
     assert text.split("<!-- table -->\n")[1].split("\n<!-- end -->")[0] == table
+
+
+def test_the_pages_name_the_systems_that_they_leave_out():
+    systems = {listing.name for listing in registry.available()}
+    with (BENCHMARKS / "false_alarms.csv").open() as stream:
+        judged = {row["system"] for row in csv.DictReader(stream)}
+    drawn = {record["system"] for record in benchmark("random_settings_page").settings()}
+    verdicts = (ROOT / "docs" / "verdicts.md").read_text()
+    assert f"{len(judged)} of the {len(systems)} systems" in verdicts
+    for text, present in (
+        (verdicts, judged),
+        ((ROOT / "docs" / "random-settings.md").read_text(), drawn),
+    ):
+        assert all(f"`{name}`" in text for name in systems - present)
