@@ -119,7 +119,9 @@ def table() -> str:
         seconds = [float(row[3]) for row in rows if row[3] != "" and int(row[6])]
         slow = sum(row[3] == "" for row in rows)
         below = f"{sum(s < 0.3 for s in seconds) / (len(seconds) + slow):.0%}"
-        cells = f"{len(seconds)} | {median(seconds):.2f} | {max(seconds):.2f} | {below} | {slow or ''}"
+        cells = (
+            f"{len(seconds)} | {median(seconds):.2f} | {max(seconds):.2f} | {below} | {slow or ''}"
+        )
         found.append((median(seconds), f"| {name} | {cells} |"))
     head = "| system | moves | median (s) | largest (s) | below 0.3 s | ended or left out |"
     return "\n".join([head, "|---|---|---|---|---|---|", *(line for _, line in sorted(found))])

@@ -200,7 +200,7 @@ def main(words: list[str]) -> int:
         return int(bool(found))
     if modes:
         _each(_draw_group, names)
-    if not modes:
+    else:
         for name, picture in pictures(names, measure=True).items():
             write_picture(DIRECTORY / name, picture)
             print(name, flush=True)

@@ -167,8 +167,9 @@ def _differing(place: str, old: Any, new: Any, accuracy: float) -> Iterator[str]
             # A line near zero is as accurate as its largest value allows.
             span = np.nanmax(np.abs(a), initial=0.0, where=np.isfinite(a))
             if not np.allclose(a, b, rtol=accuracy, atol=1e-3 * accuracy * span, equal_nan=True):
-                worst = np.nanmax(np.abs(a - b))
-                yield f"{place}differs by up to {worst:.3g}"
+                change = np.abs(a - b)
+                change[np.isnan(a) != np.isnan(b)] = np.inf
+                yield f"{place}differs by up to {np.nanmax(change):.3g}"
         else:
             for number, (one, other) in enumerate(zip(old, new, strict=True)):
                 yield from _differing(f"{place}{number} ", one, other, accuracy)

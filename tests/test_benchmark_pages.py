@@ -1,5 +1,6 @@
 """Pages with measurements of benchmarks: random settings, and false alarms of a right theory."""
 
+import csv
 import importlib.util
 import sys
 from itertools import islice
@@ -144,3 +145,17 @@ def test_a_move_that_takes_too_long_is_ended_and_listed(monkeypatch, tmp_path):
     assert explore.table().splitlines()[-1] == (
         f"| matrix-sensing | 1 | 0.20 | 0.20 | {1 / (len(rows) + 1):.0%} | {len(rows)} |"
     )
+
+
+def test_the_pages_name_the_systems_that_they_leave_out():
+    systems = {listing.name for listing in registry.available()}
+    with (BENCHMARKS / "false_alarms.csv").open() as stream:
+        judged = {row["system"] for row in csv.DictReader(stream)}
+    drawn = {record["system"] for record in benchmark("random_settings_page").settings()}
+    verdicts = (ROOT / "docs" / "verdicts.md").read_text()
+    assert f"{len(judged)} of the {len(systems)} systems" in verdicts
+    for text, present in (
+        (verdicts, judged),
+        ((ROOT / "docs" / "random-settings.md").read_text(), drawn),
+    ):
+        assert all(f"`{name}`" in text for name in systems - present)

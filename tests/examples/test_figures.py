@@ -18,7 +18,13 @@ sys.path.insert(0, str(ROOT / "docs"))
 
 import figure_records  # noqa: E402
 import figures  # noqa: E402
-from picture_data import differences, of_figure, read_picture, write_picture  # noqa: E402
+from picture_data import (  # noqa: E402
+    _differing,
+    differences,
+    of_figure,
+    read_picture,
+    write_picture,
+)
 
 NAMES = [*figures.DRAWN, *figures.ELSEWHERE]
 RECORDED = [name for name in NAMES if name not in figures.UNRECORDED]
@@ -185,6 +191,11 @@ def test_rounding_of_another_machine_is_no_difference(tmp_path):
     write_picture(tmp_path / "a.svg", picture)
     changed = of_figure(replace(picture.drawn, series=series))
     assert differences(read_picture(tmp_path / "a.svg"), changed, structure=False) == []
+
+
+def test_a_value_that_was_missing_is_a_difference():
+    assert list(_differing("y ", [None, 2.0], [1.0, 2.0], 1e-6)) == ["y differs by up to inf"]
+    assert list(_differing("y ", [None, 2.0], [None, 3.0], 1e-6)) == ["y differs by up to 1"]
 
 
 def test_an_unknown_figure_or_option_is_refused():

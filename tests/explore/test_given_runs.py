@@ -69,9 +69,7 @@ def drawn(lines: Lines) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("version", ["1", "10"])
-def test_a_run_of_another_version_has_predictions_of_this_one(
-    tmp_path: Path, version: str
-) -> None:
+def test_a_run_of_another_version_has_predictions_of_this_one(tmp_path: Path, version: str) -> None:
     directory = measured(mean_system(version, scale=9.0), tmp_path / "run")
     found = run_of(NOW, directory)
     assert found is not None
@@ -84,7 +82,7 @@ def test_a_run_of_another_version_has_predictions_of_this_one(
 
 def test_a_run_without_todays_parameters_is_refused_in_one_line(tmp_path: Path) -> None:
     directory = measured(mean_system("1", parameters=Older), tmp_path / "run")
-    with pytest.raises(StudyConflict, match="version 1 of mean made this run.*'bias'; allowed"):
+    with pytest.raises(StudyConflict, match=r"version 1 of mean made this run.*'bias'; allowed"):
         run_of(NOW, directory)
     # A parameter that this version has in addition is at its default.
     longer = mean_system("3", parameters=Older)

@@ -11,9 +11,9 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.explore.controls import controls
+from solvable.explore.interruption import Interruptible, Unwanted
 from solvable.explore.lines import theory_figures
 from solvable.explore.look import DARK, page_figure
-from solvable.explore.interruption import Interruptible, Unwanted
 from solvable.explore.memo import WANTED
 from solvable.explore.newest import Newest
 from solvable.explore.runs import Runs

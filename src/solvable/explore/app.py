@@ -13,9 +13,9 @@ from typing import Any
 
 from solvable.errors import SolvableError
 from solvable.explore.controls import controls
+from solvable.explore.interruption import Interruptible, Unwanted
 from solvable.explore.lines import Lines, theory_figures
 from solvable.explore.look import page_figure
-from solvable.explore.interruption import Unwanted
 from solvable.explore.memo import WANTED
 from solvable.explore.newest import Newest
 from solvable.explore.page import SLOTS, layout, panel_names, points_options, verdict_list
@@ -41,7 +41,8 @@ class Explorer:
         self.controls = controls(system)
         self.newest = Newest()
         self.computed = 0  # number of requests that were computed, for tests
-        self._first = threading.Thread(target=self._draw_first, daemon=True)
+        self._first_figure = Interruptible()
+        self._first = threading.Thread(target=self._prepare, daemon=True)
 
     def labels(self) -> dict[str, str]:
         """Return the runs by name, with their directories, the newest first."""
@@ -54,12 +55,23 @@ class Explorer:
         """Compute the first figure, and import what it needs, while a browser loads the page."""
         self._first.start()
 
+    def close(self) -> None:
+        """Stop an active run, whose finished tasks are kept, and what is computed at the start."""
+        self.runs.close()
+        self._first_figure.end()
+        if self._first.is_alive():
+            self._first.join(timeout=2.0)
+
+    def _prepare(self) -> None:
+        with suppress(Exception, Unwanted):  # a system may raise any exception; a page shows it
+            self._first_figure.run(self._draw_first)
+
     def _draw_first(self) -> None:
         """Draw the first panel at the start; its predictions are kept."""
         panel = next(iter(panel_names(self.system)), "")
-        with suppress(Exception):  # a system may raise any exception; a page shows it
-            for figure in theory_figures(self.system, self.start, None, SECONDS, only=[panel]).figures:
-                page_figure(figure, 800, dark=False)
+        lines = theory_figures(self.system, self.start, None, SECONDS, only=[panel])
+        for figure in lines.figures:
+            page_figure(figure, 800, dark=False)
 
     def draw(self, asked: Mapping[str, Any]) -> Lines | None:
         """Return the figures that a page asks for; None if it asks for something newer already."""
@@ -78,7 +90,9 @@ class Explorer:
             waited_for = WANTED.set(current)
             try:
                 panel = str(asked.get("panel"))
-                lines = partial(theory_figures, self.system, settings, result, seconds, only=[panel])
+                lines = partial(
+                    theory_figures, self.system, settings, result, seconds, only=[panel]
+                )
                 return self.newest.compute(page, number, lines)
             except Unwanted:
                 return None

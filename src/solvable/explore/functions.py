@@ -46,7 +46,7 @@ class Exploration:
         """Stop an active run, whose finished tasks are kept, and the server."""
         if not self._closed:
             self._closed = True
-            self.explorer.runs.close()
+            self.explorer.close()
             self._server.close()
 
     def __enter__(self) -> Exploration:

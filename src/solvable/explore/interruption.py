@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,6 +43,12 @@ class Interruptible:
         """Raise `Unwanted` in the thread of the computation, once, if it is not complete."""
         with self._lock:
             if not self._ended and self._thread is not None:
+                # An interrupted import can leave half of a package behind.
+                if _is_importing(self._thread):
+                    later = threading.Timer(0.05, self.end)
+                    later.daemon = True
+                    later.start()
+                    return
                 _raise_in(self._thread, Unwanted)
             self._ended = True
 
@@ -53,6 +60,16 @@ class Interruptible:
                 if self._thread is not None:
                     _raise_in(self._thread, None)
                     self._thread = None
+
+
+def _is_importing(thread: int) -> bool:
+    """Return True while a thread imports a module."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if "importlib._bootstrap" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _raise_in(thread: int, exception: type[BaseException] | None) -> None:
