@@ -87,6 +87,7 @@ class _Layout:
         self.figure.set_dpi(72)  # so that pixels are points
         self.renderer = FigureCanvasAgg(self.figure).get_renderer()
         self.width = 72 * width
+        self._widths: dict[tuple[str, float], float] = {}
 
     def place(self) -> None:
         """Measure and place everything; the height of the figure follows."""
@@ -142,16 +143,19 @@ class _Layout:
 
     def _size(self, text: str, size: float) -> tuple[float, float]:
         """Return width and height of a text."""
-        from matplotlib.font_manager import FontProperties
-
         lines = text.split("\n")
-        font = FontProperties(size=size)
-        widths = [
-            self.renderer.get_text_width_height_descent(line, font, ismath=False)[0]
-            for line in lines
-            if line
-        ]
+        widths = [self._line_width(line, size) for line in lines if line]
         return max(widths, default=0.0), 1.25 * size * len(lines)
+
+    def _line_width(self, line: str, size: float) -> float:
+        """Return the width of one line, measured once: the same labels are wrapped many times."""
+        if (line, size) not in self._widths:
+            from matplotlib.font_manager import FontProperties
+
+            font = FontProperties(size=size)
+            found = self.renderer.get_text_width_height_descent(line, font, ismath=False)
+            self._widths[line, size] = found[0]
+        return self._widths[line, size]
 
     def _wrapped(self, text: str, room: float, size: float) -> str:
         """Break a text between words, and long words anywhere."""
@@ -312,15 +316,17 @@ class _Layout:
         taken = self._taken()
         if taken is None:
             return False
+        legend = self._make_legend(self._handles(0.45 * across), self.axes)
         for place in ("upper right", "upper left", "lower right", "lower left", "center right",
                       "center left"):  # fmt: skip
-            legend = self._make_legend(self._handles(0.45 * across), self.axes, loc=place)
+            legend.set_loc(place)
             box = legend.get_window_extent(self.renderer).padded(2)
+            if box.width >= 0.65 * across or box.height >= 0.6 * tall:
+                break
             inside = (taken > (box.x0, box.y0)) & (taken < (box.x1, box.y1))
-            small = box.width < 0.65 * across and box.height < 0.6 * tall
-            if small and not inside.all(axis=1).any():
+            if not inside.all(axis=1).any():
                 return True
-            legend.remove()
+        legend.remove()
         return False
 
     def _taken(self) -> np.ndarray | None:
