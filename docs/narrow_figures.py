@@ -1,9 +1,13 @@
-"""Sphinx extension: figures that carry their data are drawn again for phones and for thumbnails."""
+"""Sphinx extension: figures for phones and thumbnails.
+
+Figures that carry their data are drawn again at the width of a phone. A screenshot NAME.png has a
+narrow one next to it, NAME-narrow.png.
+"""
 
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ from solvable.plots.files import saved, write_atomically
 from solvable.plots.paper import draw_paper
 
 WIDTH = 3.4  # inches: letters of 7 points are readable on a screen of 400 px
-IMAGE = re.compile(r'<img\b[^>]*\bsrc="((?:\.\./)*_images/)([^"/]+\.svg)"[^>]*>')
+IMAGE = re.compile(r'<img\b[^>]*\bsrc="((?:\.\./)*_images/)([^"/]+\.(?:svg|png))"[^>]*>')
 THUMBNAILS = "systems/index"  # its figures are small on every screen
 
 
@@ -25,10 +29,15 @@ def figure_of(data: dict[str, Any], name: str = "figure") -> Figure | None:
     """Return the figure whose data a stored picture carries; None for a page of matplotlib axes."""
     if "series" not in data:
         return None
-    kept = {key: value for key, value in data.items() if key not in {"series", "markers", "regions"}}
+    kept = {
+        key: value for key, value in data.items() if key not in {"series", "markers", "regions"}
+    }
     return Figure(
         name=name,
-        series=[Series(**{key: _numbers(value) for key, value in part.items()}) for part in data["series"]],
+        series=[
+            Series(**{key: _numbers(value) for key, value in part.items()})
+            for part in data["series"]
+        ],
         markers=[Marker(**part) for part in data["markers"]],
         regions=[
             Region(**{**part, "polygons": [np.array(edge) for edge in part["polygons"]]})
@@ -40,23 +49,35 @@ def figure_of(data: dict[str, Any], name: str = "figure") -> Figure | None:
 
 def _numbers(value: Any) -> Any:
     """Return a list with NaN for the gaps, which JSON has as null."""
-    return [np.nan if entry is None else entry for entry in value] if isinstance(value, list) else value
+    return (
+        [np.nan if entry is None else entry for entry in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
-def drawn_narrow(path: Path) -> bytes | None:
-    """Draw a stored picture at the width of a phone; None where it carries no series."""
+def narrow(path: Path) -> bytes | None:
+    """Return the narrow version of a picture; None where there is none."""
+    if path.suffix == ".png":
+        return path.with_stem(f"{path.stem}-narrow").read_bytes()
     figure = figure_of(read_picture(path).data, path.stem)
     return None if figure is None else saved(draw_paper(figure, WIDTH), "svg")
 
 
+@cache
+def _has_narrow(path: Path) -> bool:
+    if path.suffix == ".png":
+        return path.with_stem(f"{path.stem}-narrow").exists()
+    return path.suffix == ".svg" and "series" in read_picture(path).data
+
+
 def _sources(app: Sphinx) -> dict[str, Path]:
-    """Stored pictures with series, by the name of their file in the built pages."""
+    """Pictures with a narrow version, by the name of their file in the built pages."""
+    paths = {name: Path(app.srcdir) / uri for uri, name in app.builder.images.items()}
     return {
         name: path
-        for uri, name in app.builder.images.items()
-        if uri.startswith("figures/") and uri.endswith(".svg")
-        for path in [Path(app.srcdir) / uri]
-        if '"series":[' in path.read_text("utf-8") and '{"axes":' not in path.read_text("utf-8")
+        for name, path in paths.items()
+        if path.parent.name == "figures" and _has_narrow(path)
     }
 
 
@@ -83,7 +104,7 @@ def write_narrow(app: Sphinx, error: Exception | None) -> None:
     for name, path in _sources(app).items():
         place = Path(app.outdir) / "_images" / "narrow" / name
         if not place.exists() or place.stat().st_mtime < path.stat().st_mtime:
-            picture = drawn_narrow(path)
+            picture = narrow(path)
             if picture is not None:
                 write_atomically(place, picture)
 
