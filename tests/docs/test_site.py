@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 import tomllib
 from pathlib import Path
 
@@ -99,6 +101,29 @@ def test_the_check_finds_what_it_looks_for(tmp_path):
     assert found["good.html"] == []
 
 
+def test_a_browser_that_ends_is_started_again_and_then_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(site_check, "browser", lambda: shutil.which("true"))
+    with pytest.raises(SystemExit, match=r"no answer in 2 attempts; left: \['a.html', 'amp'\]"):
+        site_check.inspect(tmp_path, ["a.html"], ["amp"], attempts=2)
+
+
+def test_figures_for_phones_have_the_data_of_the_stored_ones():
+    sys.path.insert(0, str(DOCS))
+    import narrow_figures
+
+    path = DOCS / "figures" / "narrow-network.svg"
+    stored = narrow_figures.read_picture(path).data
+    figure = narrow_figures.figure_of(stored)
+    assert [series.label for series in figure.series] == [
+        part["label"] for part in stored["series"]
+    ]
+    assert (figure.x_label, figure.y_scale) == (stored["x_label"], stored["y_scale"])
+    width = re.search(rb'width="([\d.]+)pt"', narrow_figures.narrow(path))
+    assert float(width[1]) == pytest.approx(72 * narrow_figures.WIDTH)
+    assert narrow_figures.figure_of({"axes": []}) is None
+
+
 def test_lost_searches_are_reported():
+    assert site_check.lost_searches({"quickstart": ["start", "tutorial"]})
     assert site_check.lost_searches({"onnx": ["a", "b", "c", "not-here"]})
     assert not site_check.lost_searches({"onnx": ["a", "not-here"]})
