@@ -365,7 +365,7 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
     @property
     def vectors(self) -> tuple[MatrixDiagnosis, ...]:
         """Rows of vectors and single numbers, which have no spectrum."""
-        return tuple(row for row in self.rows if _is_vector(row))
+        return tuple(row for row in self.rows if _is_vector(row) and row.reason != INTEGERS)
 
     @property
     def integers(self) -> tuple[MatrixDiagnosis, ...]:

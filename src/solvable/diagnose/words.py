@@ -181,9 +181,9 @@ def legend(found: Diagnosed, *, details: bool = True) -> list[str]:
 def sections(found: Diagnosed) -> list[tuple[str, list[str]]]:
     """Questions with their answers; questions without answers are left out."""
     pairs = (
-        ("How was the file read?", list(found.notes)),
+        ("How were the weights read?", list(found.notes)),
         ("What would a cut at the edge keep?", cut_words.cuts(found)),
-        ("How were fused projections split?", cut_words.layouts(found)),
+        ("Which layouts were assumed?", cut_words.layouts(found)),
         ("What has changed since the initial weights?", changes(found)),
         ("How sure is it?", doubts(found)),
         (REFUSED, refusals(found)),

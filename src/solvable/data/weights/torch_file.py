@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -95,7 +96,7 @@ def _first(error: BaseException) -> str:
     for line in str(error).splitlines():
         if line.strip().startswith("WeightsUnpickler error:"):
             text = line.split("error:", 1)[1].strip()
-    return text.split(" Please use")[0][:120].rstrip(" .:")
+    return re.split(r" Please use| This is an internal", text)[0][:120].rstrip(" .:")
 
 
 def _refuse_programs(path: Path) -> None:
