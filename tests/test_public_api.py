@@ -94,9 +94,9 @@ def test_all_names_resolve_and_are_sorted(package):
 
 
 VERBS = {
-    "compare", "run", "theory_of", "load", "learn_features", "diagnose_weights", "forecast_curve",
-    "activations_of", "scale_network", "train_retriever", "index_documents", "search_documents",
-    "explore_system",
+    "compare", "run", "theory_of", "load", "learn_features", "predict_rows", "diagnose_weights",
+    "forecast_curve", "activations_of", "scale_network", "train_retriever",
+    "index_documents", "search_documents", "explore_system",
 }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def difference(stored: StudyResult, anew: StudyResult) -> str:
     changed = 0
     pairs = list(zip(stored.snapshot.points, anew.snapshot.points, strict=True))
     for (_, _, before), (_, _, after) in pairs:
-        found = dict.fromkeys(_differing(before or {}, after or {}))
+        found = dict.fromkeys(changed_names(before or {}, after or {}))
         changed += bool(found)
         names |= found
     if not changed:
@@ -72,7 +72,8 @@ def difference(stored: StudyResult, anew: StudyResult) -> str:
     return f"{changed} of {len(pairs)} points ({shown})"
 
 
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Return the names of the predictions that differ by more than rounding, or that one side lacks."""
     for name in {**before, **after}:
         one, other = before.get(name), after.get(name)
         if one == other or name == NO_PREDICTION:
