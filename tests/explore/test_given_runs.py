@@ -72,7 +72,8 @@ def test_a_run_of_another_version_has_predictions_of_this_one(tmp_path: Path, ve
     directory = measured(mean_system(version, scale=9.0), tmp_path / "run")
     found = run_of(NOW, directory)
     assert found is not None
-    assert [point.prediction["square"] for point in found.points] == [0.25, 0.125]
+    squares = [point.prediction["square"] for point in found.points]
+    assert squares == pytest.approx([0.25, 0.125])
     assert solvable.load(directory, system=NOW).points[0].prediction["square"] == 9 * 0.25
     lines = theory_figures(NOW, {}, found)
     assert lines.left_out == 0
