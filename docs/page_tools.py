@@ -24,6 +24,8 @@ replicate, RIE, sample ratio, shrinkage, specialisation, spike, state evolution,
 
 SHORT = 26  # letters of a word of code that fits into a line at 400 px
 
+NAME = 14  # letters of a name that is not broken in a table
+
 UNLINKED = (
     nodes.title,
     nodes.literal,
@@ -53,6 +55,8 @@ def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> Non
         return
     for entry in doctree.findall(nodes.entry):
         for code in list(entry.findall(nodes.literal)):
+            if len(code.astext()) <= NAME:
+                continue
             parts = re.split(r"(?<=[/_.=,])(?=\w)", code.astext())
             marks: list[nodes.Node] = []
             for part in parts:
@@ -60,6 +64,34 @@ def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> Non
             if len(parts) > 1:
                 code.children = []
                 code.extend(marks[:-1])
+
+
+def wrap_commands(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Let a long command continue on an indented line, without a break inside its words."""
+    body = context.get("body") or ""
+    if 'class="commands ' in body:
+        context["body"] = re.sub(
+            r'(<div class="commands [^>]*>\s*<div class="highlight"><pre>)(.*?)(</pre>)',
+            lambda block: block[1] + _lines(block[2]) + block[3],
+            body,
+            flags=re.DOTALL,
+        )
+
+
+def _lines(block: str) -> str:
+    """Lines of highlighted commands as blocks, and words with dashes as units."""
+    # Text outside tags and entities only.
+    held = re.sub(
+        r"(<[^>]*>|&\w+;)|([^\s<>&]*-[^\s<>&]*)",
+        lambda part: part[1] or f'<span class="held">{part[2]}</span>',
+        block,
+    )
+    lines = held.splitlines(True)
+    if any(line.count("<span") != line.count("</span>") for line in lines):
+        return block  # a quoted text goes over several lines
+    return "".join(f'<span class="command">{line}</span>' for line in lines)
 
 
 def shorten_sidebar(
@@ -166,5 +198,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", link_first_uses)
     app.connect("doctree-resolved", hold_punctuation)
     app.connect("doctree-resolved", break_code_in_tables)
+    app.connect("html-page-context", wrap_commands)
     app.connect("html-page-context", shorten_sidebar, priority=900)  # after the theme's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}
