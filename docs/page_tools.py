@@ -50,10 +50,14 @@ def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Let code in tables break after the marks that join its words."""
+    """Let code in tables break after the marks that join its words, and keep a number with its error."""
     if page.startswith("generated/") or app.builder.format != "html":
         return
     for entry in doctree.findall(nodes.entry):
+        for text in list(entry.findall(nodes.Text)):
+            if " ± " in text and not _inside(text):
+                held = text.astext().replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+                text.parent.replace(text, nodes.Text(held))
         for code in list(entry.findall(nodes.literal)):
             if len(code.astext()) <= NAME:
                 continue
