@@ -170,7 +170,7 @@ def hold_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
             code["classes"].append("short")
     for block in doctree.findall(nodes.literal_block):
         lines = [line for line in block.astext().splitlines() if line]
-        if lines and all(line.startswith("$ ") for line in lines):
+        if lines and all(line.startswith(("$ ", "solvable ")) for line in lines):
             block["classes"].append("commands")
 
 
