@@ -20,8 +20,7 @@ class LineBudget:
 
     seconds: float
     curves: int
-    # computed for each line even if the seconds are spent: `docs/figures.py` sets a fixed number
-    fewest: int = 1
+    fewest: int = 1  # predictions of a line that are computed even if the seconds are spent
 
     def share(self) -> float:
         """Return the seconds for the next curve: an equal share of the rest."""

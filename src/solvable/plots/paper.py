@@ -341,15 +341,17 @@ class _Layout:
         taken = self._taken()
         if taken is None:
             return False
+        legend = self._make_legend(self._handles(0.45 * across), self.axes)
         for place in ("upper right", "upper left", "lower right", "lower left", "center right",
                       "center left"):  # fmt: skip
-            legend = self._make_legend(self._handles(0.45 * across), self.axes, loc=place)
+            legend.set_loc(place)
             box = legend.get_window_extent(self.renderer).padded(2)
+            if box.width >= 0.65 * across or box.height >= 0.6 * tall:
+                break
             inside = (taken > (box.x0, box.y0)) & (taken < (box.x1, box.y1))
-            small = box.width < 0.65 * across and box.height < 0.6 * tall
-            if small and not inside.all(axis=1).any():
+            if not inside.all(axis=1).any():
                 return True
-            legend.remove()
+        legend.remove()
         return False
 
     def _taken(self) -> np.ndarray | None:
