@@ -101,7 +101,8 @@ def _warning(matrices: list[StoredArray]) -> tuple[str, ...]:
     which = listed([f"{count} as {kind}" for kind, count in kinds.most_common()], 5)
     return (
         f"{counted(kinds.total(), 'matrix is', 'matrices are')} quantised ({which}). The rounding of "
-        "each entry acts like independent noise: it adds to the estimated noise, fills singular values "
-        "that were zero, and hides features below it. Features far above the edge hardly change. For an "
-        "exact spectrum use the weights before quantisation.",
+        "each entry acts like independent noise, of about 0.5 % of the norm at 8 bits and 9 % at 4 bits. "
+        "With 5 bits or fewer it fills singular values that were zero, and hides features below it; "
+        "features far above the edge hardly change. For an exact spectrum use the weights before "
+        "quantisation.",
     )
