@@ -163,6 +163,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         data_fingerprint=data_fingerprint,
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
         model=final.model,
+        preparation=dataset.preparation,
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],
         rows=plan.rows[tested],
