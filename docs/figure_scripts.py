@@ -13,10 +13,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from figure_records import RECORDS
 from picture_data import ROUNDING, Picture, of_figure, of_matplotlib, plain
 
 ROOT = Path(__file__).parent.parent
-RECORDS = ROOT / "docs" / "figures" / "records"
 
 
 class Script(NamedTuple):
@@ -59,16 +59,12 @@ def _example(name: str) -> list[Picture]:
             space = runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
         finally:
             importlib.util.find_spec = find_spec
-        figures = [plt.figure(number) for number in plt.get_fignums()]
-        return [of_matplotlib(figure) for figure in figures] + [
-            of_figure(next(f for f in _figures(space["found"]) if f.name == "samples"))
-            for _ in ("samples",)
-            if name == "noise_sensitivity"
-        ]
-
-
-def _figures(found: Any) -> Any:
-    return found._viewed().figures(found)
+        pictures = [of_matplotlib(plt.figure(number)) for number in plt.get_fignums()]
+    if name == "noise_sensitivity":
+        found = space["found"]
+        samples = next(f for f in found._viewed().figures(found) if f.name == "samples")
+        pictures.append(of_figure(samples))
+    return pictures
 
 
 def _of_example(name: str, number: int, measure: bool) -> Picture:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from docutils import nodes
 from page_tables import Claims, Notebooks, Systems, examples
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 from sphinx.util.nodes import make_refnode
 
 TERMS = """
@@ -19,6 +21,10 @@ kernel limit, label map, label-weighted moment, lift, noise sensitivity exponent
 replicate, RIE, sample ratio, shrinkage, specialisation, spike, state evolution, verdict
 """
 """Terms of the glossary that are our own, or that readers of papers may not know."""
+
+SHORT = 26  # letters of a word of code that fits into a line at 400 px
+
+NAME = 14  # letters of a name that is not broken in a table
 
 UNLINKED = (
     nodes.title,
@@ -44,11 +50,17 @@ def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Let code in tables break after the marks that join its words."""
+    """Let code in tables break after the marks that join its words, and keep a number with its error."""
     if page.startswith("generated/") or app.builder.format != "html":
         return
     for entry in doctree.findall(nodes.entry):
+        for text in list(entry.findall(nodes.Text)):
+            if " ± " in text and not _inside(text):
+                held = text.astext().replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+                text.parent.replace(text, nodes.Text(held))
         for code in list(entry.findall(nodes.literal)):
+            if len(code.astext()) <= NAME:
+                continue
             parts = re.split(r"(?<=[/_.=,])(?=\w)", code.astext())
             marks: list[nodes.Node] = []
             for part in parts:
@@ -56,6 +68,34 @@ def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> Non
             if len(parts) > 1:
                 code.children = []
                 code.extend(marks[:-1])
+
+
+def wrap_commands(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Let a long command continue on an indented line, without a break inside its words."""
+    body = context.get("body") or ""
+    if 'class="commands ' in body:
+        context["body"] = re.sub(
+            r'(<div class="commands [^>]*>\s*<div class="highlight"><pre>)(.*?)(</pre>)',
+            lambda block: block[1] + _lines(block[2]) + block[3],
+            body,
+            flags=re.DOTALL,
+        )
+
+
+def _lines(block: str) -> str:
+    """Lines of highlighted commands as blocks, and words with dashes as units."""
+    # Text outside tags and entities only.
+    held = re.sub(
+        r"(<[^>]*>|&\w+;)|([^\s<>&]*-[^\s<>&]*)",
+        lambda part: part[1] or f'<span class="held">{part[2]}</span>',
+        block,
+    )
+    lines = held.splitlines(True)
+    if any(line.count("<span") != line.count("</span>") for line in lines):
+        return block  # a quoted text goes over several lines
+    return "".join(f'<span class="command">{line}</span>' for line in lines)
 
 
 def shorten_sidebar(
@@ -73,7 +113,7 @@ def shorten_sidebar(
 
 
 def name_papers_and_pictures(app: Sphinx, doctree: nodes.document) -> None:
-    """Enter arXiv numbers of a page into the index, and name pictures of the gallery."""
+    """Enter arXiv numbers and keywords of a page into the index, and name pictures of the gallery."""
     page = app.env.current_document.docname
     if page == "gallery/index":
         titles = {name: title for name, title, _ in examples()}
@@ -87,6 +127,51 @@ def name_papers_and_pictures(app: Sphinx, doctree: nodes.document) -> None:
         entries = [("single", f"arXiv:{paper}", top["ids"][0], "main", None) for paper in papers]
         if entries:
             top.insert(1, addnodes.index(entries=entries))
+    for place, words in keywords().items():
+        name, _, section = place.partition("#")
+        if name == page:
+            _enter(doctree, section, words)
+
+
+def keywords() -> dict[str, list[str]]:
+    """Words of `keywords.toml` by the page or section that answers them."""
+    path = Path(__file__).with_name("keywords.toml")
+    found: dict[str, list[str]] = tomllib.loads(path.read_text("utf-8"))["pages"]
+    return found
+
+
+def _enter(doctree: nodes.document, section: str, words: list[str]) -> None:
+    """Enter words into the index as main entries of a section, or of the page if none is named."""
+    sections = list(doctree.findall(nodes.section))
+    places = [node for node in sections if section in (*node["ids"], *_slugs(node))]
+    if section and not places:
+        raise ExtensionError(f"keywords.toml: {doctree['source']} has no section #{section}")
+    place = places[0] if section else sections[0]
+    entries = [("single", word, place["ids"][0], "main", None) for word in words]
+    place.insert(1, addnodes.index(entries=entries))
+
+
+def _slugs(node: nodes.section) -> list[str]:
+    return [node["slug"]] if "slug" in node else []
+
+
+def hold_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Keep a mark after a formula on its line; short code breaks between its words only."""
+    for formula in list(doctree.findall(nodes.math)):
+        text = formula.next_node(nodes.Text, descend=False, siblings=True)
+        at = formula.parent.index(formula) + 1
+        if at < len(formula.parent) and formula.parent[at] is text:
+            mark = re.match(r"[.,;:)’]+", text.astext())
+            if mark:
+                formula["mark"] = mark[0]
+                formula.parent.replace(text, nodes.Text(text.astext()[mark.end() :]))
+    for code in doctree.findall(nodes.literal):
+        if max(map(len, code.astext().split()), default=0) <= SHORT:
+            code["classes"].append("short")
+    for block in doctree.findall(nodes.literal_block):
+        lines = [line for line in block.astext().splitlines() if line]
+        if lines and all(line.startswith(("$ ", "solvable ")) for line in lines):
+            block["classes"].append("commands")
 
 
 def _inside(node: nodes.Node | None) -> bool:
@@ -115,6 +200,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("notebooks", Notebooks)
     app.connect("doctree-read", name_papers_and_pictures)
     app.connect("doctree-resolved", link_first_uses)
+    app.connect("doctree-resolved", hold_punctuation)
     app.connect("doctree-resolved", break_code_in_tables)
+    app.connect("html-page-context", wrap_commands)
     app.connect("html-page-context", shorten_sidebar, priority=900)  # after the theme's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

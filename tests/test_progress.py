@@ -87,6 +87,12 @@ def test_a_pipe_without_lines_and_a_closed_log_are_silent(monkeypatch):
         show(1, 2, None)
 
 
+def test_work_that_is_refused_before_it_begins_writes_no_line(capsys):
+    with pytest.raises(ValueError, match="refused"), _written_lines("tasks"):
+        raise ValueError("refused")
+    assert capsys.readouterr().err == ""
+
+
 def test_progress_of_python_functions(capsys, tmp_path):
     settings = {"preset": None, "dimension": 8, "samples": [20, 30], "seeds": 1, "workers": 1}
     solvable.run("quadratic-network", progress=True, **settings)

@@ -4,7 +4,7 @@ One function per command, each returning what the command prints:
 
 - ``run``, ``theory_of``, ``load``: measure a system, predict it, and load a finished run.
 - ``compare``: several runs side by side.
-- ``learn_features``, ``diagnose_weights``, ``forecast_curve``: the tools for real data.
+- ``learn_features``, ``predict_rows``, ``diagnose_weights``, ``forecast_curve``: the tools for real data.
 - ``activations_of``: noise sensitivity of activation functions.
 - ``train_retriever``, ``index_documents``, ``search_documents``: late-interaction retrieval.
 - ``scale_network``: how data, width and depth must scale for a network to learn a target.

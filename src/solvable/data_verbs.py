@@ -7,28 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from solvable.data.dataset import Dataset
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
+    from solvable.learn.prediction import Applied
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
     from solvable.progress import Progress
 
 
 def learn_features(
-    data: str | Path | Dataset,
+    data: Any,
+    y: Any = None,
     /,
     *,
     target: str | None = None,
     task: Literal["auto", "classification", "regression"] = "auto",
     keep: Sequence[str] = (),
+    groups: str | None = None,
+    time: str | None = None,
+    image_size: int | Sequence[int] | str | None = None,
+    colour: Literal["auto", "grey", "rgb"] = "auto",
     folds: int = 5,
     layers: int = 1,
     rows: int = 20_000,
     seed: int = 0,
+    output: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Learned:
@@ -36,14 +42,25 @@ def learn_features(
 
     Parameters
     ----------
-    data : path, str or Dataset
-        CSV, NPZ or Parquet file, folder, or name of a data set.
+    data : path, str, data frame, array or Dataset
+        CSV, NPZ or Parquet file, folder, or name of a data set; a data frame of pandas, polars or Arrow;
+        or inputs X, shape (n, d) or images.
+    y : array or column, optional
+        Labels of the rows of X, shape (n,).
     target : str, optional
-        Column to predict.
+        Column to predict, or name of the labels y.
     task : {"auto", "classification", "regression"}
         Kind of target; "auto" decides by its values.
     keep : sequence of str
         Columns to use even if they look like row numbers.
+    groups : str, optional
+        Column of persons, devices or days; rows with the same entry are tested together.
+    time : str, optional
+        Column of dates or numbers; rows are predicted from earlier rows.
+    image_size : int, (int, int) or str, optional
+        Height and width to which PNG and JPEG images are resized.
+    colour : {"auto", "grey", "rgb"}
+        Colours of PNG and JPEG images; "auto" is grey unless a pixel has colour.
     folds : int
         Parts of the data, 2 to 20; each is predicted from the others.
     layers : int
@@ -52,6 +69,9 @@ def learn_features(
         Largest number of rows; from more rows a random subset is taken.
     seed : int
         Seed of the folds and random layers.
+    output : path, optional
+        Directory for the files of the command, among them ``model.safetensors``; by default no file is
+        written.
     workers : int, optional
         Local processes; default one per core.
     progress : callable or bool, optional
@@ -79,21 +99,67 @@ def learn_features(
     from solvable.data import load as load_data
     from solvable.data.dataset import Dataset
     from solvable.learn import Request, learn
+    from solvable.learn.files import reserve, write_files
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
     request = Request(folds=folds, layers=layers, rows=rows, seed=seed)
+    lanes = count_workers(workers)
     if not isinstance(data, Dataset):
-        data = load_data(str(data), target=target, task=task, keep=tuple(keep))
+        options: dict[str, Any] = {"groups": groups, "time": time}
+        options |= {"image_size": image_size, "colour": colour}
+        data = load_data(data, y, target=target, task=task, keep=tuple(keep), **options)
+    if output is None:
+        with reporter(progress, "fits") as report:
+            return learn(data, request, workers=lanes, progress=report)
+    directory, kept = reserve(data, request, Path(output))
     with reporter(progress, "fits") as report:
-        return learn(data, request, workers=count_workers(workers), progress=report)
+        found = learn(data, request, workers=lanes, progress=report, keeper=kept)
+    write_files(found, data, directory, command="")
+    kept.remove()
+    return found
+
+
+def predict_rows(model: str | Path | Learned, data: Any, /) -> Applied:
+    """Predict new rows with a model of :func:`learn_features`: ``solvable predict``.
+
+    Parameters
+    ----------
+    model : path or Learned
+        File ``model.safetensors`` or the directory that contains it, or a result of
+        :func:`learn_features`.
+    data : path, str, data frame or array
+        Data as for :func:`learn_features`, with or without the target. Columns are matched by name.
+
+    Returns
+    -------
+    Applied
+        Predictions in ``predicted``, and the error if the data contain the target.
+
+    Raises
+    ------
+    InvalidData
+        If the model cannot be read, or the data lack a column of the model.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> found = solvable.learn_features("iris", folds=2, workers=1)
+    >>> solvable.predict_rows(found, "iris").predicted[:2].tolist()
+    ['setosa', 'setosa']
+    """
+    from solvable.learn.prediction import apply_model
+
+    if isinstance(model, (str, Path)):
+        model = Path(model) / "model.safetensors" if Path(model).is_dir() else Path(model)
+    return apply_model(model, data)
 
 
 def diagnose_weights(
-    path: str | Path,
+    weights: Any,
     /,
     *,
-    initial: str | Path | None = None,
+    initial: Any = None,
     heads: int | None = None,
     pairs: Sequence[tuple[str, str]] = (),
     inputs_first: bool = False,
@@ -105,9 +171,12 @@ def diagnose_weights(
 
     Parameters
     ----------
-    path : path
-        ``.safetensors``, ``.npz`` or ``.npy``; nothing in it is ever executed.
-    initial : path, optional
+    weights : path, mapping, module or estimator
+        A folder as model hubs lay it out, or a file: ``.safetensors``, ``.npz``, ``.npy``, ``.pt``,
+        ``.pth``, ``.bin``, ``.onnx``, ``.h5``, ``.keras`` or ``.gguf``; nothing in it is ever
+        executed. Or an object: a state dict or another dictionary of arrays, a torch module, a Keras
+        model, or a fitted ``MLPClassifier`` or ``MLPRegressor`` of scikit-learn.
+    initial : path or object, optional
         The weights before training, under the same names.
     heads : int, optional
         Attention heads in each pair of query and key; default from the metadata of the file or the
@@ -131,17 +200,19 @@ def diagnose_weights(
 
     Raises
     ------
-    InvalidData
-        If a file cannot be read or contains no array, or a pair is missing or has unequal inner sizes.
+    InvalidData, InvalidParameter
+        If the weights cannot be read or contain no array, or a pair is missing or has unequal inner
+        sizes.
 
     Examples
     --------
-    >>> import tempfile, numpy, solvable
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = f"{directory}/noise.npy"
-    ...     numpy.save(path, numpy.random.default_rng(0).standard_normal((60, 200)))
-    ...     solvable.diagnose_weights(path, workers=1).matrices[0].phase
-    'random-like'
+    >>> import numpy, solvable
+    >>> noise = numpy.random.default_rng(0).standard_normal((60, 200))
+    >>> found = solvable.diagnose_weights({"layer": noise, "head": noise[:3]}, workers=1)
+    >>> [(row.name, row.phase) for row in found.matrices]
+    [('layer', 'random-like'), ('head', 'not fitted')]
+    >>> round(found.matrices[1].stable_rank, 1)
+    2.7
     """
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.matrices_of_file import diagnose_whole
@@ -150,9 +221,10 @@ def diagnose_weights(
 
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
-    where, options = Path(path), {"seed": seed, "workers": lanes}
     with reporter(progress, "arrays") as report:
-        return diagnose_whole(where, initial=initial, request=request, progress=report, **options)
+        return diagnose_whole(
+            weights, initial=initial, request=request, progress=report, seed=seed, workers=lanes
+        )
 
 
 def forecast_curve(

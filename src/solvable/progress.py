@@ -202,7 +202,8 @@ def _written_lines(unit: str, every: float = 60.0) -> Iterator[Progress]:
     finally:
         ended.set()
         follower.join()
-        write(pace.summary())
+        if pace.total is not None:  # else the work was refused before it began
+            write(pace.summary())
 
 
 def _kernel_display() -> Any:

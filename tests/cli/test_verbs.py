@@ -198,6 +198,9 @@ def test_features_are_learned_and_shown():
     assert repr(found).startswith("<Learned: wine")
     pytest.importorskip("pandas")
     assert found.to_dataframe()["error"][0] == found.learned.error
+    again = verbs.predict_rows(found, "wine")
+    assert again.error is not None
+    assert again.error["wrong"] < 0.1
 
 
 def test_data_frames_hold_the_numbers(finished, probe):

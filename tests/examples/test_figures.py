@@ -18,10 +18,15 @@ sys.path.insert(0, str(ROOT / "docs"))
 
 import figure_records  # noqa: E402
 import figures  # noqa: E402
-from picture_data import differences, of_figure, read_picture, write_picture  # noqa: E402
+from picture_data import (  # noqa: E402
+    _differing,
+    differences,
+    of_figure,
+    read_picture,
+    write_picture,
+)
 
 NAMES = [*figures.DRAWN, *figures.ELSEWHERE]
-RECORDED = [name for name in NAMES if name not in figures.UNRECORDED]
 QUICK = (  # redrawn from records within a second each
     "attention-indexed-error.svg",
     "diagonal-network.svg",
@@ -65,8 +70,7 @@ def test_a_page_of_a_system_opens_with_its_figure(page):
 
 
 def test_records_are_complete_and_small():
-    drawings = {n: asked for n, asked in figures.DRAWN.items() if n not in figures.UNRECORDED}
-    groups = figure_records.wanted(drawings)
+    groups = figure_records.wanted(figures.DRAWN)
     needed = {figure_records.path_of(group).name for group in groups}
     files = list(figure_records.RECORDS.iterdir())
     assert {path.name for path in files} == needed | {"learn-digits.json", "scale-real.json"}
@@ -74,7 +78,7 @@ def test_records_are_complete_and_small():
     assert sum(path.stat().st_size for path in files) < 3e6
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_file_is_the_drawing_of_its_data(name):
     stored = read_picture(figures.DIRECTORY / name)
     assert stored.intact
@@ -91,7 +95,7 @@ def test_stored_records_give_the_stored_picture(name):
 
 @pytest.mark.slow
 def test_all_stored_records_give_the_stored_pictures():
-    assert figures.check(RECORDED) == {}
+    assert figures.check(NAMES) == {}
 
 
 # The check fails when something changes.
@@ -185,6 +189,11 @@ def test_rounding_of_another_machine_is_no_difference(tmp_path):
     write_picture(tmp_path / "a.svg", picture)
     changed = of_figure(replace(picture.drawn, series=series))
     assert differences(read_picture(tmp_path / "a.svg"), changed, structure=False) == []
+
+
+def test_a_value_that_was_missing_is_a_difference():
+    assert list(_differing("y ", [None, 2.0], [1.0, 2.0], 1e-6)) == ["y differs by up to inf"]
+    assert list(_differing("y ", [None, 2.0], [None, 3.0], 1e-6)) == ["y differs by up to 1"]
 
 
 def test_an_unknown_figure_or_option_is_refused():

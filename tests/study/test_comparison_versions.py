@@ -10,6 +10,8 @@ import pytest
 
 import solvable
 from solvable.errors import InvalidParameter
+from solvable.frame.registry import load
+from solvable.study import Study, run_study
 from solvable.study.comparison_versions import compare_versions, line
 from solvable.study.results import StudyResult
 
@@ -17,8 +19,12 @@ from solvable.study.results import StudyResult
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     output = tmp_path_factory.mktemp("versions") / "run"
-    settings = {"dimension": 20, "sample_ratio": [0.3, 0.6], "noise": 0.5, "preset": None}
-    return solvable.run("quadratic-network", output=output, seeds=3, workers=1, **settings)
+    grid = {
+        "target": ["marchenko-pastur", "power-law"], "dimension": 20, "sample_ratio": 0.6,
+        "noise": 0.5,
+    }  # fmt: skip
+    # the report and its figures, which take longer than the run, are not read here
+    return run_study(Study(load("quadratic-network"), grid, replicates=3), output, workers=1)
 
 
 def scaled(run: StudyResult, factor: float) -> StudyResult:
@@ -48,6 +54,7 @@ def test_a_prediction_that_moved_is_shown_in_standard_errors(run):
         assert shift.standard_errors == pytest.approx(float(moved))
     text = repr(found) + found._repr_html_()
     assert "+25 %" in text
+    assert "target=power-law" in text
     assert len(found.to_dataframe()) == 2
 
 
@@ -92,7 +99,7 @@ def test_bad_input(run, tmp_path):
         solvable.compare(run, python=tmp_path / "nothing")
     with pytest.raises(InvalidParameter, match="python is given with 2 runs"):
         solvable.compare(run, run, python=sys.executable)
-    with pytest.raises(InvalidParameter, match="0 run given"):
+    with pytest.raises(InvalidParameter, match="0 runs given"):
         solvable.compare()
     other = tmp_path / "run"
     shutil.copytree(run.directory, other)

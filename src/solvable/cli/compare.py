@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import isfinite
 from pathlib import Path
-from typing import Any
 
 from solvable.cli.settings import Flag
 
@@ -46,7 +43,7 @@ def compare(
     """
     if len(directories) == 1:
         return _versions(directories[0], python, details, output, json)
-    from solvable.cli.terminal import note, write, write_json, write_prose
+    from solvable.cli.terminal import note, plain, write, write_json, write_prose
     from solvable.cli.verdicts import plain_verdicts
     from solvable.errors import InvalidParameter
     from solvable.study.compare import compare_runs, line, rows, tables
@@ -77,37 +74,31 @@ def compare(
                     for label, result in zip(found.labels, found.results, strict=True)
                 ],
                 "verdicts": [plain_verdicts(result.verdicts) for result in found.results],
-                "differences": [_plain(row) for row in rows(found)],
+                "differences": [plain(row) for row in rows(found)],
                 "broken": [{"claim": claim, "run": run} for claim, run in found.broken],
             }
         )
     else:
         for table in tables(found, details=details):
             write(table, "")
-        write_prose(
-            line(found) + ".",
-            'Paired: both runs have the same random numbers. "Differs" is corrected for all compared '
-            "means together (Holm, 5 %).",
-            style="dim",
-        )
+        remarks = [
+            "Paired: both runs have the same random numbers."
+            * any(row.pairing == "paired" for row in found.differences),
+            '"Differs" is corrected for all compared means together (Holm, 5 %).'
+            if found.differences
+            else "No metrics are compared: the runs share no setting.",
+        ]
+        write_prose(line(found) + ".", " ".join(filter(None, remarks)), style="dim")
         for claim, run in found.broken:
             write_prose(f"{claim} holds in the first run, and not in {run}.")
     return 1 if found.broken else 0
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace numbers that JSON lacks by None."""
-    return {
-        name: None if isinstance(value, float) and not isfinite(value) else value
-        for name, value in row.items()
-    }
 
 
 def _versions(
     directory: Path, python: Path | None, details: bool, output: Path | None, json: bool
 ) -> int:
     """Compare two versions of the library on one run."""
-    from solvable.cli.terminal import write, write_json, write_prose
+    from solvable.cli.terminal import plain, write, write_json, write_prose
     from solvable.errors import InvalidParameter
     from solvable.study.comparison_versions import compare_versions, line, rows, tables
 
@@ -122,8 +113,8 @@ def _versions(
         write_json(
             {
                 "versions": [one.label for one in both],
-                "verdicts": [[_plain(row) for row in one.verdicts] for one in both],
-                "shifts": [_plain(row) for row in rows(found)],
+                "verdicts": [[plain(row) for row in one.verdicts] for one in both],
+                "shifts": [plain(row) for row in rows(found)],
                 "broken": found.broken,
             }
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
+    from solvable.data.weights.stored import Weights
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
 
 
@@ -21,6 +22,7 @@ def diagnose(
     heads: int | None = None,
     pair: list[tuple[str, str]] | None = None,
     inputs_first: Flag = False,
+    quick: Flag = False,
     seed: int = 0,
     workers: int | None = None,
     output: Path | None = None,
@@ -29,18 +31,20 @@ def diagnose(
     progress: Flag = False,
     quiet: Flag = False,
 ) -> int:
-    """Separate learned features from noise in the weight matrices of a file.
+    """Separate learned features from noise in the weight matrices of a file or folder.
 
     For example:
       solvable diagnose model.safetensors
       solvable diagnose model.safetensors --initial before.safetensors
       solvable diagnose weights.npz --output diagnosis --json > rows.json
       solvable diagnose gpt.safetensors --heads 12
+      solvable diagnose my-model/
       solvable diagnose weights.npz --pair W_Q W_K --heads 8
 
-    WEIGHTS is a .safetensors, .npz or .npy file; nothing in it is ever executed.
-    Save scikit-learn's coefs_ with numpy.savez, a state dict of torch with
-    safetensors.torch.save_file. Each spectrum is fitted by a bulk of noise with
+    WEIGHTS is a folder as model hubs lay it out, or one file: .safetensors, .npz, .npy,
+    .pt, .pth, .bin (with the extra torch), .onnx, .h5, .keras or .gguf (with the extra
+    weights); nothing in it is ever executed. Models in Python, also of scikit-learn, are
+    passed to solvable.diagnose_weights. Each spectrum is fitted by a bulk of noise with
     signals beyond it, by a power law, or by neither, and every law is tested.
     The output lists the phase of each matrix, its learned features, and the values
     that a cut at the edge of the noise would keep. No data are needed. To
@@ -56,15 +60,17 @@ def diagnose(
     Parameters
     ----------
     weights
-        File of weights.
+        File or folder of weights.
     initial
-        File with the weights before training, under the same names; the change is diagnosed too.
+        The weights before training, under the same names; the change is diagnosed too.
     heads
         Number of attention heads. [default: read from the file or from config.json next to it]
     pair
         Names of a query array and its key array, if not found automatically; repeatable.
     inputs_first
         The arrays of --pair are stored as (inputs, outputs), as in GPT-2; torch stores (outputs, inputs).
+    quick
+        Only norm, stable rank, edge and tail of each matrix, untested, for sorting and plotting.
     seed
         Random seed of the bootstraps.
     workers
@@ -85,7 +91,7 @@ def diagnose(
     from solvable.data_verbs import diagnose_weights
     from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.matrices_of_file import announced
+    from solvable.diagnose.matrices_of_file import announced, opened
     from solvable.diagnose.report import reserved_directory, write_files
     from solvable.progress import progress_bar
     from solvable.study.dispatch import count_workers
@@ -94,16 +100,22 @@ def diagnose(
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
     with status_line("reading", shown=not quiet):
-        header = announced(weights, initial, request, lanes)
+        source = opened(weights)
+        before = None if initial is None else opened(initial)
+    if quick:
+        _refuse_with_quick(initial, pair, details)
+        return _quick(source, heads, seed, lanes, output, json, progress, quiet)
+    with status_line("reading", shown=not quiet):
+        header = announced(source, before, request, lanes)
         directory, fingerprint = reserved_directory(
-            output, weights, initial, f"{seed}{header.attention}"
+            output, source, before, f"{seed}{header.attention}"
         )
     if not quiet:
         note(header.text)
     with progress_bar(shown=not quiet, lines=progress) as show:
         found = diagnose_weights(
-            weights,
-            initial=initial,
+            source,
+            initial=before,
             heads=heads,
             pairs=pair or (),
             inputs_first=inputs_first,
@@ -122,6 +134,54 @@ def diagnose(
         raise KeyboardInterrupt
     # Status 1: the file was read, but no matrix in it could be fitted.
     return 0 if found.fitted or any(row.fitted for row in found.heads) else 1
+
+
+def _refuse_with_quick(initial: Path | None, pair: object, details: bool) -> None:
+    from solvable.errors import InvalidParameter
+
+    options = {"--initial": initial is not None, "--pair": bool(pair), "--details": details}
+    for name, given in options.items():
+        if given:
+            raise InvalidParameter(
+                f"--quick was given with {name}; allowed with --quick: --heads, --seed, --workers, "
+                "--output, --json, --progress, --quiet. Leave out one of the two."
+            )
+
+
+def _quick(
+    source: Weights,
+    heads: int | None,
+    seed: int,
+    workers: int,
+    output: Path | None,
+    json: bool,
+    progress: bool,
+    quiet: bool,
+) -> int:
+    """Measure all matrices and print them, without a report."""
+    import time
+
+    from solvable.cli.terminal import note, status_line, write, write_json
+    from solvable.diagnose.quick import measured
+    from solvable.diagnose.quick_output import DIRECTORY, quick_text, write_quick
+    from solvable.diagnose.report import reserved_directory
+    from solvable.progress import progress_bar
+
+    with status_line("reading", shown=not quiet):
+        directory, fingerprint = reserved_directory(
+            output, source, None, f"{seed} {heads}", DIRECTORY
+        )
+    started = time.monotonic()
+    with progress_bar(shown=not quiet, lines=progress) as show:
+        rows = measured(source, heads=heads, workers=workers, seed=seed, progress=show)
+    seconds = time.monotonic() - started
+    files, content = write_quick(source, rows, directory, fingerprint, seconds)
+    if json:
+        write_json(content | {"files": files})
+    elif not quiet:
+        note(f"{source.name}: {seconds:.0f} s")
+        write(*quick_text(source, rows, files))
+    return 0 if any(row.norm is not None for row in rows) else 1
 
 
 def _command(weights: Path, initial: Path | None, seed: int, request: AttentionRequest) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,14 @@ def write_json(value: Any) -> None:
     """Write a value as JSON, indented on a terminal, on one line in a pipe; NaN is an error."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(value, indent=indent, allow_nan=False) + "\n")
+
+
+def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace numbers that JSON lacks, which are not finite, by None."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
 
 
 def note(message: str) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from solvable.cli.terminal import note, write, write_prose, write_title
+from solvable.cli.terminal import note, plain, write, write_prose, write_title
 from solvable.frame.claims import Verdict
 from solvable.frame.drawn import Fault
 from solvable.frame.points import has_raised
@@ -20,7 +18,7 @@ from solvable.frame.system import refusals
 from solvable.plots.tables import verdict_cell
 from solvable.study.renewed_predictions import difference, predict_anew
 from solvable.study.results import StudyResult, load
-from solvable.study.tables import power_table, verdict_summary, verdict_table
+from solvable.study.tables import power_table, verdict_fields, verdict_summary, verdict_table
 
 
 def status_of(result: StudyResult, faults: Sequence[Fault] = ()) -> int:
@@ -45,13 +43,7 @@ def plain_errors(result: StudyResult, faults: Sequence[Fault] = ()) -> list[dict
 
 def plain_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """Return the fields of each verdict for JSON, with None for non-finite numbers."""
-    return [
-        {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in (asdict(verdict) | {"weak": verdict.weak}).items()
-        }
-        for verdict in verdicts
-    ]
+    return [plain(verdict_fields(verdict)) for verdict in verdicts]
 
 
 def write_verdicts(verdicts: Sequence[Verdict], *, details: bool = False) -> None:

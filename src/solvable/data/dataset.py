@@ -6,12 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from solvable.data.copies import first_equal_rows
+from solvable.data.frames import read_object
 from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
+from solvable.data.raw_data import RawData
 from solvable.data.readers import join, read_raw
 from solvable.data.table import Table, as_text, missing_mask, unknown_column
 from solvable.data.target import Kind, Task, fit_target, refuse_tiny_target
@@ -102,7 +105,9 @@ class NewData:
 
 
 def load(
-    name_or_path: str | Path,
+    data: Any,
+    y: Any = None,
+    /,
     *,
     target: str | None = None,
     task: Task = "auto",
@@ -112,17 +117,20 @@ def load(
     image_size: int | Sequence[int] | str | None = None,
     colour: Colour = "auto",
 ) -> Dataset:
-    """Load a data set for learning, by name or from a file or folder.
+    """Load a data set for learning: by name, from a file or folder, a data frame, or a pair X, y.
 
     Parameters
     ----------
-    name_or_path : str or Path
+    data : str, Path, data frame or array
         One of :data:`~solvable.data.named.DATASETS`; or a CSV, NPZ, NPY or Parquet file; or a folder of
-        array files, of Parquet files or of class folders with images (NPY, PNG, JPEG). A path
-        with the name of a data set is written ``./digits``.
+        array files, of Parquet files or of class folders with images (NPY, PNG, JPEG); or a data frame
+        of pandas, polars or Arrow; or inputs X, shape (n, d) or images. A path with the name of a data
+        set is written ``./digits``.
+    y : array or column, optional
+        Labels of the rows of X, shape (n,).
     target : str, optional
-        Column to predict. May be left out for a data set with a name, for arrays X and y, and if
-        one column is called y, target, label, labels or class.
+        Column to predict, or name of the labels y. May be left out for a data set with a name, for
+        arrays X and y, and if one column is called y, target, label, labels or class.
     task : {"auto", "classification", "regression", "binary"}
         Kind of the target. "auto" chooses classes if the values are text, or take two values, or are
         few whole numbers (at most 20, with five rows each on average), and a number otherwise.
@@ -167,10 +175,10 @@ def load(
     solvable.errors.InvalidParameter: data set is 'digit'; allowed: ... Did you mean 'digits'? ...
     """
     form = ImageForm.asked(image_size, colour)
-    raw = read_raw(name_or_path, target, form=form)
+    name, raw = _read(data, y, target, form)
     if form != ImageForm() and not all(is_image(name) for name in raw.row_names or [""]):
         raise InvalidParameter(
-            f"an image size or colour is given, but {name_or_path} holds no PNG or JPEG files; "
+            f"an image size or colour is given, but {name} holds no PNG or JPEG files; "
             "allowed: these options for folders of such files. Leave them out."
         )
     table, values = join(raw)
@@ -202,7 +210,7 @@ def load(
         columns=preparation.columns,
         target=raw.target,
         image_shape=raw.image_shape,
-        name=str(name_or_path),
+        name=name,
         treatments=tuple(treatments),
         preparation=replace(preparation, treatments=tuple(treatments)),
         table=table,
@@ -212,6 +220,18 @@ def load(
         row_names=np.array(raw.row_names)[file_rows] if raw.row_names else None,
         aside=aside,
     )
+
+
+def _read(data: Any, y: Any, target: str | None, form: ImageForm) -> tuple[str, RawData]:
+    """Return the name of the data, and their columns before preparation."""
+    if not isinstance(data, (str, Path)):
+        return "data frame" if y is None else "X, y", read_object(data, y, target)
+    if y is not None:
+        raise InvalidParameter(
+            f"y is given with {str(data)!r}, a file or data set; allowed: labels y of a data frame or "
+            "array X. Name the column of the file with target=."
+        )
+    return str(data), read_raw(data, target, form=form)
 
 
 def _set_aside(
@@ -257,12 +277,12 @@ def _moments(name: str, texts: np.ndarray) -> np.ndarray:
         ) from error
 
 
-def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
+def load_new(data: Any, preparation: Preparation) -> NewData:
     """Load rows to predict, and prepare them in the same way as the training rows.
 
     Parameters
     ----------
-    name_or_path : str or Path
+    data : str, Path, data frame or array
         Data as for :func:`load`, with or without the target.
     preparation : Preparation
         Preparation fitted on the training rows.
@@ -287,10 +307,13 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
     target = preparation.target
     name = target.name if target else None
     form = ImageForm.of_shape(preparation.image_shape)
-    raw = read_raw(name_or_path, name, required=False, expected=preparation.needed, form=form)
+    if isinstance(data, (str, Path)):
+        raw = read_raw(data, name, required=False, expected=preparation.needed, form=form)
+    else:
+        raw, data = read_object(data, None, name, required=False), "the data"
     if raw.image_shape and preparation.image_shape not in (None, raw.image_shape):
         raise InvalidData(
-            f"images in {name_or_path} have shape {raw.image_shape}, but those of the model have "
+            f"images in {data} have shape {raw.image_shape}, but those of the model have "
             f"{preparation.image_shape}; allowed: the same shape. Crop or resize them."
         )
     names = np.array(raw.row_names) if raw.row_names else None

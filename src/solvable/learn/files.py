@@ -13,6 +13,7 @@ from solvable.learn.dealt_rows import check_rows
 from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
 from solvable.learn.learning import fingerprint_of
+from solvable.learn.prediction import notes_of
 from solvable.learn.request import Request
 from solvable.learn.results import Learned
 from solvable.learn.stored_fits import KeptFits
@@ -75,7 +76,7 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
         content = {"format": FORMAT, "command": command} | found.to_dict()
         numbers = json.dumps(content, indent=2, allow_nan=False) + "\n"
         write_atomically(draft / RESULT, numbers.encode())
-        save_model(found.model, draft / MODEL, notes=_notes(found, dataset))
+        save_model(found.model, draft / MODEL, notes=notes_of(found))
         write_atomically(draft / PREDICTIONS, _predictions(found, dataset).encode())
         write_atomically(draft / DIRECTIONS, shares_as_csv(found).encode())
         figures = write_figures(learn_figures(found), draft / FIGURES)
@@ -84,20 +85,6 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
     moved = [directory / path.relative_to(draft) for path in figures]
     report, result, model, predictions = (directory / name for name in names)
     return LearnFiles(report, result, model, predictions, moved)
-
-
-def _notes(found: Learned, dataset: Dataset) -> dict[str, Any]:
-    """Return the data stored with the model: preparation of new rows and measured error."""
-    score = found.learned
-    return {
-        "preparation": dataset.preparation.to_dict(),
-        "name": found.name,
-        "rows": found.n_samples,
-        "error": [score.error, score.lower, score.upper],
-        "variance": None if found.target_deviation is None else found.target_deviation**2,
-        "data_fingerprint": found.data_fingerprint,
-        "versions": dict(found.versions),
-    }
 
 
 def _predictions(found: Learned, dataset: Dataset) -> str:

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from solvable.learn.attribution import Attribution, attribute
 from solvable.learn.competitors import LEARNED, methods
 from solvable.learn.design import Design
 from solvable.learn.held_out_signal import Unseen, unseen_signal
-
-Progress: TypeAlias = Callable[[int, int, float | None], None]
-"""Function called with the number of finished tasks, the number of tasks, and seconds left or None."""
+from solvable.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)

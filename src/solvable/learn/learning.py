@@ -14,12 +14,13 @@ import numpy as np
 from solvable.data.dataset import Dataset
 from solvable.learn.competitors import LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
-from solvable.learn.fold_fits import Keeper, Measured, Progress, measure_all
+from solvable.learn.fold_fits import Keeper, Measured, measure_all
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, Outlook
 from solvable.learn.scoring import Losses, of_stored_model, outlook_of, score_methods
 from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
+from solvable.progress import Progress
 
 NOTHING_FOUND = (
     "no direction was found and the learned features are not clearly better than the constant, so "
@@ -162,6 +163,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         data_fingerprint=data_fingerprint,
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
         model=final.model,
+        preparation=dataset.preparation,
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],
         rows=plan.rows[tested],

@@ -15,6 +15,7 @@ from solvable.data.target import Target
 from solvable.errors import InvalidData
 from solvable.fitting.intervals import mean_interval, wilson_interval
 from solvable.learn.learning import digest_of
+from solvable.learn.results import Learned
 from solvable.networks.files import load_model, model_notes
 from solvable.plots.numbers import format_number
 from solvable.plots.words import percents
@@ -22,22 +23,35 @@ from solvable.plots.words import percents
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """Predictions for new rows."""
+    """Predictions for new rows.
+
+    Parameters
+    ----------
+    target : Target
+        Name, kind and classes of the predicted column.
+    predicted : ndarray
+        Predicted class or number of each row, shape (n,).
+    treatments : tuple of str
+        Sentences about the preparation of the rows.
+    error : dict or None
+        Error on the rows with a known target; None if there is no such row.
+    row_names : ndarray of str or None
+        File name of each row, if each row was read from a file of its own.
+    """
 
     target: Target
-    predicted: np.ndarray  # predicted class or number of each row
-    treatments: tuple[str, ...]  # sentences about the preparation of the rows
-    error: (
-        dict[str, Any] | None
-    )  # error on the rows with a known target; None if there is no such row
-    row_names: np.ndarray | None = (
-        None  # file name of each row, if each row was read from a file of its own
-    )
+    predicted: np.ndarray
+    treatments: tuple[str, ...]
+    error: dict[str, Any] | None
+    row_names: np.ndarray | None = None
 
 
-def apply_model(path: Path, data: str) -> Applied:
+def apply_model(model: Path | Learned, data: Any) -> Applied:
     """Prepare new rows in the same way as the training rows, and predict their target."""
-    fitted, preparation, notes = _load(path)
+    if isinstance(model, Learned):
+        fitted, preparation, notes = model.model, model.preparation, notes_of(model)
+    else:
+        fitted, preparation, notes = _load(model)
     target = preparation.target
     new = load_new(data, preparation)
     with threadpool_limits(limits=1):
@@ -46,6 +60,20 @@ def apply_model(path: Path, data: str) -> Applied:
     if error is not None:
         error["training_rows"] = digest_of(new.X) == notes.get("data_fingerprint")
     return Applied(target, target.decode(codes), tuple(new.treatments), error, new.row_names)
+
+
+def notes_of(found: Learned) -> dict[str, Any]:
+    """Return the data stored with the model: preparation of new rows and measured error."""
+    score = found.learned
+    return {
+        "preparation": found.preparation.to_dict(),
+        "name": found.name,
+        "rows": found.n_samples,
+        "error": [score.error, score.lower, score.upper],
+        "variance": None if found.target_deviation is None else found.target_deviation**2,
+        "data_fingerprint": found.data_fingerprint,
+        "versions": dict(found.versions),
+    }
 
 
 def _load(path: Path) -> tuple[Any, Any, dict[str, Any]]:

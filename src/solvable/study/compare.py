@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,15 @@ from solvable.frame.claims import Verdict
 from solvable.paths import printable
 from solvable.plots.displayed import Shown
 from solvable.plots.figure import Figure
-from solvable.plots.numbers import MISSING, format_number, format_with_error
-from solvable.plots.tables import Cell, Column, Table, verdict_cell
+from solvable.plots.tables import Table
+from solvable.plots.words import counted
 from solvable.study.comparison_figures import overlaid
-from solvable.study.comparison_tables import difference_tables
+from solvable.study.comparison_tables import (
+    by_claim,
+    difference_tables,
+    flat_parameters,
+    verdict_tables,
+)
 from solvable.study.differences import Difference, differences, holm
 from solvable.study.parameters import format_settings
 from solvable.study.results import StudyResult, load
@@ -76,7 +81,8 @@ def compare_runs(runs: Sequence[str | Path | StudyResult]) -> Comparison:
     """Compare each run with the first one; raise if two runs have nothing in common."""
     if len(runs) < 2:
         raise InvalidParameter(
-            f"{len(runs)} run given to compare; allowed: two or more. Give the directories of runs."
+            f"{counted(len(runs), 'run')} given to compare; allowed: two or more, or one for two "
+            "versions of the library. Give the directories of runs."
         )
     results = tuple(run if isinstance(run, StudyResult) else load(run) for run in runs)
     for run in results[1:]:
@@ -154,44 +160,16 @@ def tables(found: Comparison, *, details: bool = False) -> list[Table]:
     ):
         tasks = f"{result.planned - result.missing} of {result.planned}"
         runs.add(label, " ".join(own.values()) or "nothing", tasks, str(result.directory))
-    shown = [runs, *_verdict_tables(found)]
+    verdicts = [by_claim(result.verdicts) for result in found.results]
+    shown = [runs, *verdict_tables(found.labels, verdicts)]
     if found.differences:
         shown += difference_tables(found.differences, details=details)
     return shown
 
 
-def _verdict_tables(found: Comparison) -> list[Table]:
-    """Return the verdicts side by side, a few runs in each table."""
-    wide = 4
-    made = []
-    for start in range(0, len(found.labels), wide):
-        places = range(start, min(start + wide, len(found.labels)))
-        heads = [Column(found.labels[place], wrap=True) for place in places]
-        table = Table("claim", *heads, title="" if start else "Verdicts")
-        for claim in found.claims:
-            table.add(claim, *(_outcome(found.verdict(claim, place)) for place in places))
-        made.append(table)
-    return made
-
-
-def _outcome(verdict: Verdict | None) -> Cell:
-    if verdict is None:
-        return Cell(MISSING)
-    if verdict.measured is None:
-        return verdict_cell(verdict.outcome)
-    sign = {"equal": "predicted", "at least": "at least", "at most": "at most"}[verdict.kind]
-    measured = format_with_error(verdict.measured, verdict.standard_error)
-    text = f"{verdict.outcome}\n{measured}\n{sign} {format_number(verdict.expected)}"
-    return Cell(text, verdict_cell(verdict.outcome).style)
-
-
 def rows(found: Comparison) -> list[dict[str, Any]]:
     """Return one row per difference."""
-    return [
-        {name: value for name, value in asdict(row).items() if name != "parameters"}
-        | {f"parameter.{name}": value for name, value in row.parameters.items()}
-        for row in found.differences
-    ]
+    return flat_parameters(found.differences)
 
 
 def figures(found: Comparison) -> list[Figure]:

@@ -1,24 +1,71 @@
-"""Differences between runs as tables of a terminal, one for each run."""
+"""Tables of comparisons: verdicts side by side, and differences between runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
 
-from solvable.plots.numbers import format_number
-from solvable.plots.tables import Cell, Column, Table
+from solvable.frame.claims import Verdict
+from solvable.plots.numbers import MISSING, format_number, format_with_error
+from solvable.plots.tables import Cell, Column, Table, verdict_cell
 from solvable.study.differences import Difference
-from solvable.study.tables import format_value
+from solvable.study.tables import format_value, varying_parameters, verdict_fields
+
+Verdicts: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Verdicts by claim, as mappings: those of another version of the library arrive as JSON."""
 
 MOST_ROWS = 40
 """Largest number of differences in the terminal."""
+
+
+def by_claim(verdicts: Iterable[Verdict]) -> dict[str, dict[str, Any]]:
+    """Return verdicts as mappings, by claim."""
+    return {row.claim: verdict_fields(row) for row in verdicts}
+
+
+def verdict_tables(labels: Sequence[str], verdicts: Sequence[Verdicts]) -> list[Table]:
+    """Return the verdicts side by side, a few columns in each table."""
+    wide = 4
+    claims = dict.fromkeys(claim for column in verdicts for claim in column)
+    made = []
+    for start in range(0, len(labels), wide):
+        heads = [Column(label, wrap=True) for label in labels[start : start + wide]]
+        table = Table("claim", *heads, title="" if start else "Verdicts")
+        for claim in claims:
+            shown = verdicts[start : start + wide]
+            table.add(claim, *(_outcome(column.get(claim)) for column in shown))
+        made.append(table)
+    return made
+
+
+def _outcome(verdict: Mapping[str, Any] | None) -> Cell:
+    if verdict is None:
+        return Cell(MISSING)
+    outcome = "holds weakly" if verdict.get("weak") else str(verdict["status"])
+    cell = verdict_cell(outcome)
+    if verdict.get("measured") is None:
+        return cell
+    sign = "predicted" if verdict.get("kind", "equal") == "equal" else verdict["kind"]
+    measured = format_with_error(verdict["measured"], verdict.get("standard_error"))
+    expected = format_number(verdict.get("expected"))
+    return Cell(f"{outcome}\n{measured}\n{sign} {expected}", cell.style)
+
+
+def flat_parameters(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return the fields of each row, with its parameters as ``parameter.NAME``."""
+    return [
+        {name: value for name, value in asdict(row).items() if name != "parameters"}
+        | {f"parameter.{name}": value for name, value in row.parameters.items()}
+        for row in rows
+    ]
 
 
 def difference_tables(differences: Sequence[Difference], *, details: bool) -> list[Table]:
     """Return the differences of each run, those marked as different first."""
     rows = sorted(differences, key=lambda row: not row.differs)
     shown = rows if details else rows[:MOST_ROWS]
-    varied = _varied([row.parameters for row in rows])
+    varied = varying_parameters(rows)
     title = "Differences from the first run, with intervals of 95 %"
     if len(shown) < len(rows):
         title += f" ({len(shown)} of {len(rows)}; --details shows all)"
@@ -50,8 +97,3 @@ def _table(rows: Sequence[Difference], varied: Sequence[str], title: str) -> Tab
         table.add(yes, "" if setting == before else setting, row.metric, *cells)
         before = setting
     return table
-
-
-def _varied(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = dict.fromkeys(name for setting in settings for name in setting)
-    return [name for name in names if len({str(one.get(name)) for one in settings}) > 1]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +16,14 @@ from solvable.frame.points import NO_PREDICTION, Point
 from solvable.paths import printable
 from solvable.plots.displayed import Shown
 from solvable.plots.figure import Figure
-from solvable.plots.numbers import format_number, format_with_error
-from solvable.plots.tables import Cell, Column, Table, verdict_cell
+from solvable.plots.numbers import format_number
+from solvable.plots.tables import Column, Table
+from solvable.study.comparison_tables import flat_parameters, verdict_tables
 from solvable.study.other_version import interpreter, judged_by
-from solvable.study.renewed_predictions import predict_anew
+from solvable.study.parameters import canonical_json
+from solvable.study.renewed_predictions import changed_names, predict_anew
 from solvable.study.results import StudyResult, load
+from solvable.study.tables import format_value, varying_parameters, verdict_fields
 
 
 class Judgement(NamedTuple):
@@ -104,7 +106,7 @@ def compare_versions(
         )
     program = None if python is None else interpreter(python)  # before the long work
     renewed = predict_anew(stored)
-    known = {_key(point.parameters): point for point in (*renewed.points, *stored.points)}
+    known = {canonical_json(point.parameters): point for point in (*renewed.points, *stored.points)}
     points = list(known.values())  # a prediction may raise in one version only
     after = _judgement(renewed, points, f"installed {version('solvable')}")
     if program is None:
@@ -119,13 +121,9 @@ def compare_versions(
 
 def _judgement(result: StudyResult, reference: Sequence[Point], label: str) -> Judgement:
     """Return the verdicts of a result, and its predictions at the points of the reference."""
-    known = {_key(point.parameters): point.prediction for point in result.points}
-    verdicts = [asdict(verdict) for verdict in result.verdicts]
-    return Judgement(label, verdicts, [known.get(_key(p.parameters)) for p in reference])
-
-
-def _key(parameters: Mapping[str, Any]) -> str:
-    return json.dumps(dict(parameters), sort_keys=True, default=str)
+    known = {canonical_json(point.parameters): point.prediction for point in result.points}
+    verdicts = [verdict_fields(verdict) for verdict in result.verdicts]
+    return Judgement(label, verdicts, [known.get(canonical_json(p.parameters)) for p in reference])
 
 
 def _by_claim(judgement: Judgement) -> dict[str, Mapping[str, Any]]:
@@ -151,19 +149,16 @@ def _rank(shift: Shift) -> tuple[bool, float]:
 def _of_point(point: Point, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Shift]:
     """Return the changes at one setting that exceed rounding."""
     parameters = point.parameters
-    for name in {**before, **after}:
+    for name in changed_names(before, after):
         one, other = before.get(name), after.get(name)
-        if name == NO_PREDICTION or one == other:
-            continue
-        words = [value for value in (one, other) if isinstance(value, str)]
-        if words or one is None or other is None:
+        if any(value is None or isinstance(value, str) for value in (one, other)):
             shown = [v if isinstance(v, str | float | int) else None for v in (one, other)]
             yield Shift(parameters, name, shown[0], shown[1], None, None)
             continue
         old, new = np.atleast_1d(np.array(one, float)), np.atleast_1d(np.array(other, float))
         if old.shape != new.shape:
             yield Shift(parameters, f"{name} (entries)", old.size, new.size, None, None)
-        elif not np.allclose(old, new, rtol=1e-6, atol=1e-12, equal_nan=True):
+        else:
             yield _largest(point, name, old, new)
 
 
@@ -182,7 +177,7 @@ def _largest(point: Point, name: str, old: np.ndarray, new: np.ndarray) -> Shift
 
 def line(found: VersionComparison) -> str:
     """Return how many verdicts and predictions differ, in one line."""
-    points = len({_key(shift.parameters) for shift in found.shifts})
+    points = len({canonical_json(shift.parameters) for shift in found.shifts})
     of = len(found.after.predictions)
     return (
         f"{found.result.system.name}: {len(found.changed)} of {len(_by_claim(found.after))} verdicts "
@@ -194,11 +189,8 @@ def line(found: VersionComparison) -> str:
 def tables(found: VersionComparison, *, details: bool = False) -> list[Table]:
     """Return the verdicts side by side, and the predictions that moved."""
     before, after = _by_claim(found.before), _by_claim(found.after)
-    heads = [Column(one.label, wrap=True) for one in (found.before, found.after)]
-    verdicts = Table("claim", *heads, title="Verdicts")
-    for claim in {**before, **after}:
-        verdicts.add(claim, _outcome(before.get(claim)), _outcome(after.get(claim)))
-    return [verdicts, *_moved(found, details), *_alone(found)]
+    verdicts = verdict_tables((found.before.label, found.after.label), (before, after))
+    return [*verdicts, *_moved(found, details), *_alone(found)]
 
 
 def _moved(found: VersionComparison, details: bool) -> Iterator[Table]:
@@ -212,16 +204,11 @@ def _moved(found: VersionComparison, details: bool) -> Iterator[Table]:
         Column("setting", wrap=True), "prediction", *names, Column("change", right=True),
         Column("in s.e.", right=True), title="Predictions that differ",
     )  # fmt: skip
-    varied = {
-        name
-        for point in found.result.points
-        for name, value in point.parameters.items()
-        if any(other.parameters.get(name) != value for other in found.result.points)
-    }
+    varied = varying_parameters(found.result.points)
     for shift in shown:
-        own = {name: value for name, value in shift.parameters.items() if name in varied}
         moved.add(
-            " ".join(f"{name}={format_number(value)}" for name, value in own.items()) or "all",
+            " ".join(f"{name}={format_value(shift.parameters.get(name))}" for name in varied)
+            or "all",
             shift.metric,
             format_number(shift.before),
             format_number(shift.after),
@@ -264,24 +251,9 @@ def _alone(found: VersionComparison) -> Iterator[Table]:
         yield table
 
 
-def _outcome(verdict: Mapping[str, Any] | None) -> Cell:
-    if verdict is None:
-        return Cell("no such claim")
-    status = str(verdict["status"])
-    if verdict.get("measured") is None:
-        return verdict_cell(status)
-    measured = format_with_error(verdict["measured"], verdict.get("standard_error"))
-    expected = format_number(verdict.get("expected"))
-    return Cell(f"{status}\n{measured}\nexpected {expected}", verdict_cell(status).style)
-
-
 def rows(found: VersionComparison) -> list[dict[str, Any]]:
     """Return one row per prediction that differs."""
-    return [
-        {name: value for name, value in asdict(shift).items() if name != "parameters"}
-        | {f"parameter.{name}": value for name, value in shift.parameters.items()}
-        for shift in found.shifts
-    ]
+    return flat_parameters(found.shifts)
 
 
 def figures(found: VersionComparison) -> list[Figure]:

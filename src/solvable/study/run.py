@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Protocol
 
 from solvable.paths import check_path
+from solvable.progress import Progress
 from solvable.study.database import reported
 from solvable.study.dispatch import count_workers, outcomes
 from solvable.study.execute import Job, Outcome
@@ -21,13 +21,6 @@ from solvable.study.results import StudyResult, load
 from solvable.study.store import Store
 
 
-class Progress(Protocol):
-    """Function that :func:`run_study` calls after each task."""
-
-    def __call__(self, done: int, total: int, seconds_left: float | None) -> None:
-        """Receive the finished tasks, all tasks, and the estimated seconds left (None if unknown)."""
-
-
 def run_study(
     study: Study,
     directory: str | Path,
@@ -35,7 +28,7 @@ def run_study(
     workers: int | None = None,
     scheduler: str | None = None,
     part: str | None = None,
-    progress: Progress | Callable[[int, int, float | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> StudyResult:
     """Run a study, or its missing tasks.
 
@@ -149,7 +142,7 @@ class _Meter:
         tasks: Sequence[Task],
         finished: set[str],
         lanes: int | None,
-        progress: Callable[..., Any] | None,
+        progress: Progress | None,
     ) -> None:
         self.tasks: dict[str, Task] = {task.identity: task for task in tasks}
         self.left = Counter(task.point for task in tasks if task.identity not in finished)

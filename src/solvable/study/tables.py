@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,6 +49,11 @@ class MetricTable(NamedTuple):
     settings: list[dict[str, str]]  # varied parameters of each point
     replicates: list[str]
     cells: list[list[MetricCell]]  # for each point, one per column
+
+
+def verdict_fields(verdict: Verdict) -> dict[str, Any]:
+    """Return the fields of a verdict, and whether it holds weakly."""
+    return asdict(verdict) | {"weak": verdict.weak}
 
 
 def verdict_rows(verdicts: Sequence[Verdict]) -> list[VerdictRow]:
@@ -107,7 +113,15 @@ def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
     return {word: sum(verdict.outcome == word for verdict in verdicts) for word in OUTCOMES}
 
 
-def varying_parameters(points: Sequence[Point]) -> list[str]:
+class WithParameters(Protocol):
+    """Point of a study, or a row about one."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Values by name."""
+
+
+def varying_parameters(points: Sequence[WithParameters]) -> list[str]:
     """Return the names of the parameters that differ between points, ordered as in the first point."""
     names: dict[str, None] = {}
     for point in points:

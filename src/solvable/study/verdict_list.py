@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict
-from importlib import import_module
 from typing import Any, TypeVar
 
-from solvable.errors import InvalidParameter
 from solvable.frame.claims import Verdict
 from solvable.frame.power import PowerRow
+from solvable.plots.frames import imported
 from solvable.plots.table_text import to_latex, to_markdown
 from solvable.plots.tables import Table
-from solvable.study.tables import power_table, verdict_table
+from solvable.study.tables import power_table, verdict_fields, verdict_table
 
 Row = TypeVar("Row")
 
 
-class TableList(list[Row]):
+class TableList(list[Row], ABC):
     """A list whose rows are shown as a table; a copy or a slice of it is a plain list."""
 
+    @abstractmethod
     def table(self, *, details: bool = False) -> Table:
         """Return the rows as a table of text, as the terminal shows them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rows(self) -> Iterable[dict[str, Any]]:
         """Return one row per entry for a data frame."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.table().to_text() if self else "[]"
@@ -36,14 +36,7 @@ class TableList(list[Row]):
 
     def to_dataframe(self) -> Any:
         """Return the numbers, not rounded, as a ``pandas.DataFrame``; pandas must be installed."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise InvalidParameter(
-                f"a data frame needs pandas, which cannot be imported ({error}). Install it: "
-                "pip install pandas"
-            ) from error
-        return pandas.DataFrame(list(self._rows()))
+        return imported("pandas", "a data frame").DataFrame(list(self._rows()))
 
     def to_latex(self, *, details: bool = False) -> str:
         r"""Return a LaTeX ``tabular``; the document needs ``\usepackage{booktabs}``."""
@@ -78,10 +71,7 @@ class Verdicts(TableList[Verdict]):
         return verdict_table(self, details=details)
 
     def _rows(self) -> Iterable[dict[str, Any]]:
-        return [
-            {"claim": row.claim, "outcome": row.outcome, **asdict(row), "weak": row.weak}
-            for row in self
-        ]
+        return [{"claim": row.claim, "outcome": row.outcome, **verdict_fields(row)} for row in self]
 
 
 class PowerRows(TableList[PowerRow]):

@@ -134,6 +134,16 @@ def test_labels_that_are_no_products_of_known_signs_have_error_one_half():
     np.testing.assert_array_equal(block.accepted, degree <= 2)
 
 
+def test_a_label_accepted_at_chance_level_adds_nothing():
+    """With four standard errors subtracted, labels of error 1/2 are accepted from few samples."""
+    target = LabelHierarchy(dimension=18, depth=3, labels=10)
+    degree = np.array([int(x).bit_count() for x in np.concatenate(target.inputs_of[1:])])
+    for block in label_cascade(target, samples=60, blocks=3, threshold=0.25, deviation=-4):
+        np.testing.assert_allclose(block.error[degree > 2], 0.5)
+        assert block.error[degree <= 2].max() < 0.5
+        assert block.accepted.all()
+
+
 @pytest.mark.parametrize("flips", [0.0, 0.08])
 @pytest.mark.parametrize("samples", [150, 300, 450])
 def test_error_of_a_fit_on_flipped_signs(samples, flips):

@@ -114,7 +114,8 @@ def sign_error(
 
     amplitude = np.where(linked, fit.amplitude[place], 0.0)
     mean = (fit.fresh_mean if fresh else fit.mean)[place]
-    agreement = np.where(linked, mean / fit.amplitude[place], 0.0)
+    # rho = mean / amplitude; a product known at chance level (c = 0) adds nothing: rho = 0
+    agreement = np.divide(mean, amplitude, out=np.zeros(mean.shape), where=amplitude != 0)
     # variance b g / (1 - g) of the fit at an input  (hierarchy 31)
     deviation = np.sqrt(np.where(linked, fit.bias[place], 1.0) * fit.noise_ratio)
     own = 0.0
