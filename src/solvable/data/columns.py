@@ -152,8 +152,15 @@ def numbers_the_rows(column: np.ndarray) -> bool:
     return len(np.unique(column)) == n
 
 
+MANY_TEXTS = (
+    "a different text in every row, as in an identifier",
+    "nearly every text occurs once, as in an identifier",
+)
+"""Reasons why a column of many texts is dropped unless it is encoded by words or frequencies."""
+
+
 def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str:
-    """Return why a column of text is unusable, or ""; `others` are the column's texts in other rows."""
+    """Return why a column has not few texts, or ""; `others` are the column's texts in other rows."""
     present = [value for value in column if value is not None]
     distinct = len(others.union(present))
     if distinct == 0:
@@ -165,10 +172,10 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
     odd = first_odd_cell(column)
     if odd is not None:
         return f"text, although most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is not"
-    if len(set(present)) == len(column):
-        return "a different text in every row"
+    if len(set(present)) == len(present):
+        return MANY_TEXTS[0]
     if distinct > MAX_CATEGORIES:
-        return f"text with more than {MAX_CATEGORIES} distinct values, such as {present[0]!r}"
+        return MANY_TEXTS[1]
     return f"text with {distinct} distinct values in {len(column)} rows"
 
 
