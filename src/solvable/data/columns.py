@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
 from solvable.data.cells import first_odd_cell
-from solvable.data.table import Table
+from solvable.data.csv_memory import MOST_GAPS
+from solvable.data.table import Table, missing_mask
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import available_bytes, gigabytes
 from solvable.plots.words import quoted_names
@@ -20,6 +22,9 @@ MEDIAN_ROWS = (
     100_000  # number of evenly spaced rows from which medians of a longer table are computed
 )
 LARGEST = 1e30  # largest allowed absolute value in a column
+
+GAP_SHARE = 0.05
+"""Smallest share of missing values with which a column of numbers gets an indicator of these."""
 
 BLOCK_ENTRIES = 4_000_000
 """Number of entries processed at a time, about 32 MB."""
@@ -196,6 +201,18 @@ def unusable_numbers(
         for name in identifiers:
             dropped[name] = "a different whole number in every row, as in an identifier"
     return dropped
+
+
+def marked_gaps(table: Table, n_missing: np.ndarray, used: Sequence[int]) -> tuple[str, ...]:
+    """Choose the columns of numbers whose missing values are marked, each set of rows once."""
+    # A column that is 1 in few rows has large values once it is standardised, and disturbs kernels.
+    least = max(10, GAP_SHARE * table.n_rows)
+    marked: dict[bytes, int] = {}
+    for place in sorted(used, key=lambda place: -n_missing[place]):
+        if least <= n_missing[place] <= table.n_rows - least and len(marked) < MOST_GAPS:
+            missing = missing_mask(table.numeric[:, place])
+            marked.setdefault(blake2b(missing.tobytes(), digest_size=16).digest(), place)
+    return tuple(table.numeric_names[place] for place in sorted(marked.values()))
 
 
 def describe(

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from solvable.data.columns import MANY_TEXTS, text_reason
+from solvable.data.table import Table
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
@@ -287,9 +289,28 @@ class Words:
         }
 
 
-def choose_encoder(name: str, column: np.ndarray) -> Encoder | None:
-    """Return the encoding of a column of sentences or of many texts, or None if it is an identifier."""
-    return Words.fit(name, column) or Levels.fit(name, column)
+def usable_texts(
+    table: Table, further_texts: Mapping[str, frozenset[str]]
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[Encoder, ...], dict[str, str]]:
+    """Return columns of few texts with these, encoders of others, and unusable ones with the reason."""
+    usable = []
+    encoders: list[Encoder] = []
+    unusable = {}
+    for name, column in table.texts.items():
+        others = further_texts.get(name, frozenset())
+        dates = Dates.fit(name, column)
+        reason = text_reason(column, others)
+        encoder: Encoder | None = dates
+        if encoder is None and reason in MANY_TEXTS:
+            encoder = Words.fit(name, column) or Levels.fit(name, column)
+        if encoder is not None:
+            encoders.append(encoder)
+        elif reason:
+            unusable[name] = reason
+        else:
+            texts = others.union(value for value in column if value is not None)
+            usable.append((name, tuple(sorted(texts))))
+    return tuple(usable), tuple(encoders), unusable
 
 
 def encoder_from_dict(fields: Mapping[str, Any]) -> Encoder:

@@ -5,35 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from solvable.data.cells import first_odd_cell
 from solvable.data.columns import (
-    MANY_TEXTS,
     column_statistics,
     describe,
     describe_gaps,
+    marked_gaps,
     refuse_infinite,
     refuse_large,
     refuse_tiny,
     row_blocks,
-    text_reason,
     unusable_numbers,
 )
-from solvable.data.csv_memory import MOST_GAPS
-from solvable.data.encoders import Dates, Encoder, choose_encoder, damaged, encoder_from_dict
+from solvable.data.encoders import Encoder, damaged, encoder_from_dict, usable_texts
 from solvable.data.table import Table, as_text, missing_mask
 from solvable.data.target import Target
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
 FORMAT = 2  # version of the dictionary of :meth:`Preparation.to_dict`; version 1 has no encoders
-
-GAP_SHARE = 0.05
-"""Smallest share of missing values with which a column of numbers gets an indicator of these."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +117,7 @@ class Preparation:
         kept = set(table.numeric_names) if image_shape else set(keep)
         kept_constant = set(table.numeric_names) if image_shape else set(varying)
         dropped = unusable_numbers(table, statistics, kept, kept_constant)
-        categories, encoders, unusable = _usable_texts(table, further_texts or {})
+        categories, encoders, unusable = usable_texts(table, further_texts or {})
         dropped |= unusable
         used = [i for i, name in enumerate(table.numeric_names) if name not in dropped]
         if not table.order:
@@ -144,7 +138,7 @@ class Preparation:
             dtype=str(np.result_type(table.numeric.dtype, np.float32)) if used else "float64",
             target=target,
             image_shape=image_shape,
-            gaps=() if image_shape else _marked_gaps(table, statistics.n_missing, used),
+            gaps=() if image_shape else marked_gaps(table, statistics.n_missing, used),
             encoders=encoders,
         )
         treatments = preparation._described(statistics.n_missing[used], table.n_rows)
@@ -374,37 +368,3 @@ class Preparation:
                 )
             matrix[:, i] = np.nan if column.dtype == object else column
         return matrix
-
-
-def _usable_texts(
-    table: Table, further_texts: Mapping[str, frozenset[str]]
-) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[Encoder, ...], dict[str, str]]:
-    """Return columns of few texts with these, encoders of others, and unusable ones with the reason."""
-    usable = []
-    encoders: list[Encoder] = []
-    unusable = {}
-    for name, column in table.texts.items():
-        others = further_texts.get(name, frozenset())
-        dates = Dates.fit(name, column)
-        reason = text_reason(column, others)
-        encoder = dates or (choose_encoder(name, column) if reason in MANY_TEXTS else None)
-        if encoder is not None:
-            encoders.append(encoder)
-        elif reason:
-            unusable[name] = reason
-        else:
-            texts = others.union(value for value in column if value is not None)
-            usable.append((name, tuple(sorted(texts))))
-    return tuple(usable), tuple(encoders), unusable
-
-
-def _marked_gaps(table: Table, n_missing: np.ndarray, used: Sequence[int]) -> tuple[str, ...]:
-    """Choose the columns of numbers whose missing values are marked, each set of rows once."""
-    # A column that is 1 in few rows has large values once it is standardised, and disturbs kernels.
-    least = max(10, GAP_SHARE * table.n_rows)
-    marked: dict[bytes, int] = {}
-    for place in sorted(used, key=lambda place: -n_missing[place]):
-        if least <= n_missing[place] <= table.n_rows - least and len(marked) < MOST_GAPS:
-            missing = missing_mask(table.numeric[:, place])
-            marked.setdefault(blake2b(missing, digest_size=16).digest(), place)
-    return tuple(table.numeric_names[place] for place in sorted(marked.values()))

@@ -145,6 +145,6 @@ class Plan:
                 how += ", none of its own group"
                 assumes = "rows of new groups drawn from the same distribution"
         return (
-            f"{how}. Medians, encodings, filters, numbers of directions, penalties and widths are computed from "
-            f"these other rows only. The error is that for {assumes}."
+            f"{how}. Medians, encodings, filters, numbers of directions, penalties and widths are "
+            f"computed from these other rows only. The error is that for {assumes}."
         )
