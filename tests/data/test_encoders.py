@@ -40,6 +40,7 @@ def test_dates_become_parts() -> None:
     assert fitted.sentence == (
         "column 'seen': dates, replaced by days since 1970, month, day of the month, weekday, hour"
     )
+    assert "1 of 4 dates missing" in fitted.report(column)
     # Parts with one value in the training rows have this value in all rows.
     part = fitted.refit(column[:1])
     np.testing.assert_array_equal(part.encode(column), np.tile([19782, 2, 29, 3, 0], (4, 1)))

@@ -118,11 +118,14 @@ class Dates:
         return np.column_stack(parts)
 
     def report(self, column: np.ndarray) -> str:
-        """Name the cells that are no dates."""
-        wrong = np.isnat(parse_dates(column)) & np.array(
-            [value is not None for value in column], bool
-        )
-        if not wrong.any():
+        """Count the missing dates, and name the first cell that is no date."""
+        missing = np.isnat(parse_dates(column))
+        wrong = missing & np.array([value is not None for value in column], dtype=bool)
+        count = int(np.count_nonzero(missing))
+        if count and not wrong.any():
+            told = f"{count} of {len(column)} dates missing"
+            return f"column {self.name!r}: {told}, replaced by the median of the training rows"
+        if not count:
             return ""
         first = int(np.argmax(wrong))
         return (

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from solvable.learn.calibration import Reliability
 from solvable.plots.displayed import Shown
 
 Verdict: TypeAlias = Literal["better", "worse", "no difference"]
@@ -215,6 +216,10 @@ class Learned(Shown, view="solvable.learn.view"):
         Indices of the tested rows in the data set, and the fold of each tested row.
     preparation : Preparation or None
         Preparation of the columns for new rows; not part of the JSON.
+    reliability : Reliability or None
+        Quality of the calibrated probabilities on held-out rows, with the calibration; None for numbers.
+    test : dict or None
+        Error of the model fitted to all rows, on the rows of another file.
     warnings : tuple of str
         Reasons why the measured error may be too small, as sentences without full stop.
     """
@@ -247,6 +252,8 @@ class Learned(Shown, view="solvable.learn.view"):
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     row_folds: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     warnings: tuple[str, ...] = ()
+    reliability: Reliability | None = None
+    test: dict[str, Any] | None = None
 
     @property
     def is_regression(self) -> bool:

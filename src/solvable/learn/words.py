@@ -147,6 +147,56 @@ def comparison_sentences(found: Learned) -> list[str]:
     return sentences
 
 
+def test_sentences(found: Learned) -> list[str]:
+    """State the error of the stored model on the rows of another file; empty without such rows."""
+    test = found.test
+    if test is None:
+        return []
+    kind = "unexplained_variance" if found.is_regression else "wrong"
+    rows = f"{test['rows']} test rows"
+    if "lower" not in test:
+        typical = format_number(test["root_mean_square"], 3)
+        return [f"The typical error of the stored model on the {rows} is {typical}."]
+    value, interval = percents(test[kind], test["lower"], test["upper"])
+    what = (
+        f"leaves {value} of the variance of {found.target!r} unexplained"
+        if found.is_regression
+        else f"predicts {value} wrongly"
+    )
+    sentences = [f"On the {rows}, the stored model {what} (95 % interval: {interval})."]
+    score = found.learned
+    if score.upper is not None and test["lower"] > score.upper:
+        sentences.append(
+            "That is more than on the held-out rows of the training table, so the test rows are of "
+            "another kind."
+        )
+    elif score.lower is not None and test["upper"] < score.lower:
+        sentences.append("That is less than on the held-out rows of the training table.")
+    else:
+        sentences.append("That agrees with the error on held-out rows of the training table.")
+    if test["copies"]:
+        sentences.append(
+            f"{test['copies']} test rows are equal to a training row in all columns that are used; "
+            "if they are copies, the error is too small."
+        )
+    sentences += [f"Test rows: {note}." for note in test["notes"]]
+    return sentences
+
+
+def probability_sentence(found: Learned) -> str:
+    """State how well the calibrated probabilities agree with observed shares; "" for numbers."""
+    told = found.reliability
+    if told is None:
+        return ""
+    return (
+        "Probabilities of the learned features, calibrated on held-out folds, deviate from observed "
+        f"shares by {100 * told.deviation:.1f} percentage points on average; "
+        f"{100 * told.chance:.1f} are expected by chance. Their log loss is "
+        f"{format_number(told.log_loss, 3)}; that of the shares of the classes is "
+        f"{format_number(told.constant_log_loss, 3)}."
+    )
+
+
 def difference_text(score: MethodScore) -> str:
     """Write the difference from the learned features in percentage points, as "+4.7 (3.6 to 5.9)"."""
     if score.difference is None:
