@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
     from solvable.learn.prediction import Applied
+    from solvable.learn.request import Metric
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
     from solvable.progress import Progress
@@ -29,6 +30,7 @@ def learn_features(
     groups: str | None = None,
     time: str | None = None,
     test: Any = None,
+    metric: Metric | None = None,
     image_size: int | Sequence[int] | str | None = None,
     colour: Literal["auto", "grey", "rgb"] = "auto",
     folds: int = 5,
@@ -60,6 +62,9 @@ def learn_features(
         Column of dates or numbers; rows are predicted from earlier rows.
     test : path, str or data frame, optional
         Further rows with the target, on which the model fitted to all rows is judged.
+    metric : {"accuracy", "balanced-accuracy", "auc", "log-loss", "r2", "mae"}, optional
+        Measure by which methods are chosen; by default the share of wrong predictions, or the variance
+        not explained.
     image_size : int, (int, int) or str, optional
         Height and width to which PNG and JPEG images are resized.
     colour : {"auto", "grey", "rgb"}
@@ -107,7 +112,7 @@ def learn_features(
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
-    request = Request(folds=folds, layers=layers, rows=rows, seed=seed)
+    request = Request(folds=folds, layers=layers, rows=rows, seed=seed, metric=metric)
     lanes = count_workers(workers)
     if not isinstance(data, Dataset):
         options: dict[str, Any] = {"groups": groups, "time": time}

@@ -88,15 +88,15 @@ def reliability_of(
     """Judge the probabilities of each fold, calibrated on the other folds; None if that is impossible."""
     if len(outputs) < 2 or any(len(np.unique(one)) < 2 for one in codes):
         return None
-    probabilities, shares = [], []
-    for fold in range(len(outputs)):
-        others = [i for i in range(len(outputs)) if i != fold]
-        known = np.concatenate([codes[i] for i in others])
-        fitted = Calibration.fit(np.concatenate([outputs[i] for i in others]), known)
-        probabilities.append(fitted.probabilities(outputs[fold]))
+    shares = []
+    for fold, here in enumerate(codes):
+        known = np.concatenate([one for i, one in enumerate(codes) if i != fold])
         share = (np.bincount(known, minlength=classes) + 1) / (len(known) + classes)
-        shares.append(np.tile(share, (len(codes[fold]), 1)))
-    true, predicted = np.concatenate(codes), np.concatenate(probabilities)
+        shares.append(np.tile(share, (len(here), 1)))
+    true, predicted = (
+        np.concatenate(codes),
+        np.concatenate(held_out_probabilities(outputs, codes)),
+    )
     deviation, chance = deviation_of(predicted, true)
     return Reliability(
         log_loss(predicted, true),
@@ -105,6 +105,19 @@ def reliability_of(
         chance,
         Calibration.fit(np.concatenate(outputs), true),
     )
+
+
+def held_out_probabilities(
+    outputs: Sequence[np.ndarray], codes: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Return the probabilities in each fold, calibrated on the other folds."""
+    found = []
+    for fold, output in enumerate(outputs):
+        others = [i for i in range(len(outputs)) if i != fold]
+        known = np.concatenate([codes[i] for i in others])
+        fitted = Calibration.fit(np.concatenate([outputs[i] for i in others]), known)
+        found.append(fitted.probabilities(output))
+    return found
 
 
 def log_loss(probabilities: np.ndarray, codes: np.ndarray) -> float:

@@ -20,7 +20,7 @@ from solvable.learn.judged_rows import check_test, digest_of, judged
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, Outlook
-from solvable.learn.scoring import Losses, of_stored_model, outlook_of, score_methods
+from solvable.learn.scoring import Losses, by_metric, of_stored_model, outlook_of, score_methods
 from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
 from solvable.progress import Progress
 
@@ -37,7 +37,8 @@ def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
     digest = hashlib.blake2b(data.encode(), digest_size=8)
     digest.update(np.ascontiguousarray(dataset.y).data)
     names = [dataset.columns, dataset.class_labels, dataset.kind, dataset.target]
-    digest.update(json.dumps([names, asdict(request)]).encode())
+    options = {name: value for name, value in asdict(request).items() if value is not None}
+    digest.update(json.dumps([names, options]).encode())
     for codes in (dataset.groups, dataset.times):
         digest.update(b"" if codes is None else np.ascontiguousarray(codes).data)
     return digest.hexdigest(), data
@@ -132,6 +133,9 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     made = made_of(final.model, final.attribution, [fit.unseen for fit in learned], tests)
     first, *others = score_methods(plan.methods, by_method, losses, dataset.class_labels)
     methods = (of_stored_model(first, final), *others)
+    if request.metric is not None:
+        clusters = plan.dealt.clusters()
+        methods = by_metric(request.metric, methods, by_method, losses, clusters)
     beats = methods[0].beats_constant
     counts = [fit.above if beats else fit.n_significant for fit in learned]
     found = layers_found(final.model, counts, signals, made, confirmed=beats)
@@ -169,6 +173,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
         model=final.model,
         preparation=dataset.preparation,
+        metric=request.metric or "",
         reliability=_reliability(plan, learned),
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from solvable.learn.request import LEAST_ROWS
+from solvable.learn.request import LEAST_ROWS, METRICS
 from solvable.learn.results import (
     ColumnShare,
     Expected,
@@ -46,6 +46,8 @@ def recommendation(found: Learned) -> str:
     if chosen is None:
         constant = next(score for score in found.methods if score.key == "constant")
         return f"Use none of these models: none is clearly better than predicting {constant.title}."
+    if found.metric:
+        return _by_metric(chosen, found)
     stored = "" if chosen is found.learned else _stored(chosen, found)
     if chosen.auc is not None:
         best = max(found.methods, key=lambda score: score.auc or 0.0)
@@ -63,6 +65,36 @@ def recommendation(found: Learned) -> str:
     if chosen is not best:
         why = f"{reason}. This is the simplest method within one standard error of {least}."
     return f"Use {chosen.title}: {why}{stored}"
+
+
+def _by_metric(chosen: MethodScore, found: Learned) -> str:
+    kind = METRICS[found.metric]
+    known = [score for score in found.methods if score.metric is not None]
+    best = (max if kind.largest else min)(known, key=lambda score: score.metric or 0.0)
+    what = f"Use {chosen.title}: its {kind.title} on unseen rows is {metric_text(chosen)[0]}"
+    if chosen is best:
+        what += ", the best of all methods."
+    else:
+        what += (
+            ". This is the simplest method within one standard error of the best "
+            f"({best.title}, {metric_text(best)[0]})."
+        )
+    if chosen is found.learned:
+        return what
+    return f"{what} The stored model uses the learned features ({metric_text(found.learned)[0]})."
+
+
+def metric_text(score: MethodScore) -> tuple[str, str]:
+    """Write the metric and its interval, or a dash if there is none."""
+    if score.metric is None or score.metric_lower is None or score.metric_upper is None:
+        return "–", ""
+    ends = (format_number(end, 3) for end in (score.metric_lower, score.metric_upper))
+    return format_number(score.metric, 3), " to ".join(ends)
+
+
+def metric_title(found: Learned) -> str:
+    """Return the title of the metric that was asked for; "" without one."""
+    return METRICS[found.metric].title if found.metric else ""
 
 
 def _error_clause(score: MethodScore, found: Learned) -> str:
