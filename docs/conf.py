@@ -28,6 +28,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "page_tools",
+    "narrow_figures",
     "paper_tools",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
@@ -85,9 +86,10 @@ def mathml(node, display):
 
 def visit_math(self, node):
     """Write a formula in a line."""
-    formula = mathml(node, "inline")
-    long = len(node.astext()) > 35  # may be wider than a phone
-    self.body.append(f'<span class="long-formula">{formula}</span>' if long else formula)
+    formula, mark = mathml(node, "inline"), node.get("mark", "")
+    if len(node.astext()) > 35:  # may be wider than a phone
+        formula = f'<span class="long-formula">{formula}</span>'
+    self.body.append(f'<span class="held">{formula}{mark}</span>' if mark else formula)
     raise nodes.SkipNode
 
 

@@ -27,8 +27,8 @@ DIRECTORY = Path(__file__).parent / "figures"
 
 FIRST = "Features appear one after another"
 DRAWN = {
-    "overlap.svg": Drawing("sequential-recovery", FIRST),
-    "paper-overlap.svg": Drawing("sequential-recovery", FIRST, width=3.4),
+    "overlap.svg": Drawing("sequential-recovery", FIRST, predictions=49),
+    "paper-overlap.svg": Drawing("sequential-recovery", FIRST, predictions=49, width=3.4),
     "error.svg": Drawing("sequential-recovery", "The error falls as features are recovered"),
     "spectrum.svg": Drawing(
         "sequential-recovery", "Features leave the bulk of the spectrum at n = 26"
@@ -108,15 +108,6 @@ DRAWN = {
 }
 """Figures drawn by runs of systems, with the beginnings of their titles."""
 
-UNRECORDED: frozenset[str] = frozenset(
-    {
-        "bilinear-error.svg",
-        "curse-of-detail-width.svg",
-        "random-hierarchy-correlations.svg",
-        "random-hierarchy-denoising.svg",
-    }
-)
-"""Figures of earlier runs that left no records: drawn only by a new measurement."""
 
 ELSEWHERE = {name: script.command for name, script in SCRIPTS.items()}
 """Figures drawn by other functions and commands."""
@@ -185,11 +176,6 @@ def main(words: list[str]) -> int:
             f"not drawn by this script: {', '.join(unknown)}; `--list` prints all names"
         )
     names, start = names or [*DRAWN, *ELSEWHERE], time.perf_counter()
-    if modes:
-        left = sorted(UNRECORDED & set(names))
-        names = [name for name in names if name not in left]
-        if left:
-            print(f"no stored records, measure first: {', '.join(left)}")
     if modes == ["--check"]:
         found = {}
         for part in _each(check, names):

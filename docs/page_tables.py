@@ -60,15 +60,15 @@ def first_paper(system: str) -> str:
 
 
 class Systems(SphinxDirective):
-    """Table of all systems: figure, question, paper, time, predicted quantities."""
+    """Table of all systems: figure, question, predicted quantities, kind of theory, paper, time."""
 
     def run(self) -> list[nodes.Node]:
         """Write the table as MyST, so that names become links."""
         table = DOCS / "systems" / "table.toml"
         self.env.note_dependency(str(table))
         lines = [
-            "| figure | system and question | what is predicted | paper | time |",
-            "|---|---|---|---|---|",
+            "| figure | system and question | what is predicted | theory | paper | time |",
+            "|---|---|---|---|---|---|",
         ]
         for name, row in system_rows().items():
             source = DOCS / "systems" / f"{name}.md"
@@ -78,7 +78,8 @@ class Systems(SphinxDirective):
                 self._thumbnail(name, source.read_text("utf-8")),
                 f"[`{name}`]({name}.md) {row['question']}",
                 row["predicted"],
-                f"[{paper}](https://arxiv.org/abs/{paper})",
+                row["theory"],
+                f"[arXiv:{paper}](https://arxiv.org/abs/{paper})",
                 f"{row['seconds']} s",
             ]
             lines.append(f"| {' | '.join(cells)} |")

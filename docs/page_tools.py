@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from docutils import nodes
 from page_tables import Claims, Notebooks, Systems, examples
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 from sphinx.util.nodes import make_refnode
 
 TERMS = """
@@ -19,6 +21,8 @@ kernel limit, label map, label-weighted moment, lift, noise sensitivity exponent
 replicate, RIE, sample ratio, shrinkage, specialisation, spike, state evolution, verdict
 """
 """Terms of the glossary that are our own, or that readers of papers may not know."""
+
+SHORT = 26  # letters of a word of code that fits into a line at 400 px
 
 UNLINKED = (
     nodes.title,
@@ -73,7 +77,7 @@ def shorten_sidebar(
 
 
 def name_papers_and_pictures(app: Sphinx, doctree: nodes.document) -> None:
-    """Enter arXiv numbers of a page into the index, and name pictures of the gallery."""
+    """Enter arXiv numbers and keywords of a page into the index, and name pictures of the gallery."""
     page = app.env.current_document.docname
     if page == "gallery/index":
         titles = {name: title for name, title, _ in examples()}
@@ -87,6 +91,51 @@ def name_papers_and_pictures(app: Sphinx, doctree: nodes.document) -> None:
         entries = [("single", f"arXiv:{paper}", top["ids"][0], "main", None) for paper in papers]
         if entries:
             top.insert(1, addnodes.index(entries=entries))
+    for place, words in keywords().items():
+        name, _, section = place.partition("#")
+        if name == page:
+            _enter(doctree, section, words)
+
+
+def keywords() -> dict[str, list[str]]:
+    """Words of `keywords.toml` by the page or section that answers them."""
+    path = Path(__file__).with_name("keywords.toml")
+    found: dict[str, list[str]] = tomllib.loads(path.read_text("utf-8"))["pages"]
+    return found
+
+
+def _enter(doctree: nodes.document, section: str, words: list[str]) -> None:
+    """Enter words into the index as main entries of a section, or of the page if none is named."""
+    sections = list(doctree.findall(nodes.section))
+    places = [node for node in sections if section in (*node["ids"], *_slugs(node))]
+    if section and not places:
+        raise ExtensionError(f"keywords.toml: {doctree['source']} has no section #{section}")
+    place = places[0] if section else sections[0]
+    entries = [("single", word, place["ids"][0], "main", None) for word in words]
+    place.insert(1, addnodes.index(entries=entries))
+
+
+def _slugs(node: nodes.section) -> list[str]:
+    return [node["slug"]] if "slug" in node else []
+
+
+def hold_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Keep a mark after a formula on its line; short code breaks between its words only."""
+    for formula in list(doctree.findall(nodes.math)):
+        text = formula.next_node(nodes.Text, descend=False, siblings=True)
+        at = formula.parent.index(formula) + 1
+        if at < len(formula.parent) and formula.parent[at] is text:
+            mark = re.match(r"[.,;:)’]+", text.astext())
+            if mark:
+                formula["mark"] = mark[0]
+                formula.parent.replace(text, nodes.Text(text.astext()[mark.end() :]))
+    for code in doctree.findall(nodes.literal):
+        if max(map(len, code.astext().split()), default=0) <= SHORT:
+            code["classes"].append("short")
+    for block in doctree.findall(nodes.literal_block):
+        lines = [line for line in block.astext().splitlines() if line]
+        if lines and all(line.startswith("$ ") for line in lines):
+            block["classes"].append("commands")
 
 
 def _inside(node: nodes.Node | None) -> bool:
@@ -115,6 +164,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("notebooks", Notebooks)
     app.connect("doctree-read", name_papers_and_pictures)
     app.connect("doctree-resolved", link_first_uses)
+    app.connect("doctree-resolved", hold_punctuation)
     app.connect("doctree-resolved", break_code_in_tables)
     app.connect("html-page-context", shorten_sidebar, priority=900)  # after the theme's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,9 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.plots.figure import Figure
-from solvable.plots.files import pictures, write_atomically
+from solvable.plots.files import write_atomically
 from solvable.plots.paper import draw_paper
 from solvable.plots.print_settings import settings
+
+PAGE = 4.8
+"""Width of figures of pages in inches: on 360 pixels, their smallest text is 7 pixels high."""
+
+SHOWN = 600
+"""Width in pixels at which a page shows them where it has the room."""
 
 ROUNDING = 1e-6
 """Relative deviation of numbers that are equal; data are stored with eight digits."""
@@ -33,7 +39,7 @@ class Picture(NamedTuple):
 
     data: dict[str, Any]
     drawn: Any
-    width: float | None = None  # inches, for a figure in the style of a paper
+    width: float | None = None  # inches, for a figure of a paper; None for a figure of a page
 
 
 class StoredPicture(NamedTuple):
@@ -94,13 +100,20 @@ def svg_of(picture: Picture) -> str:
     drawn = picture.drawn
     if isinstance(drawn, bytes):
         return drawn.decode()
-    if isinstance(drawn, Figure) and picture.width is None:
-        return pictures(drawn).svg.decode()
-    page = draw_paper(drawn, picture.width) if isinstance(drawn, Figure) else drawn
+    page = drawn
+    if isinstance(drawn, Figure):
+        page = draw_paper(drawn, picture.width or PAGE, titled=picture.width is None)
     stream = io.StringIO()
     with settings():
         page.savefig(stream, format="svg", facecolor="white", metadata={"Date": None})
-    return stream.getvalue()
+    return stream.getvalue() if picture.width else _enlarged(stream.getvalue())
+
+
+def _enlarged(svg: str) -> str:
+    """Show an SVG at the width of a page; its view box keeps the proportions."""
+    *_, width, height = map(float, re.findall(r'viewBox="([^"]*)"', svg)[0].split())
+    size = f'width="{SHOWN}" height="{SHOWN * height / width:.6g}" viewBox='
+    return re.sub(r'width="[^"]*" height="[^"]*" viewBox=', size, svg, count=1)
 
 
 def write_picture(path: Path, picture: Picture) -> None:

@@ -36,7 +36,7 @@ matrices = {
     "noise": planted([0.0]),
     "a signal at the threshold": planted([1.25 * threshold]),
     "three signals": planted([4.0, 3.0, 2.0]),
-    "forty signals, the weaker ones within the noise": planted(3.0 * ranks[:40] ** -0.4),
+    "forty signals, some within the noise": planted(3.0 * ranks[:40] ** -0.4),
     "a power law": planted(3.0 * ranks**-0.8, noise=0.0),
     "product of thin factors": rng.standard_normal((SHAPE[0], 9))
     @ rng.standard_normal((9, SHAPE[1])),
@@ -49,7 +49,7 @@ for name, row in found.items():
 # Bars: singular values. Line: fitted law. Points: learned features. For spectra without a bulk the axes
 # are logarithmic, where a power law is a straight line.
 
-figure, axes = plt.subplots(2, 3, figsize=(10, 5.4), constrained_layout=True)
+figure, axes = plt.subplots(3, 2, figsize=(6.2, 7.2), constrained_layout=True)
 for place, (name, row) in zip(axes.flat, found.items(), strict=True):
     drawn = spectrum_figure(row)
     for one in drawn.series:

@@ -177,7 +177,7 @@ print(
 # the significant directions, the spectrum has nearly the shape of a product of independent factors
 # (line), but is not such a product: its symmetry deviates by 4 to 163 standard deviations.
 
-figure, axes = plt.subplots(2, 3, figsize=(10, 5.4), constrained_layout=True)
+figure, axes = plt.subplots(3, 2, figsize=(6.2, 7.2), constrained_layout=True)
 for place, name in zip(axes.flat, SHOWN_HEADS, strict=True):
     row = heads[name]
     values, count = np.array(row["values"]), row["learned"]
@@ -189,9 +189,10 @@ for place, name in zip(axes.flat, SHOWN_HEADS, strict=True):
         count + 1 + np.arange(len(expected)), expected, color="C1", label="independent factors"
     )
     place.set_ylim(bottom=0)
-    title = f"layer {name.split('.')[2]}, head {row['head']}: {count} stand out"
-    place.set_title(f"{title}, symmetry {row['symmetry']:.2f}", fontsize=9)
-axes[0, 0].legend(frameon=False, fontsize=8)
-axes[0, 0].set(ylabel="singular value")
-axes[1, 0].set(ylabel="singular value", xlabel="number in order")
+    title = f"layer {name.split('.')[2]}, head {row['head']}"
+    place.set_title(f"{title}: {count} stand out,\nsymmetry {row['symmetry']:.2f}", fontsize=9)
+axes[0, 0].legend(frameon=False, fontsize=9)
+for place in axes[:, 0]:
+    place.set(ylabel="singular value")
+axes[2, 0].set(xlabel="number in order")
 plt.show()

@@ -30,7 +30,7 @@ from solvable.plots.palette import COLOURS
 
 NOISE = 100.0
 
-figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(6.2, 3), layout="constrained")
 for panel, name in zip(panels, ("he2", "cosmix"), strict=True):
     link = make_link(name)
     (row,) = solvable.activations_of(name).rows
@@ -42,7 +42,7 @@ for panel, name in zip(panels, ("he2", "cosmix"), strict=True):
     law = c / (1, 1, 2)[beta] * (NOISE + 1) ** (-beta / 2) * polynomial
     panel.plot(u[shown], moments.second[shown, 0], color=COLOURS[0], label="$E[z^2-1\\,|\\,y]$")
     panel.plot(u[shown], law[shown], "--", color=COLOURS[1], label=f"Hermite, degree {beta}")
-    panel.set_title(f"{name}: exponent {beta}, c = {c:.3g}")
+    panel.set_title(f"{name}: exponent {beta}, c = {c:.3g}", fontsize=10)
     panel.set_xlabel("label / its deviation")
     panel.legend(frameon=False)
 panels[0].set_ylabel(f"information G (noise {NOISE:g})")

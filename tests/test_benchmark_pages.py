@@ -119,6 +119,34 @@ def test_the_page_of_verdicts_shows_the_numbers_of_its_data():
     assert text.split("<!-- table -->\n")[1].split("\n<!-- end -->")[0] == table
 
 
+def test_the_page_of_benchmarks_shows_the_numbers_of_explore():
+    explore = benchmark("explore")
+    text = explore.PAGE.read_text()
+    assert text.split(explore.MARKS[0])[1].split(explore.MARKS[1])[0] == explore.table()
+    assert {row[0] for row in explore.read()} == {s.name for s in registry.available()}
+
+
+def test_a_move_that_takes_too_long_is_ended_and_listed(monkeypatch, tmp_path):
+    explore = benchmark("explore")
+    monkeypatch.setattr(explore, "LONGEST_MOVE", 0.02)
+    monkeypatch.setattr(explore, "FILE", tmp_path / "explore.csv")
+
+    def forever(system, settings, seconds):
+        while settings:
+            pass
+
+    monkeypatch.setattr(explore, "theory_figures", forever)
+    monkeypatch.setattr(explore, "LONGEST", 0.2)
+    rows = list(explore.moves(registry.load("matrix-sensing")))
+    assert len(rows) > 10
+    assert all(row[3] == "" for row in rows)
+    fast = ("matrix-sensing", "noise", 1.5, 0.2, 0.2, 9, 3)
+    explore.write([*rows, fast])
+    assert explore.table().splitlines()[-1] == (
+        f"| matrix-sensing | 1 | 0.20 | 0.20 | {1 / (len(rows) + 1):.0%} | {len(rows)} |"
+    )
+
+
 def test_the_pages_name_the_systems_that_they_leave_out():
     systems = {listing.name for listing in registry.available()}
     with (BENCHMARKS / "false_alarms.csv").open() as stream:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from solvable import numpy_files
 from solvable.arrays import as_source
 from solvable.data import load
-from solvable.data.weights import iter_weights
+from solvable.data.weights.opening import iter_weights
 from solvable.diagnose.matrices_of_file import diagnose_whole
 from solvable.errors import InvalidData, MemoryLimitExceeded, SolvableError
 from solvable.numpy_files import npz_members, open_npy, shape_fault

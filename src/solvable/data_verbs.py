@@ -166,10 +166,10 @@ def predict_rows(model: str | Path | Learned, data: Any, /) -> Applied:
 
 
 def diagnose_weights(
-    path: str | Path,
+    weights: Any,
     /,
     *,
-    initial: str | Path | None = None,
+    initial: Any = None,
     heads: int | None = None,
     pairs: Sequence[tuple[str, str]] = (),
     inputs_first: bool = False,
@@ -181,9 +181,12 @@ def diagnose_weights(
 
     Parameters
     ----------
-    path : path
-        ``.safetensors``, ``.npz`` or ``.npy``; nothing in it is ever executed.
-    initial : path, optional
+    weights : path, mapping, module or estimator
+        A folder as model hubs lay it out, or a file: ``.safetensors``, ``.npz``, ``.npy``, ``.pt``,
+        ``.pth``, ``.bin``, ``.onnx``, ``.h5``, ``.keras`` or ``.gguf``; nothing in it is ever
+        executed. Or an object: a state dict or another dictionary of arrays, a torch module, a Keras
+        model, or a fitted ``MLPClassifier`` or ``MLPRegressor`` of scikit-learn.
+    initial : path or object, optional
         The weights before training, under the same names.
     heads : int, optional
         Attention heads in each pair of query and key; default from the metadata of the file or the
@@ -207,17 +210,19 @@ def diagnose_weights(
 
     Raises
     ------
-    InvalidData
-        If a file cannot be read or contains no array, or a pair is missing or has unequal inner sizes.
+    InvalidData, InvalidParameter
+        If the weights cannot be read or contain no array, or a pair is missing or has unequal inner
+        sizes.
 
     Examples
     --------
-    >>> import tempfile, numpy, solvable
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = f"{directory}/noise.npy"
-    ...     numpy.save(path, numpy.random.default_rng(0).standard_normal((60, 200)))
-    ...     solvable.diagnose_weights(path, workers=1).matrices[0].phase
-    'random-like'
+    >>> import numpy, solvable
+    >>> noise = numpy.random.default_rng(0).standard_normal((60, 200))
+    >>> found = solvable.diagnose_weights({"layer": noise, "head": noise[:3]}, workers=1)
+    >>> [(row.name, row.phase) for row in found.matrices]
+    [('layer', 'random-like'), ('head', 'not fitted')]
+    >>> round(found.matrices[1].stable_rank, 1)
+    2.7
     """
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.matrices_of_file import diagnose_whole
@@ -226,9 +231,10 @@ def diagnose_weights(
 
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
-    where, options = Path(path), {"seed": seed, "workers": lanes}
     with reporter(progress, "arrays") as report:
-        return diagnose_whole(where, initial=initial, request=request, progress=report, **options)
+        return diagnose_whole(
+            weights, initial=initial, request=request, progress=report, seed=seed, workers=lanes
+        )
 
 
 def forecast_curve(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from solvable.data.weights import _eight_bits, iter_weights
+from solvable.data.weights.opening import iter_weights
+from solvable.data.weights.safetensors_file import _eight_bits
 from solvable.errors import InvalidData
 
 

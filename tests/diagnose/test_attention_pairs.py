@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from solvable import diagnose_weights
-from solvable.data.weights import iter_weights
+from solvable.data.weights.opening import iter_weights
 from solvable.diagnose import diagnose_heads
 from solvable.diagnose.attention.query_key_arrays import Heads, heads_of, named_pairs
 from solvable.errors import InvalidData, InvalidParameter

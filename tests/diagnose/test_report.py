@@ -195,7 +195,7 @@ def test_doubts_and_refusals_are_listed():
     assert cuts[0] == "layer.0.bulk+spikes: a cut would keep the three."
     assert cuts[1].startswith("The matrix error is")
     assert cuts[2] == "No cut is suggested for layer.0.heavy-tailed: there is no edge."
-    assert shown["How were fused projections split?"] == ["layer.0.heavy-tailed: in rows."]
+    assert shown["Which layouts were assumed?"] == ["layer.0.heavy-tailed: in rows."]
     bulk = fit_bulk(np.linalg.svd(noise(), compute_uv=False), noise().shape)
     either = words.doubts(Diagnosed("f", (example("bulk-decay", bulk=bulk),), n_arrays=1))
     assert either == [

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from solvable.data.weights.opening import iter_weights
 from solvable.diagnose import diagnose_file
-from solvable.diagnose.attention.query_key_arrays import Heads
-from solvable.diagnose.matrices_of_file import split_file
-from solvable.diagnose.roles import parts_of, role_of
+from solvable.diagnose.attention.query_key_arrays import Heads, heads_of
+from solvable.diagnose.roles import parts_of, role_of, split_arrays
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_each_part_is_a_row_with_its_layout(tmp_path):
 
 def test_the_number_of_heads_is_that_of_config_json(tmp_path):
     path, _ = fused_file(tmp_path, heads=5)
-    names = [stored.name for stored in split_file(path)]
+    names = [stored.name for stored in split_arrays(iter_weights(path), heads_of(path, None))]
     assert "layers.0.attention.query_key_value.weight[value]" in names
-    asked = [stored.name for stored in split_file(path, heads=4)]
+    asked = [stored.name for stored in split_arrays(iter_weights(path), heads_of(path, 4))]
     assert asked == names

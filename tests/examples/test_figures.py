@@ -27,7 +27,6 @@ from picture_data import (  # noqa: E402
 )
 
 NAMES = [*figures.DRAWN, *figures.ELSEWHERE]
-RECORDED = [name for name in NAMES if name not in figures.UNRECORDED]
 QUICK = (  # redrawn from records within a second each
     "attention-indexed-error.svg",
     "diagonal-network.svg",
@@ -71,8 +70,7 @@ def test_a_page_of_a_system_opens_with_its_figure(page):
 
 
 def test_records_are_complete_and_small():
-    drawings = {n: asked for n, asked in figures.DRAWN.items() if n not in figures.UNRECORDED}
-    groups = figure_records.wanted(drawings)
+    groups = figure_records.wanted(figures.DRAWN)
     needed = {figure_records.path_of(group).name for group in groups}
     files = list(figure_records.RECORDS.iterdir())
     assert {path.name for path in files} == needed | {"learn-digits.json", "scale-real.json"}
@@ -80,7 +78,7 @@ def test_records_are_complete_and_small():
     assert sum(path.stat().st_size for path in files) < 3e6
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_file_is_the_drawing_of_its_data(name):
     stored = read_picture(figures.DIRECTORY / name)
     assert stored.intact
@@ -97,7 +95,7 @@ def test_stored_records_give_the_stored_picture(name):
 
 @pytest.mark.slow
 def test_all_stored_records_give_the_stored_pictures():
-    assert figures.check(RECORDED) == {}
+    assert figures.check(NAMES) == {}
 
 
 # The check fails when something changes.

@@ -140,6 +140,33 @@ def test_previews_are_near_the_prediction(name):
             assert preview[metric] == pytest.approx(exact[metric], rel=0.03), metric
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("compositional-target", {"dimension": 24}),
+        ("sequential-recovery", {"degree": 3, "dimension": 14, "features": 3}),
+    ],
+)
+def test_previews_of_drawn_moments_are_near_the_prediction(name, settings):
+    named = registry.load(name)
+    setting = named.parameters(**settings)
+    preview = named.preview(setting, np.array([float(setting.samples)]))[0]
+    exact = named.predict(setting)
+    assert set(preview) == set(exact)
+    error = np.subtract(*(np.array(m["squared_overlap"], dtype=float) for m in (preview, exact)))
+    assert np.abs(error).max() < 0.15
+    assert np.abs(error).mean() < 0.06
+
+
+def test_a_preview_of_four_layers_leaves_out_the_second_representation():
+    named = registry.load("compositional-target")
+    setting = named.parameters(dimension=12, layers=4, features=3, samples=3_000)
+    (preview,) = named.preview(setting, np.array([3_000.0]))
+    assert np.isfinite(preview["squared_overlap"]).all()
+    assert preview["inner_squared_overlap"] == [None]
+    assert "no prediction" not in preview
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [listing.name for listing in registry.available()])
 def test_every_system_draws_its_default_from_theory_without_a_fault(name):

@@ -22,6 +22,7 @@ pytest.importorskip("dash", reason="the extra 'explore' is not installed")
 
 import solvable
 from solvable.explore.functions import Exploration, explore_system
+from solvable.explore.runs import Run
 
 MOVE = """
 (function () {
@@ -33,6 +34,8 @@ MOVE = """
 })()
 """
 """Moves a slider as a drag does."""
+
+HOSTILE = '<img src=x onerror="window.harm=1">'
 
 SHOWN = "document.querySelector('#slot-0 .js-line') && document.body.dataset.drawn"
 CALM = (
@@ -138,9 +141,15 @@ def test_a_thousand_moves_compute_the_newest(page: Exploration, browser: Browser
 def test_bad_values_and_hostile_addresses_are_explained(
     page: Exploration, browser: Browser
 ) -> None:
+    # A run in a directory with a hostile name is one of the choices.
+    directory = Path(f"runs/{HOSTILE}")
+    page.explorer.runs.known["evil"] = Run("evil", directory, page.explorer.system)
     hostile = "%3Cimg%20src%3Dx%20onerror%3D%22window.harm%3D1%22%3E"
     browser.open(f"{page.address}?noise={hostile}&points={hostile}&panel={hostile}&{hostile}=1")
     browser.wait("document.getElementById('remark') && document.body.dataset.drawn")
+    del page.explorer.runs.known["evil"]
+    assert HOSTILE in browser.run("document.getElementById('points').innerText")
+    assert browser.run("document.querySelectorAll('img[src=x]').length") == 0
     browser.run("document.getElementById('value-rank_ratio').select()")
     browser.call("Input.insertText", text="-3")
     browser.wait("document.getElementById('problem').innerText.includes('rank_ratio is -3')")

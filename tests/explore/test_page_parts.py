@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidParameter, SolvableError, StudyConflict
+from solvable.errors import InvalidParameter
 from solvable.explore.controls import controls
-from solvable.explore.functions import run_of
+from solvable.explore.interruption import Interruptible, Unwanted
 from solvable.explore.lines import theory_figures
 from solvable.explore.look import DARK, page_figure
-from solvable.explore.memo import WANTED, Unwanted
+from solvable.explore.memo import WANTED
 from solvable.explore.newest import Newest
-from solvable.explore.runs import Run, Runs
+from solvable.explore.runs import Runs
 from solvable.explore.server import listen
 from solvable.explore.values import from_address, settings_of
 from solvable.frame import registry
@@ -121,6 +121,58 @@ def test_lines_that_nobody_waits_for_end_between_two_predictions() -> None:
     assert theory_figures(SYSTEM, {"noise": 0.123, "dimension": 77}, seconds=0.1).figures
 
 
+def forever(started: threading.Event) -> None:
+    """Compute until somebody ends it; nothing in here asks whether it is still wanted."""
+    started.set()
+    while True:
+        sum(range(100))
+
+
+def test_a_newer_request_ends_a_long_prediction_of_its_own_page() -> None:
+    newest, ended = Newest(), []
+    started = [threading.Event(), threading.Event()]
+
+    def ask(place: int, page: str) -> None:
+        with newest.turn(page, 1):
+            try:
+                newest.compute(page, 1, lambda: forever(started[place]))
+            except Unwanted:
+                ended.append(page)
+
+    threads = [threading.Thread(target=ask, args=a) for a in enumerate(["one", "other"])]
+    for thread, begun in zip(threads, started, strict=True):
+        thread.start()
+        begun.wait(10)
+    # Both places are taken, and the third request gets the one of its own page.
+    with newest.turn("one", 2) as current:
+        assert current()
+        assert newest.compute("one", 2, lambda: 7) == 7
+        assert ended == ["one"]
+    with newest.turn("other", 2):
+        pass
+    for thread in threads:
+        thread.join(10)
+    assert ended == ["one", "other"]
+    with pytest.raises(Unwanted):
+        newest.compute("one", 1, lambda: 7)
+
+
+def test_a_computation_that_is_complete_is_not_ended() -> None:
+    complete = Interruptible()
+    assert complete.run(lambda: 3) == 3
+    complete.end()
+    assert sum(range(1000)) == 499_500  # nothing is raised here
+    with pytest.raises(Unwanted):
+        complete.run(lambda: 3)
+    ended = Interruptible()
+    ended.end()
+    with pytest.raises(Unwanted):
+        ended.run(lambda: 3)
+    failing = Interruptible()
+    with pytest.raises(ZeroDivisionError):
+        failing.run(lambda: 1 // 0)
+
+
 def test_pages_do_not_drop_requests_of_each_other() -> None:
     newest = Newest()
     for page in ("one", "other"):
@@ -159,20 +211,3 @@ def test_a_run_has_the_values_of_the_preset_along_the_axis(tmp_path: Any) -> Non
     first, last = words.index("--set") + 1, words.index("--workers")
     again = study_of(SYSTEM, "none", parse_settings(words[first:last]), 2, 0)
     assert again.fingerprint == study.fingerprint
-
-
-def test_a_run_that_cannot_be_read_is_refused(tmp_path: Any) -> None:
-    with pytest.raises(SolvableError, match="no such file"):
-        run_of(SYSTEM, tmp_path)
-    with pytest.raises(SolvableError, match="no such file"):
-        Run("given", tmp_path, SYSTEM).result()
-
-
-def test_a_run_of_another_system_is_refused(tmp_path: Any) -> None:
-    import solvable
-
-    settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1, "seeds": 1}
-    found = solvable.run("quadratic-network", output=tmp_path / "run", **settings)
-    with pytest.raises(StudyConflict, match="solvable explore quadratic-network"):
-        run_of(SYSTEM, tmp_path / "run")
-    assert run_of(registry.load("quadratic-network"), found) is found

@@ -78,6 +78,8 @@ def faults(title: str) -> list[str]:
         found.append("not called a sample ratio")
     if TIGHT_RATIO.search(outside) or LOOSE_RATIO.fullmatch(outside):
         found.append("blanks around / do not fit words or symbols")
+    if title.startswith("rank of the"):
+        found.append("a position is called a rank")
     ratio = re.search(r"(^| )[nNP]/\S+", title)
     if ratio and not title.startswith("sample ratio"):
         found.append("not called a sample ratio")
@@ -105,6 +107,7 @@ def test_titles_of_axes_follow_the_rules(titles) -> None:
         "n / d",
         "rank/dimension",
         "overlap (squared",
+        "rank of the eigenvalue",
     ],
 )
 def test_other_notations_are_found(title: str) -> None:

@@ -42,6 +42,34 @@ def test_runs_of_other_seeds_are_unpaired_and_repeated_ones_are_the_same(runs, c
     assert len(answer["runs"]) == len(answer["verdicts"]) == 2
 
 
+def test_runs_at_two_noise_levels_are_compared_at_each_number_of_samples(runs, capsys):
+    settings = {"samples": [20, 40], "dimension": 8, "preset": None, "seeds": 3, "workers": 1}
+    low, high = (solvable.run("quadratic-network", noise=noise, **settings) for noise in (0.1, 5.0))
+    found = solvable.compare(low, high)
+    errors = {
+        row.parameters["samples"]: row for row in found.differences if row.metric == "train_error"
+    }
+    assert sorted(errors) == [20, 40]
+    for samples, row in errors.items():
+        assert "noise" not in row.parameters
+        assert row.pairing == "unpaired"
+        for run, mean in ((low, row.first), (high, row.other)):
+            measured = [
+                record["metrics"]["train_error"]
+                for record in run.records
+                if record["parameters"]["samples"] == samples
+            ]
+            assert mean == pytest.approx(np.mean(measured))
+    wide = solvable.run("quadratic-network", noise=[0.1, 5.0], **settings)
+    assert {row.parameters["noise"] for row in solvable.compare(wide, low).differences} == {0.1}
+    with_both = {row.parameters["samples"] for row in solvable.compare(wide, high).differences}
+    assert with_both == {20, 40}
+    assert main(["compare", str(low.directory), str(high.directory)]) == 0
+    printed = capsys.readouterr().out
+    assert "Paired" not in printed
+    assert "corrected for all" in printed
+
+
 def test_thirty_runs_have_distinct_labels(runs):
     assert len(set(solvable.compare(*(runs * 15)).labels)) == 30
 

@@ -134,7 +134,10 @@ def test_a_figure_of_one_run_is_named(results):
 
 def test_runs_without_a_shared_setting(results, tmp_path):
     other = results[1].snapshot
-    points = [(one, {**setting, "samples": -1}, theory) for one, setting, theory in other.points]
+    points = [
+        (one, {**setting, "sample_ratio": setting["sample_ratio"] + 9}, theory)
+        for one, setting, theory in other.points
+    ]
     moved = replace(results[1], snapshot=replace(other, points=points))
     found = Comparison(("a", "b"), tuple(results), tuple(differences(results[0], moved, "b")))
     assert found.differences == ()

@@ -60,6 +60,27 @@ def test_latex_of_hostile_text_is_balanced_and_its_formulas_parse():
     assert r"\relax{}[1]" in made
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        # a dollar next to a formula
+        ("$±1", r"\$$\pm$1"),
+        ("±−∞", r"$\pm - \infty$"),
+        # flags are no dashes
+        ("--set n", r"-{}-set n"),
+        ('"it’s"', r"\char34{}it{'}s\char34{}"),
+        ("λ² x₁", r"$\lambda ^{2}$ x$_{1}$"),
+        ("d → 20°", r"d $\to$ 20$^{\circ}$"),
+        # pdflatex knows the first letter without the package fontenc, but not the second
+        ("éđ", "é[U+0111]"),
+    ],
+)
+def test_latex_that_pdflatex_accepts_without_packages(text, shown):
+    """Backed by a run of pdflatex over all Latin and Greek letters, in the encodings OT1 and T1."""
+    row = to_latex(Table.of("claim", rows=[(text,)])).splitlines()[4]
+    assert row == rf"{shown} \\"
+
+
 def test_markdown_cells_stay_cells():
     table = Table.of("claim", Column("n", right=True), rows=[("a|b\\|c <b>\nd", "*1*")])
     head, rule, row = to_markdown(table).splitlines()

@@ -126,13 +126,17 @@ async function check(frame, name) {
   await send({ page: name, findings });
 }
 
+// Sphinx writes how many pages it found when a search is done. A loaded machine takes long, and a page whose index
+// did not arrive is loaded again.
 async function search(frame, word) {
-  await load(frame, `/search.html?q=${encodeURIComponent(word)}`);
-  const links = () => [...frame.contentDocument.querySelectorAll("#search-results ul.search > li > a")];
-  // The search writes how many pages it found when it is done; a loaded machine takes seconds.
-  const done = () => (frame.contentDocument.querySelector("#search-results .search-summary")?.textContent || "").trim();
-  for (let round = 0; round < 300 && !done(); round++) await pause(100);
-  const pages = links().map((link) => new URL(link.href).pathname.slice(1).replace(/\.html$/, ""));
+  const text = (part) => (frame.contentDocument.querySelector(`#search-results ${part}`)?.textContent || "").trim();
+  for (let round = 0; round < 5 && !text(".search-summary"); round++) {
+    await load(frame, `/search.html?q=${encodeURIComponent(word)}`);
+    for (let wait = 0; wait < 600 && !text(".search-summary"); wait++) await pause(100);
+  }
+  if (!text(".search-summary")) throw new Error("the search did not end");
+  const links = [...frame.contentDocument.querySelectorAll("#search-results ul.search > li > a")];
+  const pages = links.map((link) => new URL(link.href).pathname.slice(1).replace(/\.html$/, ""));
   await send({ word, hits: [...new Set(pages)].slice(0, 10) });
 }
 

@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import tomllib
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -78,20 +80,48 @@ class Handler(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
+Answers = dict[str, list[str]]
+
+
 def inspect(
-    build: Path, pages: list[str], words: list[str], patience: float = 90
-) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Findings by page, and pages found by word, best first."""
+    build: Path, pages: list[str], words: list[str], patience: float = 600, attempts: int = 3
+) -> tuple[Answers, Answers]:
+    """Findings by page, and pages found by word, best first.
+
+    A browser that ends or gives no answer for `patience` seconds is started again on what is left.
+    """
     program = browser()
     if program is None:
         raise SystemExit(f"no browser is installed; one of {', '.join(BROWSERS)} is needed")
+    found: Answers = {}
+    hits: Answers = {}
+    for _ in range(attempts):
+        left = (
+            [page for page in pages if page not in found],
+            [word for word in words if word not in hits],
+        )
+        if any(left):
+            _drive(program, build, *left, (found, hits), patience)
+    missing = [*(set(pages) - found.keys()), *(set(words) - hits.keys())]
+    if missing:
+        raise SystemExit(f"no answer in {attempts} attempts; left: {missing[:5]}")
+    return found, hits
+
+
+def _drive(
+    program: str,
+    build: Path,
+    pages: list[str],
+    words: list[str],
+    into: tuple[Answers, Answers],
+    patience: float,
+) -> None:
+    """Start a browser on the work, and collect its answers until all are there or it falls silent."""
     answers: queue.Queue[Any] = queue.Queue()
     work = json.dumps({"pages": pages, "words": words}).encode()
     handler = partial(Handler, work=work, answers=answers, directory=str(build))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    found: dict[str, list[str]] = {}
-    hits: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         address = f"http://127.0.0.1:{server.server_port}/-check-"
         command = [
@@ -104,35 +134,48 @@ def inspect(
         quiet = subprocess.DEVNULL
         with subprocess.Popen(command, stdout=quiet, stderr=quiet) as process:
             try:
-                while len(found) + len(hits) < len(pages) + len(words):
-                    answer = answers.get(timeout=patience)
+                for answer in _answers(answers, process, len(pages) + len(words), patience):
                     if "page" in answer:
-                        found[answer["page"]] = answer["findings"]
+                        into[0][answer["page"]] = answer["findings"]
                     else:
-                        hits[answer["word"]] = answer["hits"]
-            except queue.Empty:
-                missing = [*(set(pages) - found.keys()), *(set(words) - hits.keys())]
-                raise SystemExit(f"no answer in {patience:.0f} s; left: {missing[:5]}") from None
+                        into[1][answer["word"]] = answer["hits"]
             finally:
                 process.terminate()
                 server.shutdown()
                 server.server_close()
-    return found, hits
+
+
+def _answers(
+    answers: queue.Queue[Any], process: subprocess.Popen[bytes], count: int, patience: float
+) -> Iterator[dict[str, Any]]:
+    """Yield so many answers; fewer if the browser ends or is silent for too long."""
+    end = time.monotonic() + patience
+    while count and time.monotonic() < end:
+        try:
+            yield answers.get(timeout=1)
+        except queue.Empty:
+            if process.poll() is not None:
+                return
+        else:
+            count, end = count - 1, time.monotonic() + patience
 
 
 def searches() -> dict[str, list[str]]:
     """Pages that answer a search, by the words that people type."""
-    return tomllib.loads(SEARCHES.read_text("utf-8"))["pages"]
+    lists = tomllib.loads(SEARCHES.read_text("utf-8"))
+    return lists["pages"] | lists["first"]
 
 
-def lost_searches(hits: dict[str, list[str]], first: int = 3) -> list[str]:
+def lost_searches(hits: Answers) -> list[str]:
     """Searches whose first results lack the pages that answer them."""
-    expected = searches()
-    return [
-        f"search '{word}': {', '.join(found[:first]) or 'nothing'}; expected {expected[word]}"
-        for word, found in hits.items()
-        if not set(found[:first]) & set(expected[word])
-    ]
+    lists = tomllib.loads(SEARCHES.read_text("utf-8"))
+    lines = []
+    for word, found in hits.items():
+        expected, most = searches()[word], 1 if word in lists["first"] else 3
+        if not set(found[:most]) & set(expected):
+            seen = ", ".join(found[:3]) or "nothing"
+            lines.append(f"search '{word}': {seen}; expected {expected} in the first {most}")
+    return lines
 
 
 def main(arguments: list[str]) -> int:

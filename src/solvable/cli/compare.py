@@ -81,12 +81,14 @@ def compare(
     else:
         for table in tables(found, details=details):
             write(table, "")
-        write_prose(
-            line(found) + ".",
-            'Paired: both runs have the same random numbers. "Differs" is corrected for all compared '
-            "means together (Holm, 5 %).",
-            style="dim",
-        )
+        remarks = [
+            "Paired: both runs have the same random numbers."
+            * any(row.pairing == "paired" for row in found.differences),
+            '"Differs" is corrected for all compared means together (Holm, 5 %).'
+            if found.differences
+            else "No metrics are compared: the runs share no setting.",
+        ]
+        write_prose(line(found) + ".", " ".join(filter(None, remarks)), style="dim")
         for claim, run in found.broken:
             write_prose(f"{claim} holds in the first run, and not in {run}.")
     return 1 if found.broken else 0

@@ -29,18 +29,20 @@ def diagnose(
     progress: Flag = False,
     quiet: Flag = False,
 ) -> int:
-    """Separate learned features from noise in the weight matrices of a file.
+    """Separate learned features from noise in the weight matrices of a file or folder.
 
     For example:
       solvable diagnose model.safetensors
       solvable diagnose model.safetensors --initial before.safetensors
       solvable diagnose weights.npz --output diagnosis --json > rows.json
       solvable diagnose gpt.safetensors --heads 12
+      solvable diagnose my-model/
       solvable diagnose weights.npz --pair W_Q W_K --heads 8
 
-    WEIGHTS is a .safetensors, .npz or .npy file; nothing in it is ever executed.
-    Save scikit-learn's coefs_ with numpy.savez, a state dict of torch with
-    safetensors.torch.save_file. Each spectrum is fitted by a bulk of noise with
+    WEIGHTS is a folder as model hubs lay it out, or one file: .safetensors, .npz, .npy,
+    .pt, .pth, .bin (with the extra torch), .onnx, .h5, .keras or .gguf (with the extra
+    weights); nothing in it is ever executed. Models in Python, also of scikit-learn, are
+    passed to solvable.diagnose_weights. Each spectrum is fitted by a bulk of noise with
     signals beyond it, by a power law, or by neither, and every law is tested.
     The output lists the phase of each matrix, its learned features, and the values
     that a cut at the edge of the noise would keep. No data are needed. To
@@ -56,9 +58,9 @@ def diagnose(
     Parameters
     ----------
     weights
-        File of weights.
+        File or folder of weights.
     initial
-        File with the weights before training, under the same names; the change is diagnosed too.
+        The weights before training, under the same names; the change is diagnosed too.
     heads
         Number of attention heads. [default: read from the file or from config.json next to it]
     pair
@@ -85,7 +87,7 @@ def diagnose(
     from solvable.data_verbs import diagnose_weights
     from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.matrices_of_file import announced
+    from solvable.diagnose.matrices_of_file import announced, opened
     from solvable.diagnose.report import reserved_directory, write_files
     from solvable.progress import progress_bar
     from solvable.study.dispatch import count_workers
@@ -94,16 +96,18 @@ def diagnose(
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
     with status_line("reading", shown=not quiet):
-        header = announced(weights, initial, request, lanes)
+        source = opened(weights)
+        before = None if initial is None else opened(initial)
+        header = announced(source, before, request, lanes)
         directory, fingerprint = reserved_directory(
-            output, weights, initial, f"{seed}{header.attention}"
+            output, source, before, f"{seed}{header.attention}"
         )
     if not quiet:
         note(header.text)
     with progress_bar(shown=not quiet, lines=progress) as show:
         found = diagnose_weights(
-            weights,
-            initial=initial,
+            source,
+            initial=before,
             heads=heads,
             pairs=pair or (),
             inputs_first=inputs_first,

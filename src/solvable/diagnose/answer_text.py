@@ -8,7 +8,7 @@ from solvable.diagnose import words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.diagnosis import Diagnosed
 from solvable.diagnose.report import DiagnoseFiles
-from solvable.diagnose.tables import matrix_table
+from solvable.diagnose.tables import matrix_table, small_table
 from solvable.plots.prose import Part, section
 from solvable.plots.tables import Cell, Table, window
 
@@ -38,6 +38,10 @@ def diagnosis_text(
         parts += answers
     for title, rows in words.sections(found):
         parts += section(title, rows, single=True)
+        if title == words.REFUSED and any(row.norm is not None for row in found.refused):
+            sizes, more = small_table(found)
+            legend = [f"result.json has {more} more."] if more else []
+            parts += _shown(sizes, width, legend)[: None if more else -1]
     return [*parts, "", f"report   {files.report}", f"result   {files.result}"]
 
 

@@ -16,6 +16,9 @@ from solvable.plots.displayed import Shown
 
 NOT_FITTED = "not fitted"
 
+# Reason for arrays that are skipped because they hold indices, masks or packed weights.
+INTEGERS = "integers or truth values: indices, masks or packed weights."
+
 # p-value below which the likeliest law is refuted. The phase is still given, but noise, features
 # and cut are not.
 REFUTED = 0.02
@@ -218,6 +221,11 @@ class MatrixDiagnosis:
         Comparison with the initial weights.
     control : Control or None
         Comparison with the matrix under random signs; None if no value had to be confirmed.
+    norm, largest : float or None
+        Frobenius norm and largest singular value, also of matrices without a fit; None if an entry is
+        not finite.
+    stable_rank : float or None
+        Squared norm divided by the squared largest singular value; None for a zero matrix.
     """
 
     name: str
@@ -248,6 +256,9 @@ class MatrixDiagnosis:
     symmetric: bool = False
     initial: Comparison | None = None
     control: Control | None = None
+    norm: float | None = None
+    largest: float | None = None
+    stable_rank: float | None = None
 
     @property
     def fitted(self) -> bool:
@@ -344,6 +355,7 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
     ] = ()  # diagnoses of the attention heads, one product query^T key each
     attention: tuple[str, ...] = ()  # attention arrays that were not analysed, with the reasons
     interrupted: bool = False  # True if the user interrupted the diagnosis
+    notes: tuple[str, ...] = ()  # sentences about how the file was read
 
     @property
     def complete(self) -> bool:
@@ -353,12 +365,17 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
     @property
     def vectors(self) -> tuple[MatrixDiagnosis, ...]:
         """Rows of vectors and single numbers, which have no spectrum."""
-        return tuple(row for row in self.rows if _is_vector(row))
+        return tuple(row for row in self.rows if _is_vector(row) and row.reason != INTEGERS)
+
+    @property
+    def integers(self) -> tuple[MatrixDiagnosis, ...]:
+        """Rows of arrays of integers and truth values, which are skipped."""
+        return tuple(row for row in self.rows if row.reason == INTEGERS)
 
     @property
     def matrices(self) -> tuple[MatrixDiagnosis, ...]:
         """Rows of all other arrays, sorted by number if the file sorts names alphabetically."""
-        rows = [row for row in self.rows if not _is_vector(row)]
+        rows = [row for row in self.rows if not _is_vector(row) and row.reason != INTEGERS]
         names = [row.name for row in rows]
         return tuple(sorted(rows, key=_natural) if names == sorted(names) else rows)
 

@@ -1,4 +1,4 @@
-"""Diagnoses of a file's matrices, one by one or all together, in one or several processes."""
+"""Diagnoses of a source's matrices, one by one or all together, in one or several processes."""
 
 from __future__ import annotations
 
@@ -7,39 +7,46 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from solvable.arrays import check_integer
-from solvable.data.weights import StoredArray, iter_weights
+from solvable.data.weights.opening import open_weights
+from solvable.data.weights.stored import StoredArray, Weights
 from solvable.diagnose.attention.heads_of_file import AttentionRequest, attention_in, each_head
 from solvable.diagnose.attention.query_key_arrays import heads_of
-from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, HeadDiagnosis, MatrixDiagnosis
+from solvable.diagnose.diagnosis import (
+    INTEGERS,
+    NOT_FITTED,
+    Diagnosed,
+    HeadDiagnosis,
+    MatrixDiagnosis,
+)
 from solvable.diagnose.matrix import diagnose_matrix
 from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.memory import available_bytes
 from solvable.plots.words import counted
 
 
 def diagnose_file(
-    path: str | Path,
+    weights: Any,
     *,
-    initial: str | Path | None = None,
+    initial: Any = None,
     heads: int | None = None,
     workers: int = 1,
     seed: int = 0,
 ) -> Iterator[MatrixDiagnosis]:
-    """Diagnose the matrices of a file one by one.
+    """Diagnose matrices one by one.
 
     Parameters
     ----------
-    path : str or Path
-        ``.safetensors``, ``.npz`` or ``.npy``.
-    initial : str or Path, optional
-        File with the weights before training, under the same names; the change of each matrix is
-        diagnosed as well.
+    weights : path or object
+        As in :func:`solvable.diagnose_weights`.
+    initial : path or object, optional
+        The weights before training, under the same names; the change of each matrix is diagnosed as
+        well.
     heads : int, optional
         Number of attention heads, for fused projections stored head by head; by default read from
         the file's metadata or from ``config.json`` next to the file.
@@ -68,12 +75,15 @@ def diagnose_file(
     """
     check_integer("workers", workers, 1)
     check_integer("seed", seed, 0)
-    known = heads_of(Path(path), heads)
+    weights = open_weights(weights)
+    known = heads_of(weights, heads)
     before = {}
     if initial is not None:
-        before = {stored.name: stored for stored in split_arrays(iter_weights(initial), known)}
+        before = {
+            stored.name: stored for stored in split_arrays(open_weights(initial).arrays, known)
+        }
     missing = initial is not None
-    arrays = split_arrays(iter_weights(path), known)
+    arrays = split_arrays(weights.arrays, known)
     tasks = ((stored, before.get(stored.name), missing, seed) for stored in arrays)
     if workers == 1:
         for task in tasks:
@@ -96,6 +106,8 @@ def _diagnose_stored(
         return MatrixDiagnosis(
             stored.name, stored.shape, stored.dtype, NOT_FITTED, "a vector has no spectrum."
         )
+    if stored.integral:
+        return MatrixDiagnosis(stored.name, stored.shape, stored.dtype, NOT_FITTED, INTEGERS)
     refusal, start = "", None
     try:
         weights = stored.read()
@@ -126,24 +138,23 @@ def _initial(stored: StoredArray, before: StoredArray | None) -> tuple[np.ndarra
     return before.read(), ""
 
 
-def stored_arrays(path: Path) -> list[StoredArray]:
-    """Return the arrays in the header of a file; raise if there are none."""
-    arrays = list(iter_weights(path))
-    if not arrays:
-        raise InvalidData(f"{path} has no array; pass a file of weights.")
-    return arrays
-
-
-def split_file(path: Path, heads: int | None = None) -> list[StoredArray]:
-    """Yield the arrays of a file; fused projections are split into their parts."""
-    return list(split_arrays(stored_arrays(path), heads_of(path, heads)))
+def opened(source: Any) -> Weights:
+    """Describe the arrays of a source; raise if there are none."""
+    weights = open_weights(source)
+    if not weights.arrays:
+        raise InvalidData(f"{weights.name} has no array; pass a file of weights.")
+    return weights
 
 
 def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
     """Number of useful processes: starting a process takes as long as about four small matrices."""
-    cost = sum(_cost(array.shape) for array in arrays)
-    matrices = sum(len(array.shape) > 1 for array in arrays)
-    return max(1, min(workers, matrices, int(cost / 4.0)))
+    matrices = [array.shape for array in arrays if array.is_matrix]
+    cost = sum(map(_cost, matrices))
+    # Each process holds about four copies of its matrix in double precision; half of the free memory
+    # is left to other programs.
+    needed = 32.0 * max((math.prod(shape) for shape in matrices), default=0)
+    fitting = int(min(available_bytes(), 2.0**50) / 2 / needed) if needed > 1e7 else workers
+    return max(1, min(workers, len(matrices), int(cost / 4.0), fitting))
 
 
 class Announced(NamedTuple):
@@ -154,44 +165,43 @@ class Announced(NamedTuple):
 
 
 def announced(
-    path: Path, initial: Path | None, request: AttentionRequest, workers: int
+    weights: Weights, initial: Weights | None, request: AttentionRequest, workers: int
 ) -> Announced:
-    """Read the headers; raise for unreadable files and for requested arrays that are missing."""
-    arrays = stored_arrays(path)
-    if initial is not None:
-        stored_arrays(initial)
-    attention = attention_in(path, arrays, request)
-    parts = split_file(path, request.heads)
-    matrices = counted(sum(len(array.shape) > 1 for array in parts), "matrix", "matrices")
-    text = f"{path.name}: {matrices}, {counted(useful_workers(arrays, workers), 'worker')}"
+    """Summarise the headers; raise for requested arrays that are missing."""
+    attention = attention_in(weights, request)
+    parts = list(split_arrays(weights.arrays, heads_of(weights, request.heads)))
+    matrices = counted(sum(array.is_matrix for array in parts), "matrix", "matrices")
+    lanes = useful_workers(weights.arrays, workers)
+    text = f"{weights.name}: {matrices}, {counted(lanes, 'worker')}"
     return Announced(text, f" {request} {attention.heads}" if attention.pairs else "")
 
 
 def diagnose_whole(
-    path: Path,
+    source: Any,
     *,
-    initial: str | Path | None = None,
+    initial: Any = None,
     seed: int = 0,
     workers: int = 1,
     request: AttentionRequest | None = None,
     progress: Callable[[int, int, float | None], Any] | None = None,
 ) -> Diagnosed:
     """Diagnose all arrays, then all heads; an interrupt keeps the results so far."""
-    arrays = stored_arrays(path)
+    weights = opened(source)
+    initial = None if initial is None else opened(initial)
     request = request or AttentionRequest()
-    attention = attention_in(path, arrays, request)
-    arrays = split_file(path, request.heads)
+    attention = attention_in(weights, request)
+    arrays = list(split_arrays(weights.arrays, heads_of(weights, request.heads)))
     heads: list[HeadDiagnosis] = []
     # Running totals, because a file may have thousands of arrays.
-    matrices = np.cumsum([len(array.shape) > 1 for array in arrays])
-    costs = np.cumsum([_cost(array.shape) for array in arrays])
+    matrices = np.cumsum([array.is_matrix for array in arrays])
+    costs = np.cumsum([_cost(array.shape) if array.is_matrix else 0.0 for array in arrays])
     lanes = useful_workers(arrays, workers)
     total, interrupted = int(matrices[-1]) + len(attention.pairs), False
     rows: list[MatrixDiagnosis] = []
     started = time.monotonic()
     try:
         for row in diagnose_file(
-            path, initial=initial, heads=request.heads, seed=seed, workers=lanes
+            weights, initial=initial, heads=request.heads, seed=seed, workers=lanes
         ):
             rows.append(row)
             if progress is not None:
@@ -209,10 +219,11 @@ def diagnose_whole(
             raise
         interrupted = True
     return Diagnosed(
-        path.name,
+        weights.name,
         tuple(rows),
         seed=seed,
-        initial=Path(initial).name if initial else "",
+        initial=initial.name if initial else "",
+        notes=weights.notes,
         seconds=time.monotonic() - started,
         n_arrays=len(arrays),
         versions={name: version(name) for name in ("solvable", "numpy", "scipy")},

@@ -28,6 +28,7 @@ from solvable.diagnose.law_summary import (
     exponent_of,
     features_of,
 )
+from solvable.diagnose.magnitude import with_magnitude
 from solvable.diagnose.phase_likelihood import PhaseLaw, phase_laws
 from solvable.diagnose.roles import role_of
 from solvable.diagnose.spectrum import Spectrum, in_unit, read_spectrum
@@ -105,8 +106,9 @@ def diagnose_matrix(
         try:
             spectrum = read_spectrum(weights, precision)
         except InvalidData as error:
-            return MatrixDiagnosis(name, shape, stored, NOT_FITTED, str(error))
-        row = _of_spectrum(spectrum, name, shape, stored, seed)
+            refused = MatrixDiagnosis(name, shape, stored, NOT_FITTED, str(error))
+            return with_magnitude(refused, weights)
+        row = with_magnitude(_of_spectrum(spectrum, name, shape, stored, seed), weights)
         if row.fitted and initial is not None:
             start = diagnose_matrix(initial, precision=precision, seed=seed)
             change = np.asarray(weights, dtype=np.float64) - initial

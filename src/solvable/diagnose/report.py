@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from solvable.data.weights.stored import Weights
 from solvable.diagnose import tables, words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.attention.figures import head_figure, overview
@@ -49,13 +50,11 @@ class DiagnoseFiles(NamedTuple):
 
 
 def reserved_directory(
-    directory: Path | None, weights: Path, initial: Path | None, request: str
+    directory: Path | None, weights: Weights, initial: Weights | None, request: str
 ) -> tuple[Path, str]:
     """Return the directory of the results (default: named after the file) and the fingerprint."""
     total = hashlib.sha256(f"{FORMAT} {request}".encode())
-    for path in (weights, initial):
-        if path is None:
-            continue
+    for path in (*weights.files, *(initial.files if initial else ())):
         try:
             with path.open("rb") as stream:
                 total.update(hashlib.file_digest(stream, "sha256").digest())
@@ -86,6 +85,8 @@ def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str,
         "matrices": [row.to_dict() for row in found.matrices],
         "heads": [row.to_dict() for row in found.heads],
         "attention": attention.sentences(found),
+        "integers": [row.name for row in found.integers],
+        "notes": list(found.notes),
         "vectors": [{"name": row.name, "shape": list(row.shape)} for row in found.vectors],
     }
 

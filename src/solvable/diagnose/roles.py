@@ -10,14 +10,20 @@ from typing import Literal
 
 import numpy as np
 
-from solvable.data.weights import StoredArray
-from solvable.diagnose.attention.query_key_arrays import BY_HEAD, FUSED, INPUTS_FIRST, Heads
+from solvable.data.weights.stored import StoredArray
+from solvable.diagnose.attention.fused_layouts import (
+    BY_HEAD,
+    FUSED,
+    INPUTS_FIRST,
+    Heads,
+    query_key_value,
+)
 
 Role = Literal["", "embedding", "fused"]
 
 # Parts of the arrays with these names, in the order of storage.
 _PARTS = {
-    **dict.fromkeys((*FUSED, *BY_HEAD, "to_qkv", "w_qkv", "attn_qkv"), ("query", "key", "value")),
+    **dict.fromkeys((*FUSED, *BY_HEAD, "to_qkv", "w_qkv"), ("query", "key", "value")),
     **dict.fromkeys(("to_kv", "kv", "kv_proj"), ("key", "value")),
     "gate_up_proj": ("gate", "up"),
 }
@@ -34,7 +40,7 @@ _UNSPLIT = ("in_proj",)  # fused projections whose layout differs between librar
 # Names of modules whose rows belong to tokens, positions or classes: full names, ...
 _TABLES = {"wte", "wpe", "shared", "lm_head", "unembed", "unembedding", "embed_out"}
 # ... names with one of these words, unless another word names a layer behind an embedding, ...
-_EMBEDDED = {"embed", "embeds", "embedding", "embeddings", "embedder", "emb", "embs"}
+_EMBEDDED = {"embed", "embeds", "embedding", "embeddings", "embedder", "emb", "embs", "embd"}
 _PROJECTED = {
     "patch", "patches", "proj", "projection", "project", "projector", "linear", "mlp", "fc",
     "dense", "conv", "norm", "mapping", "layers",
@@ -97,7 +103,7 @@ def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[Stored
     arrays = list(arrays)
     shapes = {stored.name: stored.shape for stored in arrays}
     for stored in arrays:
-        if role_of(stored.name, stored.shape) != "fused":
+        if stored.integral or role_of(stored.name, stored.shape) != "fused":
             yield stored
             continue
         parts, layout = parts_of(stored.name, shapes, heads)
@@ -125,35 +131,26 @@ def parts_of(
     """Return the parts of a fused array and the assumed layout; no parts if the layout is unknown."""
     rows, columns = shapes[name]
     words = _words(name)
-    names, axis = _named_parts(name, words, shapes), 0
-    sizes: tuple[int, ...] = ()
-    unknown = "not split, because name and shape do not fix its layout"
-    if not names:
-        return [], unknown
-    count = len(names)
-    if rows != count * columns:
-        # The shape decides whether inputs come first (Conv1D of GPT-2, Dense of flax); else the
-        # name.
+    names = _named_parts(name, words, shapes)
+    if names == ("query", "key", "value"):
+        places = query_key_value(words, (rows, columns), heads)
+        if isinstance(places, str):
+            return [], places
+        rows_of = (places.query, places.key, places.value)
+        found = [Part(part, places.axis, index) for part, index in zip(names, rows_of, strict=True)]
+        return found, places.text
+    count, axis = len(names), 0
+    if names and rows != count * columns:
+        # The shape decides whether inputs come first, else the name.
         first = any(word in INPUTS_FIRST for word in words)
         axis = int(columns == count * rows or (first and columns % count == 0))
     side = (rows, columns)[axis]
-    if any(word in BY_HEAD for word in words):
-        return _by_head(names, side, axis, heads)
-    if names[0] == "query" and heads.number and heads.keys not in (None, heads.number):
-        # Grouped-query attention has fewer keys and values than queries.
-        width = side // (heads.number + 2 * (heads.keys or 0))
-        sizes = (width * heads.number, *[width * (heads.keys or 0)] * 2)
-    elif side % count == 0:
-        sizes = (side // count,) * count
-    if sum(sizes) != side or 0 in sizes:
-        return [], unknown
-    ends = np.cumsum((0, *sizes))
-    parts = [
-        Part(part, axis, np.arange(low, high))
-        for part, low, high in zip(names, ends[:-1], ends[1:], strict=True)
-    ]
+    if not names or side % count:
+        return [], "not split, because name and shape do not fix its layout"
+    indices = tuple(np.arange(side).reshape(count, side // count))
     along = ("rows (outputs x inputs)", "columns (inputs x outputs)")[axis]
-    return parts, f"{', '.join(names[:-1])} and {names[-1]} one after the other in its {along}"
+    text = f"{', '.join(names[:-1])} and {names[-1]} one after the other in its {along}"
+    return [Part(part, axis, index) for part, index in zip(names, indices, strict=True)], text
 
 
 def _named_parts(
@@ -168,17 +165,3 @@ def _named_parts(
     if other is None or len(other) != 2 or not other[1] or other[0] % other[1]:
         return ()
     return _GATES.get(other[0] // other[1], ())
-
-
-def _by_head(names: tuple[str, ...], side: int, axis: int, heads: Heads) -> tuple[list[Part], str]:
-    number = heads.number
-    if number is None:
-        return [], "not split, because its number of heads is unknown; pass --heads"
-    width, left = divmod(side, number * len(names))
-    if left or not width:
-        return [], f"not split, because {number} heads do not divide its {side} outputs"
-    places = np.arange(side).reshape(number, len(names), width)
-    parts = [Part(part, axis, places[:, k].ravel()) for k, part in enumerate(names)]
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    source = f" ({heads.source})" if heads.source else ""
-    return parts, f"{listed} of each of {number} heads{source} in turn, as in GPT-NeoX and BLOOM"

@@ -118,8 +118,28 @@ def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
         ("a cut would keep (of norm²)", kept_text(row)),
         ("cut suggested", cut_text(row)),
         ("zeros", str(row.zeros) if row.zeros else MISSING),
+        *magnitudes(row),
     ]
     return [(name, value) for name, value in pairs if value != MISSING]
+
+
+def magnitudes(row: MatrixDiagnosis) -> list[tuple[str, str]]:
+    """Names and values of norm, largest singular value and stable rank."""
+    values = (("norm", row.norm), ("largest value", row.largest), ("stable rank", row.stable_rank))
+    return [(name, MISSING if value is None else format_number(value, 3)) for name, value in values]
+
+
+def small_table(found: Diagnosed, most: int = 12) -> tuple[Table, int]:
+    """Table of the sizes of matrices without a fit, and the number of rows that were left out."""
+    rows = [row for row in found.refused if row.norm is not None]
+    names = ("norm", "largest value", "stable rank")
+    table = Table(
+        tables.Column("not fitted", wrap=False),
+        *(tables.Column(name, right=name != "size", wrap=False) for name in ("size", *names)),
+    )
+    for row in rows[:most]:
+        table.add(row.name, size_text(row), *(value for _, value in magnitudes(row)))
+    return table, max(0, len(rows) - most)
 
 
 def _positive(value: Estimate | None) -> bool:

@@ -56,6 +56,9 @@ def _row(row: MatrixDiagnosis) -> dict[str, Any]:
         "cut_suggested": row.suggestion.suggested if row.suggestion else None,
         "no_cut_because": (row.suggestion.reason or None) if row.suggestion else None,
         "reason": row.reason,
+        "norm": row.norm,
+        "largest": row.largest,
+        "stable_rank": row.stable_rank,
     }
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from solvable.diagnose import cut_words
-from solvable.diagnose.diagnosis import REFUTED, Diagnosed, MatrixDiagnosis
+from solvable.diagnose.diagnosis import INTEGERS, REFUTED, Diagnosed, MatrixDiagnosis
 from solvable.diagnose.naming import NAMED, kinds
 from solvable.diagnose.tables import estimate_text, probability_text
 from solvable.plots.words import counted, listed
+
+REFUSED = "What was not fitted?"  # title of the section about matrices without a fit
 
 CLEAR_LEAD = 2.0  # lead in nats above which a phase is certain: odds of 7 to 1
 
@@ -78,6 +80,8 @@ def subject(found: Diagnosed) -> str:
     text = counted(len(found.matrices), "matrix", "matrices")
     if found.vectors:
         text += f" and {counted(len(found.vectors), 'vector')}"
+    if found.integers:
+        text += f"; skipped: {counted(len(found.integers), 'array')} of integers"
     if not found.complete:
         text += f"; interrupted after {len(found.rows)} of {found.n_arrays} arrays"
         text += f" and {counted(len(found.heads), 'attention head')}" if found.heads else ""
@@ -177,11 +181,12 @@ def legend(found: Diagnosed, *, details: bool = True) -> list[str]:
 def sections(found: Diagnosed) -> list[tuple[str, list[str]]]:
     """Questions with their answers; questions without answers are left out."""
     pairs = (
+        ("How were the weights read?", list(found.notes)),
         ("What would a cut at the edge keep?", cut_words.cuts(found)),
-        ("How were fused projections split?", cut_words.layouts(found)),
+        ("Which layouts were assumed?", cut_words.layouts(found)),
         ("What has changed since the initial weights?", changes(found)),
         ("How sure is it?", doubts(found)),
-        ("What was not fitted?", refusals(found)),
+        (REFUSED, refusals(found)),
     )
     return [(title, sentences) for title, sentences in pairs if sentences]
 
@@ -255,7 +260,13 @@ def refusals(found: Diagnosed) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for row in found.refused:
         reasons.setdefault(row.reason, []).append(row.name)
-    return [f"{listed(names)}: {reason}" for reason, names in reasons.items()]
+    lines = [f"{listed(names)}: {reason}" for reason, names in reasons.items()]
+    if found.integers:
+        names = listed([row.name for row in found.integers])
+        lines.append(
+            f"{names}: {INTEGERS} To diagnose such an array, save it as floating-point numbers."
+        )
+    return lines
 
 
 def remarks(row: MatrixDiagnosis) -> list[str]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import html
 import math
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from solvable.errors import SolvableError
 from solvable.explore.controls import controls
+from solvable.explore.interruption import Interruptible, Unwanted
 from solvable.explore.lines import Lines, theory_figures
 from solvable.explore.look import page_figure
-from solvable.explore.memo import WANTED, Unwanted
+from solvable.explore.memo import WANTED
 from solvable.explore.newest import Newest
 from solvable.explore.page import SLOTS, layout, panel_names, points_options, verdict_list
 from solvable.explore.runs import Run, Runs
@@ -24,7 +28,7 @@ from solvable.plots.words import counted
 from solvable.study.tables import verdict_rows
 
 SECONDS, MOST_SECONDS = 0.1, 60.0
-"""Seconds for the first request for the lines of one setting; later ones double them."""
+"""Seconds for the first request for the lines of one setting; later ones have four times as many."""
 
 
 class Explorer:
@@ -37,6 +41,8 @@ class Explorer:
         self.controls = controls(system)
         self.newest = Newest()
         self.computed = 0  # number of requests that were computed, for tests
+        self._first_figure = Interruptible()
+        self._first = threading.Thread(target=self._prepare, daemon=True)
 
     def labels(self) -> dict[str, str]:
         """Return the runs by name, with their directories, the newest first."""
@@ -45,21 +51,49 @@ class Explorer:
         ]
         return dict(reversed(found))
 
+    def prepare(self) -> None:
+        """Compute the first figure, and import what it needs, while a browser loads the page."""
+        self._first.start()
+
+    def close(self) -> None:
+        """Stop an active run, whose finished tasks are kept, and what is computed at the start."""
+        self.runs.close()
+        self._first_figure.end()
+        if self._first.is_alive():
+            self._first.join(timeout=2.0)
+
+    def _prepare(self) -> None:
+        with suppress(Exception, Unwanted):  # a system may raise any exception; a page shows it
+            self._first_figure.run(self._draw_first)
+
+    def _draw_first(self) -> None:
+        """Draw the first panel at the start; its predictions are kept."""
+        panel = next(iter(panel_names(self.system)), "")
+        lines = theory_figures(self.system, self.start, None, SECONDS, only=[panel])
+        for figure in lines.figures:
+            page_figure(figure, 800, dark=False)
+
     def draw(self, asked: Mapping[str, Any]) -> Lines | None:
         """Return the figures that a page asks for; None if it asks for something newer already."""
+        if self._first.is_alive():
+            self._first.join(timeout=3.0)
         stage = _whole(asked.get("stage"), 0, 1000)
-        with self.newest.turn(str(asked.get("page"))[:40], _whole(asked.get("n"), 0)) as current:
+        page, number = str(asked.get("page"))[:40], _whole(asked.get("n"), 0)
+        with self.newest.turn(page, number) as current:
             if not current():
                 return None
             self.computed += 1
             settings = self.settings(asked)
             run = self.runs.known.get(str(asked.get("points")))
-            seconds = min(MOST_SECONDS, SECONDS * 2.0 ** min(stage, 10))
+            seconds = min(MOST_SECONDS, SECONDS * 4.0 ** min(stage, 10))
             result = None if run is None else run.result()
             waited_for = WANTED.set(current)
             try:
                 panel = str(asked.get("panel"))
-                return theory_figures(self.system, settings, result, seconds, only=[panel])
+                lines = partial(
+                    theory_figures, self.system, settings, result, seconds, only=[panel]
+                )
+                return self.newest.compute(page, number, lines)
             except Unwanted:
                 return None
             finally:
@@ -92,6 +126,10 @@ def build(explorer: Explorer, token: str) -> Any:
         include_assets_files=True,
         meta_tags=[{"name": "color-scheme", "content": "light dark"}],
     )
+    # Plotly's script is by far the largest; Dash requests it once it has drawn the controls.
+    plotly = f"/{token}/_dash-component-suites/plotly/package_data/plotly.min.js"
+    preload = f'<link rel="preload" as="script" href="{plotly}">'
+    app.index_string = app.index_string.replace("{%css%}", preload + "{%css%}")
     app.enable_dev_tools(debug=False)
     app.layout = lambda: layout(
         explorer.system, explorer.controls, explorer.start, explorer.labels()

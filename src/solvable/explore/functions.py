@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import tempfile
 import webbrowser
@@ -45,7 +46,7 @@ class Exploration:
         """Stop an active run, whose finished tasks are kept, and the server."""
         if not self._closed:
             self._closed = True
-            self.explorer.runs.close()
+            self.explorer.close()
             self._server.close()
 
     def __enter__(self) -> Exploration:
@@ -125,6 +126,7 @@ def explore_system(
         opened.close()
         raise
     server.start()
+    explorer.prepare()
     return Exploration(f"http://{HOST}:{number}/{token}/", server, explorer)
 
 
@@ -150,9 +152,24 @@ def run_of(system: System, run: str | Path | StudyResult | None) -> StudyResult 
     if name != system.name:
         raise StudyConflict(
             f"{run.directory}: a run of {name}, not of {system.name}. Show it by "
-            f"`solvable explore {name} {run.directory}`."
+            f"`solvable explore {name} {shlex.quote(str(run.directory))}`."
         )
+    _check_parameters(system, run)
     return predict_anew(run, 1) if run.snapshot.meta["version"] != system.version else run
+
+
+def _check_parameters(system: System, run: StudyResult) -> None:
+    """Refuse a run of another version of the system with parameters that this one does not have."""
+    for _, parameters, _ in run.snapshot.points:
+        try:
+            validate_parameters(system, parameters)
+        except InvalidParameter as error:
+            version = run.snapshot.meta["version"]
+            raise StudyConflict(
+                f"{run.directory}: version {version} of {system.name} made this run, and version "
+                f"{system.version} refuses its parameters: {error} Show it with the solvable that "
+                "made it, or run the study again."
+            ) from None
 
 
 def open_browser(address: str) -> Path | None:

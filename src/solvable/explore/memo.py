@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from solvable.explore.interruption import Unwanted
 from solvable.frame.curves import predict_each, predictions_at
 from solvable.frame.points import Metrics
 from solvable.frame.system import System
@@ -21,10 +22,6 @@ MOST_PREDICTIONS = 4_000
 
 WANTED: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
 """Returns False once nobody waits for the lines of this thread any more."""
-
-
-class Unwanted(BaseException):
-    """Ends the computation of lines between two predictions; no error, so nothing catches it."""
 
 
 class Remembered:

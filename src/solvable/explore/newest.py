@@ -6,6 +6,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+from solvable.explore.interruption import Interruptible, Unwanted
+
+T = TypeVar("T")
 
 MOST_PAGES = 200
 """Largest number of open pages whose newest request is remembered."""
@@ -14,13 +19,14 @@ MOST_PAGES = 200
 class Newest:
     """Lets two requests compute at a time, and of those that wait only the newest of each page.
 
-    Two, so that a new setting does not wait for a slow older one.
+    Two, so that pages do not wait for each other. A newer request ends an older one of its page.
     """
 
     def __init__(self) -> None:
         self._numbers: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()
         self._places = threading.Semaphore(2)
+        self._running: dict[Interruptible, tuple[str, int]] = {}
 
     @contextmanager
     def turn(self, page: str, number: int) -> Iterator[Callable[[], bool]]:
@@ -30,5 +36,25 @@ class Newest:
             self._numbers.move_to_end(page)
             while len(self._numbers) > MOST_PAGES:
                 self._numbers.popitem(last=False)
+            outdated = [
+                running
+                for running, (other, count) in self._running.items()
+                if other == page and count < number
+            ]
+        for running in outdated:
+            running.end()
         with self._places:
             yield lambda: self._numbers.get(page, number) <= number
+
+    def compute(self, page: str, number: int, function: Callable[[], T]) -> T:
+        """Call a function of the turn of a page; raise `Unwanted` once a newer request arrives."""
+        running = Interruptible()
+        with self._lock:
+            if self._numbers.get(page, number) > number:
+                raise Unwanted
+            self._running[running] = (page, number)
+        try:
+            return running.run(function)
+        finally:
+            with self._lock:
+                del self._running[running]

@@ -20,6 +20,7 @@ class LineBudget:
 
     seconds: float
     curves: int
+    fewest: int = 1  # predictions of a line that are computed even if the seconds are spent
 
     def share(self) -> float:
         """Return the seconds for the next curve: an equal share of the rest."""
@@ -50,7 +51,7 @@ def predict_within(
     share, start, longest = budget.share(), time.process_time(), 0.0
     for place in refining_order(grid.size):
         before = time.process_time()
-        if found and before - start + longest > share:
+        if len(found) >= budget.fewest and before - start + longest > share:
             break
         found[place] = predict(grid[place : place + 1])[0]
         # The first prediction may have computed values that the others reuse.

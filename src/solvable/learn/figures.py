@@ -10,6 +10,7 @@ from solvable.learn.results import LayerFound, Learned
 from solvable.learn.words import error_name
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.files import saved, write_atomically
+from solvable.plots.palette import COLOURS
 from solvable.plots.print_settings import INK, settings
 
 CAPTION = (
@@ -31,7 +32,9 @@ def learn_figures(found: Learned) -> list[Figure]:
 def strength_figure(found: Learned, layer: LayerFound) -> Figure:
     """Draw each direction's strength divided by its null, one curve per class, and the threshold."""
     series = []
-    for number, signal in enumerate(layer.signals):
+    for place, signal in enumerate(layer.signals):
+        # digits have ten classes: the tenth is grey, as a scale of colours would hardly separate them
+        number = -1 if place == len(COLOURS) == len(layer.signals) - 1 else place
         x, y = list(signal.tested), list(signal.ratios)
         # The line between the points has no entry in the legend.
         series.append(Series("", x, y, colour=number))
@@ -112,7 +115,7 @@ def draw_pictures(found: Learned) -> bytes:
             axes = drawn.add_subplot(lines, columns, number + 1)
             limit = float(np.max(np.abs(picture))) or 1.0
             axes.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
-            axes.set_title(f"{number + 1}", fontsize=8, color=INK, pad=2.5)
+            axes.set_title(f"{number + 1}", fontsize=9, color=INK, pad=2.5)
             axes.set(xticks=[], yticks=[])
             axes.grid(visible=False)
             for spine in axes.spines.values():

@@ -97,8 +97,13 @@ def only_known(metrics: Metrics, samples: float) -> Metrics:
     return kept
 
 
-def cubic_law(samples: Sequence[CubicSample], mapped: Sequence[np.ndarray]) -> CubicLaw:
-    """Spike theory of a cubic step from draws of several first layers, with `mapped` labels T."""
+def cubic_law(
+    samples: Sequence[CubicSample], mapped: Sequence[np.ndarray], *, rough: bool = False
+) -> CubicLaw:
+    """Spike theory of a cubic step from draws of several first layers, with `mapped` labels T.
+
+    If `rough`, the population spectrum has fewer atoms.
+    """
     T, first = np.concatenate(mapped), samples[0].directions
     D, p = first.shape
     # The spike heights are theta_i = E[T <A_i, K A_i>] = sum_j R_ij c_j.
@@ -108,13 +113,14 @@ def cubic_law(samples: Sequence[CubicSample], mapped: Sequence[np.ndarray]) -> C
     return CubicLaw(
         heights=heights,
         sample=_noise(samples, T),
-        background=_SameAtAllSizes(_background(first, rates)),
+        background=_SameAtAllSizes(_background(first, rates, 32 if rough else 240)),
         n_features=D - p,
         room=2 / tensors_of(first).shape[1],
+        seconds=0.02 if rough else 1.0,
     )
 
 
-def _background(directions: np.ndarray, rates: np.ndarray) -> Background:
+def _background(directions: np.ndarray, rates: np.ndarray, size: int) -> Background:
     """Population spectrum without spikes, from a block Krylov space that starts at the features."""
     D, p = directions.shape
     operator, A = cubic_operator(tensors_of(directions), rates), directions
@@ -122,7 +128,7 @@ def _background(directions: np.ndarray, rates: np.ndarray) -> Background:
     basis = np.linalg.qr(np.concatenate([A, probes], axis=1))[0]
     images = operator(basis)
     width = basis.shape[1]
-    while basis.shape[1] + width <= min(max(240, 4 * width), D):
+    while basis.shape[1] + width <= min(max(size, 4 * width), D):
         block = images[:, -width:]
         for _ in range(2):
             block = block - basis @ (basis.T @ block)

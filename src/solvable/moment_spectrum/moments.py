@@ -113,7 +113,7 @@ def finite_size_moments(
         latent += latent_draws(sample, D, place=place, targets=len(sources), T=leans)
     means = {name: np.mean([part.means[name] for part in parts], axis=0) for name in parts[0].means}
     if cubic:
-        law: SpikeLaw = cubic_law(cubic, mapped)
+        law: SpikeLaw = cubic_law(cubic, mapped, rough=rough)
     else:
         law = SpikeLaw(
             heights=means["heights"],
@@ -132,7 +132,7 @@ def finite_size_moments(
         else:
             law = replace(law, background=drawn_background(law, targets, label_map))
     variance = float(means["variance"])
-    if first.readout == "identity":
+    if first.readout == "identity" and not (cubic and rough):
         known = [t.index_variance if cubic else index_energies(t)[1] for t in sources]
         variance = float(np.mean(known))
     smaller = None

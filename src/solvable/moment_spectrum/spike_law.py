@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.spectra._edge_ensemble import MOST
+from solvable.spectra._edge_ensemble import DRAWS, MOST
 from solvable.spectra.sampled_spikes import DrawnSpikes, draw_spikes, few_spikes
 from solvable.spectra.span_mass import Ranking, span_overlaps
 from solvable.spectra.structured_spikes import (
@@ -106,7 +106,10 @@ class SpikeLaw:
         # threshold to 0.85 D^(-1/3)   (sequential 26)
         if not isinstance(self.background, DrawnPopulation):
             count = self.heights.size
-            return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
+            spectra = DRAWS if self.seconds >= 1 else DRAWS // 8
+            return predict_spikes(
+                **self._at(n_samples), n_directions=count, room=self.room, n_spectra=spectra
+            )
         # The edge of a bulk that ends in few eigenvalues is not universal, so whole operators are drawn.
         found = predict_spikes(**self._at(n_samples))
         return self.background.spikes(found, self.sample, n_samples, self.n_features)
@@ -217,7 +220,7 @@ class SpikeLaw:
             sizes = np.concatenate([[sizes[0] / 4], sizes])
             excess = np.concatenate([[spike_excess(**self._at(sizes[0]))], excess])
         # The excess is nearly linear in n^(-1/2), so three rounds are exact to 1e-3.
-        for _ in range(3):
+        for _ in range(3 if self.seconds >= 1 else 1):
             guess = crossings(sizes, excess)
             fresh = np.unique(guess[np.isfinite(guess) & (guess > sizes[0])])
             if (

@@ -15,13 +15,13 @@ COLOURS = (
     "#C12B0F",
     "#2EA77D",
     "#8B0FBB",
-    "#AA7B42",
-    "#1E7BB5",
     "#4C3133",
-    "#660201",
+    "#AA7B42",
     "#4E003E",
+    "#660201",
+    "#1E7BB5",
 )
-"""Blue, red, green, violet, ochre, azure, brown, maroon, aubergine."""
+"""Blue, red, green, violet, brown, ochre, aubergine, maroon, azure: six hues before one returns."""
 
 SCALE = ("#0D0887", "#450AA0", "#7718AC", "#A33A9A", "#C5517A", "#E8694A")
 """Anchors of the colour scale, each with a contrast of at least 3 to white."""

@@ -38,10 +38,11 @@ class _Flag(NamedTuple):
 class PaperCanvas(MatplotlibCanvas):
     """Canvas that collects labels and the legend, and places them when everything is drawn."""
 
-    def __init__(self, width: float) -> None:
+    def __init__(self, width: float, *, titled: bool = False) -> None:
         super().__init__(texts=False)
         self.figure.exact = True
-        self._width = width
+        self._width, self._titled = width, titled
+        self.notes: list[str] = []
         self._flags: list[_Flag] = []
         self._entries: list[LegendEntry] = []
         self._frame: Frame | None = None
@@ -63,11 +64,17 @@ class PaperCanvas(MatplotlibCanvas):
         """Keep the legend."""
         self._entries = entries
 
+    def note(self, text: str) -> None:
+        """Keep a remark."""
+        self.notes += [text] if self._titled else []
+
     def finish(self) -> None:
         """Place titles, labels and the legend."""
         for line in self.axes.lines:
             line.set(linewidth=0.8 * line.get_linewidth(), markersize=0.75 * line.get_markersize())
-        _Layout(self, self._width).place()
+        frame, *_ = self.kept
+        title = frame.title if self._titled else ""
+        _Layout(self, self._width, title, " ".join(self.notes)).place()
 
     @property
     def kept(self) -> tuple[Frame, list[_Flag], list[LegendEntry]]:
@@ -79,7 +86,7 @@ class PaperCanvas(MatplotlibCanvas):
 class _Layout:
     """Layout of one figure; all lengths are in points."""
 
-    def __init__(self, canvas: PaperCanvas, width: float) -> None:
+    def __init__(self, canvas: PaperCanvas, width: float, title: str, remarks: str) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         self.figure, self.axes = canvas.figure, canvas.axes
@@ -87,6 +94,8 @@ class _Layout:
         self.figure.set_dpi(72)  # so that pixels are points
         self.renderer = FigureCanvasAgg(self.figure).get_renderer()
         self.width = 72 * width
+        self.title, self.remarks = title, remarks
+        self._sizes: dict[tuple[str, float, str], float] = {}
 
     def place(self) -> None:
         """Measure and place everything; the height of the figure follows."""
@@ -111,9 +120,11 @@ class _Layout:
             left, right, bottom = margins
         across = self.width - left - right
         rows, note = self._flag_rows(across, right)
+        note = f"{note} {self.remarks}".strip()
         legend = self._legend_inside(left, bottom, across, tall)
         below = self._below(note, own_legend=not legend)
         top = max(rows * 10.0 + 4, 7.0)  # half of a label of a tick at the end
+        top += self._put_title()
         height = below + bottom + tall + top
         self._resize(left, below + bottom, across, tall, height)
         self._ticks(across, tall)
@@ -140,32 +151,36 @@ class _Layout:
             (left / self.width, low / height, across / self.width, tall / height)
         )
 
-    def _size(self, text: str, size: float) -> tuple[float, float]:
+    def _size(self, text: str, size: float, weight: str = "normal") -> tuple[float, float]:
         """Return width and height of a text."""
-        from matplotlib.font_manager import FontProperties
-
         lines = text.split("\n")
-        font = FontProperties(size=size)
-        widths = [
-            self.renderer.get_text_width_height_descent(line, font, ismath=False)[0]
-            for line in lines
-            if line
-        ]
+        widths = [self._line_width(line, size, weight) for line in lines if line]
         return max(widths, default=0.0), 1.25 * size * len(lines)
 
-    def _wrapped(self, text: str, room: float, size: float) -> str:
+    def _line_width(self, line: str, size: float, weight: str) -> float:
+        """Return the width of a line, measured once."""
+        from matplotlib.font_manager import FontProperties
+
+        key = (line, size, weight)
+        if key not in self._sizes:
+            font = FontProperties(size=size, weight=weight)
+            found = self.renderer.get_text_width_height_descent(line, font, ismath=False)
+            self._sizes[key] = found[0]
+        return self._sizes[key]
+
+    def _wrapped(self, text: str, room: float, size: float, weight: str = "normal") -> str:
         """Break a text between words, and long words anywhere."""
         room *= 0.96  # widths depend a little on the resolution
         lines = [""]
         for word in text.split():
             joined = f"{lines[-1]} {word}".strip()
-            if self._size(joined, size)[0] <= room:
+            if self._size(joined, size, weight)[0] <= room:
                 lines[-1] = joined
                 continue
             if lines[-1]:
                 lines.append("")
             for letter in word:
-                if lines[-1] and self._size(lines[-1] + letter, size)[0] > room:
+                if lines[-1] and self._size(lines[-1] + letter, size, weight)[0] > room:
                     lines.append("")
                 lines[-1] += letter
         return "\n".join(lines)
@@ -177,6 +192,20 @@ class _Layout:
         return tuple(
             self._size(t, 8.0)[1] + GAP if t else 0.0 for t in (self.y_title, self.x_title)
         )  # type: ignore[return-value]
+
+    def _put_title(self) -> float:
+        """Write the title at the upper edge; return its height."""
+        from matplotlib.transforms import ScaledTranslation
+
+        if not self.title:
+            return 0.0
+        text = self._wrapped(self.title, self.width - 2 * GAP, 9.0, "bold")
+        drawn = self.figure.text(
+            0, 1, text, fontsize=9.0, fontweight="bold", va="top", linespacing=1.1, parse_math=False
+        )
+        down = ScaledTranslation(GAP / 72, -GAP / 72, self.figure.dpi_scale_trans)
+        drawn.set_transform(self.figure.transFigure + down)
+        return self._size(text, 9.0, "bold")[1] + 2 * GAP
 
     def _put_titles(
         self, left: float, below: float, bottom: float, across: float, tall: float
@@ -312,15 +341,17 @@ class _Layout:
         taken = self._taken()
         if taken is None:
             return False
+        legend = self._make_legend(self._handles(0.45 * across), self.axes)
         for place in ("upper right", "upper left", "lower right", "lower left", "center right",
                       "center left"):  # fmt: skip
-            legend = self._make_legend(self._handles(0.45 * across), self.axes, loc=place)
+            legend.set_loc(place)
             box = legend.get_window_extent(self.renderer).padded(2)
+            if box.width >= 0.65 * across or box.height >= 0.6 * tall:
+                break
             inside = (taken > (box.x0, box.y0)) & (taken < (box.x1, box.y1))
-            small = box.width < 0.65 * across and box.height < 0.6 * tall
-            if small and not inside.all(axis=1).any():
+            if not inside.all(axis=1).any():
                 return True
-            legend.remove()
+        legend.remove()
         return False
 
     def _taken(self) -> np.ndarray | None:
@@ -396,8 +427,8 @@ def _dense(corners: np.ndarray) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def draw_paper(figure: Figure, width: float = 3.4) -> MatplotlibFigure:
-    """Draw a figure for a paper, `width` inches wide, without title and caption."""
+def draw_paper(figure: Figure, width: float = 3.4, *, titled: bool = False) -> MatplotlibFigure:
+    """Draw a figure for a paper, `width` inches wide, without caption; title and remarks if titled."""
     from matplotlib import rc_context
 
     if not NARROWEST <= width <= WIDEST:  # also refuses NaN
@@ -406,7 +437,7 @@ def draw_paper(figure: Figure, width: float = 3.4) -> MatplotlibFigure:
             "mostly 3.3 to 3.5 inches wide, and a page 6 to 7."
         )
     with settings(), rc_context(SIZES):
-        canvas = PaperCanvas(width)
+        canvas = PaperCanvas(width, titled=titled)
         draw(figure, canvas)
         canvas.finish()
     drawn: MatplotlibFigure = canvas.figure

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import groupby
+from typing import NamedTuple
 
 from solvable.plots.tables import Table
 
-_SUPERSCRIPTS = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
-_PLAIN = str.maketrans(_SUPERSCRIPTS, "-0123456789")
+_SUPERSCRIPTS, _SUBSCRIPTS = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "₋₀₁₂₃₄₅₆₇₈₉"
+_PLAIN = str.maketrans(_SUPERSCRIPTS + _SUBSCRIPTS, 2 * "-0123456789")
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -17,21 +19,37 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    # \textquotedbl is unknown to pdflatex without the package fontenc
+    '"': r"\char34{}",
+    # braces keep "?`" and "''" from being joined into one sign
+    "`": "{`}",
+    "'": "{'}",
     "–": "--",
     "—": "---",
     "…": r"\ldots{}",
+    "‘": "{`}",
+    "’": "{'}",
+    "“": "``",
+    "”": "''",
+    "\xa0": "~",
     "\n": " ",
     "\t": " ",
     **{character: f"\\{character}" for character in "&%$#_{}"},
-    **{
-        character: f"${command}$"
-        for character, command in {
-            "±": r"\pm", "×": r"\times", "−": "-", "∞": r"\infty", "≤": r"\leq", "≥": r"\geq",
-            "·": r"\cdot", "√": r"\sqrt{}", "→": r"\to", "≠": r"\neq", "≈": r"\approx",
-        }.items()
-    },
+}
+"""LaTeX of characters of a text."""
+
+_FORMULAS = {
+    "±": r"\pm", "×": r"\times", "−": "-", "∞": r"\infty", "≤": r"\leq", "≥": r"\geq",
+    "·": r"\cdot", "√": r"\sqrt{}", "→": r"\to", "←": r"\leftarrow", "↦": r"\mapsto",
+    "⇒": r"\Rightarrow", "≠": r"\neq", "≈": r"\approx", "∼": r"\sim", "≪": r"\ll", "≫": r"\gg",
+    "∝": r"\propto", "∈": r"\in", "∑": r"\sum", "∫": r"\int", "∂": r"\partial", "∇": r"\nabla",
+    "ℓ": r"\ell", "⊗": r"\otimes", "‖": r"\|", "⟨": r"\langle", "⟩": r"\rangle", "°": r"^{\circ}",
+    "µ": r"\mu", "½": r"\frac{1}{2}",
 }  # fmt: skip
+"""LaTeX of characters that stand in a formula, without dollars."""
+
+_NEEDS_FONTENC = "ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ"
+"""Latin letters that pdflatex does not know without the package fontenc."""
 
 
 def to_latex(table: Table) -> str:
@@ -45,42 +63,54 @@ def to_latex(table: Table) -> str:
 
 
 def _latex(text: str) -> str:
-    # a run of superscripts is one exponent
-    parts = re.split(f"([{_SUPERSCRIPTS}]+)", text)
+    """Escape a text; neighbouring signs of formulas, and a run of superscripts, are one formula."""
+    parts = re.findall(f"[{_SUPERSCRIPTS}]+|[{_SUBSCRIPTS}]+|--+|.", text, re.DOTALL)
+    runs = groupby(map(_piece, parts), key=lambda piece: piece.formula)
     shown = "".join(
-        f"$^{{{part.translate(_PLAIN)}}}$" if place % 2 else "".join(map(_letter, part))
-        for place, part in enumerate(parts)
+        f"${' '.join(piece.text for piece in run)}$"
+        if formula
+        else "".join(piece.text for piece in run)
+        for formula, run in runs
     )
-    # two formulas side by side: "$\pm$$-$1"
-    shown = shown.replace("$$", "")
     # after a line break, LaTeX would read "[" or "*" as its argument
     return rf"\relax{{}}{shown}" if shown.lstrip().startswith(("[", "*")) else shown
 
 
-def _letter(character: str) -> str:
-    """Return LaTeX of one character; the code point of one that pdflatex does not know."""
-    if character in _LATEX:
-        return _LATEX[character]
-    name = unicodedata.name(character, "")
-    greek = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)", name)
+class _Piece(NamedTuple):
+    text: str
+    formula: bool = False
+
+
+def _piece(part: str) -> _Piece:
+    """Return LaTeX of a sign or a run of them; the code point of one that pdflatex does not know."""
+    if part[0] in _SUPERSCRIPTS + _SUBSCRIPTS:
+        return _Piece(
+            f"{'^' if part[0] in _SUPERSCRIPTS else '_'}{{{part.translate(_PLAIN)}}}", True
+        )
+    if part.startswith("--"):
+        return _Piece("{}".join(part))  # no dash: flags of commands begin with it
+    if part in _FORMULAS:
+        return _Piece(_FORMULAS[part], True)
+    if part in _LATEX:
+        return _Piece(_LATEX[part])
+    greek = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)", unicodedata.name(part, ""))
     if greek:
         return _greek(greek[2].lower(), capital=greek[1] == "CAPITAL")
-    # pdflatex knows the Latin letters with accents of these blocks
-    known = " " <= character <= "~" or "\xc0" <= character <= "\u017f"
-    return character if known else f"[U+{ord(character):04X}]"
+    accented = "\xc0" <= part <= "\u017f" and part not in _NEEDS_FONTENC
+    return _Piece(part if " " <= part <= "~" or accented else f"[U+{ord(part):04X}]")
 
 
-def _greek(name: str, *, capital: bool) -> str:
-    letter = {"lamda": "lambda", "final sigma": "varsigma"}.get(name, name)
+def _greek(name: str, *, capital: bool) -> _Piece:
+    letter = "lambda" if name == "lamda" else name
     alike = {  # capitals that are Latin letters have no command
         "alpha": "A", "beta": "B", "epsilon": "E", "zeta": "Z", "eta": "H", "iota": "I", "kappa": "K",
         "mu": "M", "nu": "N", "omicron": "O", "rho": "P", "tau": "T", "chi": "X",
     }  # fmt: skip
+    if capital and letter in alike:
+        return _Piece(alike[letter])
     if letter == "omicron":
-        return "O" if capital else "$o$"
-    if capital:
-        return alike[letter] if letter in alike else f"$\\{letter.capitalize()}$"
-    return f"$\\{letter}$"
+        return _Piece("o", True)
+    return _Piece(f"\\{letter.capitalize() if capital else letter}", True)
 
 
 def to_markdown(table: Table) -> str:

@@ -56,7 +56,7 @@ def _kernel(found: Trained) -> Figure:
     return Figure(
         "kernel",
         f"Spectrum of S through the phases of {found.pipelines[-1]}",
-        "rank of the eigenvalue",
+        "index of the eigenvalue (largest first)",
         "share of the trace",
         series,
         "Eigenvalues of S = WᵀW in whitened token coordinates, mean over seeds.",

@@ -44,7 +44,7 @@ def nearest(excess: np.ndarray) -> np.ndarray:
 
 
 def span_overlaps(
-    upper: EdgeSpikes, lower: EdgeSpikes, *, n_directions: int, n_features: int
+    upper: EdgeSpikes, lower: EdgeSpikes, *, n_directions: int, n_features: int, draws: int = DRAWS
 ) -> list[np.ndarray]:
     """Mean squared overlap of spikes near their threshold with the span of the first eigenvectors."""
     sides = (upper, lower)
@@ -52,7 +52,7 @@ def span_overlaps(
     taken = [np.delete(side.excess, side.near) > 0 for side in sides]
     slots = max(n_directions - int(np.concatenate(taken).sum()), 1)
     single = int(np.clip(min(slots, MOST) + 8, 1, max(n_features // 3, 1)))
-    found = [_eigenpairs(side, single, end) for end, side in enumerate(sides)]
+    found = [_eigenpairs(side, single, end, draws) for end, side in enumerate(sides)]
     outmost = max(side.edge + side.margin for side in sides)
     ranks = [side.rank(at, outmost) for side, (at, _) in zip(sides, found, strict=True)]
     places = np.concatenate(ranks, axis=1)
@@ -70,15 +70,17 @@ def span_overlaps(
     return overlaps
 
 
-def _eigenpairs(side: EdgeSpikes, single: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+def _eigenpairs(
+    side: EdgeSpikes, single: int, end: int, draws: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Distances beyond the edge, and weights on the spikes, for all draws."""
-    points, normal = _edge_points(single)
+    points, normal = _edge_points(single, draws)
     p = side.near.size
     heights, metric, couplings = (
         values[side.near] for values in side.arrow.without(airy_depth(single), side.scale)
     )
     block, rows = normal[end, :, :p, :p], normal[end, :, :p, MOST:]
-    H = np.zeros((DRAWS, p + single, p + single))
+    H = np.zeros((draws, p + single, p + single))
     # random symmetric block with these variances around the heights
     H[:, :p, :p] = (block + block.transpose(0, 2, 1)) / np.sqrt(2)
     H[:, :p, :p] *= np.sqrt(side.scatter)
@@ -98,12 +100,12 @@ def airy_depth(count: int) -> float:
     return float((1.5 * np.pi * count) ** (2 / 3))
 
 
-@lru_cache(maxsize=4)
-def _edge_points(count: int) -> tuple[np.ndarray, np.ndarray]:
+@lru_cache(maxsize=8)
+def _edge_points(count: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw both ends of random spectra, unfolded to the Airy process, and the couplings."""
     size = 4 * count + 60
     rng = random_stream("edge ensemble", count)
-    root = rng.standard_normal((DRAWS, size, size))
+    root = rng.standard_normal((draws, size, size))
     root = root + root.transpose(0, 2, 1)
     root /= np.sqrt(2 * size)
     values = np.linalg.eigvalsh(root)
@@ -113,4 +115,4 @@ def _edge_points(count: int) -> tuple[np.ndarray, np.ndarray]:
     above = size * (np.arccos(inside / 2) - inside / 4 * np.sqrt(4 - inside**2)) / np.pi
     t = (1.5 * np.pi * above) ** (2 / 3)
     points = np.where(ends > 2, size ** (2 / 3) * (ends - 2), -t)
-    return points, rng.standard_normal((2, DRAWS, MOST, MOST + count))
+    return points, rng.standard_normal((2, draws, MOST, MOST + count))

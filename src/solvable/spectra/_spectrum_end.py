@@ -60,7 +60,9 @@ class EdgeArrow:
         """Heights y, metric g and couplings; eigenvalues down to a depth (in units of l) are left out."""
         # int_0^m rho / (t + s) ds = kappa (2/pi) [sqrt(m) - sqrt(t) arctan(sqrt(m / t))] for the edge
         # density rho = sqrt(s) / (pi l^(3/2)) and couplings b², kappa = b² l^(-3/2)
-        m, t = depth * scale, self.place
+        m = depth * scale
+        # At t = 0 the change of the metric has the limit g - 1, but infinity times zero is no number.
+        t = np.maximum(self.place, 1e-12 * m)
         angle = np.arctan(np.sqrt(m / t))
         change = (angle / np.sqrt(t) - np.sqrt(m) / (m + t)) / np.pi
         # Their sum is at most the sum over the whole spectrum, so g >= 1. If the edge is a single

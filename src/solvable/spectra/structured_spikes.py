@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData
-from solvable.spectra._edge_ensemble import EdgeSpikes, nearest, span_overlaps
+from solvable.spectra._edge_ensemble import DRAWS, EdgeSpikes, nearest, span_overlaps
 from solvable.spectra._spectrum_end import Side, Spikes
 
 
@@ -134,6 +134,7 @@ def predict_spikes(
     n_directions: int | None = None,
     room: float = 0.0,
     between_edges: bool = False,
+    n_spectra: int = DRAWS,
 ) -> SpikePrediction:
     r"""Predict the outliers of :math:`B+\sum_i\theta_iA_iA_i^\top+\frac1n\sum_\mu(T_\mu K_\mu-E[TK])`.
 
@@ -177,6 +178,8 @@ def predict_spikes(
     between_edges : bool
         If True, the centre is half way between the edges, which ranks by the distance from the nearer
         edge; by default the centre is the mean of the background.
+    n_spectra : int
+        Number of random spectra over which overlaps with the span are averaged; fewer are faster.
 
     Returns
     -------
@@ -242,7 +245,9 @@ def predict_spikes(
     edges = (-sides[1][1].edge, sides[0][1].edge)
     if n_directions is not None:
         chance = min(n_directions / n_features, 1.0)
-        shared = span_overlaps(*ends, n_directions=n_directions, n_features=n_features)
+        shared = span_overlaps(
+            *ends, n_directions=n_directions, n_features=n_features, draws=n_spectra
+        )
         for chosen, mean in zip(own, shared, strict=True):
             alone = overlaps[chosen] + (1 - overlaps[chosen]) * chance
             overlaps[chosen] = np.where(np.isnan(mean), alone, mean)

@@ -1,8 +1,12 @@
-"""Differences of metrics between two runs at the points that both measured, with intervals."""
+"""Differences of metrics between two runs at the settings that both measured, with intervals.
+
+A parameter that has one value in each run is no part of a setting: runs at two noise levels are compared
+at each number of samples.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +21,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of a metric in one run minus its mean in the first run, at one shared setting."""
+    """Mean of a metric in one run minus its mean in the first run, at one setting of both."""
 
     run: str  # label of the run
     parameters: Mapping[str, Any]
@@ -35,7 +39,8 @@ class Difference:
 
 def differences(first: StudyResult, other: StudyResult, label: str) -> list[Difference]:
     """Return the differences of all numbers, unpaired unless tasks share their random numbers."""
-    ours, theirs = _by_setting(first), _by_setting(other)
+    replaced = _replaced(first, other)
+    ours, theirs = _by_setting(first, replaced), _by_setting(other, replaced)
     rows = []
     for key in (key for key in ours if key in theirs):
         parameters, one = ours[key]
@@ -118,12 +123,33 @@ def holm(p_values: Sequence[float]) -> list[bool]:
 Tasks = Mapping[str, Mapping[str, Any]]
 
 
-def _by_setting(result: StudyResult) -> dict[str, tuple[Mapping[str, Any], Tasks]]:
-    """Return parameters and metrics by identity of the task, for each setting."""
+def _replaced(first: StudyResult, other: StudyResult) -> set[str]:
+    """Return the parameters that have one value in each run, and not the same one in both."""
+    if first.system.name != other.system.name:
+        return set()
+    values: list[dict[str, set[str]]] = []
+    for run in (first, other):
+        own: dict[str, set[str]] = {}
+        for point in run.points:
+            for name, value in point.parameters.items():
+                own.setdefault(name, set()).add(canonical_json({name: value}))
+        values.append(own)
+    ours, theirs = values
+    return {
+        name
+        for name in ours.keys() & theirs.keys()
+        if len(ours[name]) == len(theirs[name]) == 1 and ours[name] != theirs[name]
+    }
+
+
+def _by_setting(
+    result: StudyResult, left_out: Set[str]
+) -> dict[str, tuple[Mapping[str, Any], Tasks]]:
+    """Return other parameters and metrics by identity of the task, for each setting."""
     found: dict[str, tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]] = {}
     for record in result.records:
-        key = canonical_json(record["parameters"])
-        found.setdefault(key, (record["parameters"], {}))[1][record["task"]] = record["metrics"]
+        own = {name: x for name, x in record["parameters"].items() if name not in left_out}
+        found.setdefault(canonical_json(own), (own, {}))[1][record["task"]] = record["metrics"]
     return dict(found)
 
 

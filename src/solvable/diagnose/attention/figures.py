@@ -31,7 +31,7 @@ def head_figure(row: HeadDiagnosis) -> Figure:
     return Figure(
         name=row.name,
         title=f"{row.name}: {row.phase}",
-        x_label="rank of the singular value",
+        x_label="index of the singular value (largest first)",
         y_label="singular value",
         series=series,
         caption=row.reason,

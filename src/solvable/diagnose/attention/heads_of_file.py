@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from solvable.arrays import check_integer
-from solvable.data.weights import StoredArray, iter_weights
+from solvable.data.weights.opening import open_weights
+from solvable.data.weights.stored import Weights
+from solvable.diagnose.attention.fused_layouts import Heads
 from solvable.diagnose.attention.product_law import diagnose_head
 from solvable.diagnose.attention.query_key_arrays import (
     AttentionPair,
-    Heads,
     asked_pairs,
     check_heads,
     heads_of,
@@ -44,10 +44,11 @@ class Attention:
     remarks: tuple[str, ...]  # arrays that are not analysed, and the reason
 
 
-def attention_in(path: Path, arrays: Sequence[StoredArray], request: AttentionRequest) -> Attention:
+def attention_in(weights: Weights, request: AttentionRequest) -> Attention:
     """Find the query-key pairs and their number of heads; raise if requested arrays are missing."""
     check_heads(request.heads)
-    heads = heads_of(path, request.heads)
+    arrays = weights.arrays
+    heads = heads_of(weights, request.heads)
     if request.pairs:
         pairs = asked_pairs(arrays, request.pairs, request.inputs_first)
         for pair in pairs:
@@ -60,7 +61,7 @@ def attention_in(path: Path, arrays: Sequence[StoredArray], request: AttentionRe
     if not pairs:
         if request.heads is not None:
             raise InvalidData(
-                f"--heads is {request.heads}, and no names in {path.name} mark a query and a key; "
+                f"--heads is {request.heads}, and no names in {weights.name} mark a query and a key; "
                 "name two arrays with --pair."
             )
         return Attention((), heads, tuple(remarks))
@@ -83,7 +84,7 @@ def attention_in(path: Path, arrays: Sequence[StoredArray], request: AttentionRe
 
 
 def diagnose_heads(
-    path: str | Path,
+    weights: Any,
     *,
     heads: int | None = None,
     pairs: Sequence[tuple[str, str]] = (),
@@ -99,8 +100,8 @@ def diagnose_heads(
 
     Parameters
     ----------
-    path : str or Path
-        ``.safetensors``, ``.npz`` or ``.npy``.
+    weights : path or object
+        As in :func:`solvable.diagnose_weights`.
     heads : int, optional
         Number of heads; by default read from the file's metadata or from ``config.json`` next to it.
     pairs : sequence of (str, str)
@@ -146,7 +147,7 @@ def diagnose_heads(
     check_integer("seed", seed, 0)
     asked = tuple((str(query), str(key)) for query, key in pairs)
     request = AttentionRequest(heads, asked, inputs_first)
-    attention = attention_in(Path(path), list(iter_weights(path)), request)
+    attention = attention_in(open_weights(weights), request)
     yield from each_head(attention, workers=workers, seed=seed)
 
 

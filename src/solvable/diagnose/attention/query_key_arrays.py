@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from solvable.data.weights import StoredArray, stored_metadata
+from solvable.data.weights.opening import open_weights
+from solvable.data.weights.stored import StoredArray
+from solvable.diagnose.attention.fused_layouts import (
+    BY_HEAD,
+    FUSED,
+    INPUTS_FIRST,
+    Heads,
+    heads_in,
+    query_key_value,
+)
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.plots.words import listed
 
@@ -18,19 +26,8 @@ from solvable.plots.words import listed
 NAMES = {
     "query": "key", "q_proj": "k_proj", "q_lin": "k_lin", "to_q": "to_k", "wq": "wk", "w_q": "w_k",
     "q": "k", "query_proj": "key_proj", "linear_q": "linear_k", "q_proj_weight": "k_proj_weight",
+    "attn_q": "attn_k",
 }  # fmt: skip
-
-# Names of arrays that store query, key and value one after the other, and of arrays that store
-# query, key and value head by head.
-FUSED = ("c_attn", "in_proj_weight", "qkv", "wqkv", "qkv_proj")
-BY_HEAD = ("query_key_value",)
-
-# Layers that store (inputs, outputs): Conv1D of GPT-2, Dense of flax and Keras. All others store
-# (outputs, inputs), like Linear of torch.
-INPUTS_FIRST = ("c_attn", "kernel")
-
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
-KEY_HEADS = ("num_key_value_heads", "n_kv_heads")
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,7 @@ class AttentionPair:
     name: str  # common part of their names
     query: StoredArray
     key: StoredArray  # key array; the query's array if query, key and value are stored as one
-    layout: str = (
-        ""  # layout of an array with query, key and value: "in a row" or "by head"; else ""
-    )
+    fused: bool = False  # True if one array holds query, key and value
     inputs_first: bool = False  # True if each row belongs to one input
 
     def factors(self, heads: Heads) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -68,20 +63,11 @@ class AttentionPair:
                 )
             if array.dtype.kind not in "fiub":
                 raise InvalidData(f"{stored.name}: its type {array.dtype} is not of real numbers.")
+        if self.fused:
+            return _taken_apart(self, query, heads)
         if self.inputs_first:
             query, key = query.T, key.T
-        if self.layout:
-            return _taken_apart(self, query, heads)
         return _pairs(self, query, key, heads)
-
-
-@dataclass(frozen=True)
-class Heads:
-    """Number of heads, and the source of the number."""
-
-    number: int | None = None  # number of heads of the queries
-    keys: int | None = None  # number of heads of the keys, if smaller and given in the file
-    source: str = ""
 
 
 def _pairs(
@@ -115,35 +101,25 @@ def _pairs(
 def _taken_apart(
     pair: AttentionPair, whole: np.ndarray, heads: Heads
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    rows, left = divmod(whole.shape[0], 3)
-    number = heads.number or 1
-    if left or (heads.keys or number) != number:
+    words = [word.lower() for word in _words(pair.query.name)[::2]]
+    places = query_key_value(words, whole.shape, heads)
+    if isinstance(places, str):
         raise InvalidData(
-            f"{pair.query.name} has {whole.shape[0]} outputs, not those of a query, a key and a "
-            "value of equal size; store query and key separately and pass --pair."
+            f"{pair.query.name}, of {whole.shape[0]} x {whole.shape[1]}, is {places}; or store query and "
+            "key separately and pass --pair."
         )
-    if pair.layout == "in a row":
-        return _pairs(pair, whole[:rows], whole[rows : 2 * rows], heads)
-    width, left = divmod(rows, number)
-    if left:
-        raise InvalidData(
-            f"{pair.name}: {number} heads do not divide the {rows} outputs of a query in "
-            f"{pair.query.name}; pass the right --heads."
-        )
-    parts = whole.reshape(number, 3, width, whole.shape[1])
-    return [(parts[k, 0], parts[k, 1]) for k in range(number)]
+    if places.axis:
+        whole = whole.T
+    return _pairs(pair, whole[places.query], whole[places.key], heads)
 
 
 def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], list[str]]:
     """Query-key pairs found by name; also queries without a key and keys without a query."""
-    by_name = {stored.name: stored for stored in arrays if len(stored.shape) > 1}
+    by_name = {stored.name: stored for stored in arrays if stored.is_matrix}
     pairs, alone = [], []
     for name, stored in by_name.items():
-        layout = _layout(name)
-        if layout:
-            # If an array has three times as many rows as columns, its rows are the outputs.
-            first = _inputs_first(name) and stored.shape[0] != 3 * stored.shape[-1]
-            pairs.append(AttentionPair(_shared(name), stored, stored, layout, first))
+        if _is_fused(name):
+            pairs.append(AttentionPair(_shared(name), stored, stored, fused=True))
             continue
         other = _counterpart(name, NAMES)
         if other is None:
@@ -151,7 +127,7 @@ def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], lis
             if back is not None and back not in by_name and _layer(name) > 0:
                 alone.append(f"{name} (no {back})")
         elif other in by_name:
-            pair = AttentionPair(_shared(name), stored, by_name[other], "", _inputs_first(name))
+            pair = AttentionPair(_shared(name), stored, by_name[other], False, _inputs_first(name))
             pairs.append(pair)
         elif _layer(name) > 0:
             alone.append(f"{name} (no {other})")
@@ -181,11 +157,8 @@ def _layer(name: str) -> int:
     return (len(_words(name)) - 1) // 2
 
 
-def _layout(name: str) -> str:
-    words = [word.lower() for word in _words(name)[::2]]
-    if any(word in BY_HEAD for word in words):
-        return "by head"
-    return "in a row" if any(word in FUSED for word in words) else ""
+def _is_fused(name: str) -> bool:
+    return any(word.lower() in (*FUSED, *BY_HEAD) for word in _words(name)[::2])
 
 
 def _inputs_first(name: str) -> bool:
@@ -216,7 +189,7 @@ def asked_pairs(
                 )
         query, key = (by_name[name] for name in names)
         first = inputs_first or all(_inputs_first(name) for name in names)
-        pair = AttentionPair(_common(*names), query, key, "", first)
+        pair = AttentionPair(_common(*names), query, key, False, first)
         pairs.append(pair)
     return pairs
 
@@ -226,39 +199,16 @@ def _common(query: str, key: str) -> str:
     return shared if shared != query and key.startswith(shared) else f"{query}, {key}"
 
 
-def heads_of(path: Path, number: int | None) -> Heads:
+def heads_of(source: Any, number: int | None) -> Heads:
     """Number of heads: given by the user, by the file, or by config.json next to the file."""
+    stated = [heads_in(table, where) for where, table in open_weights(source).settings]
+    model = next((heads.model for heads in stated if heads.model), "")
+    grouped = any(heads.grouped for heads in stated)
+    found = next((heads for heads in stated if heads.number), Heads())
     if number is not None:
-        return Heads(number, None, "--heads")
-    for source, table in _tables(path):
-        found = _number(table, HEADS)
-        if found:
-            return Heads(found, _number(table, KEY_HEADS), source)
-    return Heads()
-
-
-def _tables(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    yield path.name, dict(stored_metadata(path))
-    beside = path.with_name("config.json")
-    largest = 10_000_000
-    try:
-        if beside.is_file() and beside.stat().st_size < largest:
-            table = json.loads(beside.read_bytes())
-            if isinstance(table, dict):
-                yield beside.name, table
-    except (OSError, ValueError, RecursionError):
-        # config.json may belong to another program and contain anything.
-        return
-
-
-def _number(table: dict[str, object], names: Sequence[str]) -> int | None:
-    for name in names:
-        value = table.get(name)
-        if isinstance(value, str) and re.fullmatch(r"\d{1,6}", value):
-            value = int(value)
-        if type(value) is int and 0 < value < 10**6:
-            return value
-    return None
+        keys = found.keys if found.number == number else None
+        return Heads(number, keys, "--heads", model, grouped)
+    return replace(found, model=model, grouped=grouped)
 
 
 def check_heads(number: int | None) -> None:

@@ -54,7 +54,13 @@ def recovery(curves: Sequence[Curve]) -> list[Figure]:
     """Draw overlaps in all dimensions, with predictions by the theory of the first step."""
     # Predictions for later layers are slow and not needed for this figure.
     along = predict_each(predict_first_layer, AXIS)
-    return RECOVERY([replace(curve, predict=along) for curve in sorted(curves, key=dimension)])
+    return RECOVERY(
+        [
+            # A curve with places of its own has all predictions already.
+            curve if curve.places is not None else replace(curve, predict=along)
+            for curve in sorted(curves, key=dimension)
+        ]
+    )
 
 
 SCALING = Panel(

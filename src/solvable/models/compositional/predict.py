@@ -42,13 +42,23 @@ def _first_layer(
 
 def predict(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of a parameter set, and predicted quantities that are not measured."""
-    model = model_of(parameters)
+    return _metrics(parameters)
+
+
+def preview(parameters: CompositionalParameters, samples: np.ndarray) -> list[Metrics]:
+    """Predict a theory line from one first layer and few draws, without a second representation."""
+    places = [parameters.model_copy(update={"samples": round(n)}) for n in samples]
+    return [_metrics(place, rough=True) for place in places]
+
+
+def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Metrics:
+    model = model_of(parameters, rough=rough)
     spikes = _spikes(parameters, model.law)
     four = parameters.layers == 4
     step: SecondStep | None = None
     # The directions that replace unrecovered features are predicted by drawing whole matrices.
     many = parameters.n_features_total > LARGEST
-    if four and not (many and (spikes.squared_overlap < 0.5).any()):
+    if four and not rough and not (many and (spikes.squared_overlap < 0.5).any()):
         # Overlaps are taken from the matrices drawn for the second step, because these matrices include
         # the label's degree eight, which the spike theory neglects.
         step = second_step(parameters, model.law, spikes)
@@ -84,7 +94,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
             layers=parameters.layers,
         ),
     }
-    if four and step is None:
+    if four and step is None and not rough:
         metrics[NO_PREDICTION] = (
             f"a feature of the first layer is lost among D = {parameters.n_features_total} directions, "
             "and the direction in its place is predicted by drawing whole matrices. Allowed: D of at "

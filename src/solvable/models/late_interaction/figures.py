@@ -113,7 +113,7 @@ PANELS = (
         ],
         "Eigenvalues of the student's kernel, of trace 1, before training and after each phase.",
         when=trained, against=rank_of_eigenvalue, at=lambda places: places[-1:],
-        x_label="rank of the eigenvalue",
+        x_label="index of the eigenvalue (largest first)",
         y_scale="log",
     ),
 )

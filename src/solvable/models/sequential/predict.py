@@ -32,7 +32,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
 
 
 def preview(parameters: SequentialParameters, samples: np.ndarray) -> list[Metrics]:
-    """Predict a theory line from a twentieth of the draws, without drawn operators."""
+    """Predict a theory line from a tenth of the draws, without drawn operators."""
     places = [parameters.model_copy(update={"samples": round(n)}) for n in samples]
     return [_metrics(place, rough=True) for place in places]
 
@@ -135,13 +135,13 @@ def _moments(parameters: SequentialParameters, rough: bool = False) -> FiniteSiz
     draws = int(np.clip(2e6 / p, 2_000, DRAWS))
     if is_cubic(targets[0]):
         check_cubic(d, p, parameters.correction)
-        targets = targets[:4]
+        targets = targets[: 1 if rough else 4]
         draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
     return finite_size_moments(
         targets,
         label_map=parameters.label_map,
         correction=parameters.correction,
-        draws=draws // 20 if rough else draws,
+        draws=max(draws // 10, 2_000) if rough else draws,
         rough=rough,
     )
 

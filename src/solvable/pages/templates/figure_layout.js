@@ -113,8 +113,10 @@
     placeFlags(layout, across);
     if (!below) return layout;
     const axes = layout.height - layout.margin.t - layout.margin.b;
+    /* A single column of long names begins at the edge of a narrow page. */
+    const start = phone && columns === 1 ? (8 - layout.margin.l) / across : 0;
     layout.legend = Object.assign({}, layout.legend, {
-      orientation: "h", x: 0, xanchor: "left", y: -bottom / axes, yanchor: "top",
+      orientation: "h", x: start, xanchor: "left", y: -bottom / axes, yanchor: "top",
       entrywidthmode: "fraction", entrywidth: 1 / columns,
     });
     return layout;

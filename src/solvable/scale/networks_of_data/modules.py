@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from solvable.data.weights import iter_weights
+from solvable.data.weights.opening import iter_weights
 from solvable.documents import read_document
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
@@ -225,7 +225,7 @@ def _of_shapes(path: Path, act: str | None) -> ModelDescription:
         raise InvalidParameter(
             f"{path} holds no activations; give the activation between its layers by act."
         )
-    found = [stored for stored in iter_weights(path) if len(stored.shape) > 1]
+    found = [stored for stored in iter_weights(path) if stored.is_matrix]
     if not found:
         raise InvalidData(f"{path} contains no matrix; allowed: weights of linear layers.")
     for stored in found:

@@ -1,0 +1,178 @@
+"""Arrays of HDF5 files, as Keras writes them, and of .keras archives that contain one."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from solvable.data.weights.stored import StoredArray, Weights, broken, of_numpy, package
+from solvable.errors import InvalidData
+from solvable.numpy_files import ZIP_ERRORS, check_unpacked, shape_fault
+from solvable.paths import error_line
+
+_MEMBER = "model.weights.h5"  # file of the weights in a .keras archive
+
+_OPTIMISER = re.compile(r"(?:optimizer|optimizer_weights|_optimizer)(?:/|$)")
+
+
+def open_hdf5(path: Path) -> Weights:
+    """Return the arrays of an HDF5 file; moments of an optimiser are left out."""
+    return _opened(path, zipped=False)
+
+
+def open_keras(path: Path) -> Weights:
+    """Return the weights of a .keras archive; its configuration, which may name code, is not read."""
+    return _opened(path, zipped=True)
+
+
+def _opened(path: Path, *, zipped: bool) -> Weights:
+    arrays: list[StoredArray] = []
+    left_out = 0
+    with _file(path, zipped=zipped) as file:
+        for place, dataset in _datasets(path, file):
+            name = place.removeprefix("model_weights/")
+            if _OPTIMISER.match(name):
+                left_out += 1
+            else:
+                arrays.append(_described(path, zipped, place, name, dataset))
+    notes = (f"Arrays of the optimiser are not read: {left_out}.",) if left_out else ()
+    return Weights(path.name, tuple(arrays), (path,), notes=notes)
+
+
+@contextmanager
+def _file(path: Path, *, zipped: bool) -> Iterator[Any]:
+    h5py = package("h5py", "weights", path)
+    with path.open("rb") as raw:
+        source: Any = _member(path, raw) if zipped else path
+        try:
+            file = h5py.File(source, "r")
+        except (OSError, RuntimeError, ValueError) as error:
+            raise InvalidData(
+                f"{path} is damaged or not an HDF5 file ({error_line(error)}). Save it again."
+            ) from error
+        with file:
+            yield file
+
+
+def _member(path: Path, raw: BinaryIO) -> io.BytesIO | io.RawIOBase:
+    """Return the HDF5 file in an archive: in place if it is not compressed, as Keras writes it."""
+    try:
+        archive = zipfile.ZipFile(raw)
+        entry = archive.getinfo(_MEMBER)
+        if entry.compress_type == zipfile.ZIP_STORED:
+            with archive.open(entry):  # checks the local header, and moves to its end
+                raw.seek(entry.header_offset + 26)
+                name, extra = (int.from_bytes(raw.read(2), "little") for _ in range(2))
+            return _Part(raw, entry.header_offset + 30 + name + extra, entry.file_size)
+        check_unpacked(entry.file_size, f"{path}: {_MEMBER}")
+        with archive.open(entry) as stream:
+            # At most the announced size is unpacked, whatever follows.
+            return io.BytesIO(stream.read(entry.file_size))
+    except KeyError as error:
+        raise InvalidData(
+            f"{path} has no {_MEMBER}; allowed: an archive written by model.save('name.keras')."
+        ) from error
+    except ZIP_ERRORS as error:
+        raise InvalidData(
+            f"{path} is damaged or not a .keras archive ({error_line(error)}). Save it again."
+        ) from error
+
+
+class _Part(io.RawIOBase):
+    """Part of an open file, as a file."""
+
+    def __init__(self, raw: BinaryIO, begin: int, size: int) -> None:
+        self.raw, self.begin, self.size, self.place = raw, begin, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self.place = max(0, offset + (0, self.place, self.size)[whence])
+        return self.place
+
+    def tell(self) -> int:
+        return self.place
+
+    def readinto(self, buffer: Any) -> int:
+        self.raw.seek(self.begin + self.place)
+        data = self.raw.read(max(0, min(len(buffer), self.size - self.place)))
+        buffer[: len(data)] = data
+        self.place += len(data)
+        return len(data)
+
+
+def _datasets(path: Path, file: Any) -> list[tuple[str, Any]]:
+    """List the data sets; links to other files and places are not followed."""
+    h5py = package("h5py", "weights", path)
+    found: list[tuple[str, Any]] = []
+    try:
+        file.visititems(
+            lambda name, value: (
+                found.append((name, value)) if isinstance(value, h5py.Dataset) else None
+            )
+        )
+    except Exception as error:  # HDF5 raises many exceptions for damaged files
+        raise InvalidData(f"{path} is damaged ({error_line(error)}). Save it again.") from error
+    return found
+
+
+def _described(path: Path, zipped: bool, place: str, name: str, dataset: Any) -> StoredArray:
+    try:
+        shape, dtype = dataset.shape, dataset.dtype
+        if shape is None:
+            return broken(name, "it is empty")
+        fault = shape_fault((int(side) for side in shape), dtype.itemsize)
+        if dataset.is_virtual or dataset.external:
+            fault = "its data are in another file; allowed: data in the file itself"
+    except Exception as error:  # types that NumPy lacks
+        return broken(name, f"it cannot be read ({error_line(error)})")
+    if fault:
+        return broken(name, fault)
+    turned, layout = _outputs_first(name, tuple(shape))
+    stored = of_numpy(name, turned, dtype, partial(_read, path, zipped, place))
+    return StoredArray(
+        stored.name, stored.shape, stored.dtype, stored.precision, stored.reader, layout
+    )
+
+
+def _outputs_first(name: str, shape: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+    """Shape with the outputs of a Keras kernel first, and the layout that was assumed."""
+    if len(shape) < 3:
+        return shape, ""
+    words = re.split(r"[/:_\d]+", name.lower())
+    if len(shape) == 3 and "attention" in words:
+        # The dense layers of Keras' attention: (inputs, heads, dimensions), and back.
+        if "output" in words:
+            sides = (shape[0] * shape[1], shape[2])
+            return sides, "(heads, dimensions, outputs) of Keras' attention, heads joined"
+        sides = (shape[0], shape[1] * shape[2])
+        return sides, "(inputs, heads, dimensions) of Keras' attention, heads joined"
+    text = "filters of Keras, outputs last: read as outputs x all other axes"
+    return (shape[-1], *shape[:-1]), text
+
+
+def _read(path: Path, zipped: bool, place: str) -> np.ndarray:
+    with _file(path, zipped=zipped) as file:
+        try:
+            dataset = file[place]
+            # A compressed or unwritten data set may announce any size.
+            check_unpacked(dataset.size * max(dataset.dtype.itemsize, 1), "the array")
+            array = np.asarray(dataset[()])
+        except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise InvalidData(f"it is damaged ({error_line(error)}).") from error
+    shape, layout = _outputs_first(place.removeprefix("model_weights/"), array.shape)
+    if layout and len(shape) == array.ndim:
+        return np.moveaxis(array, -1, 0)
+    return array.reshape(shape)

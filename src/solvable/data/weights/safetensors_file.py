@@ -1,0 +1,127 @@
+"""Arrays of a safetensors file; sizes in the header are checked before anything is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.data.weights.stored import StoredArray, Weights, broken, precision_of
+from solvable.errors import InvalidData
+from solvable.numpy_files import shape_fault
+
+# Largest size of a safetensors header in bytes, as in the reference implementation.
+HEADER_LIMIT = 100_000_000
+
+_PLAIN = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2",
+    "I8": "|i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|u1",
+}  # fmt: skip
+
+
+def open_safetensors(path: Path) -> Weights:
+    """Return the arrays in the header of a safetensors file, and its metadata."""
+    header, length, total = _header(path)
+    arrays = tuple(
+        _described(path, name, entry, 8 + length, total)
+        for name, entry in header.items()
+        if name != "__metadata__"
+    )
+    stored = header.get("__metadata__")
+    table = {str(k): str(v) for k, v in stored.items()} if isinstance(stored, dict) else {}
+    return Weights(path.name, arrays, (path,), ((path.name, table),))
+
+
+def _header(path: Path) -> tuple[dict[str, Any], int, int]:
+    """Read the header of a safetensors file; return it with its length and the file size."""
+    total = path.stat().st_size
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if total < 8 or length > min(total - 8, HEADER_LIMIT):
+            raise InvalidData(
+                f"{path} is truncated or not a safetensors file: it has {total} bytes, but its header "
+                f"should have {length} bytes. Save it again."
+            )
+        text = stream.read(length)
+    try:
+        header = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise InvalidData(
+            f"{path} has a damaged safetensors header ({error}). Save it again."
+        ) from error
+    if not isinstance(header, dict):
+        raise InvalidData(
+            f"{path} has a damaged safetensors header: no table of arrays. Save it again."
+        )
+    return header, length, total
+
+
+def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
+    """Describe the array of one header entry; a fault in the entry is raised when the array is read."""
+    try:
+        dtype = str(entry["dtype"])[:40]
+        shape = tuple(entry["shape"])
+        begin, end = entry["data_offsets"]
+    except (KeyError, TypeError, ValueError):
+        return broken(name, "its entry in the header is damaged")
+    if type(begin) is not int or type(end) is not int:
+        return broken(name, "its position in the header is damaged")
+    width = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}.get(dtype)
+    if dtype in _PLAIN:
+        width = np.dtype(_PLAIN[dtype]).itemsize
+    if width is None:
+        return broken(name, f"its type {dtype} is not supported", (), dtype)
+    fault = shape_fault(shape, width)
+    if fault:
+        return broken(name, fault, (), dtype)
+    if not 0 <= begin <= end <= total - offset or end - begin != width * math.prod(shape):
+        return broken(name, "its position is outside the file: the file is cut", shape, dtype)
+    reader = partial(_read_tensor, path, offset + begin, end - begin, dtype, shape)
+    return StoredArray(name, shape, dtype, precision_of(dtype), reader)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a dictionary; raise if a name stands there twice, because only one entry can be kept."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return table
+
+
+def _read_tensor(
+    path: Path, begin: int, count: int, dtype: str, shape: tuple[int, ...]
+) -> np.ndarray:
+    with path.open("rb") as stream:
+        stream.seek(begin)
+        data = stream.read(count)
+    if len(data) != count:
+        raise InvalidData(f"the file is truncated: {len(data)} of {count} bytes could be read.")
+    if dtype in _PLAIN:
+        return np.frombuffer(data, dtype=_PLAIN[dtype]).reshape(shape)
+    if dtype == "BF16":
+        # bfloat16 is the upper half of float32.
+        wide = np.frombuffer(data, dtype="<u2").astype(np.uint32) << 16
+        return wide.view(np.float32).reshape(shape)
+    table = _eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
+    return table[np.frombuffer(data, dtype=np.uint8)].reshape(shape)
+
+
+def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
+    """Return the 256 values of an eight-bit floating-point type."""
+    code = np.arange(256)
+    mantissa_bits = 7 - exponent_bits
+    mantissa = (code & (2**mantissa_bits - 1)) / 2**mantissa_bits
+    exponent = (code >> mantissa_bits) & (2**exponent_bits - 1)
+    size = np.where(
+        exponent > 0, (1 + mantissa) * 2.0 ** (exponent - bias), mantissa * 2.0 ** (1 - bias)
+    )
+    if exponent_bits == 5:
+        size[exponent == 31] = np.where(mantissa[exponent == 31] > 0, np.nan, np.inf)
+    else:
+        # E4M3 has no infinity, and one code for NaN per sign.
+        size[(code & 127) == 127] = np.nan
+    return np.where(code > 127, -size, size).astype(np.float32)

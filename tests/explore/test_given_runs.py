@@ -1,0 +1,131 @@
+"""Runs that are given to a page: of other versions, of other systems, and with hostile names."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import solvable
+from solvable.cli.app import main
+from solvable.errors import SolvableError, StudyConflict, StudyTooNew
+from solvable.explore.functions import run_of
+from solvable.explore.lines import Lines, theory_figures
+from solvable.explore.runs import Run, Runs
+from solvable.frame import registry
+from solvable.systems.base import Axis, Panel, Parameters, System, Trace
+
+HOSTILE = '<img src=x onerror="window.harm=1">\x1b[31m\nrun'
+
+
+class Mean(Parameters):
+    """Parameters of a mean."""
+
+    samples: int = 4
+    """Number of samples."""
+    noise: float = 1.0
+    """Standard deviation."""
+
+
+class Older(Mean):
+    """Parameters of an older version, one more than today."""
+
+    bias: float = 0.5
+    """Shift of all samples."""
+
+
+def mean_system(version: str, scale: float = 1.0, parameters: Any = Mean) -> System:
+    """Return a version of a system, whose prediction has its own scale."""
+
+    def measure(setting: Any, rng: np.random.Generator) -> dict[str, Any]:
+        return {"square": float(rng.normal(0, setting.noise, setting.samples).mean() ** 2)}
+
+    def predict(setting: Any) -> dict[str, Any]:
+        return {"square": scale * setting.noise**2 / setting.samples}
+
+    return System(
+        name="mean", title="A mean", version=version, parameters=parameters, measure=measure,
+        predict=predict, axis=Axis("samples", "samples"),
+        panels=[Panel("square", "Mean", "square", [Trace("square", "mean")])],
+    )  # fmt: skip
+
+
+NOW = mean_system("2")
+
+
+def measured(system: System, directory: Path) -> Path:
+    """Run a system, and return the directory."""
+    settings = {"samples": [4, 8], "preset": None, "seeds": 2, "workers": 1}
+    solvable.run(system, output=directory, **settings)
+    return directory
+
+
+def drawn(lines: Lines) -> dict[str, int]:
+    """Return the number of values of each kind of series."""
+    return {series.kind: len(series.x) for series in lines.figures[0].series}
+
+
+@pytest.mark.parametrize("version", ["1", "10"])
+def test_a_run_of_another_version_has_predictions_of_this_one(tmp_path: Path, version: str) -> None:
+    directory = measured(mean_system(version, scale=9.0), tmp_path / "run")
+    found = run_of(NOW, directory)
+    assert found is not None
+    assert [point.prediction["square"] for point in found.points] == [0.25, 0.125]
+    assert solvable.load(directory, system=NOW).points[0].prediction["square"] == 9 * 0.25
+    lines = theory_figures(NOW, {}, found)
+    assert lines.left_out == 0
+    assert drawn(lines)["points"] == 2
+
+
+def test_a_run_without_todays_parameters_is_refused_in_one_line(tmp_path: Path) -> None:
+    directory = measured(mean_system("1", parameters=Older), tmp_path / "run")
+    with pytest.raises(StudyConflict, match=r"version 1 of mean made this run.*'bias'; allowed"):
+        run_of(NOW, directory)
+    # A parameter that this version has in addition is at its default.
+    longer = mean_system("3", parameters=Older)
+    lines = theory_figures(longer, {}, run_of(longer, measured(NOW, tmp_path / "other")))
+    assert drawn(lines)["points"] == 2
+    assert theory_figures(longer, {"bias": 0.7}, run_of(longer, tmp_path / "other")).left_out == 2
+
+
+def test_a_run_in_a_newer_format_is_refused(tmp_path: Path) -> None:
+    directory = measured(NOW, tmp_path / "run")
+    store = sqlite3.connect(directory / "study.sqlite")
+    store.execute("PRAGMA user_version = 99")
+    store.close()
+    with pytest.raises(StudyTooNew, match="Install a newer solvable"):
+        run_of(NOW, directory)
+
+
+def test_a_run_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SolvableError, match="no such file"):
+        run_of(NOW, tmp_path)
+    with pytest.raises(SolvableError, match="no such file"):
+        Run("given", tmp_path, NOW).result()
+
+
+def test_a_run_of_another_system_with_a_hostile_name_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1, "seeds": 1}
+    monkeypatch.chdir(tmp_path)
+    found = solvable.run("quadratic-network", output=HOSTILE, **settings)
+    assert main(["explore", "matrix-sensing", HOSTILE]) == 2
+    error = capsys.readouterr().err
+    assert "solvable explore quadratic-network '<img" in error
+    assert error.count("\n") == 1
+    assert "\x1b" not in error
+    assert run_of(registry.load("quadratic-network"), found) is found
+
+
+def test_the_page_has_a_hostile_directory_as_plain_text(tmp_path: Path) -> None:
+    pytest.importorskip("dash", reason="the extra 'explore' is not installed")
+    from solvable.explore.app import Explorer
+
+    found = run_of(NOW, measured(NOW, tmp_path / HOSTILE))
+    (label,) = Explorer(NOW, {}, Runs(NOW, tmp_path, found)).labels().values()
+    assert "<img src=x" in label  # the browser test shows that the page draws it as text
+    assert "\x1b" not in label
