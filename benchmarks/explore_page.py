@@ -1,4 +1,4 @@
-"""Seconds to the first page of `solvable explore`, and from a moved slider to its line, in Chromium.
+"""Seconds of `solvable explore` in Chromium: to the first page, and from a moved slider to the line.
 
 The page server runs as a command in its own process. Each system gets the time until its address is
 printed, until its first line is drawn, and the times of moved sliders; a callback of the page that

@@ -24,6 +24,8 @@ replicate, RIE, sample ratio, shrinkage, specialisation, spike, state evolution,
 
 SHORT = 26  # letters of a word of code that fits into a line at 400 px
 
+NAME = 14  # letters of a name that is not broken in a table
+
 UNLINKED = (
     nodes.title,
     nodes.literal,
@@ -48,11 +50,17 @@ def link_first_uses(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Let code in tables break after the marks that join its words."""
+    """Let code in tables break after the marks that join its words, and keep a number with its error."""
     if page.startswith("generated/") or app.builder.format != "html":
         return
     for entry in doctree.findall(nodes.entry):
+        for text in list(entry.findall(nodes.Text)):
+            if " ± " in text and not _inside(text):
+                held = text.astext().replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+                text.parent.replace(text, nodes.Text(held))
         for code in list(entry.findall(nodes.literal)):
+            if len(code.astext()) <= NAME:
+                continue
             parts = re.split(r"(?<=[/_.=,])(?=\w)", code.astext())
             marks: list[nodes.Node] = []
             for part in parts:
@@ -60,6 +68,34 @@ def break_code_in_tables(app: Sphinx, doctree: nodes.document, page: str) -> Non
             if len(parts) > 1:
                 code.children = []
                 code.extend(marks[:-1])
+
+
+def wrap_commands(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Let a long command continue on an indented line, without a break inside its words."""
+    body = context.get("body") or ""
+    if 'class="commands ' in body:
+        context["body"] = re.sub(
+            r'(<div class="commands [^>]*>\s*<div class="highlight"><pre>)(.*?)(</pre>)',
+            lambda block: block[1] + _lines(block[2]) + block[3],
+            body,
+            flags=re.DOTALL,
+        )
+
+
+def _lines(block: str) -> str:
+    """Lines of highlighted commands as blocks, and words with dashes as units."""
+    # Text outside tags and entities only.
+    held = re.sub(
+        r"(<[^>]*>|&\w+;)|([^\s<>&]*-[^\s<>&]*)",
+        lambda part: part[1] or f'<span class="held">{part[2]}</span>',
+        block,
+    )
+    lines = held.splitlines(True)
+    if any(line.count("<span") != line.count("</span>") for line in lines):
+        return block  # a quoted text goes over several lines
+    return "".join(f'<span class="command">{line}</span>' for line in lines)
 
 
 def shorten_sidebar(
@@ -134,7 +170,7 @@ def hold_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
             code["classes"].append("short")
     for block in doctree.findall(nodes.literal_block):
         lines = [line for line in block.astext().splitlines() if line]
-        if lines and all(line.startswith("$ ") for line in lines):
+        if lines and all(line.startswith(("$ ", "solvable ")) for line in lines):
             block["classes"].append("commands")
 
 
@@ -166,5 +202,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", link_first_uses)
     app.connect("doctree-resolved", hold_punctuation)
     app.connect("doctree-resolved", break_code_in_tables)
+    app.connect("html-page-context", wrap_commands)
     app.connect("html-page-context", shorten_sidebar, priority=900)  # after the theme's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

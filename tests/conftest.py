@@ -7,6 +7,7 @@ import gzip
 import os
 import shlex
 import signal
+import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,10 @@ from solvable.systems.base import Figure, Marker, Point, Reference, Series, Verd
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Rewritten tests and the library are compiled once, also where PYTHONDONTWRITEBYTECODE is set: a run has
+# about 200 processes that read the library.
+sys.dont_write_bytecode = False
 
 LONG_FILES = (Path(__file__).parent / "long_files.txt").read_text("utf-8").split()
 

@@ -161,14 +161,18 @@ def dangers(path):
             transport = {"pickle"} if path.name == "execute.py" else set()
             bad = bool((names - transport) & FORBIDDEN_MODULES)
         elif isinstance(node, ast.ImportFrom):
-            # The name of an exception only contains the word; it runs nothing.
-            names = {one.name for one in node.names} - {"PicklingError"}
+            # The names of exceptions only contain the word; they run nothing.
+            names = {one.name for one in node.names} - {"PicklingError", "UnpicklingError"}
             bad = bool(names) and (node.module or "").split(".")[0] in FORBIDDEN_MODULES
         elif isinstance(node, ast.Call):
             allowed = {one.arg: one.value for one in node.keywords}.get("allow_pickle")
             bad = isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS
             bad |= allowed is not None and getattr(allowed, "value", None) is not False
             bad |= allowed is None and ast.unparse(node.func) in {"np.load", "numpy.load"}
+            safe = {one.arg: one.value for one in node.keywords}.get("weights_only")
+            bad |= (
+                ast.unparse(node.func) == "torch.load" and getattr(safe, "value", None) is not True
+            )
         if bad:
             found.append(ast.unparse(node))
     return found
@@ -183,6 +187,8 @@ def test_nothing_that_is_read_can_run_code():
     "text",
     [
         "import pickle",
+        "torch.load(path, mmap=True)",
+        "torch.load(path, weights_only=False)",
         "from pickle import loads",
         "import os, marshal",
         "eval(text)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -356,3 +357,23 @@ def test_subnormal_numbers_leave_no_warning(terminal_in, tmp_path):
     assert len(answer.stderr.splitlines()) == 1  # The line that counts the matrices.
     assert "tiny: its largest entry" in answer.stdout
     assert "is out of range; allowed: 1e-301 to 1e+301" in " ".join(answer.stdout.split())
+
+
+def test_quick_numbers_are_a_table(tmp_path, call):
+    np.savez(tmp_path / "w.npz", a=spiked(0, (60, 150), [4.0, 3.0]), b=np.ones((3, 60)))
+    status, printed, _ = call("diagnose", "w.npz", "--quick", "--output", "out")
+    assert status == 0
+    assert "w.npz: 2 matrices measured, nothing tested." in printed
+    assert "b: 3 singular values; an edge needs at least 30." in printed
+    with (tmp_path / "out" / "rows.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["name"] for row in rows] == ["a", "b"]
+    assert rows[0]["beyond"] == "2"
+    status, printed, _ = call(
+        "diagnose", "w.npz", "--quick", "--output", "out", "--json", "--quiet"
+    )
+    shown = json.loads(printed)
+    assert shown["matrices"][0]["beyond"] == 2
+    status, printed, error = call("diagnose", "w.npz", "--quick", "--initial", "w.npz")
+    assert (status, printed) == (2, "")
+    assert "--quick was given with --initial" in error

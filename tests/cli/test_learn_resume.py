@@ -22,13 +22,13 @@ from solvable.learn.stored_fits import KeptFits
 @pytest.fixture
 def table(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 8))
+    X = rng.standard_normal((160, 5))
     y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0, "up", "down")
     lines = [
         ",".join([*(f"{cell:.5f}" for cell in row), label]) for row, label in zip(X, y, strict=True)
     ]
     path = tmp_path / "table.csv"
-    path.write_text("\n".join([",".join([*"abcdefgh", "y"]), *lines]))
+    path.write_text("\n".join([",".join([*"abcde", "y"]), *lines]))
     return path
 
 

@@ -14,7 +14,7 @@ HIDDEN = NUMBER * WIDTH
 
 
 def stored(layout, keys=NUMBER):
-    """An array whose entries tell part, head and dimension, laid out as the named library does."""
+    """An array whose entries name part, head and dimension, laid out as the named library does."""
     parts = {
         name: np.array([[f"{name}{head}.{k}" for k in range(WIDTH)] for head in range(count)])
         for name, count in (("q", NUMBER), ("k", keys), ("v", keys))

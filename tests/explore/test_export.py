@@ -85,7 +85,9 @@ def test_each_setting_is_drawn_once_and_stands_in_the_order_of_the_grid(tmp_path
     monkeypatch.setattr(export, "picture", lambda _: "data:,")
     path = tmp_path / "page.html"
     write_export(SYSTEM, path, settings={"noise": 0.2}, along={"noise": [0.1, 0.2, 0.3]})
-    assert drawn == [0.2, 0.1, 0.3]  # the shown one first, for an estimate of the cost
+    assert drawn == pytest.approx(
+        [0.2, 0.1, 0.3]
+    )  # the shown one first, for an estimate of the cost
     text = path.read_text("utf-8").partition('<script type="application/json" id="data">')[2]
     entries = json.loads(text.partition("</script>")[0])["entries"]
     words = [entry["command"].rpartition(" ")[2] for entry in entries]

@@ -15,7 +15,7 @@ from solvable.errors import SolvableError, StudyConflict, StudyTooNew
 from solvable.explore.functions import run_of
 from solvable.explore.lines import Lines, theory_figures
 from solvable.explore.runs import Run, Runs
-from solvable.frame import registry
+from solvable.study import Study, run_study
 from solvable.systems.base import Axis, Panel, Parameters, System, Trace
 
 HOSTILE = '<img src=x onerror="window.harm=1">\x1b[31m\nrun'
@@ -57,9 +57,8 @@ NOW = mean_system("2")
 
 
 def measured(system: System, directory: Path) -> Path:
-    """Run a system, and return the directory."""
-    settings = {"samples": [4, 8], "preset": None, "seeds": 2, "workers": 1}
-    solvable.run(system, output=directory, **settings)
+    """Run a system without a report, and return the directory."""
+    run_study(Study(system, {"samples": [4, 8]}, 2, preset=None), directory, workers=1)
     return directory
 
 
@@ -73,7 +72,8 @@ def test_a_run_of_another_version_has_predictions_of_this_one(tmp_path: Path, ve
     directory = measured(mean_system(version, scale=9.0), tmp_path / "run")
     found = run_of(NOW, directory)
     assert found is not None
-    assert [point.prediction["square"] for point in found.points] == [0.25, 0.125]
+    squares = [point.prediction["square"] for point in found.points]
+    assert squares == pytest.approx([0.25, 0.125])
     assert solvable.load(directory, system=NOW).points[0].prediction["square"] == 9 * 0.25
     lines = theory_figures(NOW, {}, found)
     assert lines.left_out == 0
@@ -110,22 +110,18 @@ def test_a_run_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_a_run_of_another_system_with_a_hostile_name_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1, "seeds": 1}
     monkeypatch.chdir(tmp_path)
-    found = solvable.run("quadratic-network", output=HOSTILE, **settings)
+    measured(NOW, Path(HOSTILE))
     assert main(["explore", "matrix-sensing", HOSTILE]) == 2
     error = capsys.readouterr().err
-    assert "solvable explore quadratic-network '<img" in error
+    assert "solvable explore mean '<img" in error
     assert error.count("\n") == 1
     assert "\x1b" not in error
-    assert run_of(registry.load("quadratic-network"), found) is found
-
-
-def test_the_page_has_a_hostile_directory_as_plain_text(tmp_path: Path) -> None:
+    found = solvable.load(HOSTILE, system=NOW)
+    assert run_of(NOW, found) is found
     pytest.importorskip("dash", reason="the extra 'explore' is not installed")
     from solvable.explore.app import Explorer
 
-    found = run_of(NOW, measured(NOW, tmp_path / HOSTILE))
     (label,) = Explorer(NOW, {}, Runs(NOW, tmp_path, found)).labels().values()
     assert "<img src=x" in label  # the browser test shows that the page draws it as text
     assert "\x1b" not in label

@@ -144,7 +144,7 @@ def test_previews_are_near_the_prediction(name):
     ("name", "settings"),
     [
         ("compositional-target", {"dimension": 24}),
-        ("sequential-recovery", {"degree": 3, "dimension": 14, "features": 3}),
+        ("sequential-recovery", {"degree": 3, "dimension": 14, "features": 3, "samples": 2_000}),
     ],
 )
 def test_previews_of_drawn_moments_are_near_the_prediction(name, settings):

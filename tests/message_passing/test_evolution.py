@@ -88,7 +88,9 @@ def test_a_fixed_point_is_one_of_the_plain_iteration():
         q = 1e-3
         for _ in range(300):
             precision = ratio * label_information(found.output, q)
-            q = precision / (1 + precision)
+            before, q = q, precision / (1 + precision)
+            if abs(q - before) < 1e-9 * q:
+                break
         assert found.overlap(ratio) == pytest.approx(q, rel=1e-4)
 
 

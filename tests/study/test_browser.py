@@ -152,26 +152,32 @@ def overlap(first: list[float] | None, second: list[float] | None) -> bool:
 
 
 @pytest.mark.parametrize("width", [500, 760, 1280])
-@pytest.mark.parametrize("entries", [2, 5, 8])
 def test_the_legend_does_not_lie_over_titles_of_axes(
-    tmp_path: Path, show: Callable[..., Shown], width: int, entries: int
+    tmp_path: Path, show: Callable[..., Shown], width: int
 ) -> None:
-    series = [
-        Series(f"a long name of a series {k}", [0.15, 3], [0.2, 0.5 + k]) for k in range(entries)
-    ]
-    figure = Figure("f", "Title", "samples n", "error", series, x_scale="log", y_scale="log")
-    content = ReportContent("Title", "system", figures=[figure])
-    (found,) = show(render_report(content, tmp_path / "report.html"), width=width).probe["figures"]
-    legend, across, up = found["boxes"]
-    assert legend is not None
-    assert across is not None
-    assert not overlap(legend, across), found["boxes"]
-    assert not overlap(legend, up), found["boxes"]
-    # A logarithmic axis of less than two decades has plain numbers in ascending order.
-    numbers = [float(text) for text in found["ticks"]]
-    assert len(numbers) >= 3
-    assert numbers == sorted(numbers)
-    assert numbers[0] < 1 < numbers[-1]
+    figures = [
+        Figure(
+            f"f{entries}", "Title", "samples n", "error",
+            [Series(f"a long name of a series {k}", [0.15, 3], [0.2, 0.5 + k])
+             for k in range(entries)],
+            x_scale="log", y_scale="log",
+        )
+        for entries in (2, 5, 8)
+    ]  # fmt: skip
+    content = ReportContent("Title", "system", figures=figures)
+    page = show(render_report(content, tmp_path / "report.html"), width=width)
+    assert len(page.probe["figures"]) == 3
+    for found in page.probe["figures"]:
+        legend, across, up = found["boxes"]
+        assert legend is not None
+        assert across is not None
+        assert not overlap(legend, across), found["boxes"]
+        assert not overlap(legend, up), found["boxes"]
+        # A logarithmic axis of less than two decades has plain numbers in ascending order.
+        numbers = [float(text) for text in found["ticks"]]
+        assert len(numbers) >= 3
+        assert numbers == sorted(numbers)
+        assert numbers[0] < 1 < numbers[-1]
 
 
 def crowded() -> list[Figure]:

@@ -10,6 +10,8 @@ import pytest
 
 import solvable
 from solvable.errors import InvalidParameter
+from solvable.frame.registry import load
+from solvable.study import Study, run_study
 from solvable.study.comparison_versions import compare_versions, line
 from solvable.study.results import StudyResult
 
@@ -17,11 +19,12 @@ from solvable.study.results import StudyResult
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     output = tmp_path_factory.mktemp("versions") / "run"
-    settings = {
+    grid = {
         "target": ["marchenko-pastur", "power-law"], "dimension": 20, "sample_ratio": 0.6,
-        "noise": 0.5, "preset": None,
+        "noise": 0.5,
     }  # fmt: skip
-    return solvable.run("quadratic-network", output=output, seeds=3, workers=1, **settings)
+    # the report and its figures, which take longer than the run, are not read here
+    return run_study(Study(load("quadratic-network"), grid, replicates=3), output, workers=1)
 
 
 def scaled(run: StudyResult, factor: float) -> StudyResult:

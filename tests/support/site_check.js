@@ -130,10 +130,11 @@ async function check(frame, name) {
 // did not arrive is loaded again.
 async function search(frame, word) {
   const text = (part) => (frame.contentDocument.querySelector(`#search-results ${part}`)?.textContent || "").trim();
-  for (let round = 0; round < 5 && !text(".search-summary"); round++) {
+  let round = 0;
+  do {
     await load(frame, `/search.html?q=${encodeURIComponent(word)}`);
     for (let wait = 0; wait < 600 && !text(".search-summary"); wait++) await pause(100);
-  }
+  } while (!text(".search-summary") && ++round < 5);
   if (!text(".search-summary")) throw new Error("the search did not end");
   const links = [...frame.contentDocument.querySelectorAll("#search-results ul.search > li > a")];
   const pages = links.map((link) => new URL(link.href).pathname.slice(1).replace(/\.html$/, ""));

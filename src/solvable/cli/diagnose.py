@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
+    from solvable.data.weights.stored import Weights
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
 
 
@@ -21,6 +22,7 @@ def diagnose(
     heads: int | None = None,
     pair: list[tuple[str, str]] | None = None,
     inputs_first: Flag = False,
+    quick: Flag = False,
     seed: int = 0,
     workers: int | None = None,
     output: Path | None = None,
@@ -67,6 +69,8 @@ def diagnose(
         Names of a query array and its key array, if not found automatically; repeatable.
     inputs_first
         The arrays of --pair are stored as (inputs, outputs), as in GPT-2; torch stores (outputs, inputs).
+    quick
+        Only norm, stable rank, edge and tail of each matrix, untested, for sorting and plotting.
     seed
         Random seed of the bootstraps.
     workers
@@ -98,6 +102,10 @@ def diagnose(
     with status_line("reading", shown=not quiet):
         source = opened(weights)
         before = None if initial is None else opened(initial)
+    if quick:
+        _refuse_with_quick(initial, pair, details)
+        return _quick(source, heads, seed, lanes, output, json, progress, quiet)
+    with status_line("reading", shown=not quiet):
         header = announced(source, before, request, lanes)
         directory, fingerprint = reserved_directory(
             output, source, before, f"{seed}{header.attention}"
@@ -126,6 +134,54 @@ def diagnose(
         raise KeyboardInterrupt
     # Status 1: the file was read, but no matrix in it could be fitted.
     return 0 if found.fitted or any(row.fitted for row in found.heads) else 1
+
+
+def _refuse_with_quick(initial: Path | None, pair: object, details: bool) -> None:
+    from solvable.errors import InvalidParameter
+
+    options = {"--initial": initial is not None, "--pair": bool(pair), "--details": details}
+    for name, given in options.items():
+        if given:
+            raise InvalidParameter(
+                f"--quick was given with {name}; allowed with --quick: --heads, --seed, --workers, "
+                "--output, --json, --progress, --quiet. Leave out one of the two."
+            )
+
+
+def _quick(
+    source: Weights,
+    heads: int | None,
+    seed: int,
+    workers: int,
+    output: Path | None,
+    json: bool,
+    progress: bool,
+    quiet: bool,
+) -> int:
+    """Measure all matrices and print them, without a report."""
+    import time
+
+    from solvable.cli.terminal import note, status_line, write, write_json
+    from solvable.diagnose.quick import measured
+    from solvable.diagnose.quick_output import DIRECTORY, quick_text, write_quick
+    from solvable.diagnose.report import reserved_directory
+    from solvable.progress import progress_bar
+
+    with status_line("reading", shown=not quiet):
+        directory, fingerprint = reserved_directory(
+            output, source, None, f"{seed} {heads}", DIRECTORY
+        )
+    started = time.monotonic()
+    with progress_bar(shown=not quiet, lines=progress) as show:
+        rows = measured(source, heads=heads, workers=workers, seed=seed, progress=show)
+    seconds = time.monotonic() - started
+    files, content = write_quick(source, rows, directory, fingerprint, seconds)
+    if json:
+        write_json(content | {"files": files})
+    elif not quiet:
+        note(f"{source.name}: {seconds:.0f} s")
+        write(*quick_text(source, rows, files))
+    return 0 if any(row.norm is not None for row in rows) else 1
 
 
 def _command(weights: Path, initial: Path | None, seed: int, request: AttentionRequest) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from solvable.data.copies import first_equal_rows
+from solvable.data.frames import read_object
 from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
 from solvable.data.raw_data import RawData
@@ -224,8 +225,6 @@ def load(
 def _read(data: Any, y: Any, target: str | None, form: ImageForm) -> tuple[str, RawData]:
     """Return the name of the data, and their columns before preparation."""
     if not isinstance(data, (str, Path)):
-        from solvable.data.frames import read_object
-
         return "data frame" if y is None else "X, y", read_object(data, y, target)
     if y is not None:
         raise InvalidParameter(
@@ -311,8 +310,6 @@ def load_new(data: Any, preparation: Preparation) -> NewData:
     if isinstance(data, (str, Path)):
         raw = read_raw(data, name, required=False, expected=preparation.needed, form=form)
     else:
-        from solvable.data.frames import read_object
-
         raw, data = read_object(data, None, name, required=False), "the data"
     if raw.image_shape and preparation.image_shape not in (None, raw.image_shape):
         raise InvalidData(

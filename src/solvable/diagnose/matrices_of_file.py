@@ -149,7 +149,7 @@ def opened(source: Any) -> Weights:
 def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
     """Number of useful processes: starting a process takes as long as about four small matrices."""
     matrices = [array.shape for array in arrays if array.is_matrix]
-    cost = sum(map(_cost, matrices))
+    cost = sum(map(cost_of, matrices))
     # Each process holds about four copies of its matrix in double precision; half of the free memory
     # is left to other programs.
     needed = 32.0 * max((math.prod(shape) for shape in matrices), default=0)
@@ -194,7 +194,7 @@ def diagnose_whole(
     heads: list[HeadDiagnosis] = []
     # Running totals, because a file may have thousands of arrays.
     matrices = np.cumsum([array.is_matrix for array in arrays])
-    costs = np.cumsum([_cost(array.shape) if array.is_matrix else 0.0 for array in arrays])
+    costs = np.cumsum([cost_of(array.shape) if array.is_matrix else 0.0 for array in arrays])
     lanes = useful_workers(arrays, workers)
     total, interrupted = int(matrices[-1]) + len(attention.pairs), False
     rows: list[MatrixDiagnosis] = []
@@ -233,7 +233,7 @@ def diagnose_whole(
     )
 
 
-def _cost(shape: tuple[int, ...]) -> float:
+def cost_of(shape: tuple[int, ...]) -> float:
     """Relative cost of a matrix; the bootstraps take about as long as decomposing 2000 columns."""
     if len(shape) < 2 or 0 in shape:
         return 0.0

@@ -50,10 +50,14 @@ class DiagnoseFiles(NamedTuple):
 
 
 def reserved_directory(
-    directory: Path | None, weights: Weights, initial: Weights | None, request: str
+    directory: Path | None,
+    weights: Weights,
+    initial: Weights | None,
+    request: str,
+    kind: ResultDirectory = DIRECTORY,
 ) -> tuple[Path, str]:
     """Return the directory of the results (default: named after the file) and the fingerprint."""
-    total = hashlib.sha256(f"{FORMAT} {request}".encode())
+    total = hashlib.sha256(f"{kind.format} {request}".encode())
     for path in (*weights.files, *(initial.files if initial else ())):
         try:
             with path.open("rb") as stream:
@@ -63,8 +67,8 @@ def reserved_directory(
                 f"{path} cannot be read ({error.strerror or error}); pass a file of weights."
             ) from error
     fingerprint = total.hexdigest()
-    directory = directory or DIRECTORY.default(weights.name, fingerprint)
-    DIRECTORY.reserve(directory, fingerprint)
+    directory = directory or kind.default(weights.name, fingerprint)
+    kind.reserve(directory, fingerprint)
     return directory, fingerprint
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -20,10 +21,12 @@ class Interruptible:
     """One computation, which raises `Unwanted` in its thread once another thread ends it.
 
     A prediction can take minutes, and its code does not ask whether it is still wanted. The exception
-    arrives between two operations of Python, as Ctrl-C does in the main thread.
+    arrives between two operations of Python, as Ctrl-C does in the main thread, but not during the
+    first seconds of `patience` and not during an import, which could leave half of a package behind.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 0.0) -> None:
+        self._until = time.monotonic() + patience
         self._lock = threading.Lock()
         self._thread: int | None = None
         self._ended = False
@@ -43,9 +46,9 @@ class Interruptible:
         """Raise `Unwanted` in the thread of the computation, once, if it is not complete."""
         with self._lock:
             if not self._ended and self._thread is not None:
-                # An interrupted import can leave half of a package behind.
-                if _is_importing(self._thread):
-                    later = threading.Timer(0.05, self.end)
+                wait = self._until - time.monotonic()
+                if wait > 0 or _is_importing(self._thread):
+                    later = threading.Timer(max(wait, 0.05), self.end)
                     later.daemon = True
                     later.start()
                     return

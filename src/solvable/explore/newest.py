@@ -12,6 +12,9 @@ from solvable.explore.interruption import Interruptible, Unwanted
 
 T = TypeVar("T")
 
+PATIENCE = 1.0
+"""Seconds for which a computation goes on although a newer request has arrived."""
+
 MOST_PAGES = 200
 """Largest number of open pages whose newest request is remembered."""
 
@@ -48,7 +51,7 @@ class Newest:
 
     def compute(self, page: str, number: int, function: Callable[[], T]) -> T:
         """Call a function of the turn of a page; raise `Unwanted` once a newer request arrives."""
-        running = Interruptible()
+        running = Interruptible(PATIENCE)
         with self._lock:
             if self._numbers.get(page, number) > number:
                 raise Unwanted

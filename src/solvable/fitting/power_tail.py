@@ -93,6 +93,15 @@ def fit_tail(
     )
 
 
+def tail_exponent(values: np.ndarray) -> tuple[float, int] | None:
+    """Return exponent and size of the tail without any test; None if no tail is long enough."""
+    try:
+        found = _scan(_checked(values))
+    except InvalidData:
+        return None
+    return None if found is None else (found.exponent, values.size - found.start)
+
+
 def _checked(values: np.ndarray) -> np.ndarray:
     ordered = np.sort(np.asarray(values, dtype=float).ravel())
     if not np.isfinite(ordered).all() or (ordered < 0).any():

@@ -23,14 +23,14 @@ from solvable.moment_spectrum.cubic_forms import (
 )
 from solvable.moment_spectrum.sample_kernel import SampleKernel
 from solvable.moment_spectrum.spike_law import SpikeLaw
-from solvable.spectra.structured_spikes import Background, WeightedSample
+from solvable.spectra.structured_spikes import Background, SpikePrediction, WeightedSample
 
 
 @dataclass(frozen=True)
 class CubicLaw(SpikeLaw):
     """Spike theory with several weights per sample, for which no matrices are drawn."""
 
-    def drawn(self, n_samples: float, n_total: int) -> None:
+    def drawn(self, n_samples: float, n_total: int, formula: SpikePrediction) -> None:
         """Return None, because no matrices are drawn at degree 3."""
 
     def shared(self, n_samples: float, n_total: int) -> None:

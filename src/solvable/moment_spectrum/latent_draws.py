@@ -54,6 +54,12 @@ class LatentDraws:
             self.tails[key] = fit.normalised_mse
         return self.tails[key]
 
+    def every(self, step: int, first: int) -> LatentDraws:
+        """Return every `step`-th draw from draw `first` on."""
+        rows = slice(first, None, step)
+        lean = None if self.lean is None else self.lean[rows]
+        return LatentDraws(self.labels[rows], self.signal[rows], self.noise[rows], lean)
+
     def along(self, components: np.ndarray) -> np.ndarray:
         """Return learned features along directions with given components along the features, (p, k)."""
         # The learned features are hat h_k = sum_i U_ik u_i plus noise of covariance 1 - U^T U.

@@ -14,7 +14,7 @@ degree 2, :math:`K[U]=\langle F,U\rangle F-U-(\tilde XU+U\tilde X)`, has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -76,6 +76,10 @@ class FiniteSizeMoments:
     mixing: np.ndarray | None = None
     smaller: Smaller | None = (
         None  # for operators of degree 2 without correction in large dimensions
+    )
+    # Errors of drawn matrices or operators, by the identity of the draws, which are kept with the errors
+    known: dict[int, tuple[object, dict[str, Any]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
     )
 
 

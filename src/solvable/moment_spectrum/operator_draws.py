@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ from solvable.moment_spectrum.population_fit import (
 )
 from solvable.moment_spectrum.target_protocol import MomentTarget
 from solvable.operators.labels import LabelMap
+from solvable.spectra.sample_lattice import lattice_sizes
 from solvable.spectra.structured_spikes import (
     Background,
     SpikePrediction,
@@ -58,10 +59,18 @@ class FixedDraws(LatentDraws):
 
 @dataclass(frozen=True)
 class OperatorSpikes(SpikePrediction):
-    """Spikes averaged over drawn operators."""
+    """Spikes averaged over operators that are drawn at one sample size."""
 
+    samples: int
     # pairs of draws, with and without correlation between noise and feature
     learned: tuple[tuple[FixedDraws, FixedDraws], ...]
+
+
+@dataclass(frozen=True)
+class InterpolatedSpikes(SpikePrediction):
+    """Spikes interpolated between the sample sizes of a lattice, at which operators are drawn."""
+
+    parts: tuple[tuple[float, OperatorSpikes], ...]  # weight and means of each size of the lattice
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,9 @@ class OperatorDraws:
     noise: SampleNoise
     contraction_noise: float  # n times the variance of the spectrum of the noise in B
     law: QuadraticBackground  # background if operator and noise are treated as free
+    known: dict[int, tuple[SpikePrediction, OperatorSpikes]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def population(self) -> Population:
@@ -101,12 +113,38 @@ class OperatorDraws:
 
     def spikes(
         self,
-        found: SpikePrediction,
+        formula: Callable[[float], SpikePrediction],
         sample: WeightedSample,
         n_samples: float,
         n_features: int,
+    ) -> InterpolatedSpikes:
+        """Overlaps and eigenvalues averaged over draws, and draws of learned features.
+
+        The difference from `formula` is interpolated between the sample sizes of a lattice.
+        """
+        found = formula(n_samples)
+        overlap, places, parts = found.squared_overlap, found.eigenvalues, []
+        for size in lattice_sizes(n_samples, fewest=self.mean.heights.size):
+            if size.samples not in self.known:
+                there = formula(size.samples)
+                drawn = self._drawn(size.index, there, sample, size.samples, n_features)
+                self.known[size.samples] = there, drawn
+            there, drawn = self.known[size.samples]
+            overlap = overlap + size.weight * (drawn.squared_overlap - there.squared_overlap)
+            places = places + size.weight * (drawn.eigenvalues - there.eigenvalues)
+            parts.append((size.weight, drawn))
+        spikes = replace(found, squared_overlap=np.clip(overlap, 0.0, 1.0), eigenvalues=places)
+        return InterpolatedSpikes(**vars(spikes), parts=tuple(parts))
+
+    def _drawn(
+        self,
+        index: int,
+        found: SpikePrediction,
+        sample: WeightedSample,
+        n_samples: int,
+        n_features: int,
     ) -> OperatorSpikes:
-        """Overlaps and eigenvalues averaged over draws, and draws of learned features."""
+        """Means over operators drawn at one size of the lattice."""
         p, space, means = self.mean.heights.size, self.population.space, []
         edges = [found.bulk_edges]
         if self.population.plain:
@@ -119,9 +157,10 @@ class OperatorDraws:
             )
             edges.append(corrected.bulk_edges)
         learned: list[tuple[FixedDraws, FixedDraws]] = []
-        # With a total of 7,000 directions, the means have a standard deviation of 0.02.
-        count = int(np.clip(7_000 / space.norm.size, 12, 48))
-        for member, rng in self.population.members(count):
+        # With a total of 7,000 directions, the means have a standard deviation of 0.02. The interpolation
+        # averages over the draws of neighbouring sizes, which have different first layers.
+        count = int(np.clip(7_000 / space.norm.size, 12, 48)) // 3
+        for member, rng in self.population.members(count, first=index % 3 * count):
             C, B = self.noise.drawn(member, self.mean, n_samples, rng)
             values, vectors = _both_ends(C, p, rng)
             measured = [values]
@@ -133,11 +172,11 @@ class OperatorDraws:
             chosen = self._first(measured, edges, float(np.trace(C)) / len(C))
             squared = (member.directions.T @ vectors[:, chosen]) ** 2
             means.append([squared.sum(axis=1), values[chosen][squared.argmax(axis=1)]])
-            if len(learned) < 12:
+            if len(learned) < 4:
                 learned.append(self._learned(member, values[chosen], vectors[:, chosen], rng))
         overlaps, places = np.mean(means, axis=0)
         spikes = replace(found, squared_overlap=overlaps, eigenvalues=places)
-        return OperatorSpikes(**vars(spikes), learned=tuple(learned))
+        return OperatorSpikes(**vars(spikes), samples=n_samples, learned=tuple(learned))
 
     def _learned(
         self,

@@ -53,11 +53,11 @@ class Population:
         """Coordinates of symmetric matrices of size `size`."""
         return Symmetric(self.size)
 
-    def members(self, count: int) -> Iterator[tuple[Member, np.random.Generator]]:
-        """Yield `count` first layers, each with its own random stream."""
+    def members(self, count: int, first: int = 0) -> Iterator[tuple[Member, np.random.Generator]]:
+        """Yield `count` first layers from number `first` on, each with its own random stream."""
         p, D = self.forms[0].strengths.size, self.space.norm.size
         means = np.mean([form.strengths for form in self.forms], axis=0)
-        for k in range(count):
+        for k in range(first, first + count):
             rng = random_stream("sequential-recovery", "operator", self.size, p, k)
             A = np.linalg.qr(rng.standard_normal((D, p)))[0]
             form = self.forms[k % len(self.forms)]

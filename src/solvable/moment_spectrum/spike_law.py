@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.spectra._edge_ensemble import DRAWS, MOST
+from solvable.spectra.sample_lattice import lattice_sizes
 from solvable.spectra.sampled_spikes import DrawnSpikes, draw_spikes, few_spikes
 from solvable.spectra.span_mass import Ranking, span_overlaps
 from solvable.spectra.structured_spikes import (
@@ -75,10 +77,36 @@ class DrawnPopulation(Population, Protocol):
     """Population operator for which whole moment operators can be drawn."""
 
     def spikes(
-        self, found: SpikePrediction, sample: WeightedSample, n_samples: float, n_features: int
+        self,
+        formula: Callable[[float], SpikePrediction],
+        sample: WeightedSample,
+        n_samples: float,
+        n_features: int,
     ) -> SpikePrediction:
         """Return the prediction with overlaps and eigenvalues of drawn operators."""
         ...
+
+
+@dataclass(frozen=True)
+class MatrixPart:
+    """Matrices drawn at one size of the lattice."""
+
+    weight: float  # weight in the interpolation
+    samples: int
+    drawn: DrawnSpikes
+    formula: SpikePrediction  # the formula at this size
+
+
+@dataclass(frozen=True)
+class MatrixMeans:
+    """Means over drawn matrices at one sample size, interpolated between the sizes of a lattice."""
+
+    squared_overlap: (
+        np.ndarray
+    )  # overlap of each spike with the span of the learned directions, (p,)
+    eigenvalues: np.ndarray  # eigenvalue of the eigenvector that is matched with each spike, (p,)
+    formula: SpikePrediction  # the formula at this sample size
+    parts: tuple[MatrixPart, ...]  # sizes of the lattice at which matrices are drawn
 
 
 @dataclass(frozen=True)
@@ -92,6 +120,9 @@ class SpikeLaw:
     room: float = 0.0  # uncertainty of the edges as a fraction of the bulk's width
     seconds: float = (
         1.0  # time for drawn matrices at one sample size; below 1 the formula replaces most
+    )
+    known: dict[tuple[int, int], tuple[DrawnSpikes, SpikePrediction] | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
     )
 
     @property
@@ -111,13 +142,36 @@ class SpikeLaw:
                 **self._at(n_samples), n_directions=count, room=self.room, n_spectra=spectra
             )
         # The edge of a bulk that ends in few eigenvalues is not universal, so whole operators are drawn.
-        found = predict_spikes(**self._at(n_samples))
-        return self.background.spikes(found, self.sample, n_samples, self.n_features)
+        return self.background.spikes(
+            lambda n: predict_spikes(**self._at(n)), self.sample, n_samples, self.n_features
+        )
 
-    def drawn(self, n_samples: float, n_total: int) -> DrawnSpikes | None:
-        """Spikes in drawn matrices for few samples, few directions or many features; otherwise None."""
+    def drawn(self, n_samples: float, n_total: int, formula: SpikePrediction) -> MatrixMeans | None:
+        """Means over drawn matrices for few samples, few directions or many features; otherwise None.
+
+        `formula` is the prediction of `spikes`, whose error at the sizes of a lattice is interpolated.
+        """
         if isinstance(self.background, DrawnPopulation):  # this background draws its own operators
             return None
+        overlap, places, parts = formula.squared_overlap, formula.eigenvalues, []
+        for size in lattice_sizes(n_samples, fewest=self.heights.size):
+            key = size.samples, n_total
+            if key not in self.known:
+                self.known[key] = self._matrices(size.index, *key)
+            if (pair := self.known[key]) is None:
+                continue
+            drawn, there = pair
+            overlap = overlap + size.weight * (drawn.squared_overlap - there.squared_overlap)
+            places = places + size.weight * (drawn.places() - there.eigenvalues)
+            parts.append(MatrixPart(size.weight, size.samples, drawn, there))
+        if not parts:
+            return None
+        return MatrixMeans(np.clip(overlap, 0.0, 1.0), places, formula, tuple(parts))
+
+    def _matrices(
+        self, stream: int, n_samples: float, n_total: int
+    ) -> tuple[DrawnSpikes, SpikePrediction] | None:
+        """Matrices drawn at a size of the lattice, and the formula there."""
         few = self.few(n_samples, n_total)
         many = self.heights.size > MOST and self.seconds >= 1
         if n_total > MOST_DRAWN or not (few or many):
@@ -128,10 +182,12 @@ class SpikeLaw:
         seconds = 8e-8 * n_total**2
         if not few_spikes(n_total, self.heights.size):
             seconds += 1e-10 * n_total**3
-        draws = int(np.clip(self.seconds / seconds, 8, 256)) if few else 4
+        # The interpolation averages over the draws of four sizes.
+        draws = int(np.clip(0.3 * self.seconds / seconds, 3, 77)) if few else 1
         if self.seconds < 1:
-            draws = min(draws, 4)
-        return draw_spikes(**at, draws=draws, room=self.room)
+            draws = 1
+        drawn = draw_spikes(**at, draws=draws, room=self.room, stream=stream)
+        return drawn, self.spikes(n_samples)
 
     def few(self, n_samples: float, n_total: int) -> bool:
         """Return True if samples or directions are too few for the formula and matrices can be drawn."""
@@ -183,7 +239,7 @@ class SpikeLaw:
         return np.interp(self.heights, levels, overlaps)
 
     def crowded(
-        self, n_samples: float, n_total: int, drawn: DrawnSpikes | None
+        self, n_samples: float, n_total: int, drawn: MatrixMeans | None
     ) -> np.ndarray | None:
         """Overlaps for many features or few samples; None if the overlaps of `spikes` apply."""
         shared = self.shared(n_samples, n_total)

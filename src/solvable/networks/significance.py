@@ -171,14 +171,15 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
         # Most columns need at least six steps to converge.
         if (step < 6 or step % 2) and step < most:
             continue
-        values, vectors = np.linalg.eigh(reduced)
+        # A column is left as it is once it has converged.
+        left = np.flatnonzero(~settled)
+        values, vectors = np.linalg.eigh(reduced[left])
+        of_left = np.arange(left.size)
         place = np.argmax(np.abs(values), axis=1)
-        found = np.abs(values)[np.arange(width), place]
-        # Freeze each column once it has converged.
-        largest = np.where(settled, largest, found)
+        largest[left] = np.abs(values)[of_left, place]
         # |C v - lambda v| = |q| |last entry of the coefficients of v|.
-        residuals = np.linalg.norm(q, axis=0) * np.abs(vectors[np.arange(width), -1, place])
-        settled |= residuals <= 0.01 * found
+        residuals = np.linalg.norm(q, axis=0)[left] * np.abs(vectors[of_left, -1, place])
+        settled[left] = residuals <= 0.01 * largest[left]
         if settled.all():
             break
     return largest

@@ -243,7 +243,7 @@ class _Layout:
         ):
             if scale == "linear":
                 most = max(2, int(length / (38 if along == 0 else 24)))
-                axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+                axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
             low, high = sorted(axis.get_view_interval())
             labels = [
                 label

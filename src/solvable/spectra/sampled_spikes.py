@@ -52,8 +52,10 @@ def draw_spikes(
     draws: int,
     room: float = 0.0,
     between_edges: bool = False,
+    stream: int = 0,
 ) -> DrawnSpikes:
     """Draw the matrix of `predict_spikes`, and return the directions that a learner ranks first."""
+    # Calls with different `stream` have independent random numbers.
     # ``n_features`` counts the complement of the spikes. Time O(draws D³).
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
@@ -69,7 +71,7 @@ def draw_spikes(
     levels = _levels(held, C)
     offsets = np.concatenate([heights - rest.spike_mean, levels[0] - rest.mean])
     deviation = _deviation(rest, held, C)
-    rng = random_stream("drawn spikes", p, C)
+    rng = random_stream("drawn spikes", p, C, stream)
     eigenvalues, components = np.empty((draws, p)), np.empty((draws, p, p))
     for draw in range(draws):
         count = n if n <= kept else rng.binomial(n, chance.sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from solvable.frame.points import NO_PREDICTION
 from solvable.study.dispatch import outcomes
 from solvable.study.execute import Job, Outcome
 from solvable.study.results import StudyResult
+
+PATIENCE = 1.0
+"""Seconds of predictions in this process, about as long as it takes to start others."""
 
 
 def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult:
@@ -27,13 +31,16 @@ def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult
         for identity, parameters, _ in snapshot.points
         if identity in measured
     ]
-    # starting a pool takes longer than one prediction
+    end, found = monotonic() + PATIENCE, dict[str, Outcome]()
+    while len(found) < len(jobs) and monotonic() < end:
+        found |= _predicted(jobs[len(found) :][:1], 1)
+    rest = jobs[len(found) :]
     try:
-        found = _predicted(jobs, workers if len(jobs) > 1 else 1)
+        found |= _predicted(rest, workers if len(rest) > 1 else 1)
     except StudyError:
         if workers is not None:
             raise
-        found = _predicted(jobs, 1)  # workers cannot import the system, which is loaded here
+        found |= _predicted(rest, 1)  # workers cannot import the system, which is loaded here
     points = [
         (identity, parameters, found[identity].metrics if identity in found else stored)
         for identity, parameters, stored in snapshot.points

@@ -31,6 +31,7 @@ def open_gguf(path: Path) -> Weights:
     gguf = package("gguf", "weights", path)
     try:
         reader = gguf.GGUFReader(path)
+        settings = _settings(reader)
     except Exception as error:  # truncated or hostile files raise any exception
         raise InvalidData(
             f"{path} is damaged or not a GGUF file ({error_line(error)}). Download or convert it again."
@@ -42,7 +43,7 @@ def open_gguf(path: Path) -> Weights:
         )
     arrays = tuple(_described(path, tensor) for tensor in reader.tensors)
     notes = _warning([array for array in arrays if array.is_matrix])
-    return Weights(path.name, arrays, (path,), ((path.name, _settings(reader)),), notes)
+    return Weights(path.name, arrays, (path,), ((path.name, settings),), notes)
 
 
 def _settings(reader: Any) -> dict[str, object]:
@@ -86,7 +87,8 @@ def _read(path: Path, begin: int, count: int, kind: str, shape: tuple[int, ...])
         code = gguf.GGMLQuantizationType[kind]
         sides = gguf.quant_shape_to_byte_shape(shape, code)
         blocks = np.frombuffer(data, dtype=np.uint8).reshape(sides)
-        return np.asarray(gguf.dequantize(blocks, code)).reshape(shape)
+        with np.errstate(all="ignore"):  # damaged scales give entries that are not finite
+            return np.asarray(gguf.dequantize(blocks, code)).reshape(shape)
     except (ValueError, NotImplementedError, KeyError) as error:
         raise InvalidData(f"type {kind} cannot be converted ({error_line(error)}).") from error
 
@@ -101,7 +103,8 @@ def _warning(matrices: list[StoredArray]) -> tuple[str, ...]:
     which = listed([f"{count} as {kind}" for kind, count in kinds.most_common()], 5)
     return (
         f"{counted(kinds.total(), 'matrix is', 'matrices are')} quantised ({which}). The rounding of "
-        "each entry acts like independent noise: it adds to the estimated noise, fills singular values "
-        "that were zero, and hides features below it. Features far above the edge hardly change. For an "
-        "exact spectrum use the weights before quantisation.",
+        "each entry acts like independent noise, of about 0.5 % of the norm at 8 bits and 9 % at 4 bits. "
+        "With 5 bits or fewer it fills singular values that were zero, and hides features below it; "
+        "features far above the edge hardly change. For an exact spectrum use the weights before "
+        "quantisation.",
     )

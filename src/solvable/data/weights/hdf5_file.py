@@ -38,7 +38,7 @@ def _opened(path: Path, *, zipped: bool) -> Weights:
     left_out = 0
     with _file(path, zipped=zipped) as file:
         for place, dataset in _datasets(path, file):
-            name = place.removeprefix("model_weights/")
+            name = _name_of(place)
             if _OPTIMISER.match(name):
                 left_out += 1
             else:
@@ -113,10 +113,16 @@ class _Part(io.RawIOBase):
         return len(data)
 
 
-def _datasets(path: Path, file: Any) -> list[tuple[str, Any]]:
+def _name_of(place: str | bytes) -> str:
+    """Return the name of a data set; h5py gives bytes for names that are not Unicode."""
+    text = place.decode("utf-8", "replace") if isinstance(place, bytes) else place
+    return text.removeprefix("model_weights/")
+
+
+def _datasets(path: Path, file: Any) -> list[tuple[str | bytes, Any]]:
     """List the data sets; links to other files and places are not followed."""
     h5py = package("h5py", "weights", path)
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str | bytes, Any]] = []
     try:
         file.visititems(
             lambda name, value: (
@@ -128,7 +134,9 @@ def _datasets(path: Path, file: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def _described(path: Path, zipped: bool, place: str, name: str, dataset: Any) -> StoredArray:
+def _described(
+    path: Path, zipped: bool, place: str | bytes, name: str, dataset: Any
+) -> StoredArray:
     try:
         shape, dtype = dataset.shape, dataset.dtype
         if shape is None:
@@ -163,7 +171,7 @@ def _outputs_first(name: str, shape: tuple[int, ...]) -> tuple[tuple[int, ...], 
     return (shape[-1], *shape[:-1]), text
 
 
-def _read(path: Path, zipped: bool, place: str) -> np.ndarray:
+def _read(path: Path, zipped: bool, place: str | bytes) -> np.ndarray:
     with _file(path, zipped=zipped) as file:
         try:
             dataset = file[place]
@@ -172,7 +180,7 @@ def _read(path: Path, zipped: bool, place: str) -> np.ndarray:
             array = np.asarray(dataset[()])
         except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
             raise InvalidData(f"it is damaged ({error_line(error)}).") from error
-    shape, layout = _outputs_first(place.removeprefix("model_weights/"), array.shape)
+    shape, layout = _outputs_first(_name_of(place), array.shape)
     if layout and len(shape) == array.ndim:
         return np.moveaxis(array, -1, 0)
     return array.reshape(shape)

@@ -53,13 +53,18 @@ def _tensors(path: Path, stamp: tuple[int, int, int]) -> list[tuple[str, Any]]:
 
 def _of_graph(graph: Any) -> Iterator[tuple[str, Any]]:
     for tensor in graph.initializer:
-        yield tensor.name, tensor
+        yield _text(tensor.name), tensor
     # Some exporters store weights as constants.
     for node in graph.node:
         if node.op_type == "Constant":
             for attribute in node.attribute:
                 if attribute.name == "value" and attribute.HasField("t"):
-                    yield node.output[0] if node.output else node.name, attribute.t
+                    yield _text(node.output[0] if node.output else node.name), attribute.t
+
+
+def _text(name: str | bytes) -> str:
+    """Return a name; protobuf gives bytes for damaged text."""
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
 
 
 def _described(path: Path, place: int, name: str, tensor: Any) -> StoredArray:
@@ -87,7 +92,8 @@ def _outside(tensor: Any) -> str:
     """Name of the file that holds the entries; empty if they are in the graph's file."""
     if tensor.data_location != 1:
         return ""
-    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    stored = tensor.external_data
+    return _text(next((entry.value for entry in stored if entry.key == "location"), ""))
 
 
 def _is_valid(tensor: Any) -> bool:

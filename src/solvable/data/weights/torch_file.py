@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import pickle
 import re
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ def _loaded(path: Path) -> Any:
             if not mapped:
                 check_unpacked(path.stat().st_size, str(path))
             return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-    except pickle.UnpicklingError as error:
+    except UnpicklingError as error:
         raise InvalidData(
             f"{path} holds Python objects, which could run code when read ({_first(error)}); allowed: "
             "tensors in dictionaries and lists. Save only the state dict: "

@@ -120,11 +120,12 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
 def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePrediction:
     """Spikes of the first step, ranked as the learner ranks them."""
     n, D = parameters.samples, parameters.n_features_total
-    spikes, drawn = law.spikes(n), law.drawn(n, D)
+    spikes = law.spikes(n)
+    drawn = law.drawn(n, D, spikes)
     overlap = law.crowded(n, D, drawn)
     if overlap is None:
         return spikes
-    places = spikes.eigenvalues if drawn is None else drawn.places()
+    places = spikes.eigenvalues if drawn is None else drawn.eigenvalues
     return replace(spikes, squared_overlap=overlap, eigenvalues=places)
 
 

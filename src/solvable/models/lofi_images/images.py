@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from solvable.data import load
 from solvable.models.lofi.emergence import residual_dimension
-from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 from solvable.operators import dual_kernel
 
 GRAM_SAMPLES = 200
@@ -32,10 +32,8 @@ def lifted_kernel(X: np.ndarray, activation: str) -> tuple[np.ndarray, float]:
     return dual_kernel(activation, inner, np.diag(inner), np.diag(inner)), scale
 
 
-def residual_dimensions(
-    X: np.ndarray, parameters: NeuralLoFiImagesParameters
-) -> list[float | None]:
+def residual_dimensions(X: np.ndarray, activation: str, kept: Sequence[int]) -> list[float | None]:
     """Residual effective dimension of the kernel for each number of kept directions (lofi 21)."""
-    kernel, _ = lifted_kernel(X, parameters.activation)
+    kernel, _ = lifted_kernel(X, activation)
     dimensions = residual_dimension(np.maximum(np.linalg.eigvalsh(kernel), 0.0))
-    return [float(dimensions[k]) for k in parameters.kept]
+    return [float(dimensions[k]) for k in kept]

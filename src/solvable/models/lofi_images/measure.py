@@ -171,5 +171,5 @@ def _strengths(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics
         model.fit(split.X, permuted)
     return {
         "permuted_ratio": float(np.nanmean(model.filters_[0].null_ratios[:, 0])),
-        "residual_dimensions": residual_dimensions(split.X, parameters),
+        "residual_dimensions": residual_dimensions(split.X, parameters.activation, parameters.kept),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,24 +17,40 @@ from solvable.models.lofi_images.images import (
     residual_dimensions,
 )
 from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
+from solvable.spectra.sample_lattice import lattice_sizes
 
 
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     """Predict the Gram matrix's deviation and the residual dimensions from a fixed draw of images."""
     X, _ = images(parameters.data)
-    # The same order of images for every number of samples makes prediction lines smooth.
-    stream = random_stream(0, "images for predictions")
-    chosen = X[stream.permutation(len(X))[: parameters.samples]]
     if not parameters.width:
-        return {
-            "permuted_ratio": 1.0,
-            "residual_dimensions": residual_dimensions(chosen, parameters),
-        }
-    chosen = chosen[:GRAM_SAMPLES]
+        # Dimensions of draws at fixed numbers of images are interpolated, so that lines are smooth.
+        data, lift, kept = parameters.data, parameters.activation, tuple(parameters.kept)
+        sizes = lattice_sizes(parameters.samples, fewest=2 * max(kept))
+        dimensions = np.sum(
+            [
+                size.weight * _dimensions(data, lift, kept, size.index, size.samples)
+                for size in sizes
+            ],
+            axis=0,
+        )
+        return {"permuted_ratio": 1.0, "residual_dimensions": dimensions.tolist()}
+    stream = random_stream(0, "images for predictions")
+    chosen = X[stream.permutation(len(X))[: min(parameters.samples, GRAM_SAMPLES)]]
     kernel, _ = lifted_kernel(chosen, parameters.activation)
     # |G_P - G|_F / |G|_F falls as P^(-1/2)   (lofi 28)
     rate = gram_deviation(chosen, parameters.activation) / float(np.linalg.norm(kernel))
     return {"gram_deviation": rate / math.sqrt(parameters.width)}
+
+
+@lru_cache(maxsize=256)
+def _dimensions(
+    data: str, activation: str, kept: tuple[int, ...], stream: int, samples: int
+) -> np.ndarray:
+    """Residual dimensions of one draw of images."""
+    X, _ = images(data)
+    order = random_stream(0, "images for predictions", stream).permutation(len(X))
+    return np.array(residual_dimensions(X[order[:samples]], activation, kept))
 
 
 def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metrics:

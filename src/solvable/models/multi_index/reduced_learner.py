@@ -90,12 +90,14 @@ def one_shot_risk(
     rows = fit.rows(k)
     risks = []
     # Small training sets are drawn several times, and the risk is averaged.
-    for _ in range(int(np.clip(8_000 // rows, 1, 20))):
-        z, y = _drawn(channel, rows, rng)
-        learned = directions.coordinates(z, rng.standard_normal((rows, k)))
+    for own in rng.spawn(int(np.clip(8_000 // rows, 1, 20))):
+        # Separate streams: of two sample sizes, the smaller set of rows is the beginning of the larger.
+        rows_of, noise, fresh = own.spawn(3)
+        z, y = _drawn(channel, rows, rows_of)
+        learned = directions.coordinates(z, noise.standard_normal((rows, k)))
         readout = fit(learned * directions.leaning(np.interp(y, *weights_of)), y)
-        z = rng.standard_normal((TEST_ROWS, channel.n_directions))
-        learned = directions.coordinates(z, rng.standard_normal((TEST_ROWS, k)))
+        z = fresh.standard_normal((TEST_ROWS, channel.n_directions))
+        learned = directions.coordinates(z, fresh.standard_normal((TEST_ROWS, k)))
         risks.append(_excess(channel, z, learned, readout, fit, rows))
     return float(np.mean(risks))
 
@@ -103,8 +105,9 @@ def one_shot_risk(
 def _drawn(
     channel: AdditiveChannel, rows: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    z = rng.standard_normal((rows, channel.n_directions))
-    return z, channel.sample(z, rng)
+    inputs, noise = rng.spawn(2)
+    z = inputs.standard_normal((rows, channel.n_directions))
+    return z, channel.sample(z, noise)
 
 
 def _excess(
@@ -171,8 +174,9 @@ class _Draw:
         self.label_map, self.dimension = label_map, dimension
         p = channel.n_directions
         self.rows = min(max(fit.rows(p), 20_000), 40_000)
-        self.latent, self.labels = _drawn(channel, self.rows, rng)
-        self.noise = rng.standard_normal((self.rows, p))
+        rows_of, noise, rng = rng.spawn(3)
+        self.latent, self.labels = _drawn(channel, self.rows, rows_of)
+        self.noise = noise.standard_normal((self.rows, p))
         self.weights = np.interp(self.labels, *weights_of)
         self.fresh = rng.standard_normal((TEST_ROWS, p)), rng.standard_normal((TEST_ROWS, p))
 

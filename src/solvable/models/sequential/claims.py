@@ -30,6 +30,16 @@ def recovered(cell: Cell) -> bool:
     return asymptotic(cell) and cell.predicted("squared_overlap") > RESOLVED
 
 
+def floor_share(point: Point) -> float:
+    """Share of the predicted error that is lost to the population operator, at infinite n as well."""
+    floor = point.predicted("population_floor")
+    if not np.isfinite(floor).all():
+        return 0.0
+    # NMSE = 1 - sum_i lambda_i² c_i⁴   (sequential 11), so a small loss 1 - c_i² counts twice.
+    weights = np.arange(1.0, floor.size + 1) ** (-2 * point.setting.decay)
+    return float(2 * weights @ floor / weights.sum() / point.predicted("normalised_mse"))
+
+
 def fitted(kind: str, low: float) -> Callable[[Cell | Point], bool]:
     """Return a test for points with one kind of second layer, large n/D and no skewed bulk."""
 
@@ -38,7 +48,11 @@ def fitted(kind: str, low: float) -> Callable[[Cell | Point], bool]:
         # error contains their squares, so the formulas hold from four times the ratio n/D on.
         unbounded = kind != "least-squares" and cell.setting.label_map == "identity"
         enough = cell.setting.samples_per_feature >= low * (4 if unbounded else 1)
-        return cell.setting.second_layer == kind and enough and not cell.setting.skewed
+        if cell.setting.second_layer != kind or not enough or cell.setting.skewed:
+            return False
+        # The formula for the floor is correct to leading order in 1/d. With mapped labels it is about
+        # 30 % too high (d = 16 to 30), which is within the tolerance up to a share of 0.2.
+        return floor_share(cell.point if isinstance(cell, Cell) else cell) <= 0.2
 
     return judged
 
@@ -157,8 +171,8 @@ CLAIMS = (
         "normalised_mse", "derivations/sequential (11), (12)", within=0.05, relative=True, power=0.15,
         because="5 %: errors are twice as sensitive to finite-size corrections as overlaps are.",
         where=fitted("least-squares", ASYMPTOTIC),
-        missing="no point has n/D >= 30, second_layer=least-squares and a bulk without skew; raise "
-        "samples"),
+        missing="no point has n/D >= 30, second_layer=least-squares, a bulk without skew and less than a "
+        "fifth of its error from the population operator; raise dimension or samples"),
     Agreement("outlier-positions", "The eigenvalue of every recovered feature equals its prediction.",
         "eigenvalues", "derivations/sequential (5), (10)", within=0.05, relative=True, entry="feature",
         because="5 %: the formula leaves out terms of order (D/n)^(3/2).",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from solvable.arrays import random_stream
 from solvable.moment_spectrum.cross_terms import wants_cross_terms
 from solvable.moment_spectrum.latent_draws import LatentDraws, fit_last_layer, plug_in_error
 from solvable.moment_spectrum.moments import FiniteSizeMoments
-from solvable.moment_spectrum.operator_draws import OperatorSpikes
+from solvable.moment_spectrum.operator_draws import InterpolatedSpikes, OperatorSpikes
+from solvable.moment_spectrum.spike_law import MatrixMeans
 from solvable.spectra.sampled_spikes import DrawnSpikes
+from solvable.spectra.structured_spikes import SpikePrediction
 
 
 @dataclass(frozen=True)
@@ -29,27 +32,22 @@ class Spectrum:
     noise_scale: np.ndarray
     floor: np.ndarray
     drawn: tuple[
-        DrawnSpikes | None, ...
+        MatrixMeans | None, ...
     ] = ()  # drawn matrices at each sample size, or None if none are drawn
     own: np.ndarray | None = (
         None  # overlap of each feature with its own eigenvector, if there are many
     )
-    operators: Sequence[OperatorSpikes] = ()  # drawn moment operators, one for each sample size
+    operators: Sequence[InterpolatedSpikes] = ()  # drawn moment operators, one for each sample size
 
-    def only(self, place: int, values: np.ndarray | None = None) -> Spectrum:
-        """Spectrum at one sample size, with a learner's eigenvalues if `values` are given."""
-        here = slice(place, place + 1)
-        rows = ("overlap", "recovered", "places", "edges", "noise_scale")
-        own = replace(
-            self, **{name: getattr(self, name)[here] for name in rows}, drawn=(), operators=()
-        )
+    def learned(self, values: np.ndarray | None) -> Spectrum:
+        """Spectrum of one sample size with a learner's eigenvalues."""
         if values is None:
-            return own
-        lower, upper = own.edges[0]
+            return self
+        lower, upper = self.edges[0]
         out = (values > upper) | (values < lower)
         # A learner cannot estimate the overlaps of its directions, so they are set to zero.
-        nothing = np.zeros_like(own.overlap)
-        return replace(own, places=values[None], recovered=out[None], overlap=nothing)
+        nothing = np.zeros_like(self.overlap)
+        return replace(self, places=values[None], recovered=out[None], overlap=nothing)
 
 
 def fresh_rows(samples: float) -> int:
@@ -61,41 +59,60 @@ def layer_errors(
     moments: FiniteSizeMoments, spectrum: Spectrum, samples: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Normalised error for each kind of second layer, and error due to the unrecovered features alone."""
-    errors = _drawn_errors(moments, moments.latent, spectrum, samples)
+    errors = _draw_errors(moments, moments.latent, spectrum, samples)
     # The error of a learned direction of a drawn operator is correlated with the samples of largest norm
     # and, for the plain operator, with the top eigenvectors of the contraction {B, .}. The label depends
     # on these two as well, so the correlation changes the error of the prediction.
-    for k, drawn in enumerate(spectrum.operators):
-        size, sums = samples[k : k + 1], dict.fromkeys(errors, np.zeros(2))
-        for pair in drawn.learned:
-            spectra = spectrum.only(k, pair[0].values), spectrum.only(k)
-            sides = [
-                _drawn_errors(moments, [draw], at, size)
-                for draw, at in zip(pair, spectra, strict=True)
-            ]
-            power = pair[0].labels.var()
-            for name in sums:
-                sums[name] = sums[name] + power * np.array([side[name][0] for side in sides])
+    for k, at in enumerate(spectrum.operators):
+        sums = dict.fromkeys(errors, np.zeros(2))
+        for weight, drawn in at.parts:
+            for name, pair in _operator_errors(moments, drawn).items():
+                sums[name] = sums[name] + weight * pair
         for name, (leaning, random) in sums.items():
             if name != "tail-only":
                 errors[name][k] *= leaning / random
     return errors
 
 
-def _layers(
-    moments: FiniteSizeMoments, spectrum: Spectrum, samples: np.ndarray, k: int
-) -> dict[str, np.ndarray]:
-    """Second-layer weights of standardised labels at sample size k: eigenvalues, unchanged or shrunk.
+def _operator_errors(moments: FiniteSizeMoments, drawn: OperatorSpikes) -> dict[str, np.ndarray]:
+    """Mean squared errors with drawn and with random directions, at the sample size of the operators."""
+    if id(drawn) in moments.known:
+        return moments.known[id(drawn)][1]
+    spectrum, size = _found(moments, drawn, drawn.samples), np.array([float(drawn.samples)])
+    sums: dict[str, Any] = {}
+    for pair in drawn.learned:
+        sides = [
+            _draw_errors(moments, [draw], at, size)
+            for draw, at in zip(pair, (spectrum.learned(pair[0].values), spectrum), strict=True)
+        ]
+        power = pair[0].labels.var() / len(drawn.learned)
+        for name in sides[0]:
+            added = power * np.array([side[name][0] for side in sides])
+            sums[name] = sums.get(name, 0.0) + added
+    moments.known[id(drawn)] = drawn, sums
+    return sums
 
-    Each array has one row for each drawn matrix, or a single row if no matrix is drawn.
-    """
-    D, drawn = moments.n_features, spectrum.drawn[k] if spectrum.drawn else None
-    noise_scale = np.sqrt(moments.learner_noise * D / samples[k])
-    if drawn is None:
-        values = np.where(spectrum.recovered, spectrum.places, _places_of_noise(spectrum, D))[k]
-        values, overlap = values[None], spectrum.overlap[k]
-    else:
-        values, overlap = drawn.eigenvalues, np.zeros(1)
+
+def _found(moments: FiniteSizeMoments, found: SpikePrediction, samples: float) -> Spectrum:
+    """Spectrum of a prediction at one sample size."""
+    thresholds = moments.law.thresholds
+    return Spectrum(
+        overlap=found.squared_overlap[None],
+        recovered=(samples > thresholds)[None],
+        thresholds=thresholds,
+        places=found.eigenvalues[None],
+        edges=np.array([found.bulk_edges]),
+        noise_scale=np.sqrt([moments.law.noise * moments.law.n_features / samples]),
+        floor=np.zeros_like(found.squared_overlap),
+    )
+
+
+def _layers(
+    moments: FiniteSizeMoments, samples: float, values: np.ndarray, overlap: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Second-layer weights of standardised labels: eigenvalues (rows), unchanged or shrunk."""
+    D = moments.n_features
+    noise_scale = np.sqrt(moments.learner_noise * D / samples)
     # The learner takes the mean of the eigenvalues that do not belong to features as the bulk's centre.
     centre = 0.0
     if moments.shift:
@@ -125,55 +142,121 @@ def _places_of_noise(spectrum: Spectrum, n_features: int) -> np.ndarray:
     return np.take_along_axis(ranked, np.maximum(order, 0), axis=1)
 
 
-def _drawn_errors(
+def _draw_errors(
     moments: FiniteSizeMoments,
     draws: Sequence[LatentDraws],
     spectrum: Spectrum,
     samples: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """Errors on draws of latent features; 1 - sum_i lambda_i² c_i⁴ if Gaussian (sequential 11)."""
-    readout = not moments.linear
     names = ("least-squares", "tail-only", "in-sample", "shrinkage")
     errors = {name: np.zeros(samples.size) for name in names}
-    for k, rows in enumerate(map(fresh_rows, samples)):
-        stream = random_stream("sequential-recovery", "noise inside the span")
-        drawn = spectrum.drawn[k] if spectrum.drawn else None
-        layers = _layers(moments, spectrum, samples, k)
-        squares = not wants_cross_terms("auto", spectrum.places.shape[1], rows, linear_terms=False)
-        guess, found = spectrum.places[k] * spectrum.overlap[k], spectrum.recovered[k]
-        noise = moments.label_second_moment / samples[k]
-        for place, draw in enumerate(draws):
-            share = 1 / len(draws)
-            features = draw.learned(spectrum.overlap[k])
-            alone = features
-            if (
-                squares and spectrum.own is not None
-            ):  # squares lose the overlap with other directions
-                alone = draw.learned(np.minimum(spectrum.own[k], spectrum.overlap[k]))
-            if not squares:  # products of features are not fitted here for more than 12 features
-                alone = draw.spanning(alone)
-            fits: list[tuple[np.ndarray, np.ndarray, float]] = [(alone, guess, 1.0)]
-            # Pairs of learned features and the index of their row of second-layer weights
-            plugged = [(features, 0)]
-            if drawn is not None:
-                matrices = len(drawn.eigenvalues)
-                chosen = list(range(place % matrices, matrices, len(draws))[:3])
-                plugged = [(draw.along(drawn.components[j]), j) for j in chosen]
-                if (
-                    squares
-                ):  # mixing of features in one direction matters only if squares alone are fitted
-                    fits = [(h, drawn.eigenvalues[j], 1 / len(chosen)) for h, j in plugged]
-            errors["tail-only"][k] += share * draw.tail_error(found, guess, readout=readout)
-            for learned, weights, part in fits:
-                fit = fit_last_layer(
-                    learned, draw.labels, readout=readout, rows=rows, guess=weights
-                )
-                errors["least-squares"][k] += share * part * fit.normalised_mse
-            inside = _noise_inside(features, noise, stream) if drawn is None else 0.0
-            for h, j in plugged:
-                for name, error in _plug_in(moments, layers, h, j, inside, draw.labels).items():
-                    errors[name][k] += share / len(plugged) * error
+    for k, n in enumerate(map(float, samples)):
+        formula = _formula_errors(moments, draws, spectrum, n, k)
+        for name, error in formula.items():
+            errors[name][k] = error
+        means = spectrum.drawn[k] if spectrum.drawn else None
+        if means is not None:
+            for name, error in _interpolated(moments, draws, means, n).items():
+                errors[name][k] = error
     return errors
+
+
+def _interpolated(
+    moments: FiniteSizeMoments, draws: Sequence[LatentDraws], means: MatrixMeans, samples: float
+) -> dict[str, float]:
+    """Errors of drawn matrices, interpolated between the sizes of the lattice."""
+
+    def formula(found: SpikePrediction, size: float) -> dict[str, float]:
+        return _formula_errors(moments, draws, _found(moments, found, size), size, 0)
+
+    # The error times n is interpolated. If matrices are drawn at some sizes only, its difference from the
+    # formula is interpolated.
+    whole = sum(part.weight for part in means.parts) > 1 - 1e-9
+    start = {} if whole else formula(means.formula, samples)
+    errors: dict[str, float] = {}
+    for part in means.parts:
+        there = {} if whole else formula(part.formula, float(part.samples))
+        for name, error in _matrix_errors(moments, draws, part.drawn, part.samples).items():
+            change = part.weight * part.samples / samples * (error - there.get(name, 0.0))
+            errors[name] = errors.get(name, start.get(name, 0.0)) + change
+    return {name: max(error, 0.0) for name, error in errors.items()}
+
+
+def _formula_errors(
+    moments: FiniteSizeMoments,
+    draws: Sequence[LatentDraws],
+    spectrum: Spectrum,
+    samples: float,
+    k: int,
+) -> dict[str, float]:
+    """Errors of features with the mean overlaps of place k of a spectrum."""
+    readout, rows = not moments.linear, fresh_rows(samples)
+    stream = random_stream("sequential-recovery", "noise inside the span")
+    overlap, found = spectrum.overlap[k], spectrum.recovered[k]
+    values = np.where(
+        spectrum.recovered, spectrum.places, _places_of_noise(spectrum, moments.n_features)
+    )[k]
+    layers = _layers(moments, samples, values[None], overlap)
+    squares, guess = _squares_alone(moments, samples), spectrum.places[k] * overlap
+    noise = moments.label_second_moment / samples
+    errors = dict.fromkeys(("least-squares", "tail-only", *layers), 0.0)
+    for draw in draws:
+        features = draw.learned(overlap)
+        alone = features
+        if squares and spectrum.own is not None:
+            # squares lose the overlap with other directions
+            alone = draw.learned(np.minimum(spectrum.own[k], overlap))
+        if not squares:  # products of features are not fitted here for more than 12 features
+            alone = draw.spanning(alone)
+        fit = fit_last_layer(alone, draw.labels, readout=readout, rows=rows, guess=guess)
+        errors["least-squares"] += fit.normalised_mse / len(draws)
+        errors["tail-only"] += draw.tail_error(found, guess, readout=readout) / len(draws)
+        inside = _noise_inside(features, noise, stream)
+        for name, error in _plug_in(moments, layers, features, 0, inside, draw.labels).items():
+            errors[name] += error / len(draws)
+    return errors
+
+
+def _matrix_errors(
+    moments: FiniteSizeMoments, draws: Sequence[LatentDraws], drawn: DrawnSpikes, samples: int
+) -> dict[str, float]:
+    """Errors of features along the eigenvectors of drawn matrices, which mix features with each other."""
+    if id(drawn) in moments.known:
+        return moments.known[id(drawn)][1]
+    matrices = len(drawn.eigenvalues)
+    layers = _layers(moments, samples, drawn.eigenvalues, np.zeros(1))
+    squares = _squares_alone(moments, samples)
+    errors = dict.fromkeys(layers, 0.0)
+    for place, draw in enumerate(draws):
+        # Few first layers use two matrices each, with disjoint rows.
+        chosen = list(range(place % matrices, matrices, len(draws))[: 2 if len(draws) < 4 else 1])
+        for number, j in enumerate(chosen):
+            part = draw.every(3, number) if len(chosen) > 1 else draw
+            share = 1 / len(chosen) / len(draws)
+            features = part.along(drawn.components[j])
+            for name, error in _plug_in(moments, layers, features, j, 0.0, part.labels).items():
+                errors[name] += share * error
+            if (
+                squares
+            ):  # mixing of features in one direction matters only if squares alone are fitted
+                fit = fit_last_layer(
+                    features,
+                    part.labels,
+                    readout=not moments.linear,
+                    rows=fresh_rows(samples),
+                    guess=drawn.eigenvalues[j],
+                )
+                known = errors.get("least-squares", 0.0)
+                errors["least-squares"] = known + share * fit.normalised_mse
+    moments.known[id(drawn)] = drawn, errors
+    return errors
+
+
+def _squares_alone(moments: FiniteSizeMoments, samples: float) -> bool:
+    """Return True if the second layer has too few rows for products of features."""
+    rows, p = fresh_rows(samples), moments.law.heights.size
+    return not wants_cross_terms("auto", p, rows, linear_terms=False)
 
 
 def _plug_in(

@@ -13,7 +13,7 @@ from solvable.models.sequential.errors import Spectrum, layer_errors
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.moment_spectrum.degree_two_background import QuadraticBackground
 from solvable.moment_spectrum.moments import FiniteSizeMoments, finite_size_moments
-from solvable.moment_spectrum.operator_draws import OperatorDraws, OperatorSpikes
+from solvable.moment_spectrum.operator_draws import InterpolatedSpikes, OperatorDraws
 from solvable.moment_spectrum.spike_law import check_range
 from solvable.spectra._edge_ensemble import MOST
 
@@ -218,8 +218,8 @@ def _spectrum(
     law = moments.law if background is None else replace(moments.law, background=background)
     D = moments.n_features
     spikes = [law.spikes(float(n)) for n in samples]
-    drawn = [law.drawn(float(n), D) for n in samples]
-    operators = [at for at in spikes if isinstance(at, OperatorSpikes)]
+    drawn = [law.drawn(float(n), D, at) for n, at in zip(samples, spikes, strict=True)]
+    operators = [at for at in spikes if isinstance(at, InterpolatedSpikes)]
     # With many features the learner fits squares alone, and the directions are too many to draw.
     undrawn = any(draws is None for draws in drawn) and not operators
     many = law.heights.size > MOST and undrawn
@@ -231,7 +231,7 @@ def _spectrum(
     for n, at, draws in zip(samples, spikes, drawn, strict=True):
         crowded = law.crowded(float(n), D, draws)
         overlap.append(at.squared_overlap if crowded is None else crowded)
-        places.append(at.eigenvalues if draws is None else draws.places())
+        places.append(at.eigenvalues if draws is None else draws.eigenvalues)
     return Spectrum(
         overlap=np.array(overlap),
         recovered=samples[:, None] > law.thresholds,

@@ -100,7 +100,7 @@
     Object.assign(layout.margin, phone ? { l: layout.margin.l - 8, r: 12 } : { r: 24 });
     const across = width - layout.margin.l - layout.margin.r - (beside ? 7 * longest + 56 : 0);
     thin(layout.xaxis, across);
-    const title = wrapped(layout.xaxis.title.text, Math.max(20, Math.floor(across / 7.5)));
+    const title = wrapped(layout.xaxis.title.text, Math.max(20, Math.floor(across / 9)));
     layout.xaxis.title.text = title.join("<br>");
     /* A legend below needs room for all its rows: plotly would make them by shrinking the axes, and
        lay the legend over the title of the axis. On a phone it always goes below. */

@@ -68,9 +68,16 @@ def growth_with_directions(points: Sequence[Point]) -> tuple[float, float] | Non
     numbers = sorted({point.setting.directions for point in points})
     if numbers[-1] < 4 * numbers[0]:
         return None
+    measured = [thresholds_measured(point) for point in points]
+    if not all((sizes > 0).all() for sizes in measured):  # an overlap of 1 has no finite threshold
+        return None
     fewest, most = (
         np.mean(
-            [np.log(thresholds_measured(p)).mean() for p in points if p.setting.directions == n]
+            [
+                np.log(sizes).mean()
+                for point, sizes in zip(points, measured, strict=True)
+                if point.setting.directions == n
+            ]
         )
         for n in (numbers[0], numbers[-1])
     )

@@ -1,0 +1,38 @@
+"""Lattice of sample sizes, between which means over random draws are interpolated smoothly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class LatticeSize:
+    """Sample size of the lattice, and its weight in the interpolation at a given sample size."""
+
+    index: int
+    samples: int
+    weight: float
+
+
+def lattice_sizes(samples: float, fewest: int = 1) -> list[LatticeSize]:
+    """Sizes around a number of samples with the weights of a cubic B-spline in log n, which sum to 1."""
+    # Draws at two close sample sizes differ, because a sample that enters changes the eigenvectors. Draws
+    # are made at 2^(k/4) samples only, with random numbers of each k. The spline has two continuous
+    # derivatives and averages the noise of four sizes. It is exact for straight lines in log n and adds
+    # h² f'' / 6 = 0.005 f'' to other functions f, h = log(2) / 4.
+    place = 4 * np.log2(samples)
+    first = int(np.floor(place)) - 1
+    t = place - first - 1
+    weights = [
+        (1 - t) ** 3 / 6,
+        2 / 3 - t**2 + t**3 / 2,
+        2 / 3 - (1 - t) ** 2 + (1 - t) ** 3 / 2,
+        t**3 / 6,
+    ]
+    return [
+        LatticeSize(k, max(round(2.0 ** (k / 4)), fewest), float(weight))
+        for k, weight in enumerate(weights, first)
+        if weight > 0
+    ]
