@@ -12,7 +12,6 @@ import numpy as np
 
 from solvable.data.copies import first_equal_rows
 from solvable.data.frames import read_object
-from solvable.data.frames import read_object
 from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
 from solvable.data.raw_data import RawData
