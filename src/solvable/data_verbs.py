@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
     from solvable.learn.prediction import Applied
+    from solvable.learn.request import Metric
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
     from solvable.progress import Progress
@@ -28,6 +29,8 @@ def learn_features(
     keep: Sequence[str] = (),
     groups: str | None = None,
     time: str | None = None,
+    test: Any = None,
+    metric: Metric | None = None,
     image_size: int | Sequence[int] | str | None = None,
     colour: Literal["auto", "grey", "rgb"] = "auto",
     folds: int = 5,
@@ -57,6 +60,11 @@ def learn_features(
         Column of persons, devices or days; rows with the same entry are tested together.
     time : str, optional
         Column of dates or numbers; rows are predicted from earlier rows.
+    test : path, str or data frame, optional
+        Further rows with the target, on which the model fitted to all rows is judged.
+    metric : {"accuracy", "balanced-accuracy", "auc", "log-loss", "r2", "mae"}, optional
+        Measure by which methods are chosen; by default the share of wrong predictions, or the variance
+        not explained.
     image_size : int, (int, int) or str, optional
         Height and width to which PNG and JPEG images are resized.
     colour : {"auto", "grey", "rgb"}
@@ -97,24 +105,26 @@ def learn_features(
     True
     """
     from solvable.data import load as load_data
+    from solvable.data import load_new
     from solvable.data.dataset import Dataset
     from solvable.learn import Request, learn
     from solvable.learn.files import reserve, write_files
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
-    request = Request(folds=folds, layers=layers, rows=rows, seed=seed)
+    request = Request(folds=folds, layers=layers, rows=rows, seed=seed, metric=metric)
     lanes = count_workers(workers)
     if not isinstance(data, Dataset):
         options: dict[str, Any] = {"groups": groups, "time": time}
         options |= {"image_size": image_size, "colour": colour}
         data = load_data(data, y, target=target, task=task, keep=tuple(keep), **options)
+    tested = None if test is None else load_new(test, data.preparation)
     if output is None:
         with reporter(progress, "fits") as report:
-            return learn(data, request, workers=lanes, progress=report)
+            return learn(data, request, workers=lanes, progress=report, test=tested)
     directory, kept = reserve(data, request, Path(output))
     with reporter(progress, "fits") as report:
-        found = learn(data, request, workers=lanes, progress=report, keeper=kept)
+        found = learn(data, request, workers=lanes, progress=report, keeper=kept, test=tested)
     write_files(found, data, directory, command="")
     kept.remove()
     return found

@@ -362,3 +362,40 @@ def test_no_data_and_help(call):
     assert status == 0
     assert "solvable learn patients.csv --target risk" in printed
     assert "--layers" in printed
+
+
+def test_probabilities_are_one_column_per_class(there):
+    status, printed, told = there("predict", "out", "patients.csv", "--probabilities")
+    assert status == 0, told
+    rows = list(csv.DictReader(io.StringIO(printed)))
+    assert list(rows[0]) == ["row", "predicted", "probability of no", "probability of yes"]
+    shares = np.array(
+        [[float(row[f"probability of {label}"]) for label in ("no", "yes")] for row in rows]
+    )
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-8)
+    # The class with the larger probability is the predicted one, but for rows near the boundary.
+    agree = [
+        (row["predicted"] == "yes") == (pair[1] > 0.5)
+        for row, pair in zip(rows, shares, strict=True)
+    ]
+    assert np.mean(agree) > 0.9
+    status, printed, _ = there("predict", "out", "patients.csv", "--probabilities", "--json")
+    assert json.loads(printed)["classes"] == ["no", "yes"]
+    np.testing.assert_allclose(json.loads(printed)["probabilities"], shares, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--test", "unlabelled.csv"], "no value of the target 'risk'"),
+        (["--test", "narrow.csv"], "columns of the model are not in the data"),
+        (["--metric", "mae"], "metric is mae, but the target 'risk' holds classes"),
+    ],
+)
+def test_tests_and_metrics_are_checked_before_any_fit(learned, there, options, message):
+    (learned.cwd / "unlabelled.csv").write_text(table(target=False))
+    (learned.cwd / "narrow.csv").write_text("size,risk\n1,no\n2,yes\n")
+    status, _, error = there("learn", "patients.csv", "--target", "risk", *options)
+    assert status == 2
+    assert message in error
+    assert len(error.strip().splitlines()) == 1

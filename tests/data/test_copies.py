@@ -12,12 +12,12 @@ from solvable.data.copies import first_equal_rows
 
 
 def test_rows_are_equal_in_all_columns_of_the_file(tmp_path: Path) -> None:
-    # `unit` is constant, `name` has too many texts, and `who` is the group; all of them are compared.
+    # `unit` is constant and dropped, and `who` is the group; all columns are compared.
     rows = [
         "1.5,,red,n0,p,m,0",
         "1.5,,red,n0,p,m,0",  # equal to row 0
         "1.5,,red,n0,p,m,1",  # another target
-        "1.5,,red,n1,p,m,0",  # another value of a column that is dropped
+        "1.5,,red,n1,p,m,0",  # another value of a column of many texts
         "1.5,,red,n0,q,m,0",  # another group
         "1.5,,,n0,p,m,0",  # a text is missing
         "1.5,,,n0,p,m,0",  # equal to row 5
@@ -32,7 +32,7 @@ def test_rows_are_equal_in_all_columns_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("\n".join(["size,weight,colour,name,who,unit,y", *rows]) + "\n")
     data = load(file, target="y", groups="who")
-    assert {"name", "unit"} <= dict(data.preparation.dropped).keys()
+    assert set(dict(data.preparation.dropped)) == {"unit"}
     first = data.identical_rows()
     expected = np.arange(data.n_samples)
     expected[[1, 6, 9, 11]] = [0, 5, 8, 10]

@@ -356,3 +356,36 @@ print((peak() - before) / Path({str(path)!r}).stat().st_size, table.texts["word"
     ).stdout.split()
     assert word == words[-1]
     assert float(times) < 4
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "comments"),
+    [
+        ("# from 2024\n#\n\na,b\n1,x\n2,y\n", ("a", "b"), 2),
+        ("a,b\n# units: m, s, kg\n1,x\n2,y\n# end\n", ("a", "b"), 2),
+        ("# by hand\n# a,b\n1,5\n2,6\n", ("a", "b"), 1),
+        ("#a;b\r\n1;5\r\n2;6\r\n", ("a", "b"), 0),
+        ('a,b\n"1\n# no comment",x\n2,y\n', ("a", "b"), 0),
+        ("tag,b\n#one,1\n#two,2\n", ("tag", "b"), 0),
+        ("# 3 rows\n1,5\n2,6\n", ("x0", "x1"), 1),
+    ],
+)
+def test_comment_lines(tmp_path: Path, content: str, names: tuple[str, ...], comments: int) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content.encode())
+    table, notes = read_csv(path)
+    assert (table.order, table.n_rows) == (names, 2)
+    told = [note for note in notes if "comment" in note]
+    lines = "line" if comments == 1 else "lines"
+    expected = f"skipped {comments} comment {lines}, which begin with #"
+    assert told == [expected] * (comments > 0)
+
+
+def test_errors_below_comments_name_the_line_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("# one\n# two\na,b\n1,x\n2\n")
+    with pytest.raises(InvalidData, match="line 5 has 1 cells"):
+        read_csv(path)
+    path.write_text("# one\n# two\n")
+    with pytest.raises(InvalidData, match="is empty"):
+        read_csv(path)

@@ -115,8 +115,9 @@ def test_parquet_types(tmp_path: Path) -> None:
         "level=low",
         "day=2020-01-01",
         "day=2020-01-02",
+        "price: missing",
     )
-    np.testing.assert_array_equal(data.X[1], [3, 1, 1.75, 1, 0, 0, 1])
+    np.testing.assert_array_equal(data.X[1], [3, 1, 1.75, 1, 0, 0, 1, 1])
     told = "\n".join(data.treatments)
     assert "dropped column 'list': it holds values of type list" in told
     assert "dropped column 'nothing': no value in any row" in told

@@ -90,6 +90,8 @@ def test_categories_of_numbers_stay_categories_and_texts_of_numbers_do_not(frame
     assert {"code", "grade=1", "grade=2"} <= set(data.columns)
     assert any("'code': texts that are numbers" in note for note in data.treatments)
     assert load(frame, target="grade").kind == "classification"
+    frame[""] = pandas.cut(frame["size"], 3)
+    assert sum(name.startswith("unnamed 12=(") for name in load(frame, target="label").columns) == 3
 
 
 def test_objects_are_read_as_from_a_csv_file() -> None:

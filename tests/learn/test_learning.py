@@ -8,14 +8,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from solvable.data import load
+from solvable.data import load, load_new
 from solvable.data.dataset import Split
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
-from solvable.learn import Request, competitors, design, learn
+from solvable.learn import Request, competitors, design, learn, words
 from solvable.learn.competitors import LEARNED, RbfClassifier, methods
 from solvable.learn.design import Design
 from solvable.learn.fold_fits import Measured, Task, measure
+from solvable.learn.judged_rows import check_test, judged
 from solvable.learn.learning import fingerprint_of
+from solvable.learn.prediction import apply_model, probability_columns
 from solvable.learn.scoring import Losses, of_stored_model, score_methods
 from solvable.networks.base import standardise_columns
 
@@ -38,6 +40,48 @@ def cancer():
 def diabetes():
     data = load("diabetes")
     return data, learn(data, Request(folds=3))
+
+
+def test_rows_of_another_file_judge_the_model_of_all_rows(cancer):
+    data, found = cancer
+    new = load_new("breast-cancer", data.preparation)
+    told = judged(found, new, data)
+    wrong = found.model.predict(data.X) != data.y
+    assert (told["rows"], told["wrong"]) == (569, wrong.mean())
+    assert told["lower"] < told["wrong"] < told["upper"]
+    assert told["copies"] == 569
+    assert told["log_loss"] < 0.2
+    sentences = words.test_sentences(replace(found, test=told))
+    assert sentences[0].startswith("On the 569 test rows, the stored model predicts")
+    assert any("569 test rows are equal to a training row" in one for one in sentences)
+    harder = replace(found, test=told | {"wrong": 0.5, "lower": 0.4, "upper": 0.6})
+    assert "the test rows are of another kind" in words.test_sentences(harder)[1]
+    without = replace(new, y=None)
+    with pytest.raises(InvalidData, match="no value of the target 'diagnosis'"):
+        check_test(without, data)
+
+
+def test_probabilities_are_calibrated_on_held_out_rows(cancer):
+    data, found = cancer
+    told = found.reliability
+    assert told.log_loss < 0.2 < told.constant_log_loss
+    assert told.deviation < 3 * told.chance
+    applied = apply_model(found, "breast-cancer")
+    np.testing.assert_allclose(applied.probabilities.sum(axis=1), 1.0)
+    agree = np.array(data.class_labels)[applied.probabilities.argmax(axis=1)] == applied.predicted
+    assert agree.mean() > 0.97
+    columns = probability_columns(applied)
+    assert list(columns) == ["probability of benign", "probability of malignant"]
+
+
+def test_numbers_have_no_probabilities(diabetes):
+    data, found = diabetes
+    assert found.reliability is None
+    with pytest.raises(InvalidParameter, match="the model predicts the number 'progression'"):
+        probability_columns(apply_model(found, "diabetes"))
+    told = judged(found, load_new("diabetes", data.preparation), data)
+    share = np.mean((found.model.predict(data.X) - data.y) ** 2) / data.y.var()
+    assert told["unexplained_variance"] == pytest.approx(share)
 
 
 def score(found, key):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -14,7 +14,7 @@ from solvable.errors import InvalidParameter
 from solvable.learn.request import Request
 
 if TYPE_CHECKING:
-    from solvable.data.dataset import Dataset
+    from solvable.data.dataset import Dataset, NewData
     from solvable.learn.results import Learned
     from solvable.learn.stored_fits import KeptFits
 
@@ -40,6 +40,7 @@ def learn(
     keep: Columns = None,
     groups: str | None = None,
     time: str | None = None,
+    test: str | None = None,
     image_size: str | None = None,
     colour: Literal["auto", "grey", "rgb"] = "auto",
     options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008
@@ -56,6 +57,7 @@ def learn(
       solvable learn digits                      a minute or two
       solvable learn mnist-5k                    about five minutes on two cores
       solvable learn patients.csv --target risk
+      solvable learn patients.csv --target risk --test later.csv
       solvable learn photos --image-size 32      one folder of PNG or JPEG per class
       solvable learn patients.csv --target age --task regression --output age
 
@@ -82,6 +84,8 @@ def learn(
         Column of persons, devices or days; rows with the same entry are tested together.
     time
         Column of dates or numbers; rows are predicted from earlier rows.
+    test
+        File of further rows with the target, on which the stored model is judged.
     image_size
         Size in pixels to which PNG and JPEG images are resized: 32, or 24x32
         (height x width). [default: not resized]
@@ -107,8 +111,9 @@ def learn(
     request = Request(**vars(options))
     with status_line("reading", shown=not quiet):
         # Imported under the status line, as the imports take longer than reading a small table.
-        from solvable.data import load
+        from solvable.data import load, load_new
         from solvable.learn.files import reserve, write_files
+        from solvable.learn.judged_rows import check_test
         from solvable.learn.summary import summary
 
         dataset = load(
@@ -121,10 +126,14 @@ def learn(
             image_size=image_size,
             colour=colour,
         )
+        tested = None
+        if test is not None:
+            tested = load_new(test, dataset.preparation)
+            check_test(tested, dataset)
         directory, kept = reserve(dataset, request, output)
-    found = _fit(dataset, request, lanes, quiet, progress, kept)
+    found = _fit(dataset, request, lanes, quiet, progress, kept, tested)
     with status_line("writing report and model", shown=not quiet):
-        more = {"groups": groups, "time": time, "image-size": image_size}
+        more = {"groups": groups, "time": time, "test": test, "image-size": image_size}
         more["colour"] = None if colour == "auto" else colour
         command = _command(data, target, task, keep, more, request)
         files = write_files(found, dataset, directory, command=command)
@@ -137,7 +146,13 @@ def learn(
 
 
 def _fit(
-    dataset: Dataset, request: Request, workers: int, quiet: bool, lines: bool, kept: KeptFits
+    dataset: Dataset,
+    request: Request,
+    workers: int,
+    quiet: bool,
+    lines: bool,
+    kept: KeptFits,
+    test: NewData | None,
 ) -> Learned:
     from solvable.cli.terminal import note
     from solvable.learn.learning import learn as learn_features
@@ -152,7 +167,9 @@ def _fit(
             note(f"resuming: completed fits of an earlier run are read from {kept.folder}")
     try:
         with progress_bar(shown=not quiet, lines=lines) as show:
-            return learn_features(dataset, request, workers=workers, progress=show, keeper=kept)
+            options: dict[str, Any] = {"workers": workers, "progress": show}
+            options |= {"keeper": kept, "test": test}
+            return learn_features(dataset, request, **options)
     except KeyboardInterrupt:
         if not quiet and kept.folder.exists():
             note(

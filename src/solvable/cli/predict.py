@@ -8,13 +8,22 @@ from pathlib import Path
 from solvable.cli.settings import Flag
 
 
-def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag = False) -> int:
+def predict(
+    model: Path,
+    data: str,
+    /,
+    *,
+    output: Path | None = None,
+    probabilities: Flag = False,
+    json: Flag = False,
+) -> int:
     """Predict new rows with a model of `solvable learn`.
 
     For example:
       solvable predict solvable-runs/learn-wine-1a2b3c4d/model.safetensors new.csv
       solvable predict model.safetensors new.csv --output predicted.csv
       solvable predict model.safetensors new.csv > predicted.csv
+      solvable predict model.safetensors new.csv --probabilities
 
     Columns are matched by name and prepared in the same way as the training rows.
     If the new rows have the target column, the error is printed too.
@@ -26,6 +35,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     data
         File, folder or name of a data set, as for `solvable learn`; also an
         image, or a folder of images without classes.
+    probabilities
+        Add a column with the calibrated probability of each class.
     output
         New CSV file for the predictions.
     json
@@ -35,7 +46,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
 
     from solvable.cli.terminal import note, write, write_json
     from solvable.errors import InvalidParameter, quoted
-    from solvable.learn.prediction import apply_model, error_sentence
+    from solvable.learn.judged_rows import error_sentence
+    from solvable.learn.prediction import apply_model, probability_columns
     from solvable.learn.tables import columns_as_csv
     from solvable.paths import printable
     from solvable.plots.files import write_atomically
@@ -50,12 +62,18 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     columns = {"row": np.arange(1, count + 1), "predicted": found.predicted}
     if found.row_names is not None:
         columns["file"] = found.row_names
+    if probabilities:
+        columns |= probability_columns(found)
     if output is not None:
         write_atomically(output, columns_as_csv(columns).encode())
     if json:
         numbers = found.predicted.tolist()
         treatments = list(found.treatments)
-        write_json({"predictions": numbers, "error": found.error, "treatments": treatments})
+        result = {"predictions": numbers, "error": found.error, "treatments": treatments}
+        if probabilities and found.probabilities is not None:
+            result |= {"classes": found.target.classes}
+            result |= {"probabilities": found.probabilities.tolist()}
+        write_json(result)
         return 0
     if output is not None:
         write(f"{count} predictions of {found.target.name!r} are in {output}")

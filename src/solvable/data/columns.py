@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
 from solvable.data.cells import first_odd_cell
-from solvable.data.table import Table
+from solvable.data.csv_memory import MOST_GAPS
+from solvable.data.table import Table, missing_mask
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import available_bytes, gigabytes
 from solvable.plots.words import quoted_names
@@ -20,6 +22,9 @@ MEDIAN_ROWS = (
     100_000  # number of evenly spaced rows from which medians of a longer table are computed
 )
 LARGEST = 1e30  # largest allowed absolute value in a column
+
+GAP_SHARE = 0.05
+"""Smallest share of missing values with which a column of numbers gets an indicator of these."""
 
 BLOCK_ENTRIES = 4_000_000
 """Number of entries processed at a time, about 32 MB."""
@@ -152,8 +157,15 @@ def numbers_the_rows(column: np.ndarray) -> bool:
     return len(np.unique(column)) == n
 
 
+MANY_TEXTS = (
+    "a different text in every row, as in an identifier",
+    "nearly every text occurs once, as in an identifier",
+)
+"""Reasons why a column of many texts is dropped unless it is encoded by words or frequencies."""
+
+
 def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str:
-    """Return why a column of text is unusable, or ""; `others` are the column's texts in other rows."""
+    """Return why a column has not few texts, or ""; `others` are the column's texts in other rows."""
     present = [value for value in column if value is not None]
     distinct = len(others.union(present))
     if distinct == 0:
@@ -165,10 +177,10 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
     odd = first_odd_cell(column)
     if odd is not None:
         return f"text, although most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is not"
-    if len(set(present)) == len(column):
-        return "a different text in every row"
+    if len(set(present)) == len(present):
+        return MANY_TEXTS[0]
     if distinct > MAX_CATEGORIES:
-        return f"text with more than {MAX_CATEGORIES} distinct values, such as {present[0]!r}"
+        return MANY_TEXTS[1]
     return f"text with {distinct} distinct values in {len(column)} rows"
 
 
@@ -189,6 +201,18 @@ def unusable_numbers(
         for name in identifiers:
             dropped[name] = "a different whole number in every row, as in an identifier"
     return dropped
+
+
+def marked_gaps(table: Table, n_missing: np.ndarray, used: Sequence[int]) -> tuple[str, ...]:
+    """Choose the columns of numbers whose missing values are marked, each set of rows once."""
+    # A column that is 1 in few rows has large values once it is standardised, and disturbs kernels.
+    least = max(10, GAP_SHARE * table.n_rows)
+    marked: dict[bytes, int] = {}
+    for place in sorted(used, key=lambda place: -n_missing[place]):
+        if least <= n_missing[place] <= table.n_rows - least and len(marked) < MOST_GAPS:
+            missing = missing_mask(table.numeric[:, place])
+            marked.setdefault(blake2b(missing.tobytes(), digest_size=16).digest(), place)
+    return tuple(table.numeric_names[place] for place in sorted(marked.values()))
 
 
 def describe(

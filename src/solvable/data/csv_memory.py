@@ -11,6 +11,7 @@ import numpy as np
 from solvable.errors import InvalidData
 from solvable.numpy_files import check_unpacked, unpacked_limit
 
+MOST_GAPS = 20  # largest number of columns of missing values in the matrix
 BLOCK = 1 << 20  # number of bytes unpacked at a time
 
 DELIMITERS = (",", ";", "\t", "|", " ")
@@ -41,9 +42,11 @@ class TextSize:
     def needed(self) -> float:
         """Largest number of bytes that reading keeps in memory at a time."""
         # Measured (tests/data/test_csv_memory.py): up to three copies of the text while it is unpacked
-        # and decoded; 8 bytes per cell in its column and 8 in the matrix; the target per row; the first
+        # and decoded; 8 bytes per cell in its column and 8 in the matrix, which has further columns of
+        # missing values; the target per row; the first
         # rows and the blocks of Arrow per column; and blocks of the matrix.
         held = 3.5 * self.text + 18.0 * self.cells + 30.0 * self.lines
+        held += 8.0 * min(self.cells, MOST_GAPS * self.lines)
         held += 15e3 * self.cells / self.lines
         return held + min(4e7, 5.0 * held)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from solvable.data.cells import is_missing, is_number
 from solvable.data.csv_columns import BLOCK, Column, has_odd_quotes, read_columns
+from solvable.data.csv_comments import without_comments
 from solvable.data.csv_memory import DELIMITERS, unpack
 from solvable.data.table import Table, from_columns, refuse_duplicates
 from solvable.errors import InvalidData
@@ -26,6 +27,8 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
     """Read a table from delimited text, plain or gzipped."""
     # expected: known column names, such as the target; a first row with a known name is a header.
     content, notes, room = _decode(path)
+    content, comments = without_comments(content, _find_delimiter)
+    notes += comments
     delimiter = _find_delimiter(content)
     first_rows = list(islice(_rows(content, delimiter), HEAD_LINES))
     if not first_rows:

@@ -76,7 +76,8 @@ def _named_columns(data: Any) -> list[tuple[str, Any]] | None:
         names = [str(label) for label in labels]
         refuse_duplicates(names)
         raise InvalidParameter(_unreadable(data, error)) from error
-    names = [str(label) for label in labels]
+    # An empty name gets the name that it would get in a CSV file.
+    names = [str(label).strip() or f"unnamed {place}" for place, label in enumerate(labels)]
     refuse_duplicates(names)
     return list(zip(names, frame.iter_columns(), strict=True))
 
@@ -113,7 +114,9 @@ def _of_series(name: str, series: Any) -> tuple[np.ndarray | None, list[str]]:
         return seconds, [f"column {name!r}: durations, read as seconds"]
     if dtype in (nw.Categorical, nw.Enum):
         # Categories stay categories, also if they are numbers.
-        return text_column([_text(value) for value in series.to_list()]), []
+        values = [None if _is_missing(value) else value for value in series.to_list()]
+        texts = [None if value is None else _text(value) or str(value) for value in values]
+        return text_column(texts), []
     if dtype in (nw.String, nw.Object, nw.Unknown, nw.Time):
         return _of_objects(name, series.to_list())
     return None, [f"dropped column {name!r}: it holds values of type {dtype}"]

@@ -14,19 +14,20 @@ from solvable.data.columns import (
     column_statistics,
     describe,
     describe_gaps,
+    marked_gaps,
     refuse_infinite,
     refuse_large,
     refuse_tiny,
     row_blocks,
-    text_reason,
     unusable_numbers,
 )
+from solvable.data.encoders import Encoder, damaged, encoder_from_dict, usable_texts
 from solvable.data.table import Table, as_text, missing_mask
 from solvable.data.target import Target
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
-FORMAT = 1  # version of the dictionary of :meth:`Preparation.to_dict`
+FORMAT = 2  # version of the dictionary of :meth:`Preparation.to_dict`; version 1 has no encoders
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,10 @@ class Preparation:
     """Conversion of a table to a matrix, fitted on training rows.
 
     Columns of numbers come first, in the order of the table, with missing values replaced by medians
-    of the training rows. Each column of text then becomes one column of 0 and 1 per distinct text; all
-    these columns are 0 if the text is missing or was not in the training rows. Create a preparation
-    with :meth:`fit`.
+    of the training rows. Each column of few texts then becomes one column of 0 and 1 per distinct text;
+    all these columns are 0 if the text is missing or was not in the training rows. Indicators of missing
+    numbers follow, and at last the encodings of dates, of many texts and of sentences. Create a
+    preparation with :meth:`fit`.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ class Preparation:
     medians : tuple of float
         Medians that replace missing values in these columns.
     categories : tuple of (str, tuple of str)
-        Used columns of text, each with its distinct texts.
+        Used columns of few texts, each with its distinct texts.
     dropped : tuple of (str, str)
         Unused columns, each with the reason.
     dtype : str
@@ -60,6 +62,10 @@ class Preparation:
         Positions and values of matrix columns that are constant in the training rows but not in the
         whole table. They get this value in every row, because the effect of other values is not learned.
         See :meth:`refit`.
+    gaps : tuple of str
+        Columns of numbers whose missing values are marked by a column of 0 and 1.
+    encoders : tuple of Encoder
+        Encodings of the used columns of dates, of many texts and of sentences.
 
     Examples
     --------
@@ -82,6 +88,8 @@ class Preparation:
     image_shape: tuple[int, ...] | None = None
     treatments: tuple[str, ...] = ()
     still: tuple[tuple[int, float], ...] = ()
+    gaps: tuple[str, ...] = ()
+    encoders: tuple[Encoder, ...] = ()
 
     @classmethod
     def fit(
@@ -109,14 +117,14 @@ class Preparation:
         kept = set(table.numeric_names) if image_shape else set(keep)
         kept_constant = set(table.numeric_names) if image_shape else set(varying)
         dropped = unusable_numbers(table, statistics, kept, kept_constant)
-        categories, unusable = _usable_texts(table, further_texts or {})
+        categories, encoders, unusable = usable_texts(table, further_texts or {})
         dropped |= unusable
         used = [i for i, name in enumerate(table.numeric_names) if name not in dropped]
         if not table.order:
             raise InvalidData(
                 "there is no column other than the target; allowed: at least one. Add columns."
             )
-        if not used and not categories:
+        if not used and not categories and not encoders:
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(dropped.items())[:5])
             raise InvalidData(
                 f"no column is usable ({reasons}); allowed: at least one column that varies. Add "
@@ -130,6 +138,8 @@ class Preparation:
             dtype=str(np.result_type(table.numeric.dtype, np.float32)) if used else "float64",
             target=target,
             image_shape=image_shape,
+            gaps=() if image_shape else marked_gaps(table, statistics.n_missing, used),
+            encoders=encoders,
         )
         treatments = preparation._described(statistics.n_missing[used], table.n_rows)
         n_constant = int(statistics.constant[used].sum())
@@ -140,9 +150,9 @@ class Preparation:
         return replace(preparation, treatments=treatments)
 
     def refit(self, table: Table) -> Preparation:
-        """Fit the medians again on the training rows only; the columns stay the same."""
-        # If the columns changed with the number of rows, errors at different numbers of rows would not
-        # be comparable.
+        """Fit medians and encoders again on the training rows only; the columns used stay the same."""
+        # If the columns used changed with the number of rows, errors at different numbers of rows would
+        # not be comparable.
         statistics = column_statistics(self._numbers(table))
         one_value = statistics.empty | statistics.constant
         still = [(i, float(statistics.medians[i])) for i in np.flatnonzero(one_value).tolist()]
@@ -156,18 +166,30 @@ class Preparation:
                 if text not in present or len(present) == 1
             ]
             place += len(texts)
+        for name in self.gaps:
+            missing = missing_mask(table.column(name))
+            if missing.all() or not missing.any():
+                still.append((place, float(missing.all())))
+            place += 1
         # Constant pixels of images keep their values.
         fitted = replace(
             self,
             medians=tuple(statistics.medians.tolist()),
             still=() if self.image_shape else tuple(still),
+            encoders=tuple(one.refit(as_text(table.column(one.name))) for one in self.encoders),
         )
         return replace(fitted, treatments=fitted._described(statistics.n_missing, table.n_rows))
 
     def _described(self, n_missing: np.ndarray, n_rows: int) -> tuple[str, ...]:
         """Return sentences about unused columns, columns of text and missing numbers."""
         gaps = describe_gaps(self.numeric_names, n_missing, n_rows, self.medians)
-        sentences = (*describe(self.dropped, self.categories), *gaps)
+        encoded = [one.sentence for one in self.encoders]
+        marked = []
+        if self.gaps:
+            marked = [
+                f"missing values of {quoted_names(self.gaps)} are marked by columns of 0 and 1"
+            ]
+        sentences = (*describe(self.dropped, self.categories), *encoded, *gaps, *marked)
         if not self.still:
             return sentences
         names = quoted_names(self.columns[place] for place, _ in self.still)
@@ -179,13 +201,24 @@ class Preparation:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the matrix columns."""
-        ones = (f"{name}={text}" for name, texts in self.categories for text in texts)
-        return (*self.numeric_names, *ones)
+        return tuple(name for _, names in self.parts for name in names)
+
+    @property
+    def parts(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names of the table's columns, each with the names of matrix columns in their order."""
+        # A column of numbers comes twice if its missing values are marked.
+        return (
+            *((name, (name,)) for name in self.numeric_names),
+            *((name, tuple(f"{name}={text}" for text in texts)) for name, texts in self.categories),
+            *((name, (f"{name}: missing",)) for name in self.gaps),
+            *((one.name, one.columns) for one in self.encoders),
+        )
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Names of the columns that a table must have."""
-        return (*self.numeric_names, *(name for name, _ in self.categories))
+        texts = (name for name, _ in self.categories)
+        return (*self.numeric_names, *texts, *(one.name for one in self.encoders))
 
     def transform(self, table: Table, *, first_row: int = 0) -> np.ndarray:
         """Convert a table to a matrix; the table's columns are matched by name."""
@@ -199,27 +232,45 @@ class Preparation:
                 f"{quoted_names(missing)}; columns of the data: {quoted_names(table.order)}. Add the "
                 f"missing columns under these names.{hint}"
             )
+        used = len(self.numeric_names)
+        more = len(self.columns) > used
         with np.errstate(over="ignore"):
             # Values that overflow float32 become infinite; infinite values are refused below.
-            matrix = self._numbers(table).astype(self.dtype, copy=False)
+            if more:
+                refuse_large(table.n_rows, len(self.columns), self.dtype)
+                whole = np.empty((table.n_rows, len(self.columns)), dtype=self.dtype)
+                whole[:, :used] = self._numbers(table)
+                self._encode(table, whole[:, used:])
+                matrix = whole[:, :used]
+            else:
+                whole = matrix = self._numbers(table).astype(self.dtype, copy=False)
         if refuse_infinite(matrix, self.numeric_names, first_row):
-            matrix = np.array(matrix)
+            if not more:
+                whole = matrix = np.array(matrix)
             medians = np.array(self.medians, dtype=self.dtype)
             for rows in row_blocks(matrix):
                 block = matrix[rows]
                 np.copyto(block, medians, where=np.isnan(block))
-        if self.categories:
-            refuse_large(table.n_rows, len(self.columns), self.dtype)
-            ones = [
-                as_text(table.column(name))[:, None] == np.array(texts, dtype=object)
-                for name, texts in self.categories
-            ]
-            matrix = np.hstack([matrix, *ones], dtype=self.dtype)
-        elif self.still:
-            matrix = np.array(matrix)
+        if self.still and not more:
+            whole = np.array(whole)
         for place, value in self.still:
-            matrix[:, place] = value
-        return matrix
+            whole[:, place] = value
+        return whole
+
+    def _encode(self, table: Table, places: np.ndarray) -> None:
+        """Write the columns of 0 and 1 and the encodings into the last columns of a matrix."""
+        start = 0
+        for name, texts in self.categories:
+            ones = as_text(table.column(name))[:, None] == np.array(texts, dtype=object)
+            places[:, start : start + len(texts)] = ones
+            start += len(texts)
+        for name in self.gaps:
+            places[:, start] = missing_mask(table.column(name))
+            start += 1
+        for one in self.encoders:
+            encoded = one.encode(as_text(table.column(one.name)))
+            places[:, start : start + encoded.shape[1]] = encoded
+            start += encoded.shape[1]
 
     def report(self, table: Table) -> tuple[str, ...]:
         """Return sentences about the changes that :meth:`transform` makes to a table of new rows."""
@@ -237,6 +288,11 @@ class Preparation:
                     f"column {name!r}: texts not seen in training, encoded by 0 in all columns: "
                     f"{quoted_names(unseen)}"
                 )
+        sentences += [
+            sentence
+            for one in self.encoders
+            if one.name in present and (sentence := one.report(as_text(present[one.name])))
+        ]
         names = [n for n in self.numeric_names if n in present and present[n].dtype != object]
         n_missing = np.array([np.count_nonzero(missing_mask(present[n])) for n in names], dtype=int)
         sentences.extend(describe_gaps(names, n_missing, table.n_rows))
@@ -255,15 +311,17 @@ class Preparation:
             "image_shape": list(self.image_shape) if self.image_shape else None,
             "treatments": list(self.treatments),
             "still": [list(pair) for pair in self.still],
+            "gaps": list(self.gaps),
+            "encoders": [one.to_dict() for one in self.encoders],
         }
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Preparation:
         """Create a preparation from the result of :meth:`to_dict`."""
-        if fields.get("format") != FORMAT:
+        if fields.get("format") not in (1, FORMAT):
             raise InvalidData(
                 f"the preparation stored with the model has format {fields.get('format')!r}; "
-                f"allowed: {FORMAT}. Use the version of solvable that wrote the model."
+                f"allowed: 1 or {FORMAT}. Use the version of solvable that wrote the model."
             )
         try:
             preparation = cls(
@@ -278,11 +336,11 @@ class Preparation:
                 else None,
                 treatments=tuple(map(str, fields["treatments"])),
                 still=tuple((int(place), float(value)) for place, value in fields.get("still", ())),
+                gaps=tuple(map(str, fields.get("gaps", ()))),
+                encoders=tuple(map(encoder_from_dict, fields.get("encoders", ()))),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidData(
-                f"the preparation stored with the model is damaged ({error!r}). Fit the model again."
-            ) from error
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise damaged(error) from error
         if len(preparation.medians) != len(preparation.numeric_names):
             raise InvalidData(
                 f"the preparation stored with the model is damaged: {len(preparation.medians)} "
@@ -310,20 +368,3 @@ class Preparation:
                 )
             matrix[:, i] = np.nan if column.dtype == object else column
         return matrix
-
-
-def _usable_texts(
-    table: Table, further_texts: Mapping[str, frozenset[str]]
-) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], dict[str, str]]:
-    """Return the usable columns of text with their texts, and the unusable ones with the reason."""
-    usable = []
-    unusable = {}
-    for name, column in table.texts.items():
-        others = further_texts.get(name, frozenset())
-        reason = text_reason(column, others)
-        if reason:
-            unusable[name] = reason
-        else:
-            texts = others.union(value for value in column if value is not None)
-            usable.append((name, tuple(sorted(texts))))
-    return tuple(usable), unusable

@@ -90,12 +90,12 @@ def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
 
 def column_groups(preparation: Preparation) -> list[tuple[str, list[int]]]:
     """Return the names of the table's columns, each with the matrix columns that encode it."""
-    groups = [(name, [place]) for place, name in enumerate(preparation.numeric_names)]
-    start = len(groups)
-    for name, texts in preparation.categories:
-        groups.append((name, list(range(start, start + len(texts)))))
-        start += len(texts)
-    return groups
+    groups: dict[str, list[int]] = {}
+    start = 0
+    for name, encoded in preparation.parts:
+        groups.setdefault(name, []).extend(range(start, start + len(encoded)))
+        start += len(encoded)
+    return list(groups.items())
 
 
 def _straight(X: np.ndarray, features: np.ndarray) -> np.ndarray:

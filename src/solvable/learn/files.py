@@ -13,6 +13,7 @@ from solvable.learn.dealt_rows import check_rows
 from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
 from solvable.learn.learning import fingerprint_of
+from solvable.learn.metrics import check_metric
 from solvable.learn.prediction import notes_of
 from solvable.learn.request import Request
 from solvable.learn.results import Learned
@@ -46,6 +47,7 @@ def kept_folder(directory: Path) -> Path:
 def reserve(dataset: Dataset, request: Request, output: Path | None) -> tuple[Path, KeptFits]:
     """Reserve the output directory, and return it with the store of completed fits."""
     check_rows(dataset)
+    check_metric(request.metric, dataset)
     fingerprint, _ = fingerprint_of(dataset, request)
     directory = output or DIRECTORY.default(dataset.name, fingerprint)
     DIRECTORY.reserve(directory, fingerprint)

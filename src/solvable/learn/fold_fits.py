@@ -68,7 +68,7 @@ class Measured:
     attribution: Attribution | None = None  # shares of columns in the directions, if requested
     unseen: Unseen | None = None  # signal of the directions on the test rows, if requested
     above: tuple[int, ...] = ()  # like n_significant, but without the permutation test
-    # Outputs for the test rows if there are two classes; larger values favour class 1.
+    # Outputs for the test rows: larger values favour class 1 of two, shape (n,), or each of C, (n, C)
     scores: np.ndarray | None = None
 
 
@@ -95,7 +95,7 @@ def measure(task: Task) -> Measured:
             model = method.fit(X, y) if method.fit else method.make().fit(X, y)
             tested = len(split.y_test) > 0
             predicted = model.predict(X_test) if tested else np.empty(0)
-            scores = None if task.design.regression or not tested else _scores(model, X_test)
+            scores = None if task.design.regression or not tested else outputs_of(model, X_test)
         except SolvableError as error:
             if task.method == LEARNED:
                 raise
@@ -128,8 +128,8 @@ def measure(task: Task) -> Measured:
     )
 
 
-def _scores(model: Any, X: np.ndarray) -> np.ndarray | None:
-    """Return the real-valued output of a two-class classifier; None if the classifier has no output."""
+def outputs_of(model: Any, X: np.ndarray) -> np.ndarray | None:
+    """Return a classifier's outputs, (n,) for two classes, else (n, C); None if it has no output."""
     if hasattr(model, "decision_function"):
         found = np.asarray(model.decision_function(X), dtype=np.float64)
     elif hasattr(model, "predict_proba"):
@@ -137,7 +137,7 @@ def _scores(model: Any, X: np.ndarray) -> np.ndarray | None:
         found = found[:, 1] if found.shape[1] == 2 else found
     else:
         return None
-    return found if found.ndim == 1 else None
+    return found
 
 
 def _can_be_narrow(X: np.ndarray) -> bool:

@@ -11,14 +11,16 @@ from importlib.metadata import version
 
 import numpy as np
 
-from solvable.data.dataset import Dataset
+from solvable.data.dataset import Dataset, NewData
+from solvable.learn.calibration import Reliability, reliability_of
 from solvable.learn.competitors import LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
 from solvable.learn.fold_fits import Keeper, Measured, measure_all
+from solvable.learn.judged_rows import check_test, digest_of, judged
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, Outlook
-from solvable.learn.scoring import Losses, of_stored_model, outlook_of, score_methods
+from solvable.learn.scoring import Losses, by_metric, of_stored_model, outlook_of, score_methods
 from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
 from solvable.progress import Progress
 
@@ -35,16 +37,11 @@ def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
     digest = hashlib.blake2b(data.encode(), digest_size=8)
     digest.update(np.ascontiguousarray(dataset.y).data)
     names = [dataset.columns, dataset.class_labels, dataset.kind, dataset.target]
-    digest.update(json.dumps([names, asdict(request)]).encode())
+    options = {name: value for name, value in asdict(request).items() if value is not None}
+    digest.update(json.dumps([names, options]).encode())
     for codes in (dataset.groups, dataset.times):
         digest.update(b"" if codes is None else np.ascontiguousarray(codes).data)
     return digest.hexdigest(), data
-
-
-def digest_of(X: np.ndarray) -> str:
-    """Return the digest of the inputs as float64, so that equal numbers of any type agree."""
-    values = np.ascontiguousarray(X, dtype=np.float64)
-    return hashlib.blake2b(values.data, digest_size=8).hexdigest()
 
 
 def learn(
@@ -54,6 +51,7 @@ def learn(
     workers: int = 1,
     progress: Progress | None = None,
     keeper: Keeper | None = None,
+    test: NewData | None = None,
 ) -> Learned:
     """Learn features, compare methods on unseen rows, and forecast the error with more rows.
 
@@ -70,6 +68,9 @@ def learn(
     keeper : Keeper, optional
         Store of completed fits for a resumed run, such as
         :class:`solvable.learn.stored_fits.KeptFits`.
+    test : NewData, optional
+        Further rows with their target, from :func:`solvable.data.load_new`, on which the model fitted to
+        all rows is judged.
 
     Returns
     -------
@@ -97,11 +98,16 @@ def learn(
     True
     """
     start = time.perf_counter()
+    if test is not None:
+        check_test(test, dataset)
     plan = Plan(dataset, request or Request())
     measured = measure_all(
         plan.tasks, workers=plan.workers(workers), progress=progress, keeper=keeper
     )
-    return replace(_assembled(plan, measured), seconds=time.perf_counter() - start)
+    found = _assembled(plan, measured)
+    if test is not None:
+        found = replace(found, test=judged(found, test, dataset))
+    return replace(found, seconds=time.perf_counter() - start)
 
 
 def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
@@ -127,6 +133,9 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     made = made_of(final.model, final.attribution, [fit.unseen for fit in learned], tests)
     first, *others = score_methods(plan.methods, by_method, losses, dataset.class_labels)
     methods = (of_stored_model(first, final), *others)
+    if request.metric is not None:
+        clusters = plan.dealt.clusters()
+        methods = by_metric(request.metric, methods, by_method, losses, clusters)
     beats = methods[0].beats_constant
     counts = [fit.above if beats else fit.n_significant for fit in learned]
     found = layers_found(final.model, counts, signals, made, confirmed=beats)
@@ -164,12 +173,31 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
         model=final.model,
         preparation=dataset.preparation,
+        metric=request.metric or "",
+        reliability=_reliability(plan, learned),
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],
         rows=plan.rows[tested],
         row_folds=plan.folds[tested],
         warnings=warnings,
     )
+
+
+def _reliability(plan: Plan, fits: list[Measured]) -> Reliability | None:
+    """Calibrate the outputs of the learned features on the held-out rows; None for numbers."""
+    classes = len(plan.dataset.class_labels)
+    outputs = [fit.scores for fit in fits if fit.scores is not None]
+    width = {one.shape[1:] for one in outputs}
+    # A class that is missing in the training rows of a fold has no output there.
+    if (
+        plan.design.regression
+        or len(outputs) < len(fits)
+        or width - {(), (classes,)}
+        or len(width) != 1
+    ):
+        return None
+    codes = [plan.y[plan.folds == fit.fold].astype(np.int64) for fit in fits]
+    return reliability_of(outputs, codes, classes)
 
 
 def _curve(plan: Plan, measured: list[Measured], losses: Losses) -> tuple[CurvePoint, ...]:

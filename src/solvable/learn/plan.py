@@ -15,6 +15,7 @@ from solvable.learn.dealt_rows import DealtRows, check_rows, used_rows
 from solvable.learn.design import Design, width_for
 from solvable.learn.fold_fits import Measured, Task
 from solvable.learn.folds import nested_rows, training_sizes
+from solvable.learn.metrics import check_metric
 from solvable.learn.request import Request
 from solvable.memory import available_bytes, gigabytes
 
@@ -24,6 +25,7 @@ class Plan:
 
     def __init__(self, dataset: Dataset, request: Request) -> None:
         check_rows(dataset)
+        check_metric(request.metric, dataset)
         self.dataset, self.request = dataset, request
         self.rows, notes = used_rows(dataset, request)
         self.dealt = DealtRows(dataset, self.rows, request)
@@ -145,6 +147,6 @@ class Plan:
                 how += ", none of its own group"
                 assumes = "rows of new groups drawn from the same distribution"
         return (
-            f"{how}. Medians, filters, numbers of directions, penalties and widths are computed from "
-            f"these other rows only. The error is that for {assumes}."
+            f"{how}. Medians, encodings, filters, numbers of directions, penalties and widths are "
+            f"computed from these other rows only. The error is that for {assumes}."
         )

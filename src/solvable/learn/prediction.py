@@ -10,15 +10,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from solvable.data import Preparation, load_new
-from solvable.data.dataset import NewData
 from solvable.data.target import Target
-from solvable.errors import InvalidData
-from solvable.fitting.intervals import mean_interval, wilson_interval
-from solvable.learn.learning import digest_of
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.learn.calibration import Calibration
+from solvable.learn.fold_fits import outputs_of
+from solvable.learn.judged_rows import digest_of, error_on
 from solvable.learn.results import Learned
 from solvable.networks.files import load_model, model_notes
-from solvable.plots.numbers import format_number
-from solvable.plots.words import percents
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +35,9 @@ class Applied:
         Error on the rows with a known target; None if there is no such row.
     row_names : ndarray of str or None
         File name of each row, if each row was read from a file of its own.
+    probabilities : ndarray or None
+        Calibrated probability of each class, shape (n, C), in the order of ``target.classes``; None for
+        numbers, and for models without calibration.
     """
 
     target: Target
@@ -44,6 +45,7 @@ class Applied:
     treatments: tuple[str, ...]
     error: dict[str, Any] | None
     row_names: np.ndarray | None = None
+    probabilities: np.ndarray | None = None
 
 
 def apply_model(model: Path | Learned, data: Any) -> Applied:
@@ -56,10 +58,15 @@ def apply_model(model: Path | Learned, data: Any) -> Applied:
     new = load_new(data, preparation)
     with threadpool_limits(limits=1):
         codes = fitted.predict(new.X)
-    error = _error(new, codes, target, notes)
+        outputs = outputs_of(fitted, new.X) if notes.get("calibration") else None
+    probabilities = None
+    if outputs is not None:
+        probabilities = _calibration(notes["calibration"]).probabilities(outputs)
+    error = error_on(new, codes, target, notes)
     if error is not None:
         error["training_rows"] = digest_of(new.X) == notes.get("data_fingerprint")
-    return Applied(target, target.decode(codes), tuple(new.treatments), error, new.row_names)
+    predicted, treatments = target.decode(codes), tuple(new.treatments)
+    return Applied(target, predicted, treatments, error, new.row_names, probabilities)
 
 
 def notes_of(found: Learned) -> dict[str, Any]:
@@ -70,10 +77,20 @@ def notes_of(found: Learned) -> dict[str, Any]:
         "name": found.name,
         "rows": found.n_samples,
         "error": [score.error, score.lower, score.upper],
+        "calibration": found.reliability and found.reliability.calibration.to_dict(),
         "variance": None if found.target_deviation is None else found.target_deviation**2,
         "data_fingerprint": found.data_fingerprint,
         "versions": dict(found.versions),
     }
+
+
+def _calibration(fields: Any) -> Calibration:
+    try:
+        return Calibration.from_dict(fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidData(
+            f"the calibration stored with the model is damaged ({error!r}). Fit the model again."
+        ) from error
 
 
 def _load(path: Path) -> tuple[Any, Any, dict[str, Any]]:
@@ -94,41 +111,19 @@ def _load(path: Path) -> tuple[Any, Any, dict[str, Any]]:
     return fitted, preparation, notes
 
 
-def _error(
-    new: NewData, codes: np.ndarray, target: Target, notes: dict[str, Any]
-) -> dict[str, Any] | None:
-    if new.y is None or not new.labelled.any():
-        return None
-    y, predicted = new.y[new.labelled], codes[new.labelled]
-    if target.kind == "regression":
-        squared = (predicted - y) ** 2
-        rows = {"rows": len(y), "root_mean_square": float(np.sqrt(squared.mean()))}
-        if len(y) < 2 or not notes.get("variance"):
-            return rows
-        # The error is in units of the target's variance in the training rows, as in `solvable learn`.
-        value, lower, upper = mean_interval(squared / float(notes["variance"]), positive=True)
-        return rows | {"unexplained_variance": value, "lower": lower, "upper": upper}
-    value, lower, upper = wilson_interval(int(np.count_nonzero(predicted != y)), len(y))
-    return {"rows": len(y), "wrong": value, "lower": lower, "upper": upper}
-
-
-def error_sentence(error: dict[str, Any], target: Target) -> str:
-    """State the error on new rows in one or two sentences."""
-    rows = f"{error['rows']} rows with a known {target.name!r}"
-    if "wrong" in error:
-        value, interval = percents(error["wrong"], error["lower"], error["upper"])
-        text = f"{value} of the predictions for {rows} are wrong (95 % interval: {interval})."
-    else:
-        typical = format_number(error["root_mean_square"], 3)
-        text = f"The typical error (root mean square) is {typical} on {rows}"
-        if "lower" not in error:
-            return f"{text}."
-        shares = (error[name] for name in ("unexplained_variance", "lower", "upper"))
-        value, interval = percents(*shares)
-        text += f". Variance not explained: {value} (95 % interval: {interval})."
-    if error["training_rows"]:
-        text += (
-            " The model was fitted to these rows, so this is a training error. `solvable learn` printed "
-            "the error on unseen rows."
+def probability_columns(found: Applied) -> dict[str, np.ndarray]:
+    """Return one named column of probabilities per class, for a table of predictions."""
+    if found.probabilities is None:
+        reason = (
+            f"the model predicts the number {found.target.name!r}"
+            if found.target.kind == "regression"
+            else "the model was stored without calibration"
         )
-    return text
+        raise InvalidParameter(
+            f"there are no probabilities, because {reason}; allowed: models of classes, fitted with this "
+            "version of `solvable learn`. Leave out --probabilities."
+        )
+    return {
+        f"probability of {label}": found.probabilities[:, place]
+        for place, label in enumerate(found.target.classes)
+    }

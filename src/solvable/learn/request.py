@@ -4,10 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, unknown_choice
 
 LEAST_ROWS = 20  # smallest number of rows with which an error on unseen rows is estimated
+
+Metric: TypeAlias = Literal["accuracy", "balanced-accuracy", "auc", "log-loss", "r2", "mae"]
+"""Measure of quality by which methods are chosen."""
+
+
+class MetricKind(NamedTuple):
+    """Properties of a metric."""
+
+    title: str
+    kind: str  # "classes" or "numbers"
+    largest: bool  # True if larger values are better
+    range: tuple[float, float]
+
+
+METRICS: dict[str, MetricKind] = {
+    "accuracy": MetricKind("accuracy", "classes", True, (0, 1)),
+    "balanced-accuracy": MetricKind("balanced accuracy", "classes", True, (0, 1)),
+    "auc": MetricKind("AUC", "classes", True, (0, 1)),
+    "log-loss": MetricKind("log loss", "classes", False, (0, math.inf)),
+    "r2": MetricKind("R²", "numbers", True, (-math.inf, 1)),
+    "mae": MetricKind("mean absolute error", "numbers", False, (0, math.inf)),
+}
+"""Metrics by their names as options."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +48,9 @@ class Request:
         Largest number of rows to learn from; a larger table is reduced to random rows.
     seed : int
         Seed of the folds and of the random layers.
+    metric : str, optional
+        Measure by which methods are chosen: accuracy, balanced-accuracy, auc, log-loss, r2, mae.
+        [default: wrong predictions, or variance not explained]
 
     Raises
     ------
@@ -42,8 +69,11 @@ class Request:
     layers: int = 1
     rows: int = 20_000
     seed: int = 0
+    metric: Metric | None = None
 
     def __post_init__(self) -> None:
+        if self.metric is not None and self.metric not in METRICS:
+            raise InvalidParameter(unknown_choice("metric", self.metric, tuple(METRICS)))
         for name, least, most in (
             ("folds", 2, 20),
             ("layers", 1, 5),

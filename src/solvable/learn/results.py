@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from solvable.learn.calibration import Reliability
 from solvable.plots.displayed import Shown
 
 Verdict: TypeAlias = Literal["better", "worse", "no difference"]
@@ -40,7 +41,11 @@ class MethodScore:
     balanced_error: float | None = None
     auc: float | None = None  # area under the ROC curve, mean over folds; for two classes
     never: tuple[str, ...] = ()  # classes that the method predicts for no row
-    # True for the simplest method whose error is within one standard error of the smallest
+    # value of the metric that was asked for, and the ends of its 95 % interval
+    metric: float | None = None
+    metric_lower: float | None = None
+    metric_upper: float | None = None
+    # True for the simplest method whose error (or metric) is within one standard error of the best
     recommended: bool = False
 
 
@@ -215,6 +220,12 @@ class Learned(Shown, view="solvable.learn.view"):
         Indices of the tested rows in the data set, and the fold of each tested row.
     preparation : Preparation or None
         Preparation of the columns for new rows; not part of the JSON.
+    metric : str
+        Name of the metric that chose the recommended method; empty for the error.
+    reliability : Reliability or None
+        Quality of the calibrated probabilities on held-out rows, with the calibration; None for numbers.
+    test : dict or None
+        Error of the model fitted to all rows, on the rows of another file.
     warnings : tuple of str
         Reasons why the measured error may be too small, as sentences without full stop.
     """
@@ -247,6 +258,9 @@ class Learned(Shown, view="solvable.learn.view"):
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     row_folds: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     warnings: tuple[str, ...] = ()
+    metric: str = ""
+    reliability: Reliability | None = None
+    test: dict[str, Any] | None = None
 
     @property
     def is_regression(self) -> bool:

@@ -21,6 +21,8 @@ from solvable.fitting.intervals import (
 from solvable.forecast import LearningCurve, forecast
 from solvable.learn.competitors import LEARNED, Method
 from solvable.learn.fold_fits import Measured
+from solvable.learn.metrics import choose, interval_of, scored_methods
+from solvable.learn.request import Metric
 from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, Verdict
 
 SIMPLEST = (
@@ -123,6 +125,27 @@ def score_methods(
     if chosen is None:
         chosen = _by_error(known, losses) if beating else ""
     return tuple(replace(score, recommended=score.key == chosen) for score in scores)
+
+
+def by_metric(
+    metric: Metric,
+    scores: Sequence[MethodScore],
+    measured: Mapping[str, Sequence[Measured]],
+    losses: Losses,
+    clusters: np.ndarray | None,
+) -> tuple[MethodScore, ...]:
+    """Add the metric to each method's score, and recommend a method by it."""
+    found = scored_methods(metric, measured, losses.y, losses.folds, clusters)
+    chosen = choose(metric, found, SIMPLEST)
+    added = []
+    for score in scores:
+        score = replace(score, recommended=score.key == chosen)
+        if score.key in found:
+            low, high = interval_of(metric, found[score.key])
+            value = found[score.key].value
+            score = replace(score, metric=value, metric_lower=low, metric_upper=high)
+        added.append(score)
+    return tuple(added)
 
 
 def _by_error(known: Mapping[str, np.ndarray], losses: Losses) -> str:

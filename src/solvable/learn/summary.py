@@ -49,6 +49,8 @@ def _errors(found: Learned, details: bool) -> list[str | Cell | Table]:
         words.headline(found),
         *words.class_sentences(found),
         *words.comparison_sentences(found),
+        *words.test_sentences(found),
+        *filter(None, [words.probability_sentence(found)]),
     ]
     remarks = [f"{score.title}: {score.remark}" for score in found.methods if score.remark]
     return [

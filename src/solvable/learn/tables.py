@@ -73,6 +73,7 @@ def method_table(found: Learned, details: bool = True) -> Table:
     numbers += _numbers("difference, points") if details else []
     unequal = any(score.balanced_error is not None for score in found.methods)
     numbers += _numbers("balanced", "AUC") if unequal else []
+    numbers += _numbers(words.metric_title(found), "95 % interval") if found.metric else []
     table = Table("method", *numbers, Column("", wrap=False))
     for score in found.methods:
         value, interval = percents(score.error, score.lower, score.upper)
@@ -85,6 +86,7 @@ def method_table(found: Learned, details: bool = True) -> Table:
         cells = [value, interval, *([words.difference_text(score)] if details else [])]
         if unequal:
             cells += [percent(score.balanced_error), words.area_text(score)]
+        cells += words.metric_text(score) if found.metric else ()
         table.add(score.title, *cells, verdict, style=style)
     return table
 

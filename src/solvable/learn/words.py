@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from solvable.learn.request import LEAST_ROWS
+from solvable.learn.request import LEAST_ROWS, METRICS
 from solvable.learn.results import (
     ColumnShare,
     Expected,
@@ -46,6 +46,8 @@ def recommendation(found: Learned) -> str:
     if chosen is None:
         constant = next(score for score in found.methods if score.key == "constant")
         return f"Use none of these models: none is clearly better than predicting {constant.title}."
+    if found.metric:
+        return _by_metric(chosen, found)
     stored = "" if chosen is found.learned else _stored(chosen, found)
     if chosen.auc is not None:
         best = max(found.methods, key=lambda score: score.auc or 0.0)
@@ -63,6 +65,36 @@ def recommendation(found: Learned) -> str:
     if chosen is not best:
         why = f"{reason}. This is the simplest method within one standard error of {least}."
     return f"Use {chosen.title}: {why}{stored}"
+
+
+def _by_metric(chosen: MethodScore, found: Learned) -> str:
+    kind = METRICS[found.metric]
+    known = [score for score in found.methods if score.metric is not None]
+    best = (max if kind.largest else min)(known, key=lambda score: score.metric or 0.0)
+    what = f"Use {chosen.title}: its {kind.title} on unseen rows is {metric_text(chosen)[0]}"
+    if chosen is best:
+        what += ", the best of all methods."
+    else:
+        what += (
+            ". This is the simplest method within one standard error of the best "
+            f"({best.title}, {metric_text(best)[0]})."
+        )
+    if chosen is found.learned:
+        return what
+    return f"{what} The stored model uses the learned features ({metric_text(found.learned)[0]})."
+
+
+def metric_text(score: MethodScore) -> tuple[str, str]:
+    """Write the metric and its interval, or a dash if there is none."""
+    if score.metric is None or score.metric_lower is None or score.metric_upper is None:
+        return "–", ""
+    ends = (format_number(end, 3) for end in (score.metric_lower, score.metric_upper))
+    return format_number(score.metric, 3), " to ".join(ends)
+
+
+def metric_title(found: Learned) -> str:
+    """Return the title of the metric that was asked for; "" without one."""
+    return METRICS[found.metric].title if found.metric else ""
 
 
 def _error_clause(score: MethodScore, found: Learned) -> str:
@@ -145,6 +177,56 @@ def comparison_sentences(found: Learned) -> list[str]:
         if names:
             sentences.append(sentence.format("; ".join(names)))
     return sentences
+
+
+def test_sentences(found: Learned) -> list[str]:
+    """State the error of the stored model on the rows of another file; empty without such rows."""
+    test = found.test
+    if test is None:
+        return []
+    kind = "unexplained_variance" if found.is_regression else "wrong"
+    rows = f"{test['rows']} test rows"
+    if "lower" not in test:
+        typical = format_number(test["root_mean_square"], 3)
+        return [f"The typical error of the stored model on the {rows} is {typical}."]
+    value, interval = percents(test[kind], test["lower"], test["upper"])
+    what = (
+        f"leaves {value} of the variance of {found.target!r} unexplained"
+        if found.is_regression
+        else f"predicts {value} wrongly"
+    )
+    sentences = [f"On the {rows}, the stored model {what} (95 % interval: {interval})."]
+    score = found.learned
+    if score.upper is not None and test["lower"] > score.upper:
+        sentences.append(
+            "That is more than on the held-out rows of the training table, so the test rows are of "
+            "another kind."
+        )
+    elif score.lower is not None and test["upper"] < score.lower:
+        sentences.append("That is less than on the held-out rows of the training table.")
+    else:
+        sentences.append("That agrees with the error on held-out rows of the training table.")
+    if test["copies"]:
+        sentences.append(
+            f"{test['copies']} test rows are equal to a training row in all columns that are used; "
+            "if they are copies, the error is too small."
+        )
+    sentences += [f"Test rows: {note}." for note in test["notes"]]
+    return sentences
+
+
+def probability_sentence(found: Learned) -> str:
+    """State how well the calibrated probabilities agree with observed shares; "" for numbers."""
+    told = found.reliability
+    if told is None:
+        return ""
+    return (
+        "Probabilities of the learned features, calibrated on held-out folds, deviate from observed "
+        f"shares by {100 * told.deviation:.1f} percentage points on average; "
+        f"{100 * told.chance:.1f} are expected by chance. Their log loss is "
+        f"{format_number(told.log_loss, 3)}; that of the shares of the classes is "
+        f"{format_number(told.constant_log_loss, 3)}."
+    )
 
 
 def difference_text(score: MethodScore) -> str:

@@ -1,0 +1,167 @@
+"""Measures of quality that the user chooses, with intervals from a jackknife over groups of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.data.dataset import Dataset
+from solvable.errors import InvalidParameter
+from solvable.learn.calibration import held_out_probabilities
+from solvable.learn.fold_fits import Measured
+from solvable.learn.request import METRICS, Metric
+
+
+class Scored(NamedTuple):
+    """Value of a metric for one method, and its values without each group of rows."""
+
+    value: float
+    without: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """Standard error by the jackknife."""
+        return jackknife_error(self.without)
+
+
+def jackknife_error(without: np.ndarray) -> float:
+    """Return the standard error from the values without each of the groups."""
+    # s² = (G - 1) / G sum_g (t_g - mean t)² for G groups of equal size (Tukey 1958).
+    count = len(without)
+    return float(np.sqrt((count - 1) / count * np.sum((without - without.mean()) ** 2)))
+
+
+def check_metric(metric: Metric | None, dataset: Dataset) -> None:
+    """Raise :class:`InvalidParameter` if a metric does not fit the kind of the target."""
+    kind = "numbers" if dataset.kind == "regression" else "classes"
+    if metric is not None and METRICS[metric].kind != kind:
+        allowed = ", ".join(name for name, one in METRICS.items() if one.kind == kind)
+        raise InvalidParameter(
+            f"metric is {metric}, but the target {dataset.target!r} holds {kind}; allowed: {allowed}. "
+            "Choose one of these, or another --task."
+        )
+
+
+def scored_methods(
+    metric: Metric,
+    measured: Mapping[str, Sequence[Measured]],
+    y: np.ndarray,
+    folds: np.ndarray,
+    clusters: np.ndarray | None = None,
+) -> dict[str, Scored]:
+    """Compute the metric of each method that predicts all tested rows."""
+    tested = np.flatnonzero(folds >= 0)
+    units = (
+        np.arange(len(tested)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    )
+    number = int(units.max()) + 1
+    # Rows of one cluster are left out together. Fifty groups give a standard error within 10 %.
+    count = min(50, number)
+    group = random_stream(0, "groups of the jackknife").permutation(number)[units] % count
+    found = {}
+    for key, fits in measured.items():
+        quality = _quality(metric, fits, y, folds, tested)
+        if quality is None:
+            continue
+        without = np.array([quality(group != one) for one in range(count)])
+        found[key] = Scored(quality(np.ones(len(tested), dtype=bool)), without)
+    return found
+
+
+def choose(metric: Metric, scored: Mapping[str, Scored], order: Sequence[str]) -> str:
+    """Return the simplest method within one standard error of the best; "" if none beats the constant."""
+    from scipy.special import stdtrit
+
+    sign = 1 if METRICS[metric].largest else -1
+    best = max(scored, key=lambda key: sign * scored[key].value)
+
+    def gap(key: str) -> tuple[float, float]:
+        less = sign * (scored[best].value - scored[key].value)
+        return less, jackknife_error(scored[best].without - scored[key].without)
+
+    if "constant" in scored:
+        # The best of several methods is compared, so the level of 5 % is divided by their number.
+        level = 0.05 / max(len(scored) - 1, 1)
+        quantile = float(stdtrit(len(scored[best].without) - 1, 1 - level / 2))
+        less, error = gap("constant")
+        if less <= quantile * error:
+            return ""
+    within = (key for key in order if key in scored)
+    return next((key for key in within if gap(key)[0] <= gap(key)[1]), best)
+
+
+def interval_of(metric: Metric, scored: Scored) -> tuple[float, float]:
+    """Return the 95 % interval of a metric, within its range."""
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(scored.without) - 1, 0.975)) * scored.error
+    low, high = METRICS[metric].range
+    return max(scored.value - half, low), min(scored.value + half, high)
+
+
+def _quality(
+    metric: Metric,
+    fits: Sequence[Measured],
+    y: np.ndarray,
+    folds: np.ndarray,
+    tested: np.ndarray,
+) -> Callable[[np.ndarray], float] | None:
+    """Return the metric as a function of a mask of tested rows; None if the method has no value."""
+    if any(fit.failure for fit in fits):
+        return None
+    predicted = np.empty(len(y))
+    for fit in fits:
+        predicted[folds == fit.fold] = fit.predicted
+    true, guess, fold = y[tested], predicted[tested], folds[tested]
+    classes = np.unique(true)
+    if metric == "balanced-accuracy":
+        right, members = true == guess, [true == one for one in classes]
+        return lambda rows: float(np.mean([right[rows & one].mean() for one in members]))
+    if metric in ("auc", "log-loss"):
+        number = int(y.max()) + 1
+        outputs = [fit.scores for fit in fits]
+        usable = [one for one in outputs if one is not None]
+        widths = {one.shape[1:] for one in usable}
+        if len(usable) < len(fits) or widths not in ({()}, {(number,)}):
+            return None
+        whole = np.empty((len(y), *usable[0].shape[1:]))
+        for fit, output in zip(fits, usable, strict=True):
+            whole[folds == fit.fold] = output
+        if metric == "auc":
+            return lambda rows: _area(whole[tested][rows], true[rows], fold[rows])
+        codes = [y[folds == fit.fold].astype(np.int64) for fit in fits]
+        probabilities = np.empty((len(y), number))
+        for fit, some in zip(fits, held_out_probabilities(usable, codes), strict=True):
+            probabilities[folds == fit.fold] = some
+        chosen = probabilities[tested, true.astype(np.int64)]
+        losses = -np.log(np.maximum(chosen, 1e-12))
+        return lambda rows: float(losses[rows].mean())
+    if metric == "accuracy":
+        return lambda rows: float(np.mean(true[rows] == guess[rows]))
+    if metric == "mae":
+        return lambda rows: float(np.mean(np.abs(true[rows] - guess[rows])))
+    return lambda rows: (
+        1 - float(np.mean((true[rows] - guess[rows]) ** 2)) / float(true[rows].var())
+    )
+
+
+def _area(outputs: np.ndarray, codes: np.ndarray, folds: np.ndarray) -> float:
+    """Return the area under the ROC curve, mean over folds and, for three or more classes, classes."""
+    from scipy.stats import rankdata
+
+    columns = outputs[:, None] if outputs.ndim == 1 else outputs
+    labels = [1] if outputs.ndim == 1 else range(columns.shape[1])
+    areas = []
+    for fold in np.unique(folds):
+        rows = folds == fold
+        for place, label in enumerate(labels):
+            inside = codes[rows] == label
+            m = int(inside.sum())
+            if 0 < m < len(inside):
+                # Mann and Whitney: (sum of ranks - m (m + 1) / 2) / (m (n - m))
+                ranks = rankdata(columns[rows, place])[inside].sum()
+                areas.append((ranks - m * (m + 1) / 2) / (m * (len(inside) - m)))
+    return float(np.mean(areas)) if areas else 0.5
