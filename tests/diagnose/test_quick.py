@@ -69,6 +69,16 @@ def test_low_rank_nan_zero_and_empty_matrices_have_a_reason():
     assert rows[0].largest == pytest.approx(float(rows[0].norm), rel=0.9)
 
 
+def test_square_noise_has_an_edge_although_its_smallest_values_are_lost_in_rounding():
+    weights = np.random.default_rng(4).standard_normal((600, 600))
+    # Four values are far below the rounding of single precision.
+    left, values, right = np.linalg.svd(weights)
+    values[-4:] *= 1e-6
+    (row,) = quick_rows({"w": (left * values) @ right})
+    assert row.edge == pytest.approx(2 * 600**0.5, rel=0.01)
+    assert row.beyond == 0
+
+
 def test_workers_change_nothing():
     weights = {f"w{k}": planted((40, 60), [3.0], k) for k in range(4)}
     assert list(quick_rows(weights)) == list(quick_rows(weights, workers=2))

@@ -190,6 +190,8 @@ def quick_row(row: QuickRow, weights: np.ndarray, seed: int = 0) -> QuickRow:
     rounding = 2.0**-23 * q**0.5 * top
     zeros = int((squares <= rounding).sum())
     values = np.sqrt(np.maximum(squares, rounding))
+    # Values lost in rounding are spread evenly: the density of noise is finite at zero.
+    values[:zeros] = np.sqrt(rounding) * (np.arange(zeros) + 0.5) / max(zeros, 1)
     if zeros <= p // 10:  # more zeros exclude a bulk that is not cut
         try:
             fit = fit_bulk(values, (p, q), seed=seed)

@@ -51,8 +51,12 @@ def quick_text(weights: Weights, rows: Sequence[QuickRow], files: dict[str, str]
             "bulk fits. Neither was tested against other laws: without --quick they are."
         )
         parts += ["", table, "", Cell(legend, "dim")]
-    parts += section("How were the weights read?", list(weights.notes), single=True)
-    parts += section("Which numbers are missing?", _reasons(rows), single=True)
+    answers = {
+        "How were the weights read?": list(weights.notes),
+        "Which numbers are missing?": _reasons(rows),
+    }
+    for title, sentences in answers.items():
+        parts += section(title, sentences, single=True) if sentences else []
     return [*parts, "", *(f"{name:<8} {path}" for name, path in files.items())]
 
 
