@@ -90,7 +90,8 @@ def _drawn(
     exact = system.preview is None or budget >= PREVIEW
     here = _predicted_point(memo, setting, exact=exact)
     same = [point for point in measured if _alike(system, point, here)]
-    curve, nodes = _curve(system, memo, here, same, budget, exact=exact)
+    left = budget - (time.perf_counter() - start)
+    curve, nodes = _curve(system, memo, here, same, left, exact=exact)
     shown, omitted = _panels(system, only, measured=bool(same))
     drawn = draw_panels(shown, [curve])
     failed = {fault.name for fault in drawn.faults}
