@@ -164,7 +164,8 @@ def hold_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
             mark = re.match(r"[.,;:)’]+", text.astext())
             if mark:
                 formula["mark"] = mark[0]
-                formula.parent.replace(text, nodes.Text(text.astext()[mark.end() :]))
+                # By its place: `replace` would take the first text that reads the same.
+                formula.parent[at] = nodes.Text(text.astext()[mark.end() :])
     for code in doctree.findall(nodes.literal):
         if max(map(len, code.astext().split()), default=0) <= SHORT:
             code["classes"].append("short")

@@ -127,3 +127,27 @@ def test_lost_searches_are_reported():
     assert site_check.lost_searches({"quickstart": ["start", "tutorial"]})
     assert site_check.lost_searches({"onnx": ["a", "b", "c", "not-here"]})
     assert not site_check.lost_searches({"onnx": ["a", "not-here"]})
+
+
+def test_a_comma_after_a_formula_is_held_once_where_the_same_text_stands_before():
+    sys.path.insert(0, str(DOCS))
+    from docutils import frontend, nodes, utils
+    from page_tools import hold_punctuation
+
+    page = utils.new_document("page", frontend.get_default_settings())
+    parts = [
+        "from ",
+        nodes.literal("", "a"),
+        ", ",
+        nodes.math("", "x"),
+        ", ",
+        nodes.math("", "y"),
+        ".",
+    ]
+    line = nodes.paragraph()
+    line += [nodes.Text(part) if isinstance(part, str) else part for part in parts]
+    page += line
+    hold_punctuation(None, page, "page")
+    shown = [part.astext() + part.get("mark", "") if isinstance(part, nodes.math) else part.astext()
+             for part in line]  # fmt: skip
+    assert "".join(shown) == "from a, x, y."
