@@ -16,7 +16,7 @@ from solvable.data.csv_memory import TextSize
 from solvable.errors import MemoryLimitExceeded
 
 RNG = np.random.default_rng(0)
-LIMIT = 140_000_000
+LIMIT = 160_000_000
 LENGTH = 15_000_000
 
 
