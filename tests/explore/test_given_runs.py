@@ -74,7 +74,8 @@ def test_a_run_of_another_version_has_predictions_of_this_one(tmp_path: Path, ve
     assert found is not None
     squares = [point.prediction["square"] for point in found.points]
     assert squares == pytest.approx([0.25, 0.125])
-    assert solvable.load(directory, system=NOW).points[0].prediction["square"] == 9 * 0.25
+    square = solvable.load(directory, system=NOW).points[0].prediction["square"]
+    assert square == pytest.approx(9 * 0.25)
     lines = theory_figures(NOW, {}, found)
     assert lines.left_out == 0
     assert drawn(lines)["points"] == 2

@@ -123,8 +123,8 @@ class Dates:
         wrong = missing & np.array([value is not None for value in column], dtype=bool)
         count = int(np.count_nonzero(missing))
         if count and not wrong.any():
-            told = f"{count} of {len(column)} dates missing"
-            return f"column {self.name!r}: {told}, replaced by the median of the training rows"
+            missed = f"{count} of {len(column)} dates missing"
+            return f"column {self.name!r}: {missed}, replaced by the median of the training rows"
         if not count:
             return ""
         first = int(np.argmax(wrong))

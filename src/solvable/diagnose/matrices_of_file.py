@@ -24,6 +24,7 @@ from solvable.diagnose.diagnosis import (
     MatrixDiagnosis,
 )
 from solvable.diagnose.matrix import diagnose_matrix
+from solvable.diagnose.parallel import each_result
 from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import available_bytes
@@ -85,14 +86,7 @@ def diagnose_file(
     missing = initial is not None
     arrays = split_arrays(weights.arrays, known)
     tasks = ((stored, before.get(stored.name), missing, seed) for stored in arrays)
-    if workers == 1:
-        for task in tasks:
-            yield _diagnose_stored(*task)
-        return
-    from joblib import Parallel, delayed
-
-    run = Parallel(n_jobs=workers, return_as="generator", pre_dispatch=2 * workers)
-    yield from run(delayed(_diagnose_stored)(*task) for task in tasks)
+    yield from each_result(_diagnose_stored, tasks, workers)
 
 
 def _diagnose_stored(

@@ -18,6 +18,7 @@ from solvable.diagnose.bulk_fit import MINIMUM_COUNT, fit_bulk
 from solvable.diagnose.diagnosis import INTEGERS, REFUTED
 from solvable.diagnose.matrices_of_file import cost_of, useful_workers
 from solvable.diagnose.matrix import blas
+from solvable.diagnose.parallel import each_result
 from solvable.diagnose.roles import split_arrays
 from solvable.diagnose.spectrum import LARGEST_SIDE
 from solvable.errors import InvalidData, MemoryLimitExceeded
@@ -116,14 +117,7 @@ def quick_rows(
     arrays = split_arrays(source.arrays, heads_of(source, heads))
     # The shape of a damaged array is unknown.
     tasks = ((stored, seed) for stored in arrays if stored.is_matrix or stored.dtype == "unknown")
-    if workers == 1:
-        for task in tasks:
-            yield _of_stored(*task)
-        return
-    from joblib import Parallel, delayed
-
-    run = Parallel(n_jobs=workers, return_as="generator", pre_dispatch=2 * workers)
-    yield from run(delayed(_of_stored)(*task) for task in tasks)
+    yield from each_result(_of_stored, tasks, workers)
 
 
 def measured(

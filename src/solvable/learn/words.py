@@ -217,15 +217,15 @@ def test_sentences(found: Learned) -> list[str]:
 
 def probability_sentence(found: Learned) -> str:
     """State how well the calibrated probabilities agree with observed shares; "" for numbers."""
-    told = found.reliability
-    if told is None:
+    calibration = found.reliability
+    if calibration is None:
         return ""
     return (
         "Probabilities of the learned features, calibrated on held-out folds, deviate from observed "
-        f"shares by {100 * told.deviation:.1f} percentage points on average; "
-        f"{100 * told.chance:.1f} are expected by chance. Their log loss is "
-        f"{format_number(told.log_loss, 3)}; that of the shares of the classes is "
-        f"{format_number(told.constant_log_loss, 3)}."
+        f"shares by {100 * calibration.deviation:.1f} percentage points on average; "
+        f"{100 * calibration.chance:.1f} are expected by chance. Their log loss is "
+        f"{format_number(calibration.log_loss, 3)}; that of the shares of the classes is "
+        f"{format_number(calibration.constant_log_loss, 3)}."
     )
 
 

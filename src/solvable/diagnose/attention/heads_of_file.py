@@ -20,6 +20,7 @@ from solvable.diagnose.attention.query_key_arrays import (
 )
 from solvable.diagnose.diagnosis import NOT_FITTED, HeadDiagnosis
 from solvable.diagnose.matrix import blas
+from solvable.diagnose.parallel import each_result
 from solvable.errors import InvalidData, MemoryLimitExceeded
 
 
@@ -154,14 +155,7 @@ def diagnose_heads(
 def each_head(attention: Attention, *, workers: int = 1, seed: int = 0) -> Iterator[HeadDiagnosis]:
     """Diagnose all heads, one task per query-key pair."""
     tasks = ((pair, attention.heads, seed) for pair in attention.pairs)
-    if workers == 1:
-        found: Any = (_of_pair(*task) for task in tasks)
-    else:
-        from joblib import Parallel, delayed
-
-        run = Parallel(n_jobs=workers, return_as="generator", pre_dispatch=2 * workers)
-        found = run(delayed(_of_pair)(*task) for task in tasks)
-    for rows in found:
+    for rows in each_result(_of_pair, tasks, workers):
         yield from rows
 
 
