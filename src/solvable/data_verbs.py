@@ -5,7 +5,8 @@ Each function imports its modules when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -173,6 +174,9 @@ def diagnose_weights(
     heads: int | None = None,
     pairs: Sequence[tuple[str, str]] = (),
     inputs_first: bool = False,
+    prune: str | Path | None = None,
+    factors: bool = False,
+    evaluate: str | Callable[[str], Any] | None = None,
     seed: int = 0,
     workers: int | None = None,
     progress: Progress | bool | None = None,
@@ -195,6 +199,13 @@ def diagnose_weights(
         Names of query and key matrices; by default recognised from the names in the file.
     inputs_first : bool
         Whether the arrays of ``pairs`` are (inputs, outputs).
+    prune : path, optional
+        New directory for pruned and denoised weights, in the format that was read.
+    factors : bool
+        Whether also to write each cut matrix as two factors.
+    evaluate : callable or str, optional
+        Function that takes the path of weights and returns the loss (lower is better), or its place as
+        ``"FILE.py:FUNCTION"``; it is called for the original and each variant.
     seed : int
         Seed of the bootstraps.
     workers : int, optional
@@ -206,7 +217,8 @@ def diagnose_weights(
     Returns
     -------
     Diagnosed
-        One row per array and per attention head; after Ctrl-C the finished ones.
+        One row per array and per attention head; after Ctrl-C the finished ones. The written weights
+        and their losses are in ``pruning``.
 
     Raises
     ------
@@ -225,16 +237,24 @@ def diagnose_weights(
     2.7
     """
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.matrices_of_file import diagnose_whole
+    from solvable.diagnose.attention.query_key_arrays import heads_of
+    from solvable.diagnose.matrices_of_file import diagnose_whole, opened
+    from solvable.diagnose.pruning.run import prepared, pruned, request_of
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
+    wanted = request_of(prune, factors, evaluate)
+    weights = opened(weights)
+    plan = None if wanted is None else prepared(weights, wanted)
     with reporter(progress, "arrays") as report:
-        return diagnose_whole(
+        found = diagnose_whole(
             weights, initial=initial, request=request, progress=report, seed=seed, workers=lanes
         )
+    if plan is None:
+        return found
+    return replace(found, pruning=pruned(plan, found, heads_of(weights, heads)))
 
 
 def forecast_curve(

@@ -22,6 +22,9 @@ def diagnose(
     heads: int | None = None,
     pair: list[tuple[str, str]] | None = None,
     inputs_first: Flag = False,
+    prune: Path | None = None,
+    factors: Flag = False,
+    evaluate: str | None = None,
     quick: Flag = False,
     seed: int = 0,
     workers: int | None = None,
@@ -40,6 +43,7 @@ def diagnose(
       solvable diagnose gpt.safetensors --heads 12
       solvable diagnose my-model/
       solvable diagnose weights.npz --pair W_Q W_K --heads 8
+      solvable diagnose model.safetensors --prune smaller --evaluate loss.py:loss
 
     WEIGHTS is a folder as model hubs lay it out, or one file: .safetensors, .npz, .npy,
     .pt, .pth, .bin (with the extra torch), .onnx, .h5, .keras or .gguf (with the extra
@@ -48,7 +52,9 @@ def diagnose(
     signals beyond it, by a power law, or by neither, and every law is tested.
     The output lists the phase of each matrix, its learned features, and the values
     that a cut at the edge of the noise would keep. No data are needed. To
-    know the effect of a cut on the loss, measure the loss on held-out data.
+    know the effect of a cut on the loss, measure the loss on held-out data: --prune writes
+    copies with all suggested cuts (pruned) and with the best size of each value kept
+    (denoised), and --evaluate measures and ranks them.
 
     If array names mark queries and keys, the product query^T key of each attention
     head is diagnosed as one matrix: its learned directions, and noise from the
@@ -69,6 +75,12 @@ def diagnose(
         Names of a query array and its key array, if not found automatically; repeatable.
     inputs_first
         The arrays of --pair are stored as (inputs, outputs), as in GPT-2; torch stores (outputs, inputs).
+    prune
+        New directory for pruned and denoised weights, in the format that was read.
+    factors
+        With --prune, also write each cut matrix as two thin factors, NAME.left and NAME.right.
+    evaluate
+        FILE.py:FUNCTION: the function takes the path of weights and returns the loss. This executes your file.
     quick
         Only norm, stable rank, edge and tail of each matrix, untested, for sorting and plotting.
     seed
@@ -92,6 +104,7 @@ def diagnose(
     from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.matrices_of_file import announced, opened
+    from solvable.diagnose.pruning.run import request_of
     from solvable.diagnose.report import reserved_directory, write_files
     from solvable.progress import progress_bar
     from solvable.study.dispatch import count_workers
@@ -99,16 +112,17 @@ def diagnose(
     check_integer("--seed", seed, 0)
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
+    wanted = request_of(prune, factors, evaluate)
     with status_line("reading", shown=not quiet):
         source = opened(weights)
         before = None if initial is None else opened(initial)
     if quick:
-        _refuse_with_quick(initial, pair, details)
+        _refuse_with_quick(initial, pair, details, prune or factors or evaluate)
         return _quick(source, heads, seed, lanes, output, json, progress, quiet)
     with status_line("reading", shown=not quiet):
         header = announced(source, before, request, lanes)
         directory, fingerprint = reserved_directory(
-            output, source, before, f"{seed}{header.attention}"
+            output, source, before, f"{seed}{header.attention}{_pruning(prune, factors, evaluate)}"
         )
     if not quiet:
         note(header.text)
@@ -119,12 +133,15 @@ def diagnose(
             heads=heads,
             pairs=pair or (),
             inputs_first=inputs_first,
+            prune=prune,
+            factors=factors,
+            evaluate=wanted.evaluate if wanted else None,
             seed=seed,
             workers=lanes,
             progress=show,
         )
     with status_line("writing report", shown=not quiet):
-        command = _command(weights, initial, seed, request)
+        command = _command(weights, initial, seed, request) + _pruning(prune, factors, evaluate)
         files, content = write_files(found, directory, command=command, fingerprint=fingerprint)
     if json:
         write_json(content | {"files": files.to_dict()})
@@ -136,10 +153,11 @@ def diagnose(
     return 0 if found.fitted or any(row.fitted for row in found.heads) else 1
 
 
-def _refuse_with_quick(initial: Path | None, pair: object, details: bool) -> None:
+def _refuse_with_quick(initial: Path | None, pair: object, details: bool, pruning: object) -> None:
     from solvable.errors import InvalidParameter
 
     options = {"--initial": initial is not None, "--pair": bool(pair), "--details": details}
+    options["--prune, --factors or --evaluate"] = bool(pruning)
     for name, given in options.items():
         if given:
             raise InvalidParameter(
@@ -194,3 +212,11 @@ def _command(weights: Path, initial: Path | None, seed: int, request: AttentionR
     words += ["--inputs-first"] if request.inputs_first else []
     words += ["--seed", str(seed)] if seed else []
     return shlex.join(words)
+
+
+def _pruning(prune: Path | None, factors: bool, evaluate: str | None) -> str:
+    """Return the options about pruning as in the command, with a leading blank; empty without them."""
+    words = ["--prune", str(prune)] if prune else []
+    words += ["--factors"] if factors else []
+    words += ["--evaluate", evaluate] if evaluate else []
+    return f" {shlex.join(words)}" if words else ""
