@@ -55,6 +55,7 @@ def _tensors(path: Path, stamp: tuple[int, int, int]) -> list[tuple[str, Any]]:
 
 
 def tensors_of_graph(graph: Any) -> Iterator[tuple[str, Any]]:
+    """Yield names and entries of initialisers and constants."""
     for tensor in graph.initializer:
         yield _text(tensor.name), tensor
     # Some exporters store weights as constants.

@@ -58,6 +58,7 @@ def _tensors(path: Path, stamp: tuple[int, int, int]) -> tuple[dict[str, Any], t
 
 
 def loaded_checkpoint(path: Path) -> Any:
+    """Load all of a checkpoint as weights only: tensors in dictionaries and lists."""
     torch = package("torch", "torch", path)
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     # The weights-only reader of older versions could be made to execute code (CVE-2025-32434,
@@ -146,6 +147,7 @@ def model_part(loaded: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def is_tensor(value: Any) -> bool:
+    """True for tensors of torch."""
     return hasattr(value, "detach") and hasattr(value, "dtype") and hasattr(value, "shape")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import numbers
 import sys
 import time
 from collections.abc import Callable
@@ -54,7 +53,7 @@ def load_function(text: str) -> Callable[[str], Any]:
         raise InvalidParameter(
             f"--evaluate: {path} has no function {function!r}; allowed: {FORM}. Define it there."
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def measured(function: Callable[[str], Any], path: Path) -> Measured:
@@ -72,15 +71,10 @@ def measured(function: Callable[[str], Any], path: Path) -> Measured:
 
 def _number(value: Any) -> tuple[float | None, str]:
     seen = f"the function returned {quoted(value)}; allowed: one number, lower is better"
-    if isinstance(value, bool | str | bytes) or value is None:
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()  # scalars of NumPy and torch
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None, seen
-    if not isinstance(value, numbers.Real):
-        # Scalars of NumPy and torch.
-        if getattr(value, "shape", None) != () or not hasattr(value, "item"):
-            return None, seen
-        value = value.item()
-        if not isinstance(value, numbers.Real) or isinstance(value, bool):
-            return None, seen
     loss = float(value)
     if math.isnan(loss):
         return None, "the loss is NaN"

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from solvable.diagnose.pruning.results import Effect
 from solvable.diagnose.pruning.truncation import Truncation
 
-# A layer without its bulk B changes its outputs by about ||B|| / ||W||: below 0.1 % the loss stays.
-_NEGLIGIBLE = 1e-6  # share of the bulk in the squared norm
+# Near a minimum the loss changes in proportion to the square of a change of the outputs, which is about
+# ||B||^2 / ||W||^2 for a layer W without its bulk B. Below 0.01 % this is less than counts as a change.
+_NEGLIGIBLE = 1e-4  # share of the bulk in the squared norm
 
 
 def predicted(parts: Sequence[Truncation], *, refitted: bool = False) -> tuple[Effect, str]:
@@ -16,7 +17,7 @@ def predicted(parts: Sequence[Truncation], *, refitted: bool = False) -> tuple[E
 
     Training with weight decay stops where the gradient of the training loss is -decay * W. Removing the
     bulk B, which is orthogonal to the rest, therefore changes the training loss by decay * ||B||^2 plus
-    half of a curvature that is not negative at a minimum: it rises. The loss on new data follows unless
+    half of a curvature term that is not negative at a minimum: it rises. The loss on new data follows unless
     the bulk was fitted to noise in the labels, which weights do not show.
     """
     if not parts:

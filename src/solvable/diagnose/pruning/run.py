@@ -152,7 +152,8 @@ def _measured_all(
 
 
 def _measured(plan: Prepared, variant: Variant, path: Path) -> tuple[Variant, float]:
-    assert plan.request.evaluate is not None and plan.loss is not None
+    assert plan.request.evaluate is not None
+    assert plan.loss is not None
     result = measured(plan.request.evaluate, path)
     if result.loss is None:
         return replace(variant, fault=result.fault), result.seconds

@@ -1,4 +1,4 @@
-"""New entries of an array: the same array with other entries, or two factors with the array as product."""
+"""New entries of an array, as a whole or as two factors whose product is the array."""
 
 from __future__ import annotations
 
