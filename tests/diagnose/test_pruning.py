@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from tests.diagnose.test_cuts import STRONG, spiked
 
 import solvable
 from solvable.diagnose import cut_matrix, diagnose_matrix
@@ -18,7 +19,6 @@ from solvable.diagnose.pruning.evaluation import load_function, measured
 from solvable.diagnose.pruning.prediction import predicted
 from solvable.diagnose.pruning.truncation import truncated
 from solvable.errors import InvalidData, InvalidParameter
-from tests.diagnose.test_cuts import STRONG, spiked
 
 
 def signal(seed=0):

@@ -17,8 +17,8 @@ def predicted(parts: Sequence[Truncation], *, refitted: bool = False) -> tuple[E
 
     Training with weight decay stops where the gradient of the training loss is -decay * W. Removing the
     bulk B, which is orthogonal to the rest, therefore changes the training loss by decay * ||B||^2 plus
-    half of a curvature term that is not negative at a minimum: it rises. The loss on new data follows unless
-    the bulk was fitted to noise in the labels, which weights do not show.
+    half of a curvature term that is not negative at a minimum: it rises. The loss on new data follows
+    unless the bulk was fitted to noise in the labels, which weights do not show.
     """
     if not parts:
         return "", "no matrix is changed"

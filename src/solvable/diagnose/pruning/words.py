@@ -101,6 +101,16 @@ def cells(row: Variant) -> tuple[str, ...]:
     return label(row), loss, change, row.measured or MISSING, row.predicted or "no prediction"
 
 
+def judged(row: tuple[str, ...]) -> str:
+    """Measured and predicted effect of a row in a few words."""
+    _, _, _, effect, expected = row
+    if effect == MISSING:
+        return "" if expected == MISSING else f"predicted: {expected}"
+    if effect == expected:
+        return f"{effect}, as predicted"
+    return f"{effect}; {expected if expected == 'no prediction' else f'predicted: {expected}'}"
+
+
 def variant_table(found: Pruning) -> Table:
     """Table of all variants, best first, and the original weights in their place."""
     if found.loss is None:
