@@ -102,13 +102,14 @@ def cells(row: Variant) -> tuple[str, ...]:
 
 
 def judged(row: tuple[str, ...]) -> str:
-    """Measured and predicted effect of a row in a few words."""
+    """Measured and predicted effect of a row; empty for the original weights."""
     _, _, _, effect, expected = row
-    if effect == MISSING:
-        return "" if expected == MISSING else f"predicted: {expected}"
+    if expected == MISSING:
+        return ""
     if effect == expected:
         return f"{effect}, as predicted"
-    return f"{effect}; {expected if expected == 'no prediction' else f'predicted: {expected}'}"
+    forecast = expected if expected == "no prediction" else f"predicted: {expected}"
+    return forecast if effect == MISSING else f"{effect}; {forecast}"
 
 
 def variant_table(found: Pruning) -> Table:
