@@ -79,7 +79,9 @@ def interpolated(nodes: dict[float, Metrics], grid: np.ndarray, *, log: bool) ->
         if name != NO_PREDICTION and not any(isinstance(row.get(name), str) for row in rows)
     ]
     tables = [_columns([row.get(name) for row in rows]) for name in names]
-    lines = _interpolate(x, np.concatenate(tables, axis=1), at) if tables else np.empty((at.size, 0))
+    lines = (
+        _interpolate(x, np.concatenate(tables, axis=1), at) if tables else np.empty((at.size, 0))
+    )
     lines[hidden] = np.nan
     ends = np.cumsum([table.shape[1] for table in tables])
     for name, line in zip(names, np.split(lines, ends[:-1], axis=1), strict=True):
