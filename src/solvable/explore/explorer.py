@@ -1,4 +1,4 @@
-"""What the requests of one page share: its controls, runs, and computations under way."""
+"""State of one page server: controls, runs, and computations under way."""
 
 from __future__ import annotations
 
