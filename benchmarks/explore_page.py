@@ -3,8 +3,7 @@
 The page server runs as a command in its own process. Each system gets the time until its address is
 printed, until its first line is drawn, and the times of moved sliders; a request that computes
 nothing gives the part of the browser and of the server. On a busy machine compare CPU seconds of the
-server and of the browser, which are printed as well: without other work a first page takes less than
-their sum, as both work at the same time.
+server, which are printed as well.
 
     python benchmarks/explore_page.py [SYSTEM...]
 """

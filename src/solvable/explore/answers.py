@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from solvable.errors import SolvableError
+from solvable.explore.explorer import Explorer
 from solvable.explore.lines import Lines
 from solvable.explore.look import page_figure
 from solvable.explore.page import SLOTS
 from solvable.explore.snippets import command_of, python_of
+from solvable.explore.values import whole
 from solvable.paths import error_line, printable
 from solvable.plots.words import counted
-
-if TYPE_CHECKING:
-    from solvable.explore.explorer import Explorer
 
 
 def answer(explorer: Explorer, asked: Mapping[str, Any]) -> str | None:
@@ -71,10 +69,3 @@ def _remark(lines: Lines) -> str:
     if not lines.complete:
         words.append("Some values of the lines are interpolated; more are being computed.")
     return " ".join(words)
-
-
-def whole(value: Any, least: int, most: int = 2**53) -> int:
-    """Return a number from a page as a whole number in a range; the least one for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return least
-    return min(most, max(least, int(value)))

@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from solvable.explore.answers import whole
 from solvable.explore.controls import controls
 from solvable.explore.interruption import Interruptible, Unwanted
 from solvable.explore.lines import Lines, theory_figures
@@ -17,7 +16,7 @@ from solvable.explore.memo import WANTED
 from solvable.explore.newest import PATIENCE, Newest
 from solvable.explore.page import panel_names
 from solvable.explore.runs import Runs
-from solvable.explore.values import settings_of
+from solvable.explore.values import settings_of, whole
 from solvable.frame.system import System
 from solvable.paths import printable
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from solvable.errors import InvalidParameter, StudyConflict
+from solvable.explore.app import build
 from solvable.explore.early import Early
 from solvable.explore.explorer import Explorer
 from solvable.explore.runs import Runs
@@ -47,12 +48,12 @@ class Exploration:
 
     def build(self) -> None:
         """Import Dash and build the page; requests wait for it."""
+        token = self.address.rstrip("/").rpartition("/")[2]
         try:
-            from solvable.explore.app import build
+            page = build(self.explorer, token)
         except ImportError as error:
             raise _not_installed(str(error)) from None
-        token = self.address.rstrip("/").rpartition("/")[2]
-        self._early.open(build(self.explorer, token).server)
+        self._early.open(page.server)
         self.explorer.prepare()
 
     def close(self) -> None:
