@@ -9,8 +9,10 @@ import numpy as np
 
 from solvable.data.weights.stored import StoredArray
 from solvable.diagnose.matrix import blas
+from solvable.diagnose.noise import RectangularNoise, debias
 from solvable.errors import InvalidData, MemoryLimitExceeded
 
+MOST_FEATURES = 24  # features whose directions are compared
 SMALL = 512  # up to this shorter side a whole decomposition is fast
 
 
@@ -31,15 +33,24 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Leading:
-    """Leading singular vectors on the shorter side, as columns, and the lengths of the sides."""
+class Signals:
+    """Features of one checkpoint's matrix, whose directions are compared."""
 
-    vectors: np.ndarray
-    short: int
+    count: int = 0
+    noise: float | None = None  # scale of the noise
+    overlaps: tuple[float, ...] = ()  # squared overlaps with their signals; empty if not estimated
+
+
+@dataclass(frozen=True)
+class Leading:
+    """Leading singular vectors on the shorter side, and the squared overlaps with their signals."""
+
+    vectors: np.ndarray  # (p, count)
+    overlaps: np.ndarray  # (count,)
 
 
 def changes_of(
-    arrays: Sequence[StoredArray | None], overlaps: Sequence[tuple[float, ...]], seed: int
+    arrays: Sequence[StoredArray | None], signals: Sequence[Signals], seed: int
 ) -> list[Change]:
     """Return the changes of a matrix; two of its versions and the last are in memory."""
     places = [place for place, stored in enumerate(arrays) if stored is not None]
@@ -48,7 +59,7 @@ def changes_of(
     if final is None:
         return found
     with blas().limit(limits=1):
-        ends = _leading(final, len(overlaps[places[-1]]))
+        ends = _leading(final, signals[places[-1]])
         before = None
         for place in places:
             stored = arrays[place]
@@ -56,7 +67,7 @@ def changes_of(
             if now is None or stored is None or now.shape != final.shape:
                 before = None
                 continue
-            overlap = _overlap(now, overlaps[place], ends, overlaps[places[-1]])
+            overlap = _overlap(_leading(now, signals[place]), ends)
             found[place] = Change(
                 None if before is None else _distance(now, before),
                 _distance(now, final),
@@ -91,35 +102,40 @@ def _distance(now: np.ndarray, other: np.ndarray) -> float:
     return gap / size if size else float(gap > 0)
 
 
-def _leading(matrix: np.ndarray, count: int) -> Leading:
-    short = min(matrix.shape)
-    matrix = matrix if matrix.shape[0] == short else matrix.T
-    count = min(count, short)
+def _leading(matrix: np.ndarray, signals: Signals) -> Leading:
+    p, q = sorted(matrix.shape)
+    matrix = matrix if matrix.shape[0] == p else matrix.T
+    count = min(signals.count, MOST_FEATURES, p)
     if count == 0:
-        return Leading(np.zeros((short, 0)), short)
-    if short <= SMALL or count > short // 4:
-        vectors = np.linalg.svd(matrix, full_matrices=False)[0][:, :count]
+        return Leading(np.zeros((p, 0)), np.zeros(0))
+    if p <= SMALL or count > p // 4:
+        left, values, _ = np.linalg.svd(matrix, full_matrices=False)
+        vectors, values = left[:, :count], values[:count]
     else:
         from scipy.sparse.linalg import svds
 
-        start = np.cos(np.arange(short, dtype=np.float64))  # fixed, so that results repeat
-        vectors = svds(matrix, k=count, v0=start, return_singular_vectors="u")[0][:, ::-1]
-    return Leading(np.asarray(vectors, dtype=np.float64), short)
+        start = np.cos(np.arange(p, dtype=np.float64))  # fixed, so that results repeat
+        left, values, _ = svds(matrix, k=count, v0=start, return_singular_vectors="u")
+        vectors, values = left[:, ::-1], values[::-1]
+    known = np.array(signals.overlaps[:count])
+    if not known.size and signals.noise:
+        law = RectangularNoise(p / q)
+        beyond = values[values > signals.noise * law.edges[1]]
+        known = debias(beyond, noise=signals.noise, n_columns=q, ratio=p / q).short_overlap
+    return Leading(np.asarray(vectors, dtype=np.float64), known)
 
 
-def _overlap(
-    now: np.ndarray, mine: tuple[float, ...], ends: Leading, final: tuple[float, ...]
-) -> tuple[float | None, float | None, float | None]:
+def _overlap(now: Leading, last: Leading) -> tuple[float | None, float | None, float | None]:
     """Measured overlap of the feature directions with the last ones, and the expected overlap."""
-    count = min(len(mine), len(final))
+    count = min(len(now.overlaps), len(last.overlaps))
     if count == 0:
         return None, None, None
-    vectors = _leading(now, count).vectors
-    measured = float(((vectors.T @ ends.vectors[:, :count]) ** 2).sum()) / count
+    vectors = now.vectors[:, :count].T @ last.vectors[:, :count]
+    measured = float((vectors**2).sum()) / count
     # Vectors u = sqrt(o) s + sqrt(1 - o) w of one signal s with independent w have the squared
     # overlap o o' on average; the cross term has the variance (1 - o o') / p.
-    both = np.clip(np.array(mine[:count]) * np.array(final[:count]), 0.0, 1.0)
-    errors = 2 * np.sqrt(both * (1 - both) / ends.short)
+    both = np.clip(now.overlaps[:count] * last.overlaps[:count], 0.0, 1.0)
+    errors = 2 * np.sqrt(both * (1 - both) / len(now.vectors))
     error = float(np.sqrt((errors**2).sum())) / count
     return measured, float(both.mean()), error
 

@@ -9,14 +9,13 @@ import numpy as np
 
 from solvable.data.weights.stored import StoredArray, Weights
 from solvable.diagnose.attention.query_key_arrays import heads_of
+from solvable.diagnose.checkpoints.changes import MOST_FEATURES, Signals
 from solvable.diagnose.diagnosis import NOT_FITTED, MatrixDiagnosis
 from solvable.diagnose.matrices_of_file import cost_of, diagnose_file
 from solvable.diagnose.quick import QuickRow, quick_rows
 from solvable.diagnose.roles import split_arrays
 from solvable.diagnose.tables import features_text
 from solvable.plots.numbers import MISSING
-
-MOST_FEATURES = 24  # features whose directions are compared between checkpoints
 
 # Phases of quick rows, which are not tested.
 QUICK_PHASES = ("random-like", "bulk+spikes", "no bulk")
@@ -40,6 +39,11 @@ class Fit:
     rest: float | None = None  # norm of the values that are no features
     overlaps: tuple[float, ...] = ()  # squared overlap of each feature with its signal
     reason: str = ""
+
+    @property
+    def signals(self) -> Signals:
+        """Features whose directions are compared between checkpoints."""
+        return Signals(self.features or 0, self.noise, self.overlaps)
 
     @property
     def fitted(self) -> bool:

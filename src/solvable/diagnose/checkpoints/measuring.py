@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from solvable.data.weights.stored import StoredArray
-from solvable.diagnose.checkpoints.changes import Change, changes_of
+from solvable.diagnose.checkpoints.changes import Change, Signals, changes_of
 from solvable.diagnose.checkpoints.fits import Fit, cost_of_fits, fits_of, matrices_in
 from solvable.diagnose.checkpoints.kept_fits import KeptFits
 from solvable.diagnose.checkpoints.series import Series
@@ -106,4 +106,4 @@ def _tasks(
     arrays: dict[str, list[StoredArray | None]], fits: dict[str, list[Fit | None]], seed: int
 ) -> Iterator[tuple[Any, ...]]:
     for name, row in arrays.items():
-        yield row, [fit.overlaps if fit else () for fit in fits[name]], seed
+        yield row, [fit.signals if fit else Signals() for fit in fits[name]], seed

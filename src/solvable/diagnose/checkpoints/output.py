@@ -21,7 +21,7 @@ class Column(NamedTuple):
 
 
 def _range(quantity: str) -> Callable[[DiagnosedCheckpoints, History], str]:
-    return lambda found, row: words.range_text(words.row_values(row, quantity))
+    return lambda found, row: words.range_text(row, quantity)
 
 
 COLUMNS = (

@@ -10,6 +10,7 @@ from solvable.diagnose.checkpoints.fits import Fit
 from solvable.diagnose.checkpoints.history import History, Sign, Stop
 
 STILL = 0.01  # distance to the last weights, relative to their norm, below which nothing changes
+MOST = 0.3  # the same distance above which changes are no fluctuations
 TRAP = 1.1  # largest singular value of the shuffled matrix over the edge of noise
 GROWTH = 1.05  # norm at the end over the norm when the features settled
 
@@ -18,9 +19,15 @@ def judged(history: History) -> History:
     """Complete a history by its verdicts."""
     settled = settled_features(history.fits, history.changes)
     signs = (rule(history, settled) for rule in (_trap, _growth))
+    stopped = stopped_weights(history.changes)
+    if stopped is not None and stopped.fluctuates:
+        # Weights in which features appear or turn do not only fluctuate.
+        last = history.fits[-1]
+        if last is not None and last.features:
+            stopped = None if settled is None or settled.place > stopped.place else stopped
     return replace(
         history,
-        stopped=stopped_weights(history.changes),
+        stopped=stopped,
         settled=settled,
         signs=tuple(sign for sign in signs if sign is not None),
     )
@@ -40,6 +47,8 @@ def stopped_weights(changes: Sequence[Change]) -> Stop | None:
     # Weights that only fluctuate around a fixed point are as far from the last ones a long time
     # before as a short time before: their squared distance does not grow with the separation.
     nearest = distances[places[-2]]
+    if nearest > MOST:
+        return None
     flat = _tail_of(places[:-1], lambda place: distances[place] ** 2 <= 1.25 * nearest**2)
     if len(flat) >= 3:
         return Stop(flat[0], True, max(distances[place] for place in flat))

@@ -27,7 +27,7 @@ def answer(found: DiagnosedCheckpoints) -> str:
         most = max(learned, key=_gained)
         texts.append(
             f"{counted(len(learned), 'matrix', 'matrices')} gained features, most of them {most.name} "
-            f"({range_text(row_values(most, 'features'))})."
+            f"({range_text(most, 'features')})."
         )
     signed = found.signed
     names = listed([row.name for row in signed], 3)
@@ -57,11 +57,11 @@ def row_values(row: History, quantity: str) -> list[float]:
     return [value for value in row.values(quantity) if value is not None]
 
 
-def range_text(values: Sequence[float]) -> str:
-    """First and last value of a quantity, such as "0 to 10"."""
-    if not values:
-        return MISSING
-    ends = [format_number(value, 3) for value in (values[0], values[-1])]
+def range_text(row: History, quantity: str) -> str:
+    """First and last value of a quantity, such as "0 to 10"; a dash for a value that is missing."""
+    values = row.values(quantity)
+    present = [place for place, fit in enumerate(row.fits) if fit is not None]
+    ends = [format_number(values[place], 3) for place in (present[0], present[-1])]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
