@@ -2,8 +2,8 @@
 
     python benchmarks/checkpoint_networks.py DIRECTORY [--seeds 2] [--only NAME]
 
-Each network is saved at ten times, evenly spaced in the logarithm of the steps. ``losses.csv`` receives one
-row per checkpoint: network, seed, step, loss on the training rows, loss and error on held-out rows.
+Each network is saved at ten times, evenly spaced in the logarithm of the steps. ``losses.csv`` receives
+one row per checkpoint: network, seed, step, loss on the training rows, loss and error on held-out rows.
 """
 
 from __future__ import annotations
@@ -74,15 +74,19 @@ RUNS = (
     Run("mlp-300-rows-sgd", "MLP", _mlp, "mnist", 300, 0.0, "SGD", 0.05, 0.0, 2000),
     Run("conv-100-rows", "convolutional", _conv, "digits", 100, 0.0, "Adam", 2e-3, 0.0, 1500),
     Run("conv-all-rows", "convolutional", _conv, "digits", 1198, 0.0, "Adam", 1e-3, 0.0, 1000),
-    Run("conv-all-rows-decay", "convolutional", _conv, "digits", 1198, 0.0, "SGD", 0.05, 5e-3, 1500),
+    Run("conv-all-rows-decay", "convolutional", _conv, "digits", 1198, 0.0,
+        "SGD", 0.05, 5e-3, 1500),
     Run("conv-wrong-labels", "convolutional", _conv, "digits", 1198, 0.3, "Adam", 2e-3, 0.0, 1500),
-    Run("conv-wrong-labels-decay", "convolutional", _conv, "digits", 1198, 0.3, "SGD", 0.05, 1e-2, 1500),
+    Run("conv-wrong-labels-decay", "convolutional", _conv, "digits", 1198, 0.3,
+        "SGD", 0.05, 1e-2, 1500),
     Run("conv-100-rows-decay", "convolutional", _conv, "digits", 100, 0.0, "SGD", 0.05, 5e-3, 1500),
     Run("transformer-10k", "transformer", _transformer, "text", 10_000, 0.0, "Adam", 2e-3, 0.0, 1200),
     Run("transformer-30k", "transformer", _transformer, "text", 30_000, 0.0, "Adam", 2e-3, 0.0, 1200),
     Run("transformer-all", "transformer", _transformer, "text", 10**9, 0.0, "Adam", 2e-3, 0.0, 1200),
-    Run("transformer-all-decay", "transformer", _transformer, "text", 10**9, 0.0, "AdamW", 2e-3, 0.3, 1200),
-    Run("transformer-10k-decay", "transformer", _transformer, "text", 10_000, 0.0, "AdamW", 2e-3, 1.0, 1200),
+    Run("transformer-all-decay", "transformer", _transformer, "text", 10**9, 0.0,
+        "AdamW", 2e-3, 0.3, 1200),
+    Run("transformer-10k-decay", "transformer", _transformer, "text", 10_000, 0.0,
+        "AdamW", 2e-3, 1.0, 1200),
     Run("transformer-all-sgd", "transformer", _transformer, "text", 10**9, 0.0, "SGD", 0.2, 1e-3, 1200),
 )  # fmt: skip
 
@@ -137,8 +141,10 @@ def train(run: Run, seed: int) -> Iterator[tuple[int, nn.Module, Measured]]:
     for step in range(run.steps + 1):
         if step in times:
             training = _losses(model, *seen)[0]
-            yield step, model, Measured(
-                run.name, run.kind, seed, step, training, *_losses(model, held, targets)
+            yield (
+                step,
+                model,
+                Measured(run.name, run.kind, seed, step, training, *_losses(model, held, targets)),
             )
         if text:
             inputs, wanted = _windows(x, torch.randint(last, (32,), generator=generator))

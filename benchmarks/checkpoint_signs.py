@@ -3,8 +3,9 @@
     python benchmarks/checkpoint_networks.py DIRECTORY
     python benchmarks/checkpoint_signs.py DIRECTORY
 
-Measures all checkpoints of the first script, writes ``histories.jsonl`` and ``weightwatcher.csv`` network by
-network into the same directory, and prints tables in Markdown: time, signs at the end of training, and
+Measures all checkpoints of the first script, writes ``histories.jsonl`` and ``weightwatcher.csv``
+network by network into the same directory, and prints tables in Markdown: time, signs at the end
+of training, and
 Spearman correlations of each quantity with the held-out loss, over the checkpoints of each network and
 over networks at the end, with bootstrap intervals.
 """
@@ -258,7 +259,9 @@ def correlations_table(found: dict[str, dict[str, Any]]) -> None:
             value = spearman(x, y)
             known = int(np.isfinite(x).sum())
             picks = rng.integers(0, len(mine), (2000, len(mine)))
-            draws = np.array([spearman(x[p], y[p]) for p in picks]) if known > 3 else np.array([np.nan])
+            draws = (
+                np.array([spearman(x[p], y[p]) for p in picks]) if known > 3 else np.array([np.nan])
+            )
             cells.append(
                 "–" if not np.isfinite(value) else f"{value:+.2f} {_interval(draws)}, {known}"
             )
@@ -294,7 +297,9 @@ def main() -> None:
     print(f"{len(found)} networks")
     signs_table(designed, "networks on which the rules were chosen")
     for kind in ("MLP", "convolutional", "transformer"):
-        signs_table({k: v for k, v in others.items() if v["kind"] == kind}, f"other {kind} networks")
+        signs_table(
+            {k: v for k, v in others.items() if v["kind"] == kind}, f"other {kind} networks"
+        )
     signs_table(others, "all other networks")
     correlations_table(found)
 

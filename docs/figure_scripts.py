@@ -161,7 +161,6 @@ def _checkpoints(measure: bool) -> Picture:
         y = [float("nan") if value is None else value for value in values]
         if any(value is not None for value in values):
             series.append(Series(name, stored["steps"], y, colour=index))
-            series.append(Series(name, stored["steps"], y, kind="points", colour=index))
         if name in stored["settled"]:
             markers.append(Marker(stored["settled"][name], f"{name} settled", index))
     return of_figure(
@@ -171,7 +170,7 @@ def _checkpoints(measure: bool) -> Picture:
             "epoch",
             "values above the noise",
             series,
-            "Each point is a checkpoint; the network has two hidden layers.",
+            "Eleven checkpoints; the network has two hidden layers.",
             markers,
         )
     )

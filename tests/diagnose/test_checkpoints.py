@@ -73,7 +73,10 @@ def test_a_signal_that_turns_is_not_settled():
     rng = np.random.default_rng(3)
     series = {}
     for step in range(4):
-        u, v = np.linalg.qr(rng.standard_normal((P, 1)))[0], np.linalg.qr(rng.standard_normal((Q, 1)))[0]
+        u, v = (
+            np.linalg.qr(rng.standard_normal((P, 1)))[0],
+            np.linalg.qr(rng.standard_normal((Q, 1)))[0],
+        )
         series[step] = {"layer": spiked(0.0) + 3.0 * u @ v.T}
     (row,) = follow(series).histories
     assert row.values("features") == [1, 1, 1, 1]
@@ -103,7 +106,9 @@ def test_rounding_of_the_file_is_no_change():
 
 
 def fit(features, norm, noise=1.0):
-    return Fit("w", (P, Q), "bulk+spikes", features, norm=norm, noise=noise, overlaps=(0.9,) * features)
+    return Fit(
+        "w", (P, Q), "bulk+spikes", features, norm=norm, noise=noise, overlaps=(0.9,) * features
+    )
 
 
 def test_growth_after_the_features_settled_is_a_sign():

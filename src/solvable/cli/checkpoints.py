@@ -26,9 +26,9 @@ def refuse_with_checkpoints(
     for name, given in options.items():
         if given:
             raise InvalidParameter(
-                f"{name} was given with several checkpoints; allowed with them: --order, --quick, --heads, "
-                "--seed, --workers, --output, --json, --progress, --quiet. Diagnose one checkpoint alone, "
-                f"or leave out {name}."
+                f"{name} was given with several checkpoints; allowed with them: --order, --quick, "
+                "--heads, --seed, --workers, --output, --json, --progress, --quiet. Diagnose one "
+                f"checkpoint alone, or leave out {name}."
             )
 
 
@@ -48,7 +48,7 @@ def follow(
     import sys
 
     from solvable.cli.terminal import note, status_line, write, write_json
-    from solvable.diagnose.checkpoints.function import diagnose_series
+    from solvable.diagnose.checkpoints.following import diagnose_series
     from solvable.diagnose.checkpoints.kept_fits import KeptFits
     from solvable.diagnose.checkpoints.output import checkpoints_text
     from solvable.diagnose.checkpoints.report import reserve, write_files

@@ -30,8 +30,8 @@ QUANTITIES = (
     ),
     Quantity(
         "exponent", "Tail exponent", "exponent",
-        caption="Of the squared singular values, where no bulk of noise explains them; refuted power laws "
-        "are drawn as well.",
+        caption="Of the squared singular values, where no bulk of noise explains them; refuted power "
+        "laws are drawn as well.",
     ),
     Quantity("noise", "Scale of the noise", "noise", caption="No line without a bulk of noise."),
     Quantity("norm", "Norm", "Frobenius norm", "log"),
@@ -93,15 +93,17 @@ def figures(found: DiagnosedCheckpoints, *, named: bool = False) -> Iterator[Fig
     for quantity in QUANTITIES:
         series = []
         for row in found.histories:
-            y = np.array([np.nan if value is None else value for value in row.values(quantity.name)])
+            y = np.array(
+                [np.nan if value is None else value for value in row.values(quantity.name)]
+            )
             y = np.where(y > 0, y, np.nan) if quantity.scale == "log" else y
             if np.isfinite(y).sum() == 0:
                 continue
             label = row.name if named else colours.labels[row.name]
             index = colours.indices[row.name]
-            series.append(Series(label, x, y, colour=index))
-            if np.isfinite(y).sum() == 1 or len(found.histories) <= len(COLOURS):
-                series.append(Series(label, x, y, kind="points", colour=index))
+            # A line and points of one name would be read as theory and measurement.
+            single = np.isfinite(y).sum() == 1
+            series.append(Series(label, x, y, kind="points" if single else "line", colour=index))
         if series:
             yield Figure(
                 quantity.name,

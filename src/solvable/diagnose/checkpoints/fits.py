@@ -130,4 +130,3 @@ def _sides(shape: tuple[int, ...]) -> tuple[int, int]:
     rows = shape[0]
     columns = int(np.prod(shape[1:]))
     return min(rows, columns), max(rows, columns)
-

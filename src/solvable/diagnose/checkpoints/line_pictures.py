@@ -60,5 +60,3 @@ class LineCanvas(SmallCanvas):
             values = np.where(values > 0, values, np.nan)
         place = positions(values, self.frame.x_scale, self.frame.x_limits)
         return LEFT + (WIDTH - LEFT - RIGHT) * np.asarray(place)
-
-

@@ -41,8 +41,8 @@ def shared_matrices(series: Series, heads: int | None) -> dict[str, list[StoredA
         first, last = series.checkpoints[0], series.checkpoints[-1]
         raise InvalidData(
             f"no matrix occurs in two checkpoints with the same name and shape: {first.label} has "
-            f"{_example(tables[0])}, {last.label} has {_example(tables[-1])}; allowed: checkpoints of one "
-            "training."
+            f"{_example(tables[0])}, {last.label} has {_example(tables[-1])}; allowed: checkpoints "
+            "of one training."
         )
     return found
 
@@ -84,11 +84,11 @@ def measure(
     for place, part in enumerate(series.checkpoints):
         lanes = useful_workers(part.weights.arrays, workers)
         earlier = kept.find(place) if kept else None
-        found = earlier or fits_of(
+        current = earlier or fits_of(
             part.weights, heads=heads, quick=quick, seed=seed, workers=lanes
         )
         rows = []
-        for fit in found:
+        for fit in current:
             rows.append(fit)
             fits.setdefault(fit.matrix, [None] * len(series.checkpoints))[place] = fit
             step()
@@ -96,7 +96,9 @@ def measure(
             kept.keep(place, rows)
     changes: dict[str, list[Change]] = {}
     lanes = useful_workers(series.checkpoints[-1].weights.arrays, workers)
-    for name, found in zip(arrays, each_result(changes_of, _tasks(arrays, fits, seed), lanes), strict=True):
+    for name, found in zip(
+        arrays, each_result(changes_of, _tasks(arrays, fits, seed), lanes), strict=True
+    ):
         changes[name] = found
         step()
     return Measured(fits, changes, time.monotonic() - started)

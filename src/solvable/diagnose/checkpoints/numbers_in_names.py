@@ -46,7 +46,10 @@ def numbers_of(names: Sequence[str]) -> Numbered | None:
         before
         for before in dict.fromkeys(part.before for part in fields[ordinary[0]])
         if before in common
-        and (len({_value(fields[name], before) for name in ordinary}) == len(ordinary) or len(ordinary) == 1)
+        and (
+            len({_value(fields[name], before) for name in ordinary}) == len(ordinary)
+            or len(ordinary) == 1
+        )
     ]
     if not varying:
         return None
@@ -59,7 +62,9 @@ def numbers_of(names: Sequence[str]) -> Numbered | None:
         own = [part.value for part in fields[name] if part.before == chosen]
         values[name] = own[0] if own else (start if side < 0 else high + gap)
     unit = next((unit for unit in _UNITS if unit in chosen.lower()), "")
-    unit = {"iter": "step", "iteration": "step", "batch": "step", "checkpoint": "step"}.get(unit, unit)
+    unit = {"iter": "step", "iteration": "step", "batch": "step", "checkpoint": "step"}.get(
+        unit, unit
+    )
     without = tuple(name for name in ends if not any(p.before == chosen for p in fields[name]))
     return Numbered(tuple(values[name] for name in names), unit or "number in the name", without)
 

@@ -52,19 +52,18 @@ def matrix_table(found: DiagnosedCheckpoints, width: int | None) -> tuple[Table,
         dropped.append(last.head)
     table = Table(
         tables.Column("matrix", wrap=False),
-        *(tables.Column(c.head, right=c.head not in ("phase", "signs"), wrap=False) for c in columns),
+        *(
+            tables.Column(c.head, right=c.head not in ("phase", "signs"), wrap=False)
+            for c in columns
+        ),
     )
     for place, row in enumerate(found.histories):
         fitted = any(fit is not None and fit.fitted for fit in row.fits)
-        table.add(
-            row.name, *(cells[c.head][place] for c in columns), style="" if fitted else "dim"
-        )
+        table.add(row.name, *(cells[c.head][place] for c in columns), style="" if fitted else "dim")
     return table, dropped
 
 
-def checkpoints_text(
-    found: DiagnosedCheckpoints, files: dict[str, str], stream: Any
-) -> list[Part]:
+def checkpoints_text(found: DiagnosedCheckpoints, files: dict[str, str], stream: Any) -> list[Part]:
     """Print the answer, the order, a table and the signs, fitted to the terminal's width."""
     width = window(stream)
     table, dropped = matrix_table(found, width)

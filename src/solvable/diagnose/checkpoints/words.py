@@ -21,7 +21,11 @@ def answer(found: DiagnosedCheckpoints) -> str:
         names = f": {_with_steps(found, stopped)}" if len(stopped) <= 3 else ""
         texts.append(f"{len(stopped)} of {total} stopped changing{names}.")
     else:
-        texts.append(f"All {total} still change at the end." if len(found.histories) > 1 else "The matrix still changes at the end.")
+        texts.append(
+            f"All {total} still change at the end."
+            if len(found.histories) > 1
+            else "The matrix still changes at the end."
+        )
     learned = [row for row in found.histories if _gained(row) > 0]
     if learned:
         most = max(learned, key=_gained)
@@ -102,10 +106,12 @@ def sign_sentences(found: DiagnosedCheckpoints) -> list[str]:
         for row in found.signed[:most]
     ]
     more = len(found.signed) - most
-    lines += [f"{counted(more, 'further matrix', 'further matrices')} in the table."] if more > 0 else []
+    lines += (
+        [f"{counted(more, 'further matrix', 'further matrices')} in the table."] if more > 0 else []
+    )
     lines.append(
-        "A sign is a reason to measure the held-out loss, not a proof: weights alone do not determine it. "
-        "Rates of hits and false alarms are in the documentation, page \"A series of checkpoints\"."
+        "A sign is a reason to measure the held-out loss, not a proof: weights alone do not "
+        'determine it. Rates of hits and false alarms are in the documentation, page "A series of checkpoints".'
     )
     return lines
 
@@ -114,8 +120,8 @@ def meanings() -> list[str]:
     """Return the criteria, one sentence each."""
     return [
         "stopped: from this checkpoint on the Frobenius distance to the last weights is below "
-        f"{100 * STILL:.0f} % of their norm (or of the spacing of stored numbers, if that is larger), or, "
-        "if it says fluctuates, does not grow with the separation.",
+        f"{100 * STILL:.0f} % of their norm (or the spacing of stored numbers, if that is larger), "
+        "or, if it says fluctuates, does not grow with the separation.",
         "settled: from this checkpoint on the number of features stays within one (or a tenth) of the "
         "last one, and their directions overlap with the last ones at least as much as those of an "
         "unmoved signal in fresh noise would, within 3 standard errors.",
