@@ -79,7 +79,7 @@ def test_a_signal_that_turns_is_not_settled():
         )
         series[step] = {"layer": spiked(0.0) + 3.0 * u @ v.T}
     (row,) = follow(series).histories
-    assert row.values("features") == [1, 1, 1, 1]
+    assert [fit.features for fit in row.fits] == [1, 1, 1, 1]
     assert row.settled is None
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from solvable.diagnose.checkpoints.changes import Change
 from solvable.diagnose.checkpoints.fits import Fit
 from solvable.plots.displayed import Shown
+from solvable.plots.numbers import format_number
 
 
 @dataclass(frozen=True)
@@ -94,16 +95,12 @@ class DiagnosedCheckpoints(Shown, view="solvable.diagnose.checkpoints.view"):
 
     def at(self, place: int) -> str:
         """Return the name of a checkpoint for a sentence, such as "step 800"."""
-        from solvable.plots.numbers import format_number
-
         if self.axis in ("checkpoint", "number in the name"):
             return self.labels[place]
         return f"{self.axis} {format_number(self.steps[place], 6)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, numbers and words, for JSON."""
-        from dataclasses import asdict
-
         return {
             "name": self.name,
             "labels": list(self.labels),

@@ -110,8 +110,8 @@ def sign_sentences(found: DiagnosedCheckpoints) -> list[str]:
         [f"{counted(more, 'further matrix', 'further matrices')} in the table."] if more > 0 else []
     )
     lines.append(
-        "A sign is a reason to measure the held-out loss, not a proof: weights alone do not "
-        'determine it. Rates of hits and false alarms are in the documentation, page "A series of checkpoints".'
+        "A sign is a reason to measure the held-out loss, not a proof: weights alone do not determine "
+        'it. Rates of hits and false alarms are in the documentation, page "A series of checkpoints".'
     )
     return lines
 
