@@ -84,7 +84,13 @@ def watch_all(directory: Path, *, shuffle: bool) -> None:
                 continue
             steps = trained.saved_steps(run.steps)
             rows = [
-                _watched(run, seed, place / f"step-{step}.safetensors", step, shuffle and step == steps[-1])
+                _watched(
+                    run,
+                    seed,
+                    place / f"step-{step}.safetensors",
+                    step,
+                    shuffle and step == steps[-1],
+                )
                 for step in steps
             ]
             new = not path.exists()
