@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
     from solvable.learn.prediction import Applied
@@ -255,6 +256,81 @@ def diagnose_weights(
     if plan is None:
         return found
     return replace(found, pruning=pruned(plan, found, heads_of(weights, heads)))
+
+
+def diagnose_checkpoints(
+    checkpoints: Any,
+    /,
+    *,
+    quick: bool | None = None,
+    order: Literal["name", "time", "given"] = "name",
+    heads: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | bool | None = None,
+) -> DiagnosedCheckpoints:
+    """Follow phase, features, tail and norm of each matrix along training: ``solvable diagnose``.
+
+    Parameters
+    ----------
+    checkpoints : path, sequence or dictionary
+        A folder of checkpoints; or paths, state dicts or models in a list; or a dictionary from steps
+        to them. Each is read as by :func:`solvable.diagnose_weights`.
+    quick : bool, optional
+        Measure without tests; by default only if the tests would take longer than ten minutes.
+    order : {"name", "time", "given"}
+        Order of files: by the step or epoch in their names, by the time of writing, or as given.
+    heads : int, optional
+        Number of attention heads, for fused projections stored head by head.
+    seed : int
+        Seed of bootstraps and shuffles.
+    workers : int, optional
+        Local processes; default one per core.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)``, called after each matrix of each checkpoint.
+
+    Returns
+    -------
+    DiagnosedCheckpoints
+        One history per matrix, with the checkpoint at which it stopped changing, and signs of
+        overfitting.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If fewer than two checkpoints can be read, they share no matrix, or an argument is out of
+        range.
+
+    Notes
+    -----
+    The weights stopped changing at the first checkpoint from which on their distance to the last
+    weights is below 1 % of the norm, or does not grow with the separation. One checkpoint is read at a
+    time, and one matrix of it is in memory. Backed by ``tests/diagnose/test_checkpoints.py``.
+
+    Examples
+    --------
+    >>> import numpy, solvable
+    >>> rng = numpy.random.default_rng(0)
+    >>> noise, spike = rng.standard_normal((60, 200)), numpy.full((60, 200), 0.1)
+    >>> found = solvable.diagnose_checkpoints(
+    ...     {step: {"layer": noise + step * spike} for step in (0, 10, 20)}, quick=True, workers=1
+    ... )
+    >>> found.histories[0].values("features")
+    [0, 1, 1]
+    """
+    from solvable.arrays import check_integer
+    from solvable.diagnose.checkpoints.following import diagnose_series
+    from solvable.diagnose.checkpoints.series import open_series
+    from solvable.progress import reporter
+    from solvable.study.dispatch import count_workers
+
+    check_integer("seed", seed, 0)
+    lanes = count_workers(workers)
+    series = open_series(checkpoints, order=order)
+    with reporter(progress, "matrices") as report:
+        return diagnose_series(
+            series, quick=quick, heads=heads, seed=seed, workers=lanes, progress=report
+        )
 
 
 def forecast_curve(

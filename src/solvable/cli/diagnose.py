@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from solvable.cli.settings import Flag
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def diagnose(
     weights: Path,
     /,
-    *,
+    *checkpoints: Path,
     initial: Path | None = None,
     heads: int | None = None,
     pair: list[tuple[str, str]] | None = None,
@@ -26,6 +26,7 @@ def diagnose(
     factors: Flag = False,
     evaluate: str | None = None,
     quick: Flag = False,
+    order: Literal["name", "time", "given"] = "name",
     seed: int = 0,
     workers: int | None = None,
     output: Path | None = None,
@@ -44,6 +45,7 @@ def diagnose(
       solvable diagnose my-model/
       solvable diagnose weights.npz --pair W_Q W_K --heads 8
       solvable diagnose model.safetensors --prune smaller --evaluate loss.py:loss
+      solvable diagnose training/checkpoint-*
 
     WEIGHTS is a folder as model hubs lay it out, or one file: .safetensors, .npz, .npy,
     .pt, .pth, .bin (with the extra torch), .onnx, .h5, .keras or .gguf (with the extra
@@ -60,6 +62,10 @@ def diagnose(
     head is diagnosed as one matrix: its learned directions, and noise from the
     initial weights or noise that a penalty has cut.
 
+    Several files or folders, or a folder of checkpoints, are one training: phase, features,
+    tail and norm of each matrix are drawn along it, and the output states which matrices
+    stopped changing and which show signs of overfitting.
+
     The output directory holds report.html and result.json. The exit status is 1 if
     no matrix could be fitted.
 
@@ -67,6 +73,8 @@ def diagnose(
     ----------
     weights
         File or folder of weights.
+    checkpoints
+        Further checkpoints of the same training.
     initial
         The weights before training, under the same names; the change is diagnosed too.
     heads
@@ -83,6 +91,8 @@ def diagnose(
         FILE.py:FUNCTION, which takes the path of weights and returns the loss; executes your file.
     quick
         Only norm, stable rank, edge and tail of each matrix, untested, for sorting and plotting.
+    order
+        Order of checkpoints: by the step or epoch in their names, by the time of writing, or as given.
     seed
         Random seed of the bootstraps.
     workers
@@ -99,10 +109,12 @@ def diagnose(
         Print only errors (and the JSON).
     """
     from solvable.arrays import check_integer
+    from solvable.cli.checkpoints import follow, refuse_with_checkpoints
     from solvable.cli.terminal import note, status_line, write, write_json
     from solvable.data_verbs import diagnose_weights
     from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
+    from solvable.diagnose.checkpoints.series import is_series
     from solvable.diagnose.matrices_of_file import announced, opened
     from solvable.diagnose.pruning.run import request_of
     from solvable.diagnose.report import reserved_directory, write_files
@@ -111,6 +123,11 @@ def diagnose(
 
     check_integer("--seed", seed, 0)
     lanes = count_workers(workers)
+    if is_series([weights, *checkpoints]):
+        refuse_with_checkpoints(initial, pair, inputs_first, details, prune or factors or evaluate)
+        return follow(
+            [weights, *checkpoints], order, heads, quick, seed, lanes, output, json, progress, quiet
+        )
     request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
     wanted = request_of(prune, factors, evaluate)
     with status_line("reading", shown=not quiet):
