@@ -15,6 +15,7 @@ from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import StoredArray, Weights
 from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.bulk_fit import MINIMUM_COUNT, fit_bulk
+from solvable.diagnose.decomposition import gram
 from solvable.diagnose.diagnosis import INTEGERS, REFUTED
 from solvable.diagnose.matrices_of_file import cost_of, useful_workers
 from solvable.diagnose.matrix import blas
@@ -171,7 +172,7 @@ def quick_row(row: QuickRow, weights: np.ndarray, seed: int = 0) -> QuickRow:
     if unit == 0:
         return replace(row, norm=0.0, largest=0.0, reason="all entries are zero.")
     with blas().limit(limits=1):
-        squares = _squares((matrix / unit).astype(np.float32, copy=False))
+        squares = _squares(matrix if matrix.shape[0] == p else matrix.T, unit)
     top, total = float(squares[-1]), float(squares.sum())
     row = replace(
         row,
@@ -199,15 +200,11 @@ def quick_row(row: QuickRow, weights: np.ndarray, seed: int = 0) -> QuickRow:
     return replace(row, exponent=found[0], n_tail=found[1])
 
 
-def _squares(matrix: np.ndarray) -> np.ndarray:
-    """Squared singular values, ascending, from the product on the shorter side."""
+def _squares(matrix: np.ndarray, unit: float) -> np.ndarray:
+    """Squared singular values of matrix / unit, not taller than wide, ascending."""
     from scipy.linalg import lapack
-    from scipy.linalg.blas import ssyrk
 
-    rows, columns = matrix.shape
-    # The transpose of a row-major array is column-major, which LAPACK takes without a copy.
-    turned = np.ascontiguousarray(matrix).T
-    product = ssyrk(1.0, turned, trans=int(rows <= columns), lower=1)
+    product = gram(matrix, unit, np.float32)
     size = product.shape[0]
     if size == 1:
         return np.asarray(product[0], dtype=np.float64)
