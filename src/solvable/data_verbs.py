@@ -175,6 +175,7 @@ def diagnose_weights(
     inputs_first: bool = False,
     seed: int = 0,
     workers: int | None = None,
+    memory: float | None = None,
     progress: Progress | bool | None = None,
 ) -> Diagnosed:
     """Separate noise from learned features in weight matrices: ``solvable diagnose``.
@@ -199,6 +200,9 @@ def diagnose_weights(
         Seed of the bootstraps.
     workers : int, optional
         Local processes; default one per core, fewer for small matrices.
+    memory : float, optional
+        Gigabytes that all processes together may use; default 4, or half of the free memory if that is
+        less.
     progress : callable or bool, optional
         ``progress(done, total, seconds_left)``, called after each array. True shows a bar in a notebook
         or on a terminal, and a line a minute elsewhere.
@@ -233,7 +237,13 @@ def diagnose_weights(
     request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
     with reporter(progress, "arrays") as report:
         return diagnose_whole(
-            weights, initial=initial, request=request, progress=report, seed=seed, workers=lanes
+            weights,
+            initial=initial,
+            request=request,
+            progress=report,
+            seed=seed,
+            workers=lanes,
+            memory=memory,
         )
 
 

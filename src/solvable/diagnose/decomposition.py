@@ -35,7 +35,7 @@ def gram(matrix: np.ndarray, scale: float = 1.0, dtype: type = np.float64) -> np
     from scipy.linalg.blas import dsyrk, ssyrk
 
     multiply = dsyrk if dtype is np.float64 else ssyrk
-    total = np.zeros((len(matrix), len(matrix)), dtype, order="F")
+    total: np.ndarray = np.zeros((len(matrix), len(matrix)), dtype, order="F")
     for part in _blocks(matrix, scale, dtype):
         # BLAS takes column-major arrays without a copy; the transpose of a row-major one is such.
         turned = not part.flags.f_contiguous
@@ -50,7 +50,10 @@ def _blocks(
 ) -> Iterator[np.ndarray]:
     """Yield blocks of columns of matrix / scale, so that no whole copy is needed."""
     for start in range(0, matrix.shape[1], width):
-        yield np.divide(matrix[:, start : start + width], scale, dtype=dtype)
+        part = matrix[:, start : start + width]
+        # Entries beyond single precision are scaled before they are rounded.
+        wide = np.result_type(part.dtype, dtype)
+        yield np.divide(part, scale, dtype=wide).astype(dtype, copy=False)
 
 
 def _lower(matrix: np.ndarray, scale: float) -> np.ndarray:
@@ -58,7 +61,7 @@ def _lower(matrix: np.ndarray, scale: float) -> np.ndarray:
     # A^T = Q R, with R from one block of columns after the other: A = R^T Q^T.
     upper = np.zeros((0, len(matrix)))
     for part in _blocks(matrix, scale, np.float64):
-        upper = np.linalg.qr(np.vstack([upper, part.T]), mode="r")
+        upper = np.asarray(np.linalg.qr(np.vstack([upper, part.T]), mode="r"))
     return np.asarray(upper.T)
 
 

@@ -39,7 +39,7 @@ def _measured(weights: np.ndarray) -> tuple[float, float, float]:
     from scipy.sparse.linalg import LinearOperator, svds
 
     # One copy, in single precision, because such a matrix may be large.
-    single = np.divide(matrix, unit, dtype=np.float32, casting="same_kind")
+    single = (matrix / unit).astype(np.float32, copy=False)
     norm = sum(float(np.vdot(row, row)) for row in single) ** 0.5
     operator = LinearOperator(
         single.shape,

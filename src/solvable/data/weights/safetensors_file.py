@@ -100,7 +100,7 @@ def _read_tensor(
     data = np.empty(count // stored.itemsize, stored)
     with path.open("rb") as stream:
         stream.seek(begin)
-        done = stream.readinto(data.view(np.uint8))
+        done = stream.readinto(data.view(np.uint8).data)
     if done != count:
         raise InvalidData(f"the file is truncated: {done} of {count} bytes could be read.")
     if dtype in _PLAIN:
