@@ -139,17 +139,22 @@ def _flip(matrix: np.ndarray, bits: np.ndarray) -> None:
         part = whole[start : start + step]
         chosen = np.unpackbits(~bits[start // 8 : (start + step) // 8], count=part.size)
         # The first bit of a floating-point number is its sign.
-        part ^= chosen.astype(np.uint32) << 31
+        mask = chosen.astype(np.uint32)
+        mask <<= 31
+        part ^= mask
 
 
 def flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np.ndarray:
     """Flip the signs of the matrix entries at random; a symmetric matrix stays symmetric."""
-    bits = np.unpackbits(rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8))
-    signs = bits[: matrix.size].reshape(matrix.shape).astype(np.float32)
+    bits = rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8)
+    if not symmetric:
+        signed = np.array(matrix, dtype=np.float32, order="C")
+        _flip(signed, bits)
+        return signed
+    signs = np.unpackbits(bits, count=matrix.size).reshape(matrix.shape).astype(np.float32)
     signs *= 2
     signs -= 1
-    if symmetric:
-        signs = np.triu(signs) + np.triu(signs, 1).T
+    signs = np.triu(signs) + np.triu(signs, 1).T
     signs *= matrix
     return signs
 

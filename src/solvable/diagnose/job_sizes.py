@@ -9,6 +9,8 @@ from solvable.data.weights.stored import StoredArray
 from solvable.diagnose.roles import entries_read
 from solvable.memory import available_bytes
 
+BUFFERS = 30e6  # bytes of a job besides its arrays: a block of columns, the bootstraps
+
 MEMORY = 4e9  # bytes that all processes together may hold, unless the user allows more
 
 
@@ -39,9 +41,15 @@ def bytes_of(stored: StoredArray, copies: int = 1, *, controls: bool = True) -> 
     read = 6.0 * entries_read(stored) + entry * size
     # The matrix, its copy under random signs in single precision, and the product with itself.
     copy = 4.0 if controls else 0.0
-    return max(read, (entry * copies + copy) * size + 8.0 * short**2) + 40e6
+    return max(read, (entry * copies + copy) * size + 8.0 * short**2) + BUFFERS
+
+
+def bytes_of_pair(query: StoredArray, key: StoredArray | None) -> float:
+    """Return the largest number of bytes held while heads are cut out of their arrays."""
+    sizes = [math.prod(stored.shape) for stored in (query, key) if stored is not None]
+    return 4.0 * sum(sizes) + 2.0 * max(sizes) + BUFFERS
 
 
 def cost_of_heads(count: int, width: int, inputs: int) -> float:
     """Expected seconds of heads: 240 products of factors under random signs for each."""
-    return count * (0.05 + 1.6e-8 * width**2 * inputs)
+    return count * (0.05 + 1e-8 * width**2 * inputs)

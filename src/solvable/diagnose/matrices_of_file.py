@@ -74,7 +74,7 @@ def diagnose_file(
 
     Notes
     -----
-    Memory: 8 bytes per entry and per squared shorter side of the matrices in work, and 180 MB per
+    Memory: 8 bytes per entry and per squared shorter side of the matrices in work, and 160 MB per
     process. Processes that would exceed 4 GB or half of the free memory together are not started.
     Backed by ``tests/diagnose/test_matrix.py``; time by ``benchmarks/diagnose.py``.
     """

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 # Bytes of a process that waits, with NumPy and SciPy imported and the buffers of BLAS.
-PROCESS = 180e6
+PROCESS = 130e6
 
 
 def each_result(

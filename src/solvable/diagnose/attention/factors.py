@@ -95,11 +95,12 @@ def values_of_grams(query: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 
 def _gram(factor: np.ndarray) -> np.ndarray:
-    """Product of a factor with its transpose, in double precision."""
-    from scipy.linalg.blas import dsyrk
+    """Product of a factor with its transpose, summed in the precision of the factor."""
+    from scipy.linalg.blas import dsyrk, ssyrk
 
+    multiply = ssyrk if factor.dtype == np.float32 else dsyrk
     # The transpose of a row-major array is column-major, which BLAS takes without a copy.
-    product = dsyrk(1.0, np.asarray(factor, dtype=np.float64).T, trans=1, lower=1)
+    product = np.asarray(multiply(1.0, factor.T, trans=1, lower=1), dtype=np.float64)
     return np.asarray(product + np.tril(product, -1).T)
 
 
@@ -155,21 +156,24 @@ class Signed:
     symmetry: np.ndarray  # (draws,): symmetry Tr(M M) / Tr(M^T M) of each product
 
 
-def signed(factors: Factors, axes: tuple[int, ...], draws: int, seed: int) -> Signed:
+def signed(
+    factors: Factors, axes: tuple[int, ...], draws: int, seed: int, *, symmetry: bool = True
+) -> Signed:
     """Draw products after random sign flips of the factors' entries, or of their cosine transforms."""
     rng = random_stream(seed, "head signs", str(axes))
     query = cosines(np.asarray(factors.query, dtype=np.float32), axes)
     key = query if factors.tied else cosines(np.asarray(factors.key, dtype=np.float32), axes)
-    values, symmetry = np.empty((draws, factors.width)), np.ones(draws)
+    values, found = np.empty((draws, factors.width)), np.ones(draws)
     for k in range(draws):
         one = flipped(query, rng, False)
         gram = other_gram = _gram(one)
         if not factors.tied:
             other = flipped(key, rng, False)
             other_gram = _gram(other)
-            symmetry[k] = symmetry_of_grams(one, other, gram, other_gram)
+            if symmetry:
+                found[k] = symmetry_of_grams(one, other, gram, other_gram)
         values[k] = values_of_grams(gram, other_gram)
-    return Signed(values, symmetry)
+    return Signed(values, found)
 
 
 def beyond_signs(
@@ -201,7 +205,7 @@ def _beyond(
     passed, draws = 0, 40
     while passed < most:
         rest = without(factors, product, passed)
-        tops = signed(rest, axes, draws, seed).values[:, 0]
+        tops = signed(rest, axes, draws, seed, symmetry=False).values[:, 0]
         # The largest value fluctuates by at least a thousandth.
         beyond = int((product.values[passed:most] > top_quantile(tops, level, 1e-3)).sum())
         if not beyond:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from solvable.arrays import check_integer
 from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import Weights
@@ -19,7 +21,7 @@ from solvable.diagnose.attention.query_key_arrays import (
     named_pairs,
 )
 from solvable.diagnose.diagnosis import NOT_FITTED, HeadDiagnosis
-from solvable.diagnose.job_sizes import bytes_of, cost_of_heads
+from solvable.diagnose.job_sizes import bytes_of_pair, cost_of_heads
 from solvable.diagnose.matrix import blas
 from solvable.diagnose.parallel import Job, each_result
 from solvable.errors import InvalidData, MemoryLimitExceeded
@@ -170,7 +172,7 @@ def head_jobs(attention: Attention, seed: int) -> list[Job]:
             shapes = [stored.shape for stored in (pair.query, pair.key)]
             width = max(map(max, shapes), default=1) // number if all(shapes) else 1
             cost = cost_of_heads(count, width, sum(max(shape, default=1) for shape in shapes))
-            size = bytes_of(pair.query) + (0.0 if pair.fused else bytes_of(pair.key))
+            size = bytes_of_pair(pair.query, None if pair.fused else pair.key)
             arguments = (pair, attention.heads, seed, first, first + count)
             jobs.append(Job(f"heads {place} {first}", _of_pair, arguments, cost, size))
     return jobs
@@ -184,14 +186,17 @@ def _of_pair(
         pair.name, pair.name, pair.query.name, pair.key.name, None, (), 0, NOT_FITTED, ""
     )
     try:
-        factors = pair.factors(heads)
+        # Only the heads of this task stay in memory.
+        factors = [
+            (np.array(query), np.array(key)) for query, key in pair.factors(heads)[first:last]
+        ]
     except (InvalidData, MemoryLimitExceeded) as error:
         return [replace(blank, reason=str(error))] if not first else []
     precision = max(pair.query.precision, pair.key.precision)
     rows = []
     # At these sizes several BLAS threads are slower than one, because they wait for each other.
     with blas().limit(limits=1):
-        for number, (query, key) in enumerate(factors[first:last], first):
+        for number, (query, key) in enumerate(factors, first):
             shape = (query.shape[1], key.shape[1])
             name = f"{pair.name} head {number}"
             head = replace(blank, name=name, head=number, shape=shape, width=query.shape[0])
