@@ -87,11 +87,11 @@ def diagnose_file(
         before = {
             stored.name: stored for stored in split_arrays(open_weights(initial).arrays, known)
         }
-    jobs = _jobs(list(split_arrays(weights.arrays, known)), before, initial is not None, seed)
+    jobs = jobs_of(list(split_arrays(weights.arrays, known)), before, initial is not None, seed)
     yield from each_in_order(jobs, workers, memory_limit(None))
 
 
-def _jobs(
+def jobs_of(
     arrays: Sequence[StoredArray],
     before: Mapping[str, StoredArray],
     missing: bool,
@@ -179,7 +179,7 @@ def announced(
     attention = attention_in(weights, request)
     parts = list(split_arrays(weights.arrays, heads_of(weights, request.heads)))
     matrices = counted(sum(array.is_matrix for array in parts), "matrix", "matrices")
-    jobs = [*_jobs(parts, {}, False, 0), *head_jobs(attention, 0)]
+    jobs = [*jobs_of(parts, {}, False, 0), *head_jobs(attention, 0)]
     lanes = lanes_for(jobs, workers, memory_limit(memory))
     text = f"{weights.name}: {matrices}, {counted(lanes, 'worker')}"
     return Announced(text, f" {request} {attention.heads}" if attention.pairs else "")
@@ -206,7 +206,7 @@ def diagnose_whole(
     before = {}
     if initial is not None:
         before = {stored.name: stored for stored in split_arrays(initial.arrays, known)}
-    of_arrays = _jobs(arrays, before, initial is not None, seed)
+    of_arrays = jobs_of(arrays, before, initial is not None, seed)
     of_heads = head_jobs(attention, seed)
     results: dict[str, Any] = {}
     started, interrupted = time.monotonic(), False

@@ -68,7 +68,7 @@ def quick_rows(
     """
     check_integer("workers", workers, 1)
     check_integer("seed", seed, 0)
-    jobs = _jobs(open_weights(weights), heads, seed)
+    jobs = jobs_of(open_weights(weights), heads, seed)
     yield from each_in_order(jobs, workers, memory_limit(None))
 
 
@@ -83,7 +83,7 @@ def measured(
     keeper: KeptRows | None = None,
 ) -> list[QuickRow]:
     """Measure all matrices, with progress weighted by their cost."""
-    jobs = _jobs(source, heads, seed)
+    jobs = jobs_of(source, heads, seed)
     results: dict[str, Any] = {}
     run_jobs(
         jobs,
@@ -96,7 +96,7 @@ def measured(
     return [results[job.key] for job in jobs]
 
 
-def _jobs(source: Weights, heads: int | None, seed: int) -> list[Job]:
+def jobs_of(source: Weights, heads: int | None, seed: int) -> list[Job]:
     """Return a job for each matrix; the shape of a damaged array is unknown."""
     arrays = split_arrays(source.arrays, heads_of(source, heads))
     return [
