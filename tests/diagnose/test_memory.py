@@ -45,7 +45,7 @@ def test_the_memory_of_jobs_that_run_together_is_bounded():
             if begun < ended and done > started
         ]
         # The job that is too large runs alone.
-        assert sum(together) <= 4e9 or together == [5e9]
+        assert sum(together) <= 4e9 or len(together) == 1
     assert [number for number, *_ in each_in_order(jobs, 3, limit)] == list(range(6))
 
 
