@@ -161,6 +161,11 @@ def opened(source: Any) -> Weights:
     return weights
 
 
+def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
+    """Number of processes that are useful and whose matrices fit into the memory."""
+    return lanes_for(jobs_of(arrays, {}, False, 0), workers, memory_limit(None))
+
+
 class Announced(NamedTuple):
     """Summary of the headers of the files."""
 
