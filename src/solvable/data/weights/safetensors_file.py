@@ -95,19 +95,23 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _read_tensor(
     path: Path, begin: int, count: int, dtype: str, shape: tuple[int, ...]
 ) -> np.ndarray:
+    stored = np.dtype(_PLAIN.get(dtype, "<u2" if dtype == "BF16" else "|u1"))
+    # The entries are read into their place, because an array may be large.
+    data = np.empty(count // stored.itemsize, stored)
     with path.open("rb") as stream:
         stream.seek(begin)
-        data = stream.read(count)
-    if len(data) != count:
-        raise InvalidData(f"the file is truncated: {len(data)} of {count} bytes could be read.")
+        done = stream.readinto(data.view(np.uint8).data)
+    if done != count:
+        raise InvalidData(f"the file is truncated: {done} of {count} bytes could be read.")
     if dtype in _PLAIN:
-        return np.frombuffer(data, dtype=_PLAIN[dtype]).reshape(shape)
+        return data.reshape(shape)
     if dtype == "BF16":
         # bfloat16 is the upper half of float32.
-        wide = np.frombuffer(data, dtype="<u2").astype(np.uint32) << 16
+        wide = np.empty(data.size, np.uint32)
+        np.left_shift(data, 16, out=wide, dtype=np.uint32)
         return wide.view(np.float32).reshape(shape)
     table = eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
-    return table[np.frombuffer(data, dtype=np.uint8)].reshape(shape)
+    return table[data].reshape(shape)
 
 
 def eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
