@@ -26,6 +26,11 @@ _PLAIN = {
 def open_safetensors(path: Path) -> Weights:
     """Return the arrays in the header of a safetensors file, and its metadata."""
     header, length, total = read_header(path)
+    # Results of the rest of a cut file would look complete.
+    if (needed := 8 + length + _last_byte(header)) > total:
+        raise InvalidData(
+            f"{path} is cut: it has {total:,} bytes of {needed:,}. Copy or download it again."
+        )
     arrays = tuple(
         _described(path, name, entry, 8 + length, total)
         for name, entry in header.items()
@@ -60,6 +65,16 @@ def read_header(path: Path) -> tuple[dict[str, Any], int, int]:
     return header, length, total
 
 
+def _last_byte(header: dict[str, Any]) -> int:
+    """Return the largest end of data in a header; entries that are damaged do not count."""
+    ends = [0]
+    for entry in header.values():
+        offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
+        if isinstance(offsets, list) and offsets and type(offsets[-1]) is int:
+            ends.append(offsets[-1])
+    return max(ends)
+
+
 def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
     """Describe the array of one header entry; a fault in the entry is raised when the array is read."""
     try:
@@ -79,7 +94,7 @@ def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> St
     if fault:
         return broken(name, fault, (), dtype)
     if not 0 <= begin <= end <= total - offset or end - begin != width * math.prod(shape):
-        return broken(name, "its position is outside the file: the file is cut", shape, dtype)
+        return broken(name, "its position does not fit its shape", shape, dtype)
     reader = partial(_read_tensor, path, offset + begin, end - begin, dtype, shape)
     return StoredArray(name, shape, dtype, precision_of(dtype), reader)
 
