@@ -1,8 +1,8 @@
 """Measure the coverage of the intervals of `solvable learn` on rows that were held out beforehand.
 
 The interval is for a model fitted to four fifths of the rows, as in five folds; one such model predicts
-the held-out rows. The learned features of all rows ("stored") are mostly better; the coverage of their error
-is counted too.
+the held-out rows. The learned features of all rows ("stored") are mostly better; the coverage of their
+error is counted too.
 
 Public tables (fetched as for learn_tables.py) are split at random into at most 500 training rows and
 held-out rows; for planted tables (learn_planted.py) 4,000 new rows are drawn. The first split of each
