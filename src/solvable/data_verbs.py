@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
-    from solvable.learn.prediction import Applied
+    from solvable.learn.applied import Applied
     from solvable.learn.request import Metric
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
