@@ -1,8 +1,8 @@
 """Rivals of `solvable learn` on tables, each tuned by a random search, for `learn_rivals.py`.
 
-Budget of each rival: 15 random settings, each scored by a three-fold cross-validation of the training
+Budget of each rival: 10 random settings, each scored by a three-fold cross-validation of the training
 rows (wrong predictions, or mean squared error). The numbers of trees and of epochs are chosen by
-stopping early on the held-out fold; the Gaussian kernel tries 20 penalties for each of its 15 widths.
+stopping early on the held-out fold; the Gaussian kernel tries 20 penalties for each of its 10 widths.
 The best setting is fitted to all training rows, with the mean number of trees, epochs or iterations of
 its three folds.
 """
@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-SETTINGS = 15
+SETTINGS = 10
 FOLDS = 3
 
 
@@ -331,13 +331,13 @@ def wide_network(rows: Rows, seed: int) -> np.ndarray:
     def tried(setting: dict, fit: Any, held: Any) -> tuple[float, float]:
         net, optimiser = make(setting)
         best, loss_then, steps = np.inf, np.inf, 0
-        for step in range(1, 101):
+        for step in range(1, 61):
             epoch(net, optimiser, fit)
             now, found = predicted(net, X[held])
             smooth = float(losses(found if rows.classes else found[:, 0], y[held]))
             if smooth < best:
                 best, loss_then, steps = smooth, loss_of(now, rows.y[held]), step
-            elif step >= steps + 10:
+            elif step >= steps + 8:
                 break
         return loss_then, steps
 

@@ -74,9 +74,9 @@ TABLES: dict[str, Public] = {
     ),
     "anes96": Public("statsmodels/datasets/anes96/anes96.csv", "vote", True, (), "\t"),
     "Titanic": Public("openml-40945.csv", "survived", True, ("boat", "body", "name")),
-    "weather": Public("vega_datasets/_data/seattle-weather.csv", "weather", True, ("date",)),
     "Computers": Public(f"{ECDAT}/Computers.csv", "price", False),
     "diamonds": Public(f"{GGPLOT}/diamonds.csv", "price", False),
+    "weather": Public("vega_datasets/_data/seattle-weather.csv", "weather", True, ("date",)),
 }
 
 
