@@ -56,7 +56,9 @@ class Rows:
         """Return columns with missing values, texts as codes, and the places of these."""
         frames = [frame.copy() for frame in self.frames]
         if self.texts:
-            coded = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+            coded = OrdinalEncoder(
+                handle_unknown="use_encoded_value", unknown_value=np.nan, max_categories=250
+            )
             coded.fit(frames[0][self.texts])
             for frame in frames:
                 frame[self.texts] = coded.transform(frame[self.texts])

@@ -176,7 +176,16 @@ def candidate(key: str) -> Callable:
     return predicted
 
 
-CANDIDATES = ("learned-features", "nngp", "rbf", "trees", "multi-index", "ridge", "constant")
+CANDIDATES = (
+    "learned-features",
+    "nngp",
+    "rbf",
+    "metric-kernel",
+    "trees",
+    "multi-index",
+    "ridge",
+    "constant",
+)
 
 
 def losses_of(answer: np.ndarray, truth: pd.Series, public: Public, deviation: float) -> np.ndarray:
