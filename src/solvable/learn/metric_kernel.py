@@ -177,7 +177,7 @@ def _steps(
         row = K.mean(axis=0)
         values, vectors = np.linalg.eigh(K - row - row[:, None] + row.mean())
         values = np.maximum(values, 0)
-        penalties = PENALTIES * max(values.sum() / n, np.finfo(float).tiny)
+        penalties = PENALTIES * _power(K, values.sum())
         projected = vectors.T @ (Y - Y.mean(axis=0))
         parts = projected[:, None, :] / (values[:, None] + penalties)[:, :, None]
         duals = (vectors @ parts.reshape(n, -1)).reshape(parts.shape)
@@ -203,8 +203,13 @@ def _fitted(Z: np.ndarray, Y: np.ndarray, some: np.ndarray, choice: Choice) -> M
     K = kernel_of(kernel, last.size, scaled, scaled)
     row = K.mean(axis=0)
     centred = K - row - row[:, None] + row.mean()
-    power = max(float(np.trace(centred)) / len(Z), np.finfo(float).tiny)
-    centred[np.diag_indices(len(Z))] += PENALTIES[place] * power
+    penalty = PENALTIES[place] * _power(K, np.trace(centred))
+    centred[np.diag_indices(len(Z))] += penalty
     dual = solve(centred, Y - Y.mean(axis=0), assume_a="pos")
     dual -= dual.mean(axis=0)
     return Member(kernel, last.size, last.scales, dual, Y.mean(axis=0) - row @ dual)
+
+
+def _power(kernel: np.ndarray, trace: float) -> float:
+    """Return the mean of the centred kernel's diagonal, which is zero up to rounding if rows are equal."""
+    return float(max(trace, np.finfo(float).eps * np.trace(kernel))) / len(kernel)
