@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
-    from solvable.learn.prediction import Applied
+    from solvable.learn.applied import Applied
     from solvable.learn.request import Metric
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
