@@ -148,8 +148,7 @@ def named(public: Public, train: pd.DataFrame, test: pd.DataFrame, seed: int) ->
         )
         unknown = test.drop(columns=public.target)
         answer = solvable.predict_rows(Path(folder) / "out", unknown).predicted
-    title = getattr(found, "named", None)
-    return np.asarray(answer), getattr(title, "title", "learned features")
+    return np.asarray(answer), found.chosen.title
 
 
 def candidate(key: str) -> Callable:

@@ -21,7 +21,17 @@ from solvable.networks.blocks import Block, network_blocks
 LEARNED = "learned-features"  # key of the learned features, with which all competitors are compared
 CONSTANT = "constant"  # key of the constant prediction
 
-SIMPLEST = (CONSTANT, "ridge", "multi-index", "rbf", "nngp", "lazy-features", LEARNED, "trees")
+SIMPLEST = (
+    CONSTANT,
+    "ridge",
+    "multi-index",
+    "rbf",
+    "nngp",
+    "lazy-features",
+    "metric-kernel",
+    LEARNED,
+    "trees",
+)
 """Keys of the methods, the simplest first: of two methods with equal scores, the first is used."""
 
 
@@ -87,6 +97,7 @@ def methods(design: Design) -> tuple[Method, ...]:
         Method(
             "metric-kernel",
             "kernel with column weights",
+            "a kernel with column weights",
             "mean of two kernel ridge regressions, without and with column weights learned from the "
             "gradient of the fit (recursive feature machine)",
             lambda: metric(partial(standardise_columns, scaling=design.scaling), design.seed),

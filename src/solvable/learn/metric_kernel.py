@@ -69,7 +69,7 @@ class _MetricKernel(BaseEstimator):
         order = random_stream(self.seed, "rows of the column weights").permutation(len(Z))
         some = order[: _rows_for(300, Z.shape[1] * Y.shape[1])]
         losses = _held_out_losses(
-            Z[some], Y[some], classes if classes is None else classes[some], self.seed
+            Z[some], Y[some], None if classes is None else classes[some], self.seed
         )
         some = order[: _rows_for(600, Z.shape[1] * Y.shape[1])]
         self._samples = Z
@@ -211,5 +211,7 @@ def _fitted(Z: np.ndarray, Y: np.ndarray, some: np.ndarray, choice: Choice) -> M
 
 
 def _power(kernel: np.ndarray, trace: float) -> float:
-    """Return the mean of the centred kernel's diagonal, which is zero up to rounding if rows are equal."""
-    return float(max(trace, np.finfo(float).eps * np.trace(kernel))) / len(kernel)
+    """Return the mean diagonal of the centred kernel, or of the kernel if all rows are equal."""
+    whole = float(np.trace(kernel))
+    rounding = 1e-9  # share of the trace that centring leaves of equal rows
+    return (float(trace) if trace > rounding * whole else whole) / len(kernel)
