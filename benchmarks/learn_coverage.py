@@ -1,8 +1,8 @@
 """Measure the coverage of the intervals of `solvable learn` on rows that were held out beforehand.
 
 The interval is for a model fitted to four fifths of the rows, as in five folds; one such model predicts
-the held-out rows. The stored model is fitted to all rows and is mostly better; the coverage of its error
-is counted too.
+the held-out rows. The learned features of all rows ("stored") are mostly better; the coverage of their
+error is counted too.
 
 Public tables (fetched as for learn_tables.py) are split at random into at most 500 training rows and
 held-out rows; for planted tables (learn_planted.py) 4,000 new rows are drawn. The first split of each
@@ -96,7 +96,7 @@ def compared(
         part = load(written(home / "part.csv", header, known[: 4 * len(known) // 5]), target=target)
         fitted = Plan(part, Request()).design.fitted_network(part.X, part.y)
         errors = {}
-        for name, model, table in (("stored", result.model, data), ("part", fitted, part)):
+        for name, model, table in (("stored", result.features, data), ("part", fitted, part)):
             # Errors of numbers are divided by the same variance.
             notes = {"preparation": table.preparation.to_dict(), "variance": float(np.var(data.y))}
             path = save_model(model, home / f"{name}.safetensors", notes=notes)

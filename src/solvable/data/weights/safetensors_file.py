@@ -25,7 +25,7 @@ _PLAIN = {
 
 def open_safetensors(path: Path) -> Weights:
     """Return the arrays in the header of a safetensors file, and its metadata."""
-    header, length, total = _header(path)
+    header, length, total = read_header(path)
     arrays = tuple(
         _described(path, name, entry, 8 + length, total)
         for name, entry in header.items()
@@ -36,7 +36,7 @@ def open_safetensors(path: Path) -> Weights:
     return Weights(path.name, arrays, (path,), ((path.name, table),))
 
 
-def _header(path: Path) -> tuple[dict[str, Any], int, int]:
+def read_header(path: Path) -> tuple[dict[str, Any], int, int]:
     """Read the header of a safetensors file; return it with its length and the file size."""
     total = path.stat().st_size
     with path.open("rb") as stream:
@@ -106,11 +106,11 @@ def _read_tensor(
         # bfloat16 is the upper half of float32.
         wide = np.frombuffer(data, dtype="<u2").astype(np.uint32) << 16
         return wide.view(np.float32).reshape(shape)
-    table = _eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
+    table = eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
     return table[np.frombuffer(data, dtype=np.uint8)].reshape(shape)
 
 
-def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
+def eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
     """Return the 256 values of an eight-bit floating-point type."""
     code = np.arange(256)
     mantissa_bits = 7 - exponent_bits
