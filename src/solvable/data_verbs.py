@@ -6,7 +6,6 @@ Each function imports its modules when it is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -180,6 +179,7 @@ def diagnose_weights(
     evaluate: str | Callable[[str], Any] | None = None,
     seed: int = 0,
     workers: int | None = None,
+    memory: float | None = None,
     progress: Progress | bool | None = None,
 ) -> Diagnosed:
     """Separate noise from learned features in weight matrices: ``solvable diagnose``.
@@ -211,6 +211,9 @@ def diagnose_weights(
         Seed of the bootstraps.
     workers : int, optional
         Local processes; default one per core, fewer for small matrices.
+    memory : float, optional
+        Gigabytes that all processes together may use; default 4, or half of the free memory if that is
+        less.
     progress : callable or bool, optional
         ``progress(done, total, seconds_left)``, called after each array. True shows a bar in a notebook
         or on a terminal, and a line a minute elsewhere.
@@ -238,24 +241,25 @@ def diagnose_weights(
     2.7
     """
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.attention.query_key_arrays import heads_of
-    from solvable.diagnose.matrices_of_file import diagnose_whole, opened
-    from solvable.diagnose.pruning.run import prepared, pruned, request_of
+    from solvable.diagnose.pruning.run import request_of
+    from solvable.diagnose.whole import diagnosed
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
     wanted = request_of(prune, factors, evaluate)
-    weights = opened(weights)
-    plan = None if wanted is None else prepared(weights, wanted)
     with reporter(progress, "arrays") as report:
-        found = diagnose_whole(
-            weights, initial=initial, request=request, progress=report, seed=seed, workers=lanes
+        return diagnosed(
+            weights,
+            wanted,
+            initial=initial,
+            request=request,
+            progress=report,
+            seed=seed,
+            workers=lanes,
+            memory=memory,
         )
-    if plan is None:
-        return found
-    return replace(found, pruning=pruned(plan, found, heads_of(weights, heads)))
 
 
 def diagnose_checkpoints(

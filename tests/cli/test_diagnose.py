@@ -132,16 +132,16 @@ def test_a_pickle_in_an_archive_is_not_opened(tmp_path, call):
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_cut_file_shows_what_is_left_of_it(tmp_path, call):
+def test_a_cut_file_is_refused(tmp_path, call):
     arrays = {"first": weights()["layer.1.weight"], "second": weights()["layer.0.weight"]}
     save_file(arrays, tmp_path / "whole.safetensors")
     whole = (tmp_path / "whole.safetensors").read_bytes()
     (tmp_path / "cut.safetensors").write_bytes(whole[:-1000])
-    status, printed, error = call("diagnose", "cut.safetensors")
-    assert status == 0, error
-    assert "the file is cut" in printed
-    assert "1 not fitted" in printed
-    assert "Traceback" not in error
+    status, printed, error = call("diagnose", "cut.safetensors", "--output", "out")
+    assert (status, printed) == (2, "")
+    assert "cut.safetensors is cut: it has" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def hostile(tmp_path: Path) -> dict[str, Path]:

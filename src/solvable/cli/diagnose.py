@@ -12,6 +12,7 @@ from solvable.cli.settings import Flag
 if TYPE_CHECKING:
     from solvable.data.weights.stored import Weights
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
+    from solvable.diagnose.kept_rows import KeptRows
 
 
 def diagnose(
@@ -29,6 +30,7 @@ def diagnose(
     order: Literal["name", "time", "given"] = "name",
     seed: int = 0,
     workers: int | None = None,
+    memory: float | None = None,
     output: Path | None = None,
     details: Flag = False,
     json: Flag = False,
@@ -66,8 +68,9 @@ def diagnose(
     tail and norm of each matrix are drawn along it, and the output states which matrices
     stopped changing and which show signs of overfitting.
 
-    The output directory holds report.html and result.json. The exit status is 1 if
-    no matrix could be fitted.
+    The output directory holds report.html and result.json. A run that was stopped or
+    killed goes on from its finished matrices if the same command is run again. The exit
+    status is 1 if no matrix could be fitted.
 
     Parameters
     ----------
@@ -97,6 +100,9 @@ def diagnose(
         Random seed of the bootstraps.
     workers
         Number of local processes. [default: one per core]
+    memory
+        Gigabytes that all processes together may use; fewer run if their matrices do not fit.
+        [default: 4, or half of the free memory if that is less]
     output
         Directory of the results. [default: solvable-runs/diagnose-NAME-FINGERPRINT]
     details
@@ -111,18 +117,21 @@ def diagnose(
     from solvable.arrays import check_integer
     from solvable.cli.checkpoints import follow, refuse_with_checkpoints
     from solvable.cli.terminal import note, status_line, write, write_json
-    from solvable.data_verbs import diagnose_weights
     from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
     from solvable.diagnose.checkpoints.series import is_series
+    from solvable.diagnose.job_sizes import memory_limit
+    from solvable.diagnose.kept_rows import KeptRows
     from solvable.diagnose.matrices_of_file import announced, opened
     from solvable.diagnose.pruning.run import request_of
     from solvable.diagnose.report import reserved_directory, write_files
+    from solvable.diagnose.whole import diagnosed
     from solvable.progress import progress_bar
     from solvable.study.dispatch import count_workers
 
     check_integer("--seed", seed, 0)
     lanes = count_workers(workers)
+    memory_limit(memory)
     if is_series([weights, *checkpoints]):
         refuse_with_checkpoints(initial, pair, inputs_first, details, prune or factors or evaluate)
         return follow(
@@ -135,31 +144,33 @@ def diagnose(
         before = None if initial is None else opened(initial)
     if quick:
         _refuse_with_quick(initial, pair, details, prune or factors or evaluate)
-        return _quick(source, heads, seed, lanes, output, json, progress, quiet)
+        return _quick(source, heads, seed, lanes, memory, output, json, progress, quiet)
     with status_line("reading", shown=not quiet):
-        header = announced(source, before, request, lanes)
+        header = announced(source, before, request, lanes, memory)
         directory, fingerprint = reserved_directory(
             output, source, before, f"{seed}{header.attention}{_pruning(prune, factors, evaluate)}"
         )
+    kept = KeptRows.beside(directory, fingerprint)
     if not quiet:
         note(header.text)
+        _note_kept(kept)
     with progress_bar(shown=not quiet, lines=progress) as show:
-        found = diagnose_weights(
+        found = diagnosed(
             source,
+            wanted,
             initial=before,
-            heads=heads,
-            pairs=pair or (),
-            inputs_first=inputs_first,
-            prune=prune,
-            factors=factors,
-            evaluate=wanted.evaluate if wanted else None,
+            request=request,
             seed=seed,
             workers=lanes,
+            memory=memory,
             progress=show,
+            keeper=kept,
         )
     with status_line("writing report", shown=not quiet):
         command = _command(weights, initial, seed, request) + _pruning(prune, factors, evaluate)
         files, content = write_files(found, directory, command=command, fingerprint=fingerprint)
+    if found.complete:
+        kept.remove()
     if json:
         write_json(content | {"files": files.to_dict()})
     elif not quiet:
@@ -179,7 +190,7 @@ def _refuse_with_quick(initial: Path | None, pair: object, details: bool, prunin
         if given:
             raise InvalidParameter(
                 f"--quick was given with {name}; allowed with --quick: --heads, --seed, --workers, "
-                "--output, --json, --progress, --quiet. Leave out one of the two."
+                "--memory, --output, --json, --progress, --quiet. Leave out one of the two."
             )
 
 
@@ -188,6 +199,7 @@ def _quick(
     heads: int | None,
     seed: int,
     workers: int,
+    memory: float | None,
     output: Path | None,
     json: bool,
     progress: bool,
@@ -197,6 +209,7 @@ def _quick(
     import time
 
     from solvable.cli.terminal import note, status_line, write, write_json
+    from solvable.diagnose.kept_rows import KeptRows
     from solvable.diagnose.quick import measured
     from solvable.diagnose.quick_output import DIRECTORY, quick_text, write_quick
     from solvable.diagnose.report import reserved_directory
@@ -206,17 +219,39 @@ def _quick(
         directory, fingerprint = reserved_directory(
             output, source, None, f"{seed} {heads}", DIRECTORY
         )
+    kept = KeptRows.beside(directory, fingerprint)
+    if not quiet:
+        _note_kept(kept)
     started = time.monotonic()
     with progress_bar(shown=not quiet, lines=progress) as show:
-        rows = measured(source, heads=heads, workers=workers, seed=seed, progress=show)
+        rows = measured(
+            source,
+            heads=heads,
+            workers=workers,
+            memory=memory,
+            seed=seed,
+            progress=show,
+            keeper=kept,
+        )
     seconds = time.monotonic() - started
     files, content = write_quick(source, rows, directory, fingerprint, seconds)
+    kept.remove()
     if json:
         write_json(content | {"files": files})
     elif not quiet:
         note(f"{source.name}: {seconds:.0f} s")
         write(*quick_text(source, rows, files))
     return 0 if any(row.norm is not None for row in rows) else 1
+
+
+def _note_kept(kept: KeptRows) -> None:
+    """Print how many results of a stopped run are used again."""
+    from solvable.cli.terminal import note
+    from solvable.plots.words import counted
+
+    rows = len(kept.found())
+    if rows:
+        note(f"{counted(rows, 'result')} of an earlier run are read from {kept.path.name}")
 
 
 def _command(weights: Path, initial: Path | None, seed: int, request: AttentionRequest) -> str:

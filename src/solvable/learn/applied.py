@@ -14,7 +14,7 @@ from solvable.data.target import Target
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.learn.calibration import Calibration
 from solvable.learn.fold_fits import outputs_of
-from solvable.learn.judged_rows import digest_of, error_on
+from solvable.learn.row_errors import digest_of, error_on
 
 
 @dataclass(frozen=True, eq=False)

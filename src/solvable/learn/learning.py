@@ -19,10 +19,11 @@ from solvable.learn.calibration import Reliability, reliability_of
 from solvable.learn.competitors import CONSTANT, LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
 from solvable.learn.fold_fits import Keeper, Measured, measure_all
-from solvable.learn.judged_rows import check_test, digest_of, judged
+from solvable.learn.judged_rows import check_test, judged
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, MethodScore, Outlook
+from solvable.learn.row_errors import digest_of
 from solvable.learn.scoring import Losses, by_metric, of_all_rows, outlook_of, score_methods
 from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
 from solvable.progress import Progress
