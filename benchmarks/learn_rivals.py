@@ -289,6 +289,10 @@ def page(path: Path, chosen: str = NAMED) -> str:
     found = compared(rows, methods, chosen)
     lost = [one for one in found if one.difference > one.standard_error]
     wide = [one for one in found if one.difference > one.best_error]
+    within = {
+        m: sum(one.difference <= one.standard_error for one in compared(rows, methods, m))
+        for m in methods
+    }
     found.sort(key=lambda one: -one.difference / (one.standard_error or 1))
     lines = [
         f"Within one standard error of the difference from the best: {len(found) - len(lost)} of "
@@ -303,12 +307,13 @@ def page(path: Path, chosen: str = NAMED) -> str:
             f"**{100 * one.errors[m]:.1f}**" if m == one.best else f"{100 * one.errors[m]:.1f}"
             for m in methods
         ]
-        titles = ", ".join(dict.fromkeys(one.titles))
+        titles = "; ".join(dict.fromkeys(one.titles))
         mark = "lost" if one in lost else ""
         lines.append(
             f"| {one.table} | {titles} | {' | '.join(cells)} | {100 * one.difference:.1f} ± "
             f"{100 * one.standard_error:.1f} | {mark} |"
         )
+    lines.append(f"| *tables not lost* | | {' | '.join(str(within[m]) for m in methods)} | | |")
     return "\n".join(lines)
 
 

@@ -49,7 +49,7 @@ def test_rows_of_another_file_judge_the_model_of_all_rows(cancer):
     told = judged(found, new, data)
     wrong = found.model.predict(data.X) != data.y
     assert (told["rows"], told["wrong"]) == (569, wrong.mean())
-    assert told["lower"] < told["wrong"] < told["upper"]
+    assert told["lower"] <= told["wrong"] < told["upper"]  # a kernel may predict its own rows
     assert told["copies"] == 569
     assert told["log_loss"] < 0.2
     sentences = words.test_sentences(replace(found, test=told))
