@@ -342,7 +342,7 @@ def test_many_rows_take_finite_layers_and_kernels_of_a_part(monkeypatch):
     found = learn(load("wine"), Request(folds=2))
     assert "60 wide" in found.network
     for one in found.methods:
-        capped = one.key in ("nngp", "rbf")
+        capped = one.key in ("nngp", "rbf", "metric-kernel")
         assert one.training_rows == (80 if capped else 89)
         assert ("80 of 89" in one.remark) == capped
     assert score(found, "lazy-features").title == "random features, 60"
