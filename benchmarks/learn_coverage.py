@@ -10,6 +10,10 @@ table is used as it is, and with every row three times. A held-out error is nois
 covered if the interval of the difference of both errors (MOVER, Zou and Donner 2008) contains zero.
 
     python benchmarks/learn_coverage.py tables results.jsonl
+
+For the model that is named in the first sentence, the tables are simulated (learn_simulated.py):
+
+    python benchmarks/learn_coverage.py simulated rows.csv 100
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from learn_planted import TABLES, Planted, columns_and_rows, draw
+from learn_simulated import measure
 from learn_tables import COMMANDS
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
@@ -155,4 +160,7 @@ def main(folder: Path, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    if sys.argv[1] == "simulated":
+        measure(Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -231,9 +231,9 @@ def test_a_series_needs_two_checkpoints_of_one_model(source, message):
 def test_options_of_a_single_model_are_refused():
     from solvable.cli.checkpoints import refuse_with_checkpoints
 
-    refuse_with_checkpoints(None, None, False, False, None)
+    refuse_with_checkpoints(None, None, False, False, None, None)
     with pytest.raises(InvalidParameter, match="--prune, --factors or --evaluate was given"):
-        refuse_with_checkpoints(None, None, False, False, "folder")
+        refuse_with_checkpoints(None, None, False, False, "folder", None)
 
 
 def test_wrong_arguments_are_refused(training):

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 def refuse_with_checkpoints(
-    initial: Path | None, pair: object, inputs_first: bool, details: bool, pruning: object
+    initial: Path | None,
+    pair: object,
+    inputs_first: bool,
+    details: bool,
+    pruning: object,
+    memory: float | None,
 ) -> None:
     """Raise for options that belong to a single model."""
     from solvable.errors import InvalidParameter
@@ -23,6 +28,7 @@ def refuse_with_checkpoints(
         "--inputs-first": inputs_first,
         "--details": details,
         "--prune, --factors or --evaluate": bool(pruning),
+        "--memory": memory is not None,
     }
     for name, given in options.items():
         if given:

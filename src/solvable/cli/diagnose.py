@@ -12,6 +12,7 @@ from solvable.cli.settings import Flag
 if TYPE_CHECKING:
     from solvable.data.weights.stored import Weights
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
+    from solvable.diagnose.diagnosis import Diagnosed
     from solvable.diagnose.kept_rows import KeptRows
 
 
@@ -133,7 +134,9 @@ def diagnose(
     lanes = count_workers(workers)
     memory_limit(memory)
     if is_series([weights, *checkpoints]):
-        refuse_with_checkpoints(initial, pair, inputs_first, details, prune or factors or evaluate)
+        refuse_with_checkpoints(
+            initial, pair, inputs_first, details, prune or factors or evaluate, memory
+        )
         return follow(
             [weights, *checkpoints], order, heads, quick, seed, lanes, output, json, progress, quiet
         )
@@ -166,6 +169,7 @@ def diagnose(
             progress=show,
             keeper=kept,
         )
+    _refuse_unmeasured(found, kept)
     with status_line("writing report", shown=not quiet):
         command = _command(weights, initial, seed, request) + _pruning(prune, factors, evaluate)
         files, content = write_files(found, directory, command=command, fingerprint=fingerprint)
@@ -179,6 +183,18 @@ def diagnose(
         raise KeyboardInterrupt
     # Status 1: the file was read, but no matrix in it could be fitted.
     return 0 if found.fitted or any(row.fitted for row in found.heads) else 1
+
+
+def _refuse_unmeasured(found: Diagnosed, kept: KeptRows) -> None:
+    """Raise if no array has a single number to report, for example if all are integers or NaN."""
+    from solvable.errors import InvalidData
+
+    if found.complete and found.rows and all(row.norm is None for row in found.rows):
+        kept.remove()
+        row = next(iter((*found.refused, *found.rows)))
+        raise InvalidData(
+            f"{found.name}: no matrix can be measured. {row.name}: {row.reason.rstrip('.')}."
+        )
 
 
 def _refuse_with_quick(initial: Path | None, pair: object, details: bool, pruning: object) -> None:

@@ -97,7 +97,7 @@ def _filters(found: Learned) -> str:
 def _cards(found: Learned) -> list[tuple[str, str, str]]:
     """Return the number, name and interval of each of the report's three answers."""
     score = found.chosen
-    value, interval = percents(score.error, score.lower, score.upper)
+    value, interval = percents(score.error, *found.ends)
     cards = [
         (value, words.error_name(found), f"{interval} on unseen rows, {score.title}"),
         (

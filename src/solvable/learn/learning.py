@@ -20,6 +20,7 @@ from solvable.learn.competitors import CONSTANT, LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
 from solvable.learn.fold_fits import Keeper, Measured, measure_all
 from solvable.learn.judged_rows import check_test, judged
+from solvable.learn.named_error import named_error, widened
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, MethodScore, Outlook
@@ -184,8 +185,12 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         shared = 1 / (request.folds * plan.smallest)
         rows = None if losses.regression else float(tested.sum())
         outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
+        if chosen != CONSTANT:
+            error = named_error(methods, request.metric, by_method, losses, outlook.confidence)
+            outlook = widened(outlook, error, rate=not losses.regression)
     else:
         outlook = Outlook(curve, verdict=NOTHING_FOUND)
+    error = named_error(methods, request.metric, by_method, losses)
     return Learned(
         name=dataset.name,
         n_samples=len(plan.y),
@@ -202,6 +207,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         seed=request.seed,
         layers=request.layers,
         methods=methods,
+        interval=(error.lower, error.upper),
         found=found,
         outlook=replace(outlook, method=drawn),
         fingerprint=fingerprint,

@@ -85,6 +85,27 @@ def choose(metric: Metric, scored: Mapping[str, Scored]) -> str:
     return best
 
 
+def best_on_other_folds(
+    metric: Metric,
+    measured: Mapping[str, Sequence[Measured]],
+    y: np.ndarray,
+    folds: np.ndarray,
+) -> dict[int, str]:
+    """Return, for each fold, the method with the best metric on the rows of the other folds."""
+    tested = np.flatnonzero(folds >= 0)
+    qualities = {
+        key: quality
+        for key, fits in measured.items()
+        if (quality := _quality(metric, fits, y, folds, tested)) is not None
+    }
+    largest = METRICS[metric].largest
+    picked = {}
+    for fold in np.unique(folds[tested]):
+        values = {key: quality(folds[tested] != fold) for key, quality in qualities.items()}
+        picked[int(fold)] = simplest_of_best(values, largest=largest)
+    return picked
+
+
 def not_clearly_worse(metric: Metric, scored: Mapping[str, Scored], best: str) -> set[str]:
     """Return the methods whose metric is not clearly worse, at 5 % with Bonferroni's correction."""
     if best not in scored or best == CONSTANT:

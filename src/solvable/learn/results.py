@@ -232,6 +232,9 @@ class Learned(Shown, view="solvable.learn.view"):
     reliability : Reliability or None
         Quality of the recommended method's calibrated probabilities on held-out rows, with the
         calibration; None for numbers.
+    interval : tuple of float or None
+        Ends of the 95 % interval of the error of `model` on new rows. It is wider than that in `methods`,
+        because it includes the choice of the method and the training rows that folds share.
     test : dict or None
         Error of the model fitted to all rows, on the rows of another file.
     warnings : tuple of str
@@ -270,6 +273,7 @@ class Learned(Shown, view="solvable.learn.view"):
     reliability: Reliability | None = None
     test: dict[str, Any] | None = None
     features: Any = field(default=None, repr=False)
+    interval: tuple[float, float] | None = None
 
     @property
     def is_regression(self) -> bool:
@@ -287,6 +291,11 @@ class Learned(Shown, view="solvable.learn.view"):
         return next((score for score in self.methods if score.recommended), self.methods[-1])
 
     @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """Return the ends of the 95 % interval of the recommended model's error."""
+        return self.interval or (self.chosen.lower, self.chosen.upper)
+
+    @property
     def notes(self) -> dict[str, Any]:
         """Return the data stored with the model: preparation of new rows and measured error."""
         score, deviation = self.chosen, self.target_deviation
@@ -296,7 +305,7 @@ class Learned(Shown, view="solvable.learn.view"):
             "method": score.key,
             "phrase": score.phrase,
             "rows": self.n_samples,
-            "error": [score.error, score.lower, score.upper],
+            "error": [score.error, *self.ends],
             "calibration": self.reliability and self.reliability.calibration.to_dict(),
             "variance": None if deviation is None else deviation**2,
             "data_fingerprint": self.data_fingerprint,

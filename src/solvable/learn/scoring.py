@@ -64,13 +64,17 @@ class Losses:
             losses[self.folds == fit.fold] = self.of_fold(fit.fold, fit.predicted)
         return losses[self.folds >= 0]
 
-    def interval(self, losses: np.ndarray) -> Interval:
-        """Compute the mean loss and the interval of the mean loss."""
+    def interval(
+        self, losses: np.ndarray, confidence: float = CONFIDENCE, *, inflation: float = 1.0
+    ) -> Interval:
+        """Compute the mean loss and its interval; inflation of the variance by shared training rows."""
         if self.clusters is not None:
-            return loss_of_clusters(losses, self.clusters, rate=not self.regression)
+            return loss_of_clusters(
+                losses, self.clusters, confidence, rate=not self.regression, inflation=inflation
+            )
         if self.regression:
-            return mean_interval(losses, positive=True)
-        return wilson_interval(int(losses.sum()), len(losses))
+            return mean_interval(losses, confidence, positive=True, inflation=inflation)
+        return wilson_interval(int(losses.sum()), len(losses), confidence, inflation=inflation)
 
     def difference(self, losses: np.ndarray, reference: np.ndarray, confidence: float) -> Interval:
         """Compute the mean loss minus a reference's mean loss on the same rows, with an interval."""

@@ -12,6 +12,12 @@ VERDICTS = {"worse": "worse", "better": "better", "no difference": "no clear dif
 """Words for the comparison of a method's error with the learned features' error."""
 
 
+WIDER = (
+    "This interval is wider than in the table of methods, because it includes the choice of the method "
+    "and the training rows that the folds share."
+)
+
+
 def error_name(found: Learned) -> str:
     """Return the name of the error measure."""
     return "variance not explained" if found.is_regression else "wrong predictions"
@@ -72,16 +78,21 @@ def headline(found: Learned) -> str:
     """State the error of the recommended method in a sentence."""
     score = found.chosen
     who = with_the(score)
-    value, interval = percents(score.error, score.lower, score.upper)
+    value, interval = percents(score.error, *found.ends)
+    wider = found.ends != (score.lower, score.upper)
+    note = f" {WIDER}" if wider else ""
     if found.is_regression:
         assert score.error is not None
         typical = format_number((found.target_deviation or 0.0) * score.error**0.5, 3)
         return (
             f"On unseen rows, {who} {'leave' if is_plural(score) else 'leaves'} {value} of the variance "
             f"of {found.target!r} unexplained (95 % interval: {interval}). The typical error is "
-            f"{typical}."
+            f"{typical}.{note}"
         )
-    return f"On unseen rows, {value} of the predictions of {who} are wrong (95 % interval: {interval})."
+    return (
+        f"On unseen rows, {value} of the predictions of {who} are wrong (95 % interval: {interval})."
+        f"{note}"
+    )
 
 
 def comparison_sentences(found: Learned) -> list[str]:
@@ -119,13 +130,13 @@ def test_sentences(found: Learned) -> list[str]:
         else f"predicts {value} wrongly"
     )
     sentences = [f"On the {rows}, the stored model {what} (95 % interval: {interval})."]
-    score = found.chosen
-    if score.upper is not None and test["lower"] > score.upper:
+    low, high = found.ends
+    if high is not None and test["lower"] > high:
         sentences.append(
             "That is more than on the held-out rows of the training table, so the test rows are of "
             "another kind."
         )
-    elif score.lower is not None and test["upper"] < score.lower:
+    elif low is not None and test["upper"] < low:
         sentences.append("That is less than on the held-out rows of the training table.")
     else:
         sentences.append("That agrees with the error on held-out rows of the training table.")
