@@ -166,6 +166,23 @@ def test_the_predicted_effect():
     assert predicted([parts], refitted=True)[0] == "worse"
 
 
+def test_the_copy_of_the_best_cut_alone_is_kept(file, tmp_path):
+    original = load_file(file)
+
+    def loss(path):
+        """Only b should change."""
+        now = load_file(path)
+        kept = np.linalg.norm(now["a.weight"] - original["a.weight"])
+        return kept - np.linalg.norm(now["b.weight"] - original["b.weight"])
+
+    found = solvable.diagnose_weights(file, prune=tmp_path / "out", evaluate=loss, workers=1)
+    best = found.pruning.best
+    assert (best.kind, best.matrices) == ("alone", ("b.weight",))
+    assert loss(best.path) == pytest.approx(best.loss)
+    assert {one.name for one in (tmp_path / "out").iterdir()} == {"alone", "denoised", "pruned"}
+    assert words.answer(found.pruning).startswith("The cut of b.weight alone is better: loss ")
+
+
 def test_a_process_of_its_own(file, tmp_path):
     (tmp_path / "loss.py").write_text(
         "import numpy as np\nfrom safetensors.numpy import load_file\n\n\n"

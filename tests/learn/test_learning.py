@@ -49,7 +49,7 @@ def test_rows_of_another_file_judge_the_model_of_all_rows(cancer):
     told = judged(found, new, data)
     wrong = found.model.predict(data.X) != data.y
     assert (told["rows"], told["wrong"]) == (569, wrong.mean())
-    assert told["lower"] < told["wrong"] < told["upper"]
+    assert told["lower"] <= told["wrong"] < told["upper"]  # a kernel may predict its own rows
     assert told["copies"] == 569
     assert told["log_loss"] < 0.2
     sentences = words.test_sentences(replace(found, test=told))
@@ -342,7 +342,7 @@ def test_many_rows_take_finite_layers_and_kernels_of_a_part(monkeypatch):
     found = learn(load("wine"), Request(folds=2))
     assert "60 wide" in found.network
     for one in found.methods:
-        capped = one.key in ("nngp", "rbf")
+        capped = one.key in ("nngp", "rbf", "metric-kernel")
         assert one.training_rows == (80 if capped else 89)
         assert ("80 of 89" in one.remark) == capped
     assert score(found, "lazy-features").title == "random features, 60"

@@ -27,6 +27,7 @@ KEYS = (
     "nngp",
     "lazy-features",
     "rbf",
+    "metric-kernel",
     "trees",
     "multi-index",
     "ridge",

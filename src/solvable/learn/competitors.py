@@ -1,4 +1,4 @@
-"""Methods that `solvable learn` compares: learned features, seven competitors and the constant."""
+"""Methods that `solvable learn` compares: learned features, eight competitors and the constant."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.fitting.kernel_classifier import IndicatorClassifier, RbfClassifier, RbfRegressor
 from solvable.learn.design import Design, constant_model
+from solvable.learn.metric_kernel import MetricKernelClassifier, MetricKernelRegressor
 from solvable.learn.trees import TreesClassifier, TreesRegressor
 from solvable.models.multi_index.learner import MultiIndexRegressor
 from solvable.networks.base import KERNEL_SAMPLES, standardise_columns
@@ -20,7 +21,17 @@ from solvable.networks.blocks import Block, network_blocks
 LEARNED = "learned-features"  # key of the learned features, with which all competitors are compared
 CONSTANT = "constant"  # key of the constant prediction
 
-SIMPLEST = (CONSTANT, "ridge", "multi-index", "rbf", "nngp", "lazy-features", LEARNED, "trees")
+SIMPLEST = (
+    CONSTANT,
+    "ridge",
+    "multi-index",
+    "rbf",
+    "nngp",
+    "lazy-features",
+    "metric-kernel",
+    LEARNED,
+    "trees",
+)
 """Keys of the methods, the simplest first: of two methods with equal scores, the first is used."""
 
 
@@ -44,6 +55,7 @@ def methods(design: Design) -> tuple[Method, ...]:
     depth, lazy = design.depth, design.lazy_width
     width = "infinitely wide" if design.width == math.inf else f"{design.width} wide"
     gaussian = RbfRegressor if design.regression else RbfClassifier
+    metric = MetricKernelRegressor if design.regression else MetricKernelClassifier
     trees = TreesRegressor if design.regression else TreesClassifier
     multi_index = MultiIndexRegressor if design.regression else MultiIndexClassifier
     constant = "the mean" if design.regression else "the most frequent class"
@@ -80,6 +92,15 @@ def methods(design: Design) -> tuple[Method, ...]:
             "a Gaussian kernel",
             "kernel ridge regression with a Gaussian (RBF) kernel of tuned width and penalty",
             lambda: gaussian(partial(standardise_columns, scaling=design.scaling), design.seed),
+            KERNEL_SAMPLES,
+        ),
+        Method(
+            "metric-kernel",
+            "kernel with column weights",
+            "a kernel with column weights",
+            "mean of two kernel ridge regressions, without and with column weights learned from the "
+            "gradient of the fit (recursive feature machine)",
+            lambda: metric(partial(standardise_columns, scaling=design.scaling), design.seed),
             KERNEL_SAMPLES,
         ),
         Method(

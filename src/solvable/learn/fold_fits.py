@@ -44,6 +44,7 @@ class Task:
             "nngp": 2.0,
             "lazy-features": 2.0,
             "rbf": 2.0,
+            "metric-kernel": 4.0,
             "trees": 2.0,
         }
         # Above about 700 rows, the cost grows as the number of rows to the power of about 2.5.

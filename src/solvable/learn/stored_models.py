@@ -15,6 +15,8 @@ from solvable.fitting.kernel_classifier import KERNELS, RbfClassifier, RbfRegres
 from solvable.fitting.ridge import RidgeFit
 from solvable.learn.competitors import MultiIndexClassifier
 from solvable.learn.design import constant_model
+from solvable.learn.kernels_of_columns import KERNELS as COLUMN_KERNELS
+from solvable.learn.metric_kernel import Member, MetricKernelClassifier, MetricKernelRegressor
 from solvable.learn.tree_arrays import TreeArrays
 from solvable.learn.trees import TreesClassifier, TreesRegressor
 from solvable.models.multi_index.learner import MultiIndexRegressor
@@ -114,13 +116,51 @@ def _kernel(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> An
     if model.kernel_ not in KERNELS:
         raise ValueError(f"kernel {model.kernel_!r}")
     model.bandwidth_, model._median = float(described["bandwidth"]), float(described["median"])
-    model._scale = None
-    if described["scale"] is not None:
-        model._scale = layer_from_parts(under(arrays, "scale."), described["scale"])
-        _check(model._scale.apply(np.zeros((1, d))), (1, d))
+    model._scale = _stored_scale(arrays, described, d)
     nan = float("nan")
     model.readout_ = RidgeFit(arrays["coefficients"], arrays["intercept"], nan, nan, nan)
     return model
+
+
+def _of_members(model: MetricKernelRegressor | MetricKernelClassifier) -> Parts:
+    arrays = {"samples": model._samples}
+    described: dict[str, Any] = {"columns": model._samples.shape[1], "members": [], "scale": None}
+    for number, one in enumerate(model.members_):
+        described["members"].append({"kernel": one.kernel, "size": one.size})
+        for name in ("scales", "coefficients", "intercept"):
+            arrays[f"{number}.{name}"] = getattr(one, name)
+    if model._scale is not None:
+        parts, described["scale"] = layer_parts(model._scale)
+        arrays |= {f"scale.{name}": array for name, array in parts.items()}
+    return arrays, described
+
+
+def _members(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> Any:
+    model = estimator()
+    n, d = _check(arrays["samples"], (None, int(described["columns"]))).shape
+    outputs = 1 if estimator is MetricKernelRegressor else len(_check(arrays["classes"], (None,)))
+    shapes = {"scales": (d,), "coefficients": (n, outputs), "intercept": (outputs,)}
+    members = []
+    for number, row in enumerate(described["members"]):
+        own = under(arrays, f"{number}.")
+        if row["kernel"] not in COLUMN_KERNELS:
+            raise ValueError(f"kernel {row['kernel']!r}")
+        parts = {name: _check(own[name], shape) for name, shape in shapes.items()}
+        members.append(Member(row["kernel"], float(row["size"]), **parts))
+    if not members:
+        raise ValueError("no member")
+    model.members_, model._samples = tuple(members), arrays["samples"]
+    model._scale = _stored_scale(arrays, described, d)
+    return model
+
+
+def _stored_scale(arrays: Arrays, described: Mapping[str, Any], d: int) -> Any:
+    """Return the layer that scales the columns; None if the model has none."""
+    if described["scale"] is None:
+        return None
+    scale = layer_from_parts(under(arrays, "scale."), described["scale"])
+    _check(scale.apply(np.zeros((1, d))), (1, d))
+    return scale
 
 
 def _of_trees(model: TreesRegressor | TreesClassifier) -> Parts:
@@ -224,6 +264,7 @@ KINDS: dict[str, Kind] = {
     estimator.__name__: Kind(estimator, parts, made)
     for estimators, parts, made in (
         ((RbfRegressor, RbfClassifier), _of_kernel, _kernel),
+        ((MetricKernelRegressor, MetricKernelClassifier), _of_members, _members),
         ((TreesRegressor, TreesClassifier), _of_trees, _trees),
         ((MultiIndexRegressor, MultiIndexClassifier), _of_directions, _directions),
         ((DummyRegressor, DummyClassifier), _of_constant, _constant),

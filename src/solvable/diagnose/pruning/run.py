@@ -135,6 +135,9 @@ def _measured_all(
                 break
             path = write_copy(plan.path, scratch / str(number), changer.changes("alone", [row]))
             variant, seconds = _measured(plan, changer.variant("alone", [row], None), path)
+            if _is_best(variant, done):
+                done = [replace(one, path=None) if one.kind == "alone" else one for one in done]
+                variant = replace(variant, path=str(_keep(path, scratch / str(number), plan)))
             shutil.rmtree(scratch, ignore_errors=True)
             done.append(variant)
             spent += seconds
@@ -149,6 +152,22 @@ def _measured_all(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return done, notes
+
+
+def _is_best(variant: Variant, others: list[Variant]) -> bool:
+    """Return True if a cut alone lowers the loss more than everything measured before it."""
+    if variant.measured != "better" or variant.loss is None:
+        return False
+    losses = [one.loss for one in others if one.loss is not None]
+    return variant.loss < min(losses, default=math.inf)
+
+
+def _keep(path: Path, folder: Path, plan: Prepared) -> Path:
+    """Move the copy of a cut alone next to the other copies, in place of an earlier one."""
+    place = plan.request.directory / "alone"
+    shutil.rmtree(place, ignore_errors=True)
+    folder.rename(place)
+    return place / path.relative_to(folder)
 
 
 def _measured(plan: Prepared, variant: Variant, path: Path) -> tuple[Variant, float]:

@@ -31,8 +31,11 @@ def answer(found: Pruning) -> str:
         return "The loss of no written weights could be measured."
     best = found.best
     if best is not None:
+        what = f"{best.kind} weights are"
+        if best.kind == "alone":
+            what = f"cut of {best.matrices[0]} alone is"
         return (
-            f"The {label(best)} weights are better: loss {format_number(best.loss or 0.0, 4)} instead of "
+            f"The {what} better: loss {format_number(best.loss or 0.0, 4)} instead of "
             f"{format_number(found.loss, 4)}, in {best.path}."
         )
     first = known[0]
