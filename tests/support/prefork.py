@@ -1,4 +1,4 @@
-"""Run the program in forks of one process that has imported the libraries, which saves a second per run."""
+"""Run the program in forks of one process that has imported the libraries: a run starts at once."""
 
 from __future__ import annotations
 
