@@ -1,9 +1,9 @@
 """Seconds of `solvable explore` in Chromium: to the first page, and from a moved slider to the line.
 
 The page server runs as a command in its own process. Each system gets the time until its address is
-printed, until its first line is drawn, and the times of moved sliders; a callback of the page that
-computes nothing (the progress of a run) gives the part of the browser and of Dash. On a busy machine
-compare CPU seconds of the server, which the table has as well, or the ratio to the empty callback.
+printed, until its first line is drawn, and the times of moved sliders; a request that computes
+nothing gives the part of the browser and of the server. On a busy machine compare CPU seconds of the
+server, which are printed as well.
 
     python benchmarks/explore_page.py [SYSTEM...]
 """
@@ -111,7 +111,7 @@ def measure(system: str, browser: Browser, folder: str) -> dict[str, float]:
 def main() -> None:
     """Measure the systems named as arguments, or the four of the table."""
     with tempfile.TemporaryDirectory() as folder:
-        browser = Browser(Path(folder) / "profile")
+        browser = Browser(Path(folder) / "profile", watched=False)
         try:
             for system in sys.argv[1:] or SLIDERS:
                 found = measure(system, browser, folder)

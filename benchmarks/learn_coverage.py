@@ -1,8 +1,8 @@
 """Measure the coverage of the intervals of `solvable learn` on rows that were held out beforehand.
 
 The interval is for a model fitted to four fifths of the rows, as in five folds; one such model predicts
-the held-out rows. The stored model is fitted to all rows and is mostly better; the coverage of its error
-is counted too.
+the held-out rows. The learned features of all rows ("stored") are mostly better; the coverage of their
+error is counted too.
 
 Public tables (fetched as for learn_tables.py) are split at random into at most 500 training rows and
 held-out rows; for planted tables (learn_planted.py) 4,000 new rows are drawn. The first split of each
@@ -10,6 +10,10 @@ table is used as it is, and with every row three times. A held-out error is nois
 covered if the interval of the difference of both errors (MOVER, Zou and Donner 2008) contains zero.
 
     python benchmarks/learn_coverage.py tables results.jsonl
+
+For the model that is named in the first sentence, the tables are simulated (learn_simulated.py):
+
+    python benchmarks/learn_coverage.py simulated rows.csv 100
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from learn_planted import TABLES, Planted, columns_and_rows, draw
+from learn_simulated import measure
 from learn_tables import COMMANDS
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
@@ -96,7 +101,7 @@ def compared(
         part = load(written(home / "part.csv", header, known[: 4 * len(known) // 5]), target=target)
         fitted = Plan(part, Request()).design.fitted_network(part.X, part.y)
         errors = {}
-        for name, model, table in (("stored", result.model, data), ("part", fitted, part)):
+        for name, model, table in (("stored", result.features, data), ("part", fitted, part)):
             # Errors of numbers are divided by the same variance.
             notes = {"preparation": table.preparation.to_dict(), "variance": float(np.var(data.y))}
             path = save_model(model, home / f"{name}.safetensors", notes=notes)
@@ -155,4 +160,7 @@ def main(folder: Path, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    if sys.argv[1] == "simulated":
+        measure(Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -174,7 +174,7 @@ def measured(number: int) -> dict[str, Any]:
         data = load(table_file(columns, y, Path(folder) / "t.csv"), target="y")
         result = learn(data, Request(folds=3))
         new = load_new(table_file(fresh, true, Path(folder) / "f.csv"), data.preparation)
-    kept = result.model.transform(new.X)[:, : result.found[0].directions]
+    kept = result.features.transform(new.X)[:, : result.found[0].directions]
     sizes, vectors, lengths, U = population(chosen)
     noise = np.sqrt(d / n)
     second = [

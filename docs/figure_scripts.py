@@ -132,6 +132,50 @@ def _learn(name: str, measure: bool) -> Picture:
     return of_figure(next(figure for figure in learn_figures(found) if figure.name == name))
 
 
+def _checkpoints(measure: bool) -> Picture:
+    """Draw the number of features along the training of docs/checkpoints.md, measured or stored."""
+    from solvable.plots.figure import Figure, Marker, Series
+
+    path = RECORDS / "checkpoints-digits.json"
+    if measure:
+        import tempfile
+
+        import solvable
+
+        blocks = (ROOT / "docs" / "checkpoints.md").read_text("utf-8").split("```python\n")
+        training = blocks[1].partition("```")[0]
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            exec(training, {})
+            found = solvable.diagnose_checkpoints("digits-training")
+        record = {
+            "steps": found.steps,
+            "features": {row.name: row.values("features") for row in found.histories},
+            "settled": {
+                row.name: found.steps[row.settled.place] for row in found.histories if row.settled
+            },
+        }
+        path.write_text(json.dumps(plain(record), separators=(",", ":")) + "\n", "utf-8")
+    stored = json.loads(path.read_text("utf-8"))
+    series, markers = [], []
+    for index, (name, values) in enumerate(stored["features"].items()):
+        y = [float("nan") if value is None else value for value in values]
+        if any(value is not None for value in values):
+            series.append(Series(name, stored["steps"], y, colour=index))
+        if name in stored["settled"]:
+            markers.append(Marker(stored["settled"][name], f"{name} settled", index))
+    return of_figure(
+        Figure(
+            "checkpoints-features",
+            "Features settle one matrix after another",
+            "epoch",
+            "values above the noise",
+            series,
+            "Eleven checkpoints; the network has two hidden layers.",
+            markers,
+        )
+    )
+
+
 SCRIPTS = {
     "activations-label.svg": Script(
         "python examples/noise_sensitivity.py", partial(_of_example, "noise_sensitivity", 0)
@@ -139,6 +183,7 @@ SCRIPTS = {
     "activations-noise.svg": Script(
         "python examples/noise_sensitivity.py", partial(_of_example, "noise_sensitivity", -1)
     ),
+    "checkpoints-features.svg": Script("solvable diagnose digits-training", _checkpoints),
     "diagnose-heads.svg": Script(
         "python examples/diagnose_transformer.py", partial(_of_example, "diagnose_transformer", -1)
     ),

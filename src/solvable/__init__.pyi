@@ -1,4 +1,5 @@
 from solvable.data_verbs import activations_of as activations_of
+from solvable.data_verbs import diagnose_checkpoints as diagnose_checkpoints
 from solvable.data_verbs import diagnose_weights as diagnose_weights
 from solvable.data_verbs import forecast_curve as forecast_curve
 from solvable.data_verbs import learn_features as learn_features

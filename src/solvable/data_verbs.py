@@ -5,14 +5,15 @@ Each function imports its modules when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
-    from solvable.learn.prediction import Applied
+    from solvable.learn.applied import Applied
     from solvable.learn.request import Metric
     from solvable.learn.results import Learned
     from solvable.models.multi_index.activations import Activations
@@ -173,8 +174,12 @@ def diagnose_weights(
     heads: int | None = None,
     pairs: Sequence[tuple[str, str]] = (),
     inputs_first: bool = False,
+    prune: str | Path | None = None,
+    factors: bool = False,
+    evaluate: str | Callable[[str], Any] | None = None,
     seed: int = 0,
     workers: int | None = None,
+    memory: float | None = None,
     progress: Progress | bool | None = None,
 ) -> Diagnosed:
     """Separate noise from learned features in weight matrices: ``solvable diagnose``.
@@ -195,10 +200,20 @@ def diagnose_weights(
         Names of query and key matrices; by default recognised from the names in the file.
     inputs_first : bool
         Whether the arrays of ``pairs`` are (inputs, outputs).
+    prune : path, optional
+        New directory for pruned and denoised weights, in the format that was read.
+    factors : bool
+        Whether also to write each cut matrix as two factors.
+    evaluate : callable or str, optional
+        Function that takes the path of weights and returns the loss (lower is better), or its place as
+        ``"FILE.py:FUNCTION"``; it is called for the original and each variant.
     seed : int
         Seed of the bootstraps.
     workers : int, optional
         Local processes; default one per core, fewer for small matrices.
+    memory : float, optional
+        Gigabytes that all processes together may use; default 4, or half of the free memory if that is
+        less.
     progress : callable or bool, optional
         ``progress(done, total, seconds_left)``, called after each array. True shows a bar in a notebook
         or on a terminal, and a line a minute elsewhere.
@@ -206,7 +221,8 @@ def diagnose_weights(
     Returns
     -------
     Diagnosed
-        One row per array and per attention head; after Ctrl-C the finished ones.
+        One row per array and per attention head; after Ctrl-C the finished ones. The written weights
+        and their losses are in ``pruning``.
 
     Raises
     ------
@@ -225,15 +241,99 @@ def diagnose_weights(
     2.7
     """
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.matrices_of_file import diagnose_whole
+    from solvable.diagnose.pruning.run import request_of
+    from solvable.diagnose.whole import diagnosed
     from solvable.progress import reporter
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
     request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
+    wanted = request_of(prune, factors, evaluate)
     with reporter(progress, "arrays") as report:
-        return diagnose_whole(
-            weights, initial=initial, request=request, progress=report, seed=seed, workers=lanes
+        return diagnosed(
+            weights,
+            wanted,
+            initial=initial,
+            request=request,
+            progress=report,
+            seed=seed,
+            workers=lanes,
+            memory=memory,
+        )
+
+
+def diagnose_checkpoints(
+    checkpoints: Any,
+    /,
+    *,
+    quick: bool | None = None,
+    order: Literal["name", "time", "given"] = "name",
+    heads: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | bool | None = None,
+) -> DiagnosedCheckpoints:
+    """Follow phase, features, tail and norm of each matrix along training: ``solvable diagnose``.
+
+    Parameters
+    ----------
+    checkpoints : path, sequence or dictionary
+        A folder of checkpoints; or paths, state dicts or models in a list; or a dictionary from steps
+        to them. Each is read as by :func:`solvable.diagnose_weights`.
+    quick : bool, optional
+        Measure without tests; by default only if the tests would take longer than ten minutes.
+    order : {"name", "time", "given"}
+        Order of files: by the step or epoch in their names, by the time of writing, or as given.
+    heads : int, optional
+        Number of attention heads, for fused projections stored head by head.
+    seed : int
+        Seed of bootstraps and shuffles.
+    workers : int, optional
+        Local processes; default one per core.
+    progress : callable or bool, optional
+        ``progress(done, total, seconds_left)``, called after each matrix of each checkpoint.
+
+    Returns
+    -------
+    DiagnosedCheckpoints
+        One history per matrix, with the checkpoint at which it stopped changing, and signs of
+        overfitting.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If fewer than two checkpoints can be read, they share no matrix, or an argument is out of
+        range.
+
+    Notes
+    -----
+    The weights stopped changing at the first checkpoint from which on their distance to the last
+    weights is below 1 % of the norm, or does not grow with the separation. One checkpoint is read at a
+    time, and one matrix of it is in memory. Backed by ``tests/diagnose/test_checkpoints.py``.
+
+    Examples
+    --------
+    >>> import numpy, solvable
+    >>> rng = numpy.random.default_rng(0)
+    >>> noise, spike = rng.standard_normal((60, 200)), numpy.full((60, 200), 0.1)
+    >>> found = solvable.diagnose_checkpoints(
+    ...     {step: {"layer": noise + step * spike} for step in (0, 10, 20)}, quick=True, workers=1
+    ... )
+    >>> found.histories[0].values("features")
+    [0, 1, 1]
+    """
+    from solvable.arrays import check_integer
+    from solvable.diagnose.checkpoints.following import diagnose_series
+    from solvable.diagnose.checkpoints.series import open_series
+    from solvable.progress import reporter
+    from solvable.study.dispatch import count_workers
+
+    check_integer("seed", seed, 0)
+    lanes = count_workers(workers)
+    series = open_series(checkpoints, order=order)
+    with reporter(progress, "matrices") as report:
+        return diagnose_series(
+            series, quick=quick, heads=heads, seed=seed, workers=lanes, progress=report
         )
 
 

@@ -132,16 +132,16 @@ def test_a_pickle_in_an_archive_is_not_opened(tmp_path, call):
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_cut_file_shows_what_is_left_of_it(tmp_path, call):
+def test_a_cut_file_is_refused(tmp_path, call):
     arrays = {"first": weights()["layer.1.weight"], "second": weights()["layer.0.weight"]}
     save_file(arrays, tmp_path / "whole.safetensors")
     whole = (tmp_path / "whole.safetensors").read_bytes()
     (tmp_path / "cut.safetensors").write_bytes(whole[:-1000])
-    status, printed, error = call("diagnose", "cut.safetensors")
-    assert status == 0, error
-    assert "the file is cut" in printed
-    assert "1 not fitted" in printed
-    assert "Traceback" not in error
+    status, printed, error = call("diagnose", "cut.safetensors", "--output", "out")
+    assert (status, printed) == (2, "")
+    assert "cut.safetensors is cut: it has" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def hostile(tmp_path: Path) -> dict[str, Path]:
@@ -187,12 +187,25 @@ def test_a_header_that_promises_too_much_takes_no_memory(tmp_path, call):
         stream, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)}
     )
     (tmp_path / "w.npy").write_bytes(stream.getvalue())
-    for name in ("w.safetensors", "w.npy"):
-        status, printed, _ = call("diagnose", name)
-        # The file is readable, but no matrix in it could be fitted.
-        assert status == 1
-        assert "No matrix could be fitted." in printed
-        assert "w: " in printed.split("What was not fitted?")[1]
+    status, printed, error = call("diagnose", "w.safetensors")
+    assert (status, printed) == (2, "")
+    assert "w.safetensors is cut" in error
+    status, printed, error = call("diagnose", "w.npy", "--output", "out")
+    assert (status, printed) == (2, "")
+    assert "w.npy: no matrix can be measured. w: " in error
+    assert error.count("solvable: ") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_integers_and_missing_numbers_alone_are_refused(tmp_path, call):
+    save_file({"codes": np.ones((200, 100), np.int64)}, tmp_path / "codes.safetensors")
+    save_file({"w": np.full((200, 100), np.nan)}, tmp_path / "lost.safetensors")
+    for name, reason in (("codes", "codes: integers"), ("lost", "w: 20000 of 20000 entries")):
+        status, printed, error = call("diagnose", f"{name}.safetensors", "--output", "out")
+        assert (status, printed) == (2, "")
+        assert f"{name}.safetensors: no matrix can be measured. {reason}" in error
+        assert error.count("solvable: ") == 1
+        assert not (tmp_path / "out").exists()
 
 
 def test_nothing_is_overwritten(tmp_path, call, diagnosed):

@@ -191,11 +191,12 @@ def test_features_are_learned_and_shown():
     assert len(steps) > 2
     assert found.learned.error < 0.3
     words = texts(found)
-    assert words[0].startswith("wine: 150 rows, 13 columns")
+    assert words[0].startswith(f"Use {found.chosen.phrase}: ")
+    assert "wine: 150 rows, 13 columns" in words[0]
     assert {score.title for score in found.methods} <= set(words)
     assert "learn-curve" in found.figure_names
     assert found.figure("learn-curve").axes[0].get_ylabel()
-    assert repr(found).startswith("<Learned: wine")
+    assert repr(found).startswith("<Learned: Use ")
     pytest.importorskip("pandas")
     assert found.to_dataframe()["error"][0] == found.learned.error
     again = verbs.predict_rows(found, "wine")

@@ -12,7 +12,11 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.forecast import LearningCurve, forecast
 from solvable.forecast.choice import HeldOut, held_out_sizes, model_weights, spread_inflation
-from solvable.forecast.families import Cascade
+from solvable.forecast.families import Cascade, PowerLaw
+from solvable.forecast.fit_quality import fit_chance
+from solvable.forecast.fitting import fit_family
+from solvable.forecast.noise import replicate_noise
+from solvable.forecast.view import summary
 
 SIZES = np.geomspace(50, 6400, 8)
 FAST = {"resamples": 100, "band_points": 0}
@@ -344,3 +348,35 @@ def test_tested_rows_are_those_of_rates():
 
     with pytest.raises(InvalidData, match="errors of at most 1"):
         LearningCurve([1.0, 2.0], [3.0, 1.0], tested=10)
+
+
+def test_a_jump_that_neither_model_has_is_named():
+    jump = np.where(SIZES > 1000, 0.5, 1.0) * power(SIZES)
+    found = forecast(measured(jump), **FAST)
+    assert found.diagnostics.fit_chance < 1e-4
+    assert found.diagnostics.notes[0].startswith("Neither model fits")
+    assert "neither model fits" in str(summary(found, "curve")[0])
+
+
+def test_a_true_model_is_improbable_as_rarely_as_stated():
+    # A probability is below 0.1 in at most one of ten curves, within four standard errors.
+    found = []
+    for truth, family in ((power, PowerLaw(500.0)), (staircase, Cascade())):
+        for seed in range(10, 30):
+            curve = measured(truth(SIZES), seed=seed, replicates=4)
+            noise = replicate_noise(curve)
+            fitted = fit_family(
+                family, sizes=curve.sizes, means=curve.expected, noise=noise, resamples=1,
+                rng=random_stream(seed),
+            )  # fmt: skip
+            found.append(fit_chance([fitted], noise))
+    assert np.mean([chance < 0.1 for chance in found]) < 0.1 + 4 * (0.09 / len(found)) ** 0.5
+    assert min(found) > 1e-4
+    assert max(found) > 0.5
+
+
+def test_the_fit_is_not_judged_with_as_many_parameters_as_sizes():
+    found = forecast(measured(power(SIZES[:5]), sizes=SIZES[:5]), **FAST)
+    assert found.diagnostics.fit_chance is None
+    single = LearningCurve(SIZES, power(SIZES))
+    assert forecast(single, **FAST).diagnostics.fit_chance is None

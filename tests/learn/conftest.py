@@ -7,7 +7,7 @@ import pytest
 from solvable.learn import design
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def narrow_random_features() -> Iterator[None]:
     """Use fewer random features than by default, as these take half of the time."""
     with pytest.MonkeyPatch.context() as patch:

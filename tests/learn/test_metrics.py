@@ -11,7 +11,6 @@ from solvable.errors import InvalidParameter
 from solvable.learn.fold_fits import Measured
 from solvable.learn.metrics import check_metric, choose, interval_of, scored_methods
 from solvable.learn.request import METRICS, Request
-from solvable.learn.scoring import SIMPLEST
 
 ROWS, FOLDS = 600, 3
 
@@ -120,12 +119,12 @@ def test_the_simplest_method_within_a_standard_error_is_chosen(classes):
             "constant": fits_of(np.zeros(ROWS), folds, nothing),
         }
         found = scored_methods(metric, measured, y, folds)
-        assert choose(metric, found, SIMPLEST) == "rbf"
+        assert choose(metric, found) == "rbf"
         low, high = interval_of(metric, found["rbf"])
         assert METRICS[metric].range[0] <= low < found["rbf"].value < high
         noise = fits_of(predicted, folds, rng.standard_normal(ROWS))
         unrelated = measured | {"trees": noise, "rbf": noise, "ridge": noise}
-        assert choose(metric, scored_methods(metric, unrelated, y, folds), SIMPLEST) == ""
+        assert choose(metric, scored_methods(metric, unrelated, y, folds)) == "constant"
 
 
 def test_metrics_of_the_wrong_kind_are_refused():

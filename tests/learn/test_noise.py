@@ -146,7 +146,7 @@ def fits_of(losses_of, folds):
 
 def scored(**wrong):
     folds = np.arange(200) % 5
-    compared = [Method(key, key, "", lambda: None) for key in wrong]
+    compared = [Method(key, key, key, "", lambda: None) for key in wrong]
     losses = Losses(np.zeros(200), folds, regression=False)
     of_rows = {key: (np.arange(200) < count).astype(float) for key, count in wrong.items()}
     scores = score_methods(compared, fits_of(of_rows, folds), losses)

@@ -7,15 +7,15 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from solvable.data import load
-from solvable.learn import Request, learn, words
-from solvable.learn.competitors import LEARNED, Method
+from solvable.learn import Request, choice_words, learn, words
+from solvable.learn.competitors import LEARNED, SIMPLEST, Method
 from solvable.learn.fold_fits import Measured
 from solvable.learn.scoring import Losses, score_methods
 from solvable.learn.tables import method_table
 
 
 def methods_of(keys):
-    return [Method(key, key, "", lambda: None) for key in keys]
+    return [Method(key, key, key, "", lambda: None) for key in keys]
 
 
 def fits_of(predictions, scores=None):
@@ -25,7 +25,7 @@ def fits_of(predictions, scores=None):
     }
 
 
-def test_the_simplest_of_those_near_the_best_is_recommended():
+def test_the_smallest_error_is_recommended_and_the_others_are_told_apart():
     # Squared errors of 400 rows that differ only by noise, and of one method twice as large
     rng = np.random.default_rng(0)
     y = rng.standard_normal(400)
@@ -34,29 +34,46 @@ def test_the_simplest_of_those_near_the_best_is_recommended():
         LEARNED: y + 0.5 * noise,
         "ridge": y + 0.5 * noise + 0.02 * rng.standard_normal(400),
         "rbf": y + 0.499 * noise,
+        "trees": y + 0.7 * noise,
         "constant": np.zeros(400),
     }
     losses = Losses(y, np.zeros(400, dtype=int), regression=True)
-    # The Gaussian kernel is better by a small but certain amount, so no other is within its error.
+
+    def scored():
+        return score_methods(methods_of(predictions), fits_of(predictions), losses)
+
+    assert [score.key for score in scored() if score.recommended] == ["rbf"]
+    # It is better than the learned features by a small but certain amount.
+    assert [score.key for score in scored() if score.tied] == ["ridge"]
+    predictions["rbf"] = y + 0.52 * noise
+    predictions["ridge"] = y + 0.5 * noise + 0.001 * rng.standard_normal(400)
+    named = {score.key: score for score in scored()}
+    best = min((LEARNED, "ridge"), key=lambda key: named[key].error)
+    assert [key for key, score in named.items() if score.recommended] == [best]
+    assert [key for key, score in named.items() if score.tied] == list({LEARNED, "ridge"} - {best})
+
+
+def test_of_two_equal_errors_the_simpler_method_is_recommended():
+    y = np.arange(40) % 2
+    wrong = [np.where(np.arange(40) < k, 1 - y, y) for k in (4, 4, 4, 8)]
+    predictions = dict(zip([LEARNED, "trees", "rbf", "ridge"], wrong, strict=True))
+    predictions["rbf"] = np.where(np.arange(40) >= 36, 1 - y, y)  # other rows, as many
+    predictions["constant"] = np.zeros(40, dtype=int)
+    losses = Losses(y, np.zeros(40, dtype=int), regression=False)
     scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
     assert [score.key for score in scores if score.recommended] == ["rbf"]
-    predictions["rbf"] = y + 0.5 * noise + 0.02 * rng.standard_normal(400)
-    scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
-    errors = {score.key: score.error for score in scores}
-    assert [score.key for score in scores if score.recommended] == ["ridge"]
-    assert errors["ridge"] - min(errors.values()) < 0.01
-    predictions["ridge"] = y + 0.7 * noise
-    scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
-    assert [score.key for score in scores if score.recommended] == [LEARNED]
+    assert {score.key for score in scores if score.tied} == {LEARNED, "trees", "ridge"}
+    assert SIMPLEST.index("ridge") < SIMPLEST.index("rbf") < SIMPLEST.index(LEARNED)
 
 
-def test_nothing_is_recommended_where_nothing_beats_the_constant():
+def test_the_constant_is_recommended_where_nothing_beats_it():
     rng = np.random.default_rng(1)
     y = rng.standard_normal(100)
     predictions = {LEARNED: rng.standard_normal(100), "constant": np.zeros(100)}
     losses = Losses(y, np.zeros(100, dtype=int), regression=True)
     scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
-    assert not any(score.recommended for score in scores)
+    assert [score.key for score in scores if score.recommended] == ["constant"]
+    assert not any(score.tied for score in scores)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +94,7 @@ def rare(tmp_path_factory):
 
 def test_balanced_error_and_area_are_those_of_scikit_learn(rare):
     data, found = rare
-    score = found.learned
+    score = found.chosen
     expected = 1 - balanced_accuracy_score(data.y, found.predictions)
     assert score.balanced_error == pytest.approx(expected)
     truth = np.array([0, 0, 1, 1, 1, 0])
@@ -95,7 +112,7 @@ def test_balanced_error_and_area_are_those_of_scikit_learn(rare):
 
 
 def test_a_rare_class_is_not_hidden_by_the_error(rare):
-    _, found = rare
+    data, found = rare
     constant = next(score for score in found.methods if score.key == "constant")
     assert constant.error < 0.05
     assert constant.balanced_error == pytest.approx(0.5)
@@ -104,7 +121,11 @@ def test_a_rare_class_is_not_hidden_by_the_error(rare):
     # By the error, no method would be recommended.
     assert not any(score.beats_constant for score in found.methods)
     (chosen,) = [score for score in found.methods if score.recommended]
-    assert words.recommendation(found).startswith(f"Use {chosen.title}: the AUC on unseen rows is ")
+    said = choice_words.recommendation(found)
+    assert said.startswith(f"Use {chosen.phrase}: ")
+    assert f"AUC on held-out rows is {chosen.auc:.3f}; " in said
+    assert chosen.auc == max(score.auc for score in found.methods)
+    assert found.model.predict(data.X).shape == data.y.shape
     assert "These methods never predict 'rare': " in " ".join(words.class_sentences(found))
     assert "balanced" in [column.name for column in method_table(found).columns]
 
@@ -113,7 +134,7 @@ def test_equal_classes_have_neither(tmp_path):
     found = learn(load("iris"), Request(folds=2))
     assert all(score.balanced_error is None and score.auc is None for score in found.methods)
     assert not words.class_sentences(found)
-    assert words.recommendation(found).startswith("Use ")
+    assert choice_words.recommendation(found).startswith("Use ")
 
 
 @pytest.mark.parametrize("columns", [300, pytest.param(1501, marks=pytest.mark.slow)])
@@ -136,5 +157,5 @@ def test_a_wide_table_is_learned_as_well_as_by_its_best_rival(tmp_path, columns)
     assert best < 0.25  # 0.5 by chance
     assert found.learned.error <= best + np.sqrt(best * (1 - best) / 150)
     chosen = next(score for score in found.methods if score.recommended)
-    assert words.recommendation(found).startswith(f"Use {chosen.title}: ")
+    assert choice_words.recommendation(found).startswith(f"Use {chosen.phrase}: ")
     assert chosen.error <= best + np.sqrt(best * (1 - best) / 150)

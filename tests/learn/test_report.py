@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.support.devtools import BROWSER, loaded
 
-from solvable.learn import words
+from solvable.learn import choice_words, direction_words, words
 from solvable.learn.figures import draw_pictures, learn_figures, write_pictures
 from solvable.learn.files import LearnFiles
 from solvable.learn.html import interval_places, render_learn_report
@@ -40,7 +40,7 @@ HOSTILE = "<b>y</b></script><script>document.title='taken'</script>"
 def scores():
     learned = MethodScore(
         "learned-features", "learned features", "two layers", 0.02, 0.01, 0.04, 300, 240, 3.0,
-        beats_constant=True,
+        beats_constant=True, recommended=True, phrase="learned features",
     )  # fmt: skip
     shared = {"test_rows": 300, "training_rows": 240, "seconds": 1.0}
     ridge = MethodScore(
@@ -49,6 +49,7 @@ def scores():
     )  # fmt: skip
     rbf = MethodScore(
         "rbf", "Gaussian kernel, tuned", "a kernel", 0.023, 0.01, 0.05, **shared,
+        tied=True, phrase="a Gaussian kernel",
         difference=0.003, difference_lower=-0.01, difference_upper=0.02, verdict="no difference",
     )  # fmt: skip
     nngp = MethodScore(
@@ -120,7 +121,7 @@ def test_words_of_a_classification():
     found = result()
     assert words.subject(found) == "300 rows, 7 columns, 2 classes of 'risk'"
     assert (
-        "2.0 % of the predictions from learned features are wrong (95 % interval: 1.0 to 4.0 %)"
+        "2.0 % of the predictions of the learned features are wrong (95 % interval: 1.0 to 4.0 %)"
         in words.headline(found)
     )
     better, same = words.comparison_sentences(found)
@@ -131,7 +132,7 @@ def test_words_of_a_classification():
     assert same == "Not clearly different from the learned features: Gaussian kernel, tuned."
     assert words.difference_text(found.methods[1]) == "+5.0 (3.0 to 8.0)"
     assert words.difference_text(found.methods[0]) == ""
-    sentence = words.signal_sentence(found.found[0], found)
+    sentence = direction_words.signal_sentence(found.found[0], found)
     assert (
         "3 directions carry signal about 'risk' in 300 rows (2 to 3 in the training rows of a fold)"
         in sentence
@@ -139,6 +140,51 @@ def test_words_of_a_classification():
     assert "from about 3.0 % to 2.2 % (90 % interval: 1.2 to 3.5 %)" in words.outlook_sentence(
         found
     )
+
+
+def test_the_first_sentence_names_the_model_and_says_why():
+    found = result()
+    assert choice_words.recommendation(found) == (
+        "Use learned features: 2.0 % of their predictions are wrong on held-out rows; the next best, a "
+        "Gaussian kernel, is not clearly worse (2.3 %)."
+    )
+    tied, stored = choice_words.reason_sentences(found)
+    assert tied == (
+        "Not clearly worse on these 300 rows: Gaussian kernel, tuned (2.3 %). The rule of choice is the "
+        "best score on held-out rows; of two equal ones the simpler model."
+    )
+    assert stored == "The stored model (learned features) is fitted to all 300 rows."
+    assert direction_words.owner_sentence(found) == ""
+    learned, ridge, rbf, _, constant = scores()
+    learned = replace(learned, recommended=False, tied=True)
+    other = result(methods=(learned, ridge, replace(rbf, error=0.019, recommended=True), constant))
+    assert choice_words.recommendation(other) == (
+        "Use a Gaussian kernel: 1.9 % of its predictions are wrong on held-out rows; learned features "
+        "are no better here (2.0 %)."
+    )
+    assert "the Gaussian kernel does not use them" in direction_words.owner_sentence(other)
+    equal = result(methods=(learned, ridge, replace(rbf, error=0.02, recommended=True), constant))
+    assert choice_words.recommendation(equal).endswith(
+        "; learned features are equally good, but less simple."
+    )
+    trees = replace(rbf, phrase="boosted trees", error=0.01, recommended=True)
+    worse = result(methods=(replace(learned, tied=False), trees, constant))
+    assert choice_words.recommendation(worse) == (
+        "Use boosted trees: 1.0 % of their predictions are wrong on held-out rows; learned features are "
+        "worse here (2.0 %)."
+    )
+    number = replace(worse, kind="regression", class_labels=(), target_deviation=1.0)
+    assert "boosted trees: they leave 1.0 % of the variance unexplained on held-out rows; " in (
+        choice_words.recommendation(number)
+    )
+    none = result(methods=(replace(learned, tied=False), replace(constant, recommended=True)))
+    assert choice_words.recommendation(none) == (
+        "Use none of these models: none is clearly better than predicting the most frequent class."
+    )
+    assert choice_words.reason_sentences(none) == [
+        "The stored model (always predicts the most frequent class) is fitted to all 300 rows."
+    ]
+    assert repr(other).startswith("<Learned: Use a Gaussian kernel: ")
 
 
 def test_words_of_a_regression():
@@ -154,11 +200,13 @@ def test_words_when_nothing_was_found():
         found=(layer,),
         outlook=Outlook((), verdict="Extrapolation is refused: no fall has been measured."),
     )
-    assert "no direction carries signal" in words.signal_sentence(layer, found)
+    assert "no direction carries signal" in direction_words.signal_sentence(layer, found)
     assert words.outlook_sentence(found) == ("There is no forecast: no fall has been measured.")
-    assert words.class_rows(layer) == [("risk", "0.9 times", "–", "0")]
+    assert direction_words.class_rows(layer) == [("risk", "0.9 times", "–", "0")]
     above = replace(layer, number=2)
-    assert "not tested" in words.signal_sentence(above, replace(found, found=(layer, above)))
+    assert "not tested" in direction_words.signal_sentence(
+        above, replace(found, found=(layer, above))
+    )
     unknowing = tuple(replace(score, beats_constant=False) for score in found.methods)
     first, *_ = words.comparison_sentences(replace(found, methods=unknowing))
     assert first == "No method is clearly better than predicting the most frequent class."
@@ -180,7 +228,11 @@ def test_shares_and_their_intervals_have_the_same_digits():
 
 
 def test_rows_of_emergence_are_told_in_two_digits():
-    assert [words.emergence_text(rows) for rows in (3.2, 412.3, None)] == ["below 20", "410", "–"]
+    assert [direction_words.emergence_text(rows) for rows in (3.2, 412.3, None)] == [
+        "below 20",
+        "410",
+        "–",
+    ]
 
 
 def test_details_add_columns_and_the_protocol(tmp_path):
@@ -188,7 +240,7 @@ def test_details_add_columns_and_the_protocol(tmp_path):
     names = ("report", "result", "model", "predictions")
     files = LearnFiles(*(tmp_path / name for name in names), [])
     short, long = (summary(found, files, details=details) for details in (False, True))
-    assert short[0].text == words.recommendation(found)
+    assert short[0].text == choice_words.recommendation(found)
 
     def shown(parts):
         return {column.name for part in parts if isinstance(part, Table) for column in part.columns}

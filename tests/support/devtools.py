@@ -58,9 +58,13 @@ def loaded(page: Path, profile: Path, width: int = 1200) -> tuple[str, list[str]
 
 
 class Browser:
-    """One tab of a headless browser."""
+    """One tab of a headless browser.
 
-    def __init__(self, profile: Path) -> None:
+    Without `watched` it records no requests and complaints. A watched tab takes twice as long to load
+    Plotly's script, as the browser then keeps the places of errors.
+    """
+
+    def __init__(self, profile: Path, *, watched: bool = True) -> None:
         self.process = subprocess.Popen(
             [str(BROWSER), *FLAGS, *DRIVEN, f"--user-data-dir={profile}", "about:blank"],
             stdout=subprocess.DEVNULL,
@@ -75,7 +79,7 @@ class Browser:
         self.socket = websocket.create_connection(address, timeout=60, max_size=None)
         self.numbers = itertools.count(1)
         self.events: list[dict[str, Any]] = []
-        for domain in ("Page", "Runtime", "Network", "Log"):
+        for domain in ("Page", "Runtime", "Network", "Log") if watched else ("Page",):
             self.call(f"{domain}.enable")
 
     @staticmethod

@@ -122,12 +122,12 @@ def _serve(
     import threading
 
     from solvable.cli.terminal import note
-    from solvable.explore.functions import explore_system, open_browser
+    from solvable.explore.functions import open_browser, open_page
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    page = explore_system(loaded, run, port=port, output=output, **settings)
+    page = open_page(loaded, run, port=port, output=output, **settings)
     signal.signal(signal.SIGTERM, stop)
     opened = None
     try:
@@ -135,6 +135,7 @@ def _serve(
         note("Only this machine can open the page, with the whole address. Ctrl-C ends it.")
         if not no_browser:
             opened = open_browser(page.address)
+        page.build()  # while the browser loads what needs no Dash
         threading.Event().wait()
     except KeyboardInterrupt:
         sys.stderr.write("\n")

@@ -46,8 +46,9 @@ def predict(
 
     from solvable.cli.terminal import note, write, write_json
     from solvable.errors import InvalidParameter, quoted
-    from solvable.learn.judged_rows import error_sentence
-    from solvable.learn.prediction import apply_model, probability_columns
+    from solvable.learn.applied import probability_columns
+    from solvable.learn.prediction import apply_model
+    from solvable.learn.row_errors import error_sentence
     from solvable.learn.tables import columns_as_csv
     from solvable.paths import printable
     from solvable.plots.files import write_atomically

@@ -7,6 +7,8 @@ from typing import Any
 from solvable.diagnose import words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.diagnosis import Diagnosed
+from solvable.diagnose.pruning import words as pruning
+from solvable.diagnose.pruning.results import Pruning
 from solvable.diagnose.report import DiagnoseFiles
 from solvable.diagnose.tables import matrix_table, small_table
 from solvable.plots.prose import Part, section
@@ -22,6 +24,8 @@ def diagnosis_text(
         Cell(f"{found.name}: {words.answer(found)}", "bold"),
         Cell(f"Read: {words.subject(found)}.", "dim"),
     ]
+    if found.pruning is not None:
+        parts += _pruned(found.pruning, width)
     if found.fitted:
         table, dropped = matrix_table(found, width, details=details)
         parts += _shown(table, width, words.legend(found, details=details))
@@ -43,6 +47,16 @@ def diagnosis_text(
             legend = [f"result.json has {more} more."] if more else []
             parts += _shown(sizes, width, legend)[: None if more else -1]
     return [*parts, "", f"report   {files.report}", f"result   {files.result}"]
+
+
+def _pruned(found: Pruning, width: int | None) -> list[Part]:
+    """Print the ranking by the measured loss."""
+    parts: list[Part] = ["", Cell(pruning.title(found), "bold"), Cell(pruning.answer(found))]
+    if found.variants:
+        parts += _shown(pruning.variant_table(found), width, [])
+        rows = [*pruning.faults(found), *pruning.sentences(found)]
+        parts += [Cell(f"- {row}") for row in rows]
+    return parts
 
 
 def _shown(table: Table, width: int | None, legend: list[str]) -> list[Part]:

@@ -62,7 +62,8 @@ def _beyond(
 ) -> int:
     """Number of values above one control; counted values are removed before the next step."""
     rng = random_stream(seed, "signs", str(axes))
-    rest = cosines(np.asarray(matrix, dtype=np.float32), axes)
+    # This copy is flipped, flipped back and lowered in place, because it may be large.
+    rest = cosines(np.array(matrix, dtype=np.float32, order="C"), axes, overwrite=True)
     passed = 0
     while passed < tops.size:
         reach = _reach(rest, rng, symmetric, level, diagonal=bool(axes))
@@ -71,18 +72,20 @@ def _beyond(
             return passed + beyond
         found = vectors(passed + beyond)[:, passed:].astype(np.float32)
         found = cosines(found, tuple(axis for axis in axes if axis == 0))
-        rest = rest - found @ (found.T @ rest)
+        sizes = found.T @ rest
+        for start in range(0, len(rest), 256):
+            rest[start : start + 256] -= found[start : start + 256] @ sizes
         passed += beyond
     return passed
 
 
-def cosines(matrix: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def cosines(matrix: np.ndarray, axes: tuple[int, ...], *, overwrite: bool = False) -> np.ndarray:
     """Cosine transform along the given axes; without axes, the matrix itself."""
     from scipy.fft import dct
 
     for axis in axes:
-        matrix = dct(matrix, axis=axis, norm="ortho")
-    return np.asarray(matrix)
+        matrix = dct(matrix, axis=axis, norm="ortho", overwrite_x=overwrite)
+    return np.ascontiguousarray(matrix) if overwrite else np.asarray(matrix)
 
 
 def _reach(
@@ -99,11 +102,18 @@ def _reach(
     draws = int(np.clip(6_000 // p, 2, 24))
     tops = np.empty(draws)
     for k in range(draws):
-        signed = flipped(matrix, rng, symmetric)
-        if symmetric and not diagonal:
-            # A single large diagonal entry of a symmetric matrix is a feature along a coordinate axis.
-            np.fill_diagonal(signed, 0.0)
-        tops[k] = _largest(signed, rng)
+        if symmetric:
+            signed = flipped(matrix, rng, symmetric)
+            if not diagonal:
+                # A single large diagonal entry of a symmetric matrix is a feature along a coordinate
+                # axis.
+                np.fill_diagonal(signed, 0.0)
+            tops[k] = _largest(signed, rng)
+        else:
+            bits = rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8)
+            _flip(matrix, bits)
+            tops[k] = _largest(matrix, rng)
+            _flip(matrix, bits)
     root_p, root_q = p**0.5, q**0.5
     # A control fluctuates by at least the Tracy-Widom unit, relative to the edge.
     unit = 0.5 * p ** (-2 / 3)
@@ -121,14 +131,30 @@ def top_quantile(tops: np.ndarray, level: float, unit: float) -> float:
     return mean + margin * spread * (1 + 1 / tops.size) ** 0.5
 
 
+def _flip(matrix: np.ndarray, bits: np.ndarray) -> None:
+    """Flip the sign of each entry whose bit is zero, in place; a second call restores the entries."""
+    whole = matrix.reshape(-1).view(np.uint32)
+    step = 2**19  # blocks stay in the cache
+    for start in range(0, whole.size, step):
+        part = whole[start : start + step]
+        chosen = np.unpackbits(~bits[start // 8 : (start + step) // 8], count=part.size)
+        # The first bit of a floating-point number is its sign.
+        mask = chosen.astype(np.uint32)
+        mask <<= 31
+        part ^= mask
+
+
 def flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np.ndarray:
     """Flip the signs of the matrix entries at random; a symmetric matrix stays symmetric."""
-    bits = np.unpackbits(rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8))
-    signs = bits[: matrix.size].reshape(matrix.shape).astype(np.float32)
+    bits = rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8)
+    if not symmetric:
+        signed = np.array(matrix, dtype=np.float32, order="C")
+        _flip(signed, bits)
+        return signed
+    signs = np.unpackbits(bits, count=matrix.size).reshape(matrix.shape).astype(np.float32)
     signs *= 2
     signs -= 1
-    if symmetric:
-        signs = np.triu(signs) + np.triu(signs, 1).T
+    signs = np.triu(signs) + np.triu(signs, 1).T
     signs *= matrix
     return signs
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.diagnose.diagnosis import MatrixDiagnosis, Suggestion
+from solvable.diagnose.pruning.truncation import truncated
 from solvable.diagnose.roles import Role
-from solvable.errors import InvalidData
 
 LEAST_SHARE = 0.5  # a suggested cut keeps at least this share of the squared norm
 LEAST_LEAD = 10.0  # a cut is suggested only if the phase leads by this log-likelihood, in nats
@@ -92,18 +92,4 @@ def cut_matrix(weights: np.ndarray, row: MatrixDiagnosis) -> np.ndarray:
     >>> int(np.linalg.matrix_rank(cut_matrix(W, diagnose_matrix(W))))
     1
     """
-    if row.advice is None:
-        raise InvalidData(f"{row.name} has no bulk of noise, so no edge at which to cut.")
-    matrix = np.asarray(weights, dtype=np.float64).reshape(len(weights), -1)
-    kept = row.advice.kept
-    if row.symmetric and matrix.shape[0] == matrix.shape[1]:
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        # Values of both signs are measured from the centre of their bulk.
-        both = row.values is not None and row.values.min() < 0
-        centre = -row.shrinkage.value if both and row.shrinkage is not None else 0.0
-        far = np.argsort(-np.abs(values - centre))[:kept]
-        left = (vectors[:, far] * values[far]) @ vectors[:, far].T
-    else:
-        U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
-        left = (U[:, :kept] * s[:kept]) @ Vt[:kept]
-    return np.asarray(left.reshape(weights.shape).astype(weights.dtype))
+    return np.asarray(truncated(weights, row).cut().reshape(weights.shape).astype(weights.dtype))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
@@ -11,17 +11,58 @@ import numpy as np
 Vectors = Callable[[int], np.ndarray]
 
 
-def singular_values(matrix: np.ndarray) -> tuple[np.ndarray, Vectors]:
-    """Decompose a matrix that is not taller than wide: ascending singular values and left vectors."""
+def singular_values(matrix: np.ndarray, scale: float = 1.0) -> tuple[np.ndarray, Vectors]:
+    """Decompose matrix / scale, not taller than wide: ascending singular values and left vectors."""
     # From 512 rows on, singular values come from the product of the matrix with its transpose, in a
     # quarter of the time. The product squares the values, so values below 1e-6 of the largest are
     # lost in rounding. With such values, and for small matrices, the matrix itself is decomposed.
     if matrix.shape[0] >= 512:
-        squares, vectors = _of_product(matrix)
+        squares, vectors = _of_product(gram(matrix, scale))
         if squares[0] > 1e-12 * squares[-1]:
             return np.sqrt(squares), vectors
-    left = cache(lambda: np.linalg.svd(matrix, full_matrices=False)[0])
-    return np.linalg.svd(matrix, compute_uv=False)[::-1], lambda count: left()[:, :count]
+    small = 2_000_000  # entries, up to which a copy in double precision needs no thought
+    wide = (
+        np.divide(matrix, scale, dtype=np.float64)
+        if matrix.size <= small
+        else _lower(matrix, scale)
+    )
+    left = cache(lambda: np.linalg.svd(wide, full_matrices=False)[0])
+    return np.linalg.svd(wide, compute_uv=False)[::-1], lambda count: left()[:, :count]
+
+
+def gram(matrix: np.ndarray, scale: float = 1.0, dtype: type = np.float64) -> np.ndarray:
+    """Lower triangle of A A^T for A = matrix / scale, summed over blocks of columns."""
+    from scipy.linalg.blas import dsyrk, ssyrk
+
+    multiply = dsyrk if dtype is np.float64 else ssyrk
+    total: np.ndarray = np.zeros((len(matrix), len(matrix)), dtype, order="F")
+    for part in _blocks(matrix, scale, dtype):
+        # BLAS takes column-major arrays without a copy; the transpose of a row-major one is such.
+        turned = not part.flags.f_contiguous
+        total = multiply(
+            1.0, part.T if turned else part, 1.0, total, trans=int(turned), lower=1, overwrite_c=1
+        )
+    return np.asarray(total)
+
+
+def _blocks(
+    matrix: np.ndarray, scale: float, dtype: type, width: int = 1024
+) -> Iterator[np.ndarray]:
+    """Yield blocks of columns of matrix / scale, so that no whole copy is needed."""
+    for start in range(0, matrix.shape[1], width):
+        part = matrix[:, start : start + width]
+        # Entries beyond single precision are scaled before they are rounded.
+        wide = np.result_type(part.dtype, dtype)
+        yield np.divide(part, scale, dtype=wide).astype(dtype, copy=False)
+
+
+def _lower(matrix: np.ndarray, scale: float) -> np.ndarray:
+    """Square matrix with the singular values and left vectors of a wide one."""
+    # A^T = Q R, with R from one block of columns after the other: A = R^T Q^T.
+    upper = np.zeros((0, len(matrix)))
+    for part in _blocks(matrix, scale, np.float64):
+        upper = np.asarray(np.linalg.qr(np.vstack([upper, part.T]), mode="r"))
+    return np.asarray(upper.T)
 
 
 def eigenvectors(matrix: np.ndarray) -> Vectors:
@@ -35,13 +76,11 @@ def eigenvectors(matrix: np.ndarray) -> Vectors:
     return lambda count: ordered()[:, :count]
 
 
-def _of_product(matrix: np.ndarray) -> tuple[np.ndarray, Vectors]:
+def _of_product(product: np.ndarray) -> tuple[np.ndarray, Vectors]:
+    """Eigenvalues of a positive matrix, ascending, and its leading eigenvectors; overwrites it."""
     from scipy.linalg import eigh_tridiagonal, lapack
-    from scipy.linalg.blas import dsyrk
 
-    size = matrix.shape[0]
-    # The transpose of a row-major array is column-major, which LAPACK takes without a copy.
-    product = dsyrk(1.0, matrix.T, trans=1, lower=1)
+    size = len(product)
     reduced, diagonal, beside, tau, _ = lapack.dsytrd(
         product, lower=1, lwork=64 * size, overwrite_a=1
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from solvable.diagnose.bulk_fit import BulkFit
+from solvable.diagnose.pruning.results import Pruning
 from solvable.fitting.power_tail import TailFit
 from solvable.plots.displayed import Shown
 
@@ -356,6 +357,7 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
     attention: tuple[str, ...] = ()  # attention arrays that were not analysed, with the reasons
     interrupted: bool = False  # True if the user interrupted the diagnosis
     notes: tuple[str, ...] = ()  # sentences about how the file was read
+    pruning: Pruning | None = None  # written weights and their loss; None if not requested
 
     @property
     def complete(self) -> bool:

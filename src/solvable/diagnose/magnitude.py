@@ -28,17 +28,26 @@ def _measured(weights: np.ndarray) -> tuple[float, float, float]:
     """Return the largest entry, and norm and largest singular value in units of it."""
     if weights.ndim < 2 or weights.size == 0 or weights.dtype.kind not in "fiub":
         return np.nan, 0.0, 0.0
-    matrix = np.asarray(weights.reshape(weights.shape[0], -1), dtype=np.float64)
+    matrix = weights.reshape(weights.shape[0], -1)
     unit = max(float(matrix.max()), -float(matrix.min()))
     if not np.isfinite(unit) or not 1e-301 < unit < 1e301:
         return (0.0 if unit == 0 else np.nan), 0.0, 0.0
-    matrix = matrix / unit
-    norm = float(np.linalg.norm(matrix))
     small = 512  # up to this side a whole decomposition takes a fraction of a second
     if min(matrix.shape) <= small:
-        return unit, norm, float(np.linalg.norm(matrix, 2))
-    from scipy.sparse.linalg import svds
+        matrix = np.divide(matrix, unit, dtype=np.float64)
+        return unit, float(np.linalg.norm(matrix)), float(np.linalg.norm(matrix, 2))
+    from scipy.sparse.linalg import LinearOperator, svds
 
+    # One copy, in single precision, because such a matrix may be large.
+    single = (matrix / unit).astype(np.float32, copy=False)
+    norm = sum(float(np.vdot(row, row)) for row in single) ** 0.5
+    operator = LinearOperator(
+        single.shape,
+        matvec=lambda vector: single @ vector.astype(np.float32),
+        rmatvec=lambda vector: vector.astype(np.float32) @ single,
+        dtype=np.float64,
+    )
     # A fixed start, so that the same matrix always has the same value.
     start = np.cos(np.arange(min(matrix.shape), dtype=np.float64))
-    return unit, norm, float(svds(matrix, k=1, v0=start, return_singular_vectors=False)[0])
+    found = svds(operator, k=1, v0=start, tol=1e-6, return_singular_vectors=False)
+    return unit, norm, float(found[0])

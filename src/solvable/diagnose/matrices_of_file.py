@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -14,20 +13,24 @@ import numpy as np
 from solvable.arrays import check_integer
 from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import StoredArray, Weights
-from solvable.diagnose.attention.heads_of_file import AttentionRequest, attention_in, each_head
+from solvable.diagnose.attention.heads_of_file import (
+    AttentionRequest,
+    attention_in,
+    head_jobs,
+)
 from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.diagnosis import (
     INTEGERS,
     NOT_FITTED,
     Diagnosed,
-    HeadDiagnosis,
     MatrixDiagnosis,
 )
+from solvable.diagnose.job_sizes import bytes_of, cost_of, memory_limit
+from solvable.diagnose.kept_rows import KeptRows, run_jobs
 from solvable.diagnose.matrix import diagnose_matrix
-from solvable.diagnose.parallel import each_result
+from solvable.diagnose.parallel import Job, each_in_order, lanes_for
 from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData, MemoryLimitExceeded
-from solvable.memory import available_bytes
 from solvable.plots.words import counted
 
 
@@ -71,8 +74,9 @@ def diagnose_file(
 
     Notes
     -----
-    Memory per process: four copies of the largest array in double precision. Backed by
-    ``tests/diagnose/test_matrix.py``; time by ``benchmarks/diagnose.py``.
+    Memory: 8 bytes per entry and per squared shorter side of the matrices in work, and 160 MB per
+    process. Processes that would exceed 4 GB or half of the free memory together are not started.
+    Backed by ``tests/diagnose/test_matrix.py``; time by ``benchmarks/diagnose.py``.
     """
     check_integer("workers", workers, 1)
     check_integer("seed", seed, 0)
@@ -83,10 +87,27 @@ def diagnose_file(
         before = {
             stored.name: stored for stored in split_arrays(open_weights(initial).arrays, known)
         }
-    missing = initial is not None
-    arrays = split_arrays(weights.arrays, known)
-    tasks = ((stored, before.get(stored.name), missing, seed) for stored in arrays)
-    yield from each_result(_diagnose_stored, tasks, workers)
+    jobs = jobs_of(list(split_arrays(weights.arrays, known)), before, initial is not None, seed)
+    yield from each_in_order(jobs, workers, memory_limit(None))
+
+
+def jobs_of(
+    arrays: Sequence[StoredArray],
+    before: Mapping[str, StoredArray],
+    missing: bool,
+    seed: int,
+) -> list[Job]:
+    """Return a job for each array, in their order."""
+    jobs = []
+    for place, stored in enumerate(arrays):
+        start = before.get(stored.name)
+        # With initial weights: both matrices, and their change in double precision.
+        known = start is not None
+        cost = cost_of(stored.shape) * (3 if known else 1) if stored.is_matrix else 0.0
+        size = bytes_of(stored, copies=4 if known else 1) if stored.is_matrix else 0.0
+        arguments = (stored, start, missing, seed)
+        jobs.append(Job(f"array {place} {stored.name}", _diagnose_stored, arguments, cost, size))
+    return jobs
 
 
 def _diagnose_stored(
@@ -141,14 +162,8 @@ def opened(source: Any) -> Weights:
 
 
 def useful_workers(arrays: Sequence[StoredArray], workers: int) -> int:
-    """Number of useful processes: starting a process takes as long as about four small matrices."""
-    matrices = [array.shape for array in arrays if array.is_matrix]
-    cost = sum(map(cost_of, matrices))
-    # Each process holds about four copies of its matrix in double precision; half of the free memory
-    # is left to other programs.
-    needed = 32.0 * max((math.prod(shape) for shape in matrices), default=0)
-    fitting = int(min(available_bytes(), 2.0**50) / 2 / needed) if needed > 1e7 else workers
-    return max(1, min(workers, len(matrices), int(cost / 4.0), fitting))
+    """Number of processes that are useful and whose matrices fit into the memory."""
+    return lanes_for(jobs_of(arrays, {}, False, 0), workers, memory_limit(None))
 
 
 class Announced(NamedTuple):
@@ -159,13 +174,18 @@ class Announced(NamedTuple):
 
 
 def announced(
-    weights: Weights, initial: Weights | None, request: AttentionRequest, workers: int
+    weights: Weights,
+    initial: Weights | None,
+    request: AttentionRequest,
+    workers: int,
+    memory: float | None = None,
 ) -> Announced:
     """Summarise the headers; raise for requested arrays that are missing."""
     attention = attention_in(weights, request)
     parts = list(split_arrays(weights.arrays, heads_of(weights, request.heads)))
     matrices = counted(sum(array.is_matrix for array in parts), "matrix", "matrices")
-    lanes = useful_workers(weights.arrays, workers)
+    jobs = [*jobs_of(parts, {}, False, 0), *head_jobs(attention, 0)]
+    lanes = lanes_for(jobs, workers, memory_limit(memory))
     text = f"{weights.name}: {matrices}, {counted(lanes, 'worker')}"
     return Announced(text, f" {request} {attention.heads}" if attention.pairs else "")
 
@@ -176,60 +196,49 @@ def diagnose_whole(
     initial: Any = None,
     seed: int = 0,
     workers: int = 1,
+    memory: float | None = None,
     request: AttentionRequest | None = None,
     progress: Callable[[int, int, float | None], Any] | None = None,
+    keeper: KeptRows | None = None,
 ) -> Diagnosed:
-    """Diagnose all arrays, then all heads; an interrupt keeps the results so far."""
+    """Diagnose all arrays and heads, the slowest first; an interrupt keeps the results so far."""
     weights = opened(source)
     initial = None if initial is None else opened(initial)
     request = request or AttentionRequest()
     attention = attention_in(weights, request)
-    arrays = list(split_arrays(weights.arrays, heads_of(weights, request.heads)))
-    heads: list[HeadDiagnosis] = []
-    # Running totals, because a file may have thousands of arrays.
-    matrices = np.cumsum([array.is_matrix for array in arrays])
-    costs = np.cumsum([cost_of(array.shape) if array.is_matrix else 0.0 for array in arrays])
-    lanes = useful_workers(arrays, workers)
-    total, interrupted = int(matrices[-1]) + len(attention.pairs), False
-    rows: list[MatrixDiagnosis] = []
-    started = time.monotonic()
+    known = heads_of(weights, request.heads)
+    arrays = list(split_arrays(weights.arrays, known))
+    before = {}
+    if initial is not None:
+        before = {stored.name: stored for stored in split_arrays(initial.arrays, known)}
+    of_arrays = jobs_of(arrays, before, initial is not None, seed)
+    of_heads = head_jobs(attention, seed)
+    results: dict[str, Any] = {}
+    started, interrupted = time.monotonic(), False
     try:
-        for row in diagnose_file(
-            weights, initial=initial, heads=request.heads, seed=seed, workers=lanes
-        ):
-            rows.append(row)
-            if progress is not None:
-                spent, whole = float(costs[len(rows) - 1]), float(costs[-1])
-                left = (time.monotonic() - started) * (whole - spent) / spent if spent else None
-                progress(int(matrices[len(rows) - 1]), total, left)
-        for head in each_head(attention, workers=min(lanes, len(attention.pairs) or 1), seed=seed):
-            if progress is not None and heads and head.pair != heads[-1].pair:
-                progress(int(matrices[-1]) + len({row.pair for row in heads}), total, None)
-            heads.append(head)
-        if progress is not None and heads:
-            progress(total, total, None)
+        run_jobs(
+            [*of_arrays, *of_heads],
+            results,
+            workers=workers,
+            memory=memory_limit(memory),
+            progress=progress,
+            keeper=keeper,
+        )
     except KeyboardInterrupt:
+        rows = [results[job.key] for job in of_arrays if job.key in results]
         if not any(row.fitted for row in rows):
             raise
         interrupted = True
     return Diagnosed(
         weights.name,
-        tuple(rows),
+        tuple(results[job.key] for job in of_arrays if job.key in results),
         seed=seed,
         initial=initial.name if initial else "",
         notes=weights.notes,
         seconds=time.monotonic() - started,
         n_arrays=len(arrays),
         versions={name: version(name) for name in ("solvable", "numpy", "scipy")},
-        heads=tuple(heads),
+        heads=tuple(row for job in of_heads for row in results.get(job.key, ())),
         attention=attention.remarks,
         interrupted=interrupted,
     )
-
-
-def cost_of(shape: tuple[int, ...]) -> float:
-    """Relative cost of a matrix; the bootstraps take about as long as decomposing 2000 columns."""
-    if len(shape) < 2 or 0 in shape:
-        return 0.0
-    short = min(shape[0], math.prod(shape[1:]))
-    return 1.0 + short * math.prod(shape) / 2000**3

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,61 +14,17 @@ from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import StoredArray, Weights
 from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.bulk_fit import MINIMUM_COUNT, fit_bulk
+from solvable.diagnose.decomposition import gram
 from solvable.diagnose.diagnosis import INTEGERS, REFUTED
-from solvable.diagnose.matrices_of_file import cost_of, useful_workers
+from solvable.diagnose.job_sizes import bytes_of, cost_of, memory_limit
+from solvable.diagnose.kept_rows import KeptRows, run_jobs
 from solvable.diagnose.matrix import blas
-from solvable.diagnose.parallel import each_result
+from solvable.diagnose.parallel import Job, each_in_order
+from solvable.diagnose.quick_result import QuickRow
 from solvable.diagnose.roles import split_arrays
 from solvable.diagnose.spectrum import LARGEST_SIDE
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.fitting.power_tail import tail_exponent
-
-
-@dataclass(frozen=True)
-class QuickRow:
-    """Numbers of one matrix, for sorting and plotting.
-
-    Parameters
-    ----------
-    name : str
-        Name of the array.
-    shape : tuple of int
-        Its shape.
-    dtype : str
-        Type of the stored entries.
-    norm, largest, stable_rank : float or None
-        Frobenius norm, largest singular value, and squared ratio of the two.
-    edge : float or None
-        Upper edge of a bulk of noise; None if no bulk fits (p-value below 0.02).
-    beyond : int or None
-        Number of singular values above the noise, without the comparison with random signs.
-    exponent : float or None
-        Exponent of a power law for the largest squared singular values, if no bulk fits. It is not
-        tested.
-    n_tail : int
-        Number of values to which the exponent was fitted.
-    reason : str
-        Reason why numbers are missing.
-    layout : str
-        Layout by which a fused projection was split.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    norm: float | None = None
-    largest: float | None = None
-    stable_rank: float | None = None
-    edge: float | None = None
-    beyond: int | None = None
-    exponent: float | None = None
-    n_tail: int = 0
-    reason: str = ""
-    layout: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values, for JSON."""
-        return asdict(self) | {"shape": list(self.shape)}
 
 
 def quick_rows(
@@ -113,11 +68,8 @@ def quick_rows(
     """
     check_integer("workers", workers, 1)
     check_integer("seed", seed, 0)
-    source = open_weights(weights)
-    arrays = split_arrays(source.arrays, heads_of(source, heads))
-    # The shape of a damaged array is unknown.
-    tasks = ((stored, seed) for stored in arrays if stored.is_matrix or stored.dtype == "unknown")
-    yield from each_result(_of_stored, tasks, workers)
+    jobs = jobs_of(open_weights(weights), heads, seed)
+    yield from each_in_order(jobs, workers, memory_limit(None))
 
 
 def measured(
@@ -126,23 +78,39 @@ def measured(
     heads: int | None,
     workers: int,
     seed: int,
+    memory: float | None = None,
     progress: Callable[[int, int, float | None], Any],
+    keeper: KeptRows | None = None,
 ) -> list[QuickRow]:
     """Measure all matrices, with progress weighted by their cost."""
-    arrays = list(split_arrays(source.arrays, heads_of(source, heads)))
-    costs = [
-        cost_of(array.shape) for array in arrays if array.is_matrix or array.dtype == "unknown"
+    jobs = jobs_of(source, heads, seed)
+    results: dict[str, Any] = {}
+    run_jobs(
+        jobs,
+        results,
+        workers=workers,
+        memory=memory_limit(memory),
+        progress=progress,
+        keeper=keeper,
+    )
+    return [results[job.key] for job in jobs]
+
+
+def jobs_of(source: Weights, heads: int | None, seed: int) -> list[Job]:
+    """Return a job for each matrix; the shape of a damaged array is unknown."""
+    arrays = split_arrays(source.arrays, heads_of(source, heads))
+    return [
+        Job(
+            f"quick {place} {stored.name}",
+            _of_stored,
+            (stored, seed),
+            # Single precision, and no bootstraps.
+            0.4 * max(cost_of(stored.shape), 0.1),
+            bytes_of(stored, controls=False),
+        )
+        for place, stored in enumerate(arrays)
+        if stored.is_matrix or stored.dtype == "unknown"
     ]
-    done = np.cumsum(costs)
-    rows: list[QuickRow] = []
-    started = time.monotonic()
-    lanes = useful_workers(arrays, workers)
-    for row in quick_rows(source, heads=heads, workers=lanes, seed=seed):
-        rows.append(row)
-        spent = float(done[len(rows) - 1])
-        left = (time.monotonic() - started) * (float(done[-1]) / spent - 1) if spent else None
-        progress(len(rows), len(costs), left)
-    return rows
 
 
 def _of_stored(stored: StoredArray, seed: int) -> QuickRow:
@@ -163,6 +131,8 @@ def quick_row(row: QuickRow, weights: np.ndarray, seed: int = 0) -> QuickRow:
     p, q = sorted(matrix.shape)
     if p > LARGEST_SIDE:
         raise InvalidData(f"its shorter side {p} is above {LARGEST_SIDE}; take a part of it.")
+    if matrix.dtype.kind != "f":
+        matrix = matrix.astype(np.float64)
     unit = float(max(matrix.max(), -matrix.min()))
     if not math.isfinite(unit):
         raise InvalidData(
@@ -171,7 +141,7 @@ def quick_row(row: QuickRow, weights: np.ndarray, seed: int = 0) -> QuickRow:
     if unit == 0:
         return replace(row, norm=0.0, largest=0.0, reason="all entries are zero.")
     with blas().limit(limits=1):
-        squares = _squares((matrix / unit).astype(np.float32, copy=False))
+        squares = _squares(matrix if matrix.shape[0] == p else matrix.T, unit)
     top, total = float(squares[-1]), float(squares.sum())
     row = replace(
         row,
@@ -199,15 +169,11 @@ def quick_row(row: QuickRow, weights: np.ndarray, seed: int = 0) -> QuickRow:
     return replace(row, exponent=found[0], n_tail=found[1])
 
 
-def _squares(matrix: np.ndarray) -> np.ndarray:
-    """Squared singular values, ascending, from the product on the shorter side."""
+def _squares(matrix: np.ndarray, unit: float) -> np.ndarray:
+    """Squared singular values of matrix / unit, not taller than wide, ascending."""
     from scipy.linalg import lapack
-    from scipy.linalg.blas import ssyrk
 
-    rows, columns = matrix.shape
-    # The transpose of a row-major array is column-major, which LAPACK takes without a copy.
-    turned = np.ascontiguousarray(matrix).T
-    product = ssyrk(1.0, turned, trans=int(rows <= columns), lower=1)
+    product = gram(matrix, unit, np.float32)
     size = product.shape[0]
     if size == 1:
         return np.asarray(product[0], dtype=np.float64)

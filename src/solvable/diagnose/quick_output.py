@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from solvable.data.weights.stored import Weights
-from solvable.diagnose.quick import QuickRow
+from solvable.diagnose.quick_result import QuickRow
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots import tables

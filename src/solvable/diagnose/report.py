@@ -19,6 +19,7 @@ from solvable.diagnose.cut_words import SNIPPET
 from solvable.diagnose.diagnosis import Curve, Diagnosed, Estimate, Feature, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
+from solvable.diagnose.pruning import words as pruning
 from solvable.errors import InvalidData
 from solvable.pages.environment import GENERATOR, page_environment
 from solvable.pages.result_directory import RESULT, ResultDirectory
@@ -91,6 +92,7 @@ def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str,
         "attention": attention.sentences(found),
         "integers": [row.name for row in found.integers],
         "notes": list(found.notes),
+        "pruning": found.pruning.to_dict() if found.pruning else None,
         "vectors": [{"name": row.name, "shape": list(row.shape)} for row in found.vectors],
     }
 
@@ -133,6 +135,7 @@ def _html(found: Diagnosed, command: str) -> str:
         words=words,
         generator=f"{GENERATOR} {version('solvable')}",
         tables=tables,
+        pruning=pruning,
         phases=words.counts(found),
         all_phases=words.PHASES,
         cards=matrix_cards(found),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -119,6 +120,12 @@ def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[Stored
                 reader=partial(_read_part, stored, part),
                 layout=layout,
             )
+
+
+def entries_read(stored: StoredArray) -> int:
+    """Return the number of entries that are read for an array: of the whole fused array for a part."""
+    part = isinstance(stored.reader, partial) and stored.reader.func is _read_part
+    return math.prod((stored.reader.args[0] if part else stored).shape)  # type: ignore[attr-defined]
 
 
 def _read_part(stored: StoredArray, part: Part) -> np.ndarray:

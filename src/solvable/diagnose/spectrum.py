@@ -27,7 +27,8 @@ class Spectrum:
     symmetric: bool  # True if the values are eigenvalues
     semidefinite: bool  # True if no eigenvalue is below zero
     notes: tuple[str, ...]  # changes made to the array
-    matrix: np.ndarray  # the matrix in this unit, transposed if taller than wide
+    matrix: np.ndarray  # the matrix, transposed if taller than wide, in a unit of its own
+    scale: float  # the unit of ``values`` in the unit of ``matrix``
     vectors: Vectors | None = (
         None  # ``vectors(k)``: vectors of the k largest values, on the shorter side
     )
@@ -59,7 +60,7 @@ class Spectrum:
             # Values of both signs are measured from the centre.
             moduli = np.sort(np.abs(self.values + fit.shrinkage))
             matrix = matrix + fit.shrinkage * np.eye(len(matrix))
-        tops = moduli[::-1][:count]
+        tops = moduli[::-1][:count] * self.scale
         return confirmed(
             matrix,
             tops,
@@ -78,23 +79,27 @@ class Spectrum:
 
 def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
     """Return the singular values or eigenvalues of an array; raise if there are none."""
+    # A copy of the whole matrix, in this unit or in double precision, is avoided: it may be large.
     matrix, notes = _joined(weights)
     p, q = sorted(matrix.shape)
-    largest = _largest(matrix)
-    matrix /= largest
+    largest = scale = _largest(matrix)
+    most = 1e12  # the entries' squares stay in the range of single precision
+    if not 1 / most < scale < most:
+        matrix, scale = matrix / largest, 1.0
     # A symmetric matrix may differ from its transpose by eight spacings of the stored numbers.
-    near = 8.0 * max(precision, 2.0**-52)
+    near = 8.0 * max(precision, 2.0**-52) * scale
     # Comparing one row excludes most matrices quickly; a full comparison is slow for large matrices.
     symmetric = p == q and float(np.abs(matrix[0] - matrix[:, 0]).max()) <= near
     if symmetric:
         symmetric = float(np.abs(matrix - matrix.T).max()) <= near
-    size = float(np.linalg.norm(matrix)) / matrix.size**0.5
     vectors: Vectors | None = None
     if symmetric:
+        matrix, scale = np.divide(matrix, scale, dtype=np.float64), 1.0
         y = np.linalg.eigvalsh(matrix)
     else:
         matrix = matrix if matrix.shape[0] == p else matrix.T
-        y, vectors = singular_values(matrix)
+        y, vectors = singular_values(matrix, scale)
+    size = float(np.linalg.norm(y)) / matrix.size**0.5
     top = float(np.abs(y).max())
     # In double precision values count as equal up to a relative difference of 1e-12.
     if float(np.ptp(np.abs(y))) <= max(precision, 1e-12) * top:
@@ -110,11 +115,11 @@ def read_spectrum(weights: np.ndarray, precision: float) -> Spectrum:
         tolerance = vanishing
         notes = (*notes, "values below the rounding of single precision count as zeros.")
     y = np.where(np.abs(y) <= tolerance, 0.0, y)
-    return Spectrum(y, largest, (p, q), symmetric, bool(y[0] >= 0), notes, matrix, vectors)
+    return Spectrum(y, largest, (p, q), symmetric, bool(y[0] >= 0), notes, matrix, scale, vectors)
 
 
 def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Copy in double precision; axes after the first are joined, with a note."""
+    """Matrix in single or double precision; axes after the first are joined, with a note."""
     if weights.ndim < 2:
         raise InvalidData(f"an array of {weights.ndim} axes has no spectrum.")
     if weights.size == 0:
@@ -133,7 +138,9 @@ def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
         )
     if p > LARGEST_SIDE:
         raise InvalidData(f"its shorter side {p} is above {LARGEST_SIDE}; take a part of it.")
-    return np.array(weights.reshape(rows, columns), dtype=np.float64), notes
+    single = weights.dtype.kind == "f" and weights.dtype.itemsize <= 4
+    dtype = np.float32 if single else np.float64
+    return np.asarray(weights.reshape(rows, columns), dtype=dtype), notes
 
 
 def _zero_up_to(moduli: np.ndarray, rounding: float, exact: float) -> float:

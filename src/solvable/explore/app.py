@@ -2,113 +2,25 @@
 
 from __future__ import annotations
 
-import html
-import math
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from solvable.errors import SolvableError
-from solvable.explore.controls import controls
-from solvable.explore.interruption import Interruptible, Unwanted
-from solvable.explore.lines import Lines, theory_figures
-from solvable.explore.look import page_figure
-from solvable.explore.memo import WANTED
-from solvable.explore.newest import Newest
-from solvable.explore.page import SLOTS, layout, panel_names, points_options, verdict_list
-from solvable.explore.runs import Run, Runs
-from solvable.explore.snippets import command_of, python_of
+from solvable.explore.answers import answer
+from solvable.explore.early import MARK, start_of_page
+from solvable.explore.explorer import Explorer
+from solvable.explore.page import layout, panel_names, points_options, verdict_list
+from solvable.explore.runs import Run
+from solvable.explore.server import RENDERER
 from solvable.explore.values import from_address, settings_of
-from solvable.frame.system import System
-from solvable.paths import error_line, printable
-from solvable.plots.words import counted
+from solvable.paths import printable
 from solvable.study.tables import verdict_rows
 
-SECONDS, MOST_SECONDS = 0.1, 60.0
-"""Seconds for the first request for the lines of one setting; later ones have four times as many."""
-
-
-class Explorer:
-    """Hold what the callbacks of one page server share."""
-
-    def __init__(self, system: System, start: Mapping[str, Any], runs: Runs) -> None:
-        self.system = system
-        self.start = dict(start)
-        self.runs = runs
-        self.controls = controls(system)
-        self.newest = Newest()
-        self.computed = 0  # number of requests that were computed, for tests
-        self._first_figure = Interruptible()
-        self._first = threading.Thread(target=self._prepare, daemon=True)
-
-    def labels(self) -> dict[str, str]:
-        """Return the runs by name, with their directories, the newest first."""
-        found = [
-            (name, printable(str(run.directory))) for name, run in list(self.runs.known.items())
-        ]
-        return dict(reversed(found))
-
-    def prepare(self) -> None:
-        """Compute the first figure, and import what it needs, while a browser loads the page."""
-        self._first.start()
-
-    def close(self) -> None:
-        """Stop an active run, whose finished tasks are kept, and what is computed at the start."""
-        self.runs.close()
-        self._first_figure.end()
-        if self._first.is_alive():
-            self._first.join(timeout=2.0)
-
-    def _prepare(self) -> None:
-        with suppress(Exception, Unwanted):  # a system may raise any exception; a page shows it
-            self._first_figure.run(self._draw_first)
-
-    def _draw_first(self) -> None:
-        """Draw the first panel at the start; its predictions are kept."""
-        panel = next(iter(panel_names(self.system)), "")
-        lines = theory_figures(self.system, self.start, None, SECONDS, only=[panel])
-        for figure in lines.figures:
-            page_figure(figure, 800, dark=False)
-
-    def draw(self, asked: Mapping[str, Any]) -> Lines | None:
-        """Return the figures that a page asks for; None if it asks for something newer already."""
-        if self._first.is_alive():
-            self._first.join(timeout=3.0)
-        stage = _whole(asked.get("stage"), 0, 1000)
-        page, number = str(asked.get("page"))[:40], _whole(asked.get("n"), 0)
-        with self.newest.turn(page, number) as current:
-            if not current():
-                return None
-            self.computed += 1
-            settings = self.settings(asked)
-            run = self.runs.known.get(str(asked.get("points")))
-            seconds = min(MOST_SECONDS, SECONDS * 4.0 ** min(stage, 10))
-            result = None if run is None else run.result()
-            waited_for = WANTED.set(current)
-            try:
-                panel = str(asked.get("panel"))
-                lines = partial(
-                    theory_figures, self.system, settings, result, seconds, only=[panel]
-                )
-                return self.newest.compute(page, number, lines)
-            except Unwanted:
-                return None
-            finally:
-                WANTED.reset(waited_for)
-
-    def settings(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings in a request."""
-        values = asked.get("values") or {}
-        return settings_of({c.name: values.get(c.name) for c in self.controls})
-
-
-def _whole(value: Any, least: int, most: int = 2**53) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return least
-    return min(most, max(least, int(value)))
+INDEX = (
+    start_of_page("") + MARK + "{%metas%}{%favicon%}{%css%}</head><body>{%app_entry%}"
+    "<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"
+)
+"""Page of Dash; requests have the part after the mark, since the first one is sent before."""
 
 
 def build(explorer: Explorer, token: str) -> Any:
@@ -121,22 +33,20 @@ def build(explorer: Explorer, token: str) -> Any:
         assets_folder=str(Path(__file__).with_name("assets")),
         serve_locally=True,
         update_title="",
-        title=html.escape(f"{explorer.system.name}: {explorer.system.title}"),
         suppress_callback_exceptions=False,
         include_assets_files=True,
         meta_tags=[{"name": "color-scheme", "content": "light dark"}],
     )
-    # Plotly's script is by far the largest; Dash requests it once it has drawn the controls.
-    plotly = f"/{token}/_dash-component-suites/plotly/package_data/plotly.min.js"
-    preload = f'<link rel="preload" as="script" href="{plotly}">'
-    app.index_string = app.index_string.replace("{%css%}", preload + "{%css%}")
+    app.renderer = RENDERER
+    app.index_string = INDEX
     app.enable_dev_tools(debug=False)
     app.layout = lambda: layout(
         explorer.system, explorer.controls, explorer.start, explorer.labels()
     )
     _connect_scripts(app, explorer)
-    _connect_figures(app, explorer)
+    _connect_address(app, explorer)
     _connect_runs(app, explorer)
+    _connect_figures(app, explorer, token)
     return app
 
 
@@ -157,17 +67,13 @@ def _connect_scripts(app: Any, explorer: Explorer) -> None:
         )
     app.clientside_callback(
         ClientsideFunction("explore", "ask"),
-        Output("asked", "data"),
         Input("panel", "value"),
         Input("points", "value"),
         Input("fresh", "data"),
-        Input("again", "data"),
         *(Input(f"value-{control.name}", "value") for control in explorer.controls),
         State("specification", "data"),
         prevent_initial_call=True,
     )
-    # Not an input of "ask": Dash does not trigger a callback by what follows from it.
-    app.clientside_callback(ClientsideFunction("explore", "landed"), Input("answered", "data"))
     for name in ("command", "python"):
         app.clientside_callback(
             ClientsideFunction("explore", "copy"),
@@ -178,10 +84,24 @@ def _connect_scripts(app: Any, explorer: Explorer) -> None:
         )
 
 
-def _connect_figures(app: Any, explorer: Explorer) -> None:
-    """Connect the address to the controls, and requests to figures."""
+def _connect_figures(app: Any, explorer: Explorer, token: str) -> None:
+    """Answer requests for figures, which explore.js draws: callbacks of Dash would be slower."""
+    from flask import Response, request
+
+    @app.server.post(f"/{token}/draw")
+    def draw() -> Any:
+        asked = request.get_json(silent=True)
+        if not isinstance(asked, dict):
+            return Response("400: not a JSON object.\n", 400, mimetype="text/plain")
+        found = answer(explorer, asked)
+        return (
+            Response(status=204) if found is None else Response(found, mimetype="application/json")
+        )
+
+
+def _connect_address(app: Any, explorer: Explorer) -> None:
+    """Connect the address to the controls."""
     from dash import Input, Output, State, ctx, no_update
-    from dash.exceptions import PreventUpdate
 
     values = [Output(f"value-{c.name}", "value", allow_duplicate=True) for c in explorer.controls]
     panels = panel_names(explorer.system)
@@ -218,82 +138,6 @@ def _connect_figures(app: Any, explorer: Explorer) -> None:
         chosen = chosen if chosen in panels else next(iter(panels), None)
         idle = explorer.runs.active() is None
         return (*found.values(), chosen, asked, " ".join(faults) or no_update, idle)
-
-    slots = [
-        Output(f"{part}-{k}", name)
-        for k in range(SLOTS)
-        for part, name in (
-            ("figure", "figure"),
-            ("figure", "style"),
-            ("title", "children"),
-            ("caption", "children"),
-            ("slot", "hidden"),
-        )
-    ]
-
-    @app.callback(
-        *slots,
-        Output("problem", "children"),
-        Output("remark", "children"),
-        Output("command", "children"),
-        Output("python", "children"),
-        Output("answered", "data"),
-        Input("asked", "data"),
-        prevent_initial_call=True,
-    )
-    def draw(asked: dict[str, Any]) -> Any:
-        answer = {"n": asked.get("n"), "complete": True}
-        blank = [no_update, no_update, no_update, no_update, True] * SLOTS
-        try:
-            lines = explorer.draw(asked)
-            if lines is None:
-                raise PreventUpdate
-            shown = _shown(lines, asked)
-            settings = explorer.settings(asked)
-            words = ["", ""]
-            if not lines.refusal or lines.figures:
-                words = [
-                    command_of(explorer.system, settings),
-                    python_of(explorer.system, settings),
-                ]
-        except SolvableError as error:
-            return (*blank, printable(str(error)), "", "", "", answer)
-        except PreventUpdate:
-            raise
-        except Exception as error:  # a system may raise any exception
-            return (*blank, error_line(error), "", "", "", answer)
-        answer |= {"complete": lines.complete, "seconds": lines.seconds}
-        faults = [f"{fault.part} {fault.name} raised {fault.error}" for fault in lines.faults]
-        problem = " ".join([lines.refusal, *faults]).strip()
-        return (*shown, printable(problem), _remark(lines), *words, answer)
-
-
-def _shown(lines: Lines, asked: Mapping[str, Any]) -> list[Any]:
-    """Return the properties of all slots."""
-    from dash import no_update
-
-    width, dark = _whole(asked.get("width"), 200, 4000), asked.get("dark") is True
-    shown: list[Any] = []
-    for k in range(SLOTS):
-        if k >= len(lines.figures):
-            shown += [no_update, no_update, no_update, no_update, True]
-            continue
-        figure = lines.figures[k]
-        picture = page_figure(figure, width, dark)
-        height = {"height": f"{picture['layout']['height']}px"}
-        shown += [picture, height, printable(figure.title), printable(figure.caption), False]
-    return shown
-
-
-def _remark(lines: Lines) -> str:
-    words = []
-    if lines.omitted and not lines.figures and not lines.refusal:
-        words.append("This panel shows measurements: start a run below, or choose another panel.")
-    if lines.left_out:
-        words.append(f"Not shown: {counted(lines.left_out, 'point')} of the run at other settings.")
-    if not lines.complete:
-        words.append("Some values of the lines are interpolated; more are being computed.")
-    return " ".join(words)
 
 
 def _connect_runs(app: Any, explorer: Explorer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import stat
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from solvable.errors import InvalidParameter, StudyConflict
-from solvable.explore.app import Explorer, build
+from solvable.explore.app import build
+from solvable.explore.early import Early
+from solvable.explore.explorer import Explorer
 from solvable.explore.runs import Runs
 from solvable.explore.server import HOST, Guard, PageServer, listen, new_token
 from solvable.frame import registry
@@ -36,16 +39,28 @@ class Exploration:
         What the page computes with.
     """
 
-    def __init__(self, address: str, server: PageServer, explorer: Explorer) -> None:
+    def __init__(self, address: str, server: PageServer, explorer: Explorer, early: Early) -> None:
         self.address = address
         self.explorer = explorer
         self._server = server
+        self._early = early
         self._closed = False
+
+    def build(self) -> None:
+        """Import Dash and build the page; requests wait for it."""
+        token = self.address.rstrip("/").rpartition("/")[2]
+        try:
+            page = build(self.explorer, token)
+        except ImportError as error:
+            raise _not_installed(str(error)) from None
+        self._early.open(page.server)
+        self.explorer.prepare()
 
     def close(self) -> None:
         """Stop an active run, whose finished tasks are kept, and the server."""
         if not self._closed:
             self._closed = True
+            self._early.open(None)
             self.explorer.close()
             self._server.close()
 
@@ -108,37 +123,53 @@ def explore_system(
     'http://127.0.0.1:43121/oHS1.../'
     >>> page.close()  # doctest: +SKIP
     """
+    page = open_page(system, run, port=port, output=output, **settings)
+    try:
+        page.build()
+    except BaseException:
+        page.close()
+        raise
+    return page
+
+
+def open_page(
+    system: str | System,
+    run: str | Path | StudyResult | None = None,
+    /,
+    *,
+    port: int | None = None,
+    output: str | Path = "solvable-runs",
+    **settings: Any,
+) -> Exploration:
+    """Start the server of a page, which answers with the page once it is built."""
     check_installed()
     loaded = registry.load(system) if isinstance(system, str) else system
     start = validate_parameters(loaded, settings).model_dump(mode="json")
     given = run_of(loaded, run)
     opened = listen(port)
     try:
-        token = new_token()
+        token, number = new_token(), opened.getsockname()[1]
         explorer = Explorer(loaded, start, Runs(loaded, Path(output), given))
-        app = build(explorer, token)
-        number = opened.getsockname()[1]
-        guard = Guard(token, number, app.csp_hashes())
-        app.server.before_request(guard.before)
-        app.server.after_request(guard.after)
-        server = PageServer(app.server, opened)
+        early = Early(token, f"{loaded.name}: {loaded.title}")
+        server = PageServer(Guard(early, token, number), opened)
     except BaseException:
         opened.close()
         raise
     server.start()
-    explorer.prepare()
-    return Exploration(f"http://{HOST}:{number}/{token}/", server, explorer)
+    return Exploration(f"http://{HOST}:{number}/{token}/", server, explorer, early)
 
 
 def check_installed() -> None:
     """Refuse without Dash, with the extra that installs it."""
-    try:
-        import dash  # noqa: F401
-    except ImportError as error:
-        raise InvalidParameter(
-            f"explore needs Dash, which cannot be imported ({error}). Install it: "
-            "pip install 'solvable[explore]'."
-        ) from None
+    if importlib.util.find_spec("dash") is None:
+        raise _not_installed("there is no package dash")
+
+
+def _not_installed(reason: str) -> InvalidParameter:
+    return InvalidParameter(
+        f"explore needs Dash, which cannot be imported ({reason}). Install it: "
+        "pip install 'solvable[explore]'."
+    )
 
 
 def run_of(system: System, run: str | Path | StudyResult | None) -> StudyResult | None:

@@ -7,8 +7,10 @@ import math
 import re
 from typing import Any
 
+import numpy as np
+
 from solvable.plots.figure import Figure
-from solvable.plots.plotly_backend import BOTTOM, draw_plotly
+from solvable.plots.plotly_backend import BOTTOM, plotly_parts
 
 NARROW = 620
 """Width in pixels under which the legend is below the axes and margins are small."""
@@ -19,7 +21,7 @@ DARK = (0x15, 0x18, 0x1C)
 
 def page_figure(figure: Figure, width: int, dark: bool) -> dict[str, Any]:
     """Return data and layout of a figure, without its title, which the page writes."""
-    drawn = draw_plotly(figure, texts=False).to_plotly_json()
+    drawn = _plain(plotly_parts(figure, texts=False))
     layout = drawn["layout"]
     _fit_legend(drawn["data"], layout, width)
     layout["paper_bgcolor"] = layout["plot_bgcolor"] = "rgba(0,0,0,0)"
@@ -29,6 +31,17 @@ def page_figure(figure: Figure, width: int, dark: bool) -> dict[str, Any]:
     if dark:
         drawn = {"data": _lit(drawn["data"]), "layout": _lit(layout)}
     return {"data": drawn["data"], "layout": drawn["layout"]}
+
+
+def _plain(value: Any) -> Any:
+    """Return a part of a figure as JSON has it, with None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _fit_legend(data: list[Any], layout: dict[str, Any], width: int) -> None:

@@ -49,9 +49,11 @@ class Newest:
         with self._places:
             yield lambda: self._numbers.get(page, number) <= number
 
-    def compute(self, page: str, number: int, function: Callable[[], T]) -> T:
+    def compute(
+        self, page: str, number: int, function: Callable[[], T], patience: float = PATIENCE
+    ) -> T:
         """Call a function of the turn of a page; raise `Unwanted` once a newer request arrives."""
-        running = Interruptible(PATIENCE)
+        running = Interruptible(patience)
         with self._lock:
             if self._numbers.get(page, number) > number:
                 raise Unwanted

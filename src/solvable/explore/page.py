@@ -67,7 +67,7 @@ def layout(
         [
             dcc.Location(id="address", refresh=False),
             dcc.Store(id="specification", data=specification(controls, start)),
-            *(dcc.Store(id=name) for name in ("asked", "answered", "again", "fresh")),
+            dcc.Store(id="fresh"),
             dcc.Interval(id="tick", interval=700, disabled=True),
             html.Header([html.H1(system.title), html.P(f"solvable explore {system.name}")]),
             html.Div(
@@ -99,18 +99,12 @@ def _figures(names: Mapping[str, str]) -> list[Any]:
     from dash import dcc, html
 
     options = [{"label": words, "value": name} for name, words in names.items()]
+    # explore.js fills them.
     slots = [
         html.Figure(
             [
                 html.H2(id=f"title-{k}"),
-                dcc.Graph(
-                    id=f"figure-{k}",
-                    responsive=True,
-                    config={
-                        "displaylogo": False,
-                        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-                    },
-                ),
+                html.Div(id=f"figure-{k}", className="plot"),
                 html.Figcaption(id=f"caption-{k}"),
             ],
             id=f"slot-{k}",

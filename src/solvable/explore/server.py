@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import hmac
 import secrets
 import socket
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 from solvable.errors import InvalidParameter
 
 HOST = "127.0.0.1"
+
+RENDERER = "var renderer = new DashRenderer();"
+"""Only script within the page; it starts Dash."""
 
 
 def listen(port: int | None) -> socket.socket:
@@ -37,49 +43,55 @@ def new_token() -> str:
 
 
 class Guard:
-    """Refuses requests without the token or for another host, and sets safe headers."""
+    """Web application that refuses requests without the token or for another host, and sets headers."""
 
-    def __init__(self, token: str, port: int, scripts: list[str]) -> None:
+    def __init__(self, app: Any, token: str, port: int) -> None:
+        self.app = app
         self.token = token.encode()
         self.hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
-        self.policy = "; ".join(
-            [
-                "default-src 'self'",
-                "script-src 'self' " + " ".join(scripts),
-                "style-src 'self' 'unsafe-inline'",
-                "img-src 'self' data: blob:",
-                "object-src 'none'",
-                "base-uri 'none'",
-                "form-action 'none'",
-                "frame-ancestors 'none'",
-            ]
-        )
+        digest = base64.b64encode(hashlib.sha256(RENDERER.encode()).digest()).decode()
+        policy = [
+            "default-src 'self'",
+            f"script-src 'self' 'sha256-{digest}'",
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "object-src 'none'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        ]
+        # They keep the token in this browser, and scripts to our own.
+        self.headers = [
+            ("Content-Security-Policy", "; ".join(policy)),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+        ]
 
-    def before(self) -> Any:
-        """Refuse a request with 403, before anything of it is used."""
-        from flask import Response, request
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request, or refuse it with 403 before anything of it is used."""
 
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            return start_response(status, [*headers, *self.headers], *rest)
+
+        if self._allowed(environ):
+            answered: Iterable[bytes] = self.app(environ, start)
+            return answered
+        start("403 Forbidden", [("Content-Type", "text/plain; charset=utf-8")])
+        return [
+            b"403: this address lacks the token that the program printed, or names another "
+            b"host. Open the whole address that it printed.\n"
+        ]
+
+    def _allowed(self, environ: dict[str, Any]) -> bool:
+        """Return True with the token and our own host."""
         # A page of another site that points its name here (DNS rebinding) sends its own name.
-        origin = request.headers.get("Origin")
-        right_host = request.host in self.hosts
+        right_host = environ.get("HTTP_HOST") in self.hosts
+        origin = environ.get("HTTP_ORIGIN")
         right_origin = origin is None or origin.removeprefix("http://") in self.hosts
-        given = request.path.split("/")[1].encode()
-        if not (hmac.compare_digest(given, self.token) and right_host and right_origin):
-            return Response(
-                "403: this address lacks the token that the program printed, or names another "
-                "host. Open the whole address that it printed.\n",
-                status=403,
-                mimetype="text/plain",
-            )
-        return None
-
-    def after(self, response: Any) -> Any:
-        """Add headers that keep the token in this browser and scripts to our own."""
-        response.headers["Content-Security-Policy"] = self.policy
-        response.headers["Referrer-Policy"] = "no-referrer"
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
-        return response
+        given = environ["PATH_INFO"].encode("latin-1").split(b"/")[1:2]
+        known = hmac.compare_digest(b"".join(given), self.token)
+        return known and right_host and right_origin
 
 
 class PageServer:

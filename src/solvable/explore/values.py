@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
@@ -86,3 +87,10 @@ def _read(system: System, control: Control, text: str) -> Any:
         validate_parameters(system, {control.name: value})  # raises with what is allowed
         raise InvalidParameter(f"{control.name} is {quoted(text)}; allowed: a number.") from None
     return int(number) if control.integer and number.is_integer() else number
+
+
+def whole(value: Any, least: int, most: int = 2**53) -> int:
+    """Return a number from a page as a whole number in a range; the least one for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return least
+    return min(most, max(least, int(value)))

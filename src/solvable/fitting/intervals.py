@@ -30,19 +30,22 @@ def _normal_quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def wilson_interval(wrong: int, rows: int) -> Interval:
+def wilson_interval(
+    wrong: int, rows: int, confidence: float = CONFIDENCE, *, inflation: float = 1.0
+) -> Interval:
     """Return Wilson's interval of an error rate; its width is not zero even for rates of 0 and 1."""
+    # An inflation F of the variance by dependence is that of rows / F independent rows.
     # Wilson 1927: (p + z² / 2n +- z sqrt(p (1 - p) / n + z² / 4n²)) / (1 + z² / n).
     # In cross-validation the rows of all folds are pooled, which is valid asymptotically for stable
     # learners (Bayle et al., arXiv:2007.12671).
-    found = _of_share(wrong / rows, rows)
+    found = _of_share(wrong / rows, rows / inflation, confidence)
     return found._replace(
         lower=found.lower if wrong else 0.0, upper=found.upper if wrong < rows else 1.0
     )
 
 
-def _of_share(share: float, rows: float) -> Interval:
-    z = _normal_quantile(CONFIDENCE)
+def _of_share(share: float, rows: float, confidence: float) -> Interval:
+    z = _normal_quantile(confidence)
     centre = share + z * z / (2 * rows)
     half = z * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
     scale = 1 + z * z / rows
@@ -71,9 +74,11 @@ def mean_interval(
     confidence: float = CONFIDENCE,
     *,
     positive: bool = False,
+    inflation: float = 1.0,
     seed: int = 0,
 ) -> Interval:
     """Return a bootstrap interval of the mean of skewed values; positive if all values are positive."""
+    # The inflation of the variance by dependence multiplies both distances from the mean by its root.
     # The studentised bootstrap is second-order correct: [x - t*_(1 - a/2) s, x - t*_(a/2) s] with
     # t* = (x* - x) / s*. The percentile bootstrap covers too rarely for skewed values. For positive
     # values the lower end is that of log x, with standard error s / x: x exp(-t*_(1 - a/2) s / x).
@@ -83,8 +88,9 @@ def mean_interval(
     error = float(values.std(ddof=1)) / math.sqrt(rows)
     if error == 0:
         return Interval(mean, mean, mean)
+    stretch = math.sqrt(inflation)
     if rows > CENTRAL_LIMIT_ROWS:
-        half = _normal_quantile(confidence) * error
+        half = _normal_quantile(confidence) * error * stretch
         lower = mean * math.exp(-half / mean) if positive else mean - half
         return Interval(mean, lower, mean + half)
     rng = random_stream(seed, "studentised bootstrap")
@@ -108,36 +114,49 @@ def mean_interval(
         left -= count
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(ratios), [tail, 1 - tail])
-    lower = mean - float(high) * error
+    lower = mean - float(high) * error * stretch
     if positive:
         farthest = float(np.quantile(np.concatenate(of_logarithm), 1 - tail))
-        lower = mean * math.exp(-farthest * error / mean)
-    return Interval(mean, lower, mean - float(low) * error)
+        lower = mean * math.exp(-farthest * error * stretch / mean)
+    return Interval(mean, lower, mean - float(low) * error * stretch)
 
 
-def loss_of_clusters(values: np.ndarray, clusters: np.ndarray, *, rate: bool) -> Interval:
+def loss_of_clusters(
+    values: np.ndarray,
+    clusters: np.ndarray,
+    confidence: float = CONFIDENCE,
+    *,
+    rate: bool,
+    inflation: float = 1.0,
+) -> Interval:
     """Return the interval of a mean loss over clustered rows; ``rate`` is True for losses of 0 and 1."""
     mean = float(values.mean())
     number = len(np.unique(clusters))
     if rate and values.min() == values.max():
         # If no row or every row is wrong, each cluster counts as one independent observation.
-        return wilson_interval(number * int(values[0]), number)
+        return wilson_interval(number * int(values[0]), number, confidence, inflation=inflation)
     deviations, error = _sums_of_clusters(values, clusters)
     many_clusters = (
         50  # smallest number of clusters for the bootstrap; fewer clusters use Student's t
     )
     if number < many_clusters or error == 0:
-        found = clustered_interval(values, clusters)
+        found = clustered_interval(values, clusters, confidence, inflation=inflation)
         top = 1.0 if rate else math.inf
         return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))
     if rate:
         # number of independent rows that would give this standard error (Korn and Graubard 1998)
-        return _of_share(mean, min(mean * (1 - mean) / error**2, len(values)))
-    return mean_interval(mean + deviations * number / len(values), positive=True)
+        independent = min(mean * (1 - mean) / error**2, len(values))
+        return _of_share(mean, independent / inflation, confidence)
+    sums = mean + deviations * number / len(values)
+    return mean_interval(sums, confidence, positive=True, inflation=inflation)
 
 
 def clustered_interval(
-    values: np.ndarray, clusters: np.ndarray, confidence: float = CONFIDENCE
+    values: np.ndarray,
+    clusters: np.ndarray,
+    confidence: float = CONFIDENCE,
+    *,
+    inflation: float = 1.0,
 ) -> Interval:
     """Return Student's interval of the mean of values that depend on one another within clusters."""
     from scipy.special import stdtrit
@@ -145,7 +164,8 @@ def clustered_interval(
     mean = float(values.mean())
     sums, error = _sums_of_clusters(values, clusters)
     # Student's t distribution with G - 1 degrees of freedom for G clusters
-    half = float(stdtrit(max(len(sums) - 1, 1), (1 + confidence) / 2)) * error
+    quantile = float(stdtrit(max(len(sums) - 1, 1), (1 + confidence) / 2))
+    half = quantile * error * math.sqrt(inflation)
     return Interval(mean, mean - half, mean + half)
 
 

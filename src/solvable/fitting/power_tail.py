@@ -34,9 +34,14 @@ class TailFit:
     power_law_p_value: float
 
     @property
+    def refuted(self) -> bool:
+        """Return True if the goodness-of-fit test rejects the power law."""
+        return self.p_value < 0.1
+
+    @property
     def plausible(self) -> bool:
         """Return True if the power law is not rejected and no log-normal is better."""
-        return self.p_value >= 0.1 and self.power_law_p_value >= 0.05
+        return not self.refuted and self.power_law_p_value >= 0.05
 
 
 @dataclass(frozen=True)

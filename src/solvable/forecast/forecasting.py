@@ -24,6 +24,7 @@ from solvable.forecast.choice import (
 )
 from solvable.forecast.curve import LARGEST, LearningCurve
 from solvable.forecast.families import Cascade, Family, PowerLaw
+from solvable.forecast.fit_quality import fit_chance, misfit_note
 from solvable.forecast.fitting import Fits, Fitted, fit_family
 from solvable.forecast.intervals import ConfidenceMixture, Profile, deviance_scale
 from solvable.forecast.noise import ReplicateNoise, replicate_noise
@@ -127,12 +128,16 @@ def forecast(
     inflation = spread_inflation(held_out, weights)
     predictor = _Predictor(curve, noise, fitted, weights, inflation, asked, confidence, of)
     best = max(weights, key=lambda name: weights[name])
+    scores = _scores(fitted, held_out, weights)
+    chance = fit_chance(fitted.values(), noise)
+    notes = forecast_notes(curve, noise, held_out[best], best, inflation, asked)
     diagnostics = replace(
         diagnostics,
+        fit_chance=chance,
         held_out=tuple(curve.sizes[-held_out[best].measured.size :].tolist()),
         inflation=inflation,
         resamples=resamples,
-        notes=forecast_notes(curve, noise, held_out[best], best, inflation, asked),
+        notes=(*filter(None, [misfit_note(chance, scores[best])]), *notes),
     )
     return Forecast(
         best,  # type: ignore[arg-type]
@@ -145,7 +150,7 @@ def forecast(
         tuple(predictor(float(n)) for n in asked),
         predictor.band(band_points),
         {name: _estimates(model, confidence) for name, model in fitted.items()},
-        _scores(fitted, held_out, weights),
+        scores,
     )
 
 

@@ -77,6 +77,8 @@ class Diagnostics:
     replicate_correlation: float = 0.0  # correlation between errors of one replicate at two sizes
     inflation: float = 1.0  # factor by which held-out errors widened the intervals
     resamples: int = 0  # number of bootstrap curves per model
+    # probability that noise alone deviates this much from the better fit; None if not judged
+    fit_chance: float | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -108,7 +110,9 @@ class Forecast(Shown, view="solvable.forecast.view"):
     of : {"mean", "measurement"}
         Quantity that the intervals cover: the mean error over replicates, or one new measurement.
     diagnostics : Diagnostics
-        Diagnostics of the data and the fits.
+        Diagnostics of the data and the fits. ``fit_chance`` is the probability that noise alone
+        deviates this much from the better fit; below 0.01, neither model fits. It is None without
+        replicates, or if there are fewer than six sizes.
     """
 
     model: ModelName | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from solvable.forecast.fit_quality import fits
 from solvable.forecast.results import Forecast
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.numbers import format_number
@@ -37,6 +38,8 @@ def summary(found: Forecast, name: str, *, details: bool = False) -> list[str | 
         f"at n = {format_number(last.samples)} the {what} is predicted to be {mean} "
         f"({100 * found.confidence:g} % interval: {lower} to {upper})."
     )
+    if fits(found.diagnostics.fit_chance) is False:
+        answer = f"neither model fits the measured errors. By their average, {answer}"
     parts: list[str | Cell | Table] = [Cell(f"{name}: {answer}", "bold")]
     for table in tables(found) if details else [prediction_table(found)]:
         parts += ["", table]

@@ -73,14 +73,22 @@ def interpolated(nodes: dict[float, Metrics], grid: np.ndarray, *, log: bool) ->
     found: list[Metrics] = [dict(rows[k]) for k in nearest]
     gone = np.array(sorted(set(nodes) - set(known)))
     hidden = _beyond(np.log(gone) if log and gone.size else gone, x, at)
-    for name, first in rows[0].items():
-        if name == NO_PREDICTION or any(isinstance(row.get(name), str) for row in rows):
-            continue
-        columns = _columns([row.get(name) for row in rows])
-        line = np.stack([_column(x, column, at) for column in columns.T], axis=1)
-        line[hidden] = np.nan
-        for k, metrics in enumerate(found):
-            metrics[name] = line[k].tolist() if isinstance(first, list) else float(line[k, 0])
+    names = [
+        name
+        for name in rows[0]
+        if name != NO_PREDICTION and not any(isinstance(row.get(name), str) for row in rows)
+    ]
+    tables = [_columns([row.get(name) for row in rows]) for name in names]
+    lines = (
+        _interpolate(x, np.concatenate(tables, axis=1), at) if tables else np.empty((at.size, 0))
+    )
+    lines[hidden] = np.nan
+    ends = np.cumsum([table.shape[1] for table in tables])
+    for name, line in zip(names, np.split(lines, ends[:-1], axis=1), strict=True):
+        values = line.tolist()
+        whole = isinstance(rows[0][name], list)
+        for metrics, value in zip(found, values, strict=True):
+            metrics[name] = value if whole else value[0]
     if raised:
         found[int(np.argmax(hidden))][NO_PREDICTION] = raised[0][NO_PREDICTION]
     return found
@@ -110,14 +118,26 @@ def _columns(values: Sequence[object]) -> np.ndarray:
     return np.array([np.pad(row, (0, longest - row.size), constant_values=np.nan) for row in rows])
 
 
-def _column(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Interpolate one quantity along the line; NaN outside its predictions."""
+def _interpolate(x: np.ndarray, table: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Interpolate quantities (columns) along the line; NaN outside their predictions."""
+    lines = np.empty((at.size, table.shape[1]))
+    known = np.isfinite(table)
+    # Columns that are known at the same places are interpolated in one call.
+    patterns, which = np.unique(known, axis=1, return_inverse=True)
+    for place, pattern in enumerate(patterns.T):
+        chosen = np.ravel(which) == place
+        lines[:, chosen] = _between(x, table[:, chosen], pattern, at)
+    return lines
+
+
+def _between(x: np.ndarray, table: np.ndarray, known: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Interpolate columns with the same known places."""
     from scipy.interpolate import PchipInterpolator
 
-    known = np.isfinite(y)
     if known.sum() < 2:
-        return np.where(np.isin(at, x[known]), y[known][0] if known.any() else np.nan, np.nan)
-    line = PchipInterpolator(x[known], y[known], extrapolate=False)(at)
+        alone = table[known][0] if known.any() else np.full(table.shape[1], np.nan)
+        return np.where(np.isin(at, x[known])[:, None], alone, np.nan)
+    line = PchipInterpolator(x[known], table[known], extrapolate=False)(at)
     # A gap reaches to the next grid value that has the quantity.
     if not known.all():
         line[~known[np.abs(at[:, None] - x).argmin(axis=1)]] = np.nan

@@ -1,9 +1,9 @@
-"""Methods that `solvable learn` compares: learned features, seven competitors and the constant."""
+"""Methods that `solvable learn` compares: learned features, eight competitors and the constant."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,12 +12,27 @@ import numpy as np
 
 from solvable.fitting.kernel_classifier import IndicatorClassifier, RbfClassifier, RbfRegressor
 from solvable.learn.design import Design, constant_model
+from solvable.learn.metric_kernel import MetricKernelClassifier, MetricKernelRegressor
 from solvable.learn.trees import TreesClassifier, TreesRegressor
 from solvable.models.multi_index.learner import MultiIndexRegressor
 from solvable.networks.base import KERNEL_SAMPLES, standardise_columns
 from solvable.networks.blocks import Block, network_blocks
 
 LEARNED = "learned-features"  # key of the learned features, with which all competitors are compared
+CONSTANT = "constant"  # key of the constant prediction
+
+SIMPLEST = (
+    CONSTANT,
+    "ridge",
+    "multi-index",
+    "rbf",
+    "nngp",
+    "lazy-features",
+    "metric-kernel",
+    LEARNED,
+    "trees",
+)
+"""Keys of the methods, the simplest first: of two methods with equal scores, the first is used."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +40,8 @@ class Method:
     """Method whose error is compared: the learned features, a competitor or the constant."""
 
     key: str  # name of the method in result.json
-    title: str  # name of the method in tables and sentences
+    title: str  # name of the method in tables and lists
+    phrase: str  # name of the method in sentences, with an article unless it is a plural
     meaning: str  # description of the method, a sentence without full stop
     make: Callable[[], Any]  # returns the estimator
     kernel_rows: int | None = None  # largest number of rows fitted; of more rows, a random subset
@@ -39,12 +55,14 @@ def methods(design: Design) -> tuple[Method, ...]:
     depth, lazy = design.depth, design.lazy_width
     width = "infinitely wide" if design.width == math.inf else f"{design.width} wide"
     gaussian = RbfRegressor if design.regression else RbfClassifier
+    metric = MetricKernelRegressor if design.regression else MetricKernelClassifier
     trees = TreesRegressor if design.regression else TreesClassifier
     multi_index = MultiIndexRegressor if design.regression else MultiIndexClassifier
     constant = "the mean" if design.regression else "the most frequent class"
     return (
         Method(
             LEARNED,
+            "learned features",
             "learned features",
             f"{depth} random layers, {width}; the directions that carry signal about the target are kept "
             "after each layer but the last, and the last layer also sees the columns",
@@ -55,6 +73,7 @@ def methods(design: Design) -> tuple[Method, ...]:
         Method(
             "nngp",
             "infinitely wide network",
+            "an infinitely wide network",
             f"the same {depth} layers without filters, as a kernel (NNGP); no features are learned",
             lambda: design.network(network_blocks(design.depth)),
             KERNEL_SAMPLES,
@@ -62,6 +81,7 @@ def methods(design: Design) -> tuple[Method, ...]:
         Method(
             "lazy-features",
             f"random features, {lazy}",
+            "random features",
             f"{depth} random layers of width {lazy}; no features are learned",
             lambda: design.network(network_blocks(design.depth, width=design.lazy_width)),
             narrow=True,
@@ -69,19 +89,31 @@ def methods(design: Design) -> tuple[Method, ...]:
         Method(
             "rbf",
             "Gaussian kernel, tuned",
+            "a Gaussian kernel",
             "kernel ridge regression with a Gaussian (RBF) kernel of tuned width and penalty",
             lambda: gaussian(partial(standardise_columns, scaling=design.scaling), design.seed),
             KERNEL_SAMPLES,
         ),
         Method(
+            "metric-kernel",
+            "kernel with column weights",
+            "a kernel with column weights",
+            "mean of two kernel ridge regressions, without and with column weights learned from the "
+            "gradient of the fit (recursive feature machine)",
+            lambda: metric(partial(standardise_columns, scaling=design.scaling), design.seed),
+            KERNEL_SAMPLES,
+        ),
+        Method(
             "trees",
             "boosted trees, tuned",
+            "boosted trees",
             "gradient-boosted trees (scikit-learn) of tuned size and number",
             lambda: trees(design.seed),
         ),
         Method(
             "multi-index",
             "multi-index model",
+            "a multi-index model",
             "ridge regression on functions of a few significant directions of the columns "
             "(MultiIndexRegressor)",
             lambda: multi_index(random_state=design.seed),
@@ -89,16 +121,27 @@ def methods(design: Design) -> tuple[Method, ...]:
         Method(
             "ridge",
             "ridge on the columns",
+            "a linear model",
             "a linear model with a tuned penalty",
             lambda: design.network([Block(None, None)]),
         ),
         Method(
-            "constant",
+            CONSTANT,
+            constant,
             constant,
             f"always predicts {constant}",
             lambda: constant_model(design.regression),
         ),
     )
+
+
+def simplest_of_best(scores: Mapping[str, float], *, largest: bool = False) -> str:
+    """Return the method with the smallest (or largest) score; of equal ones, the simplest."""
+    best = max(scores.values()) if largest else min(scores.values())
+    order = [key for key in SIMPLEST if key in scores]
+    order += [key for key in scores if key not in order]
+    # Equal numbers of wrong rows may differ by rounding.
+    return next(key for key in order if math.isclose(scores[key], best, rel_tol=1e-12))
 
 
 class MultiIndexClassifier(IndicatorClassifier):

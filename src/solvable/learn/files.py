@@ -14,12 +14,11 @@ from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
 from solvable.learn.learning import fingerprint_of
 from solvable.learn.metrics import check_metric
-from solvable.learn.prediction import notes_of
 from solvable.learn.request import Request
 from solvable.learn.results import Learned
 from solvable.learn.stored_fits import KeptFits
+from solvable.learn.stored_models import save_fitted
 from solvable.learn.tables import columns_as_csv, shares_as_csv
-from solvable.networks.files import save_model
 from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically, write_figures
@@ -78,7 +77,7 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
         content = {"format": FORMAT, "command": command} | found.to_dict()
         numbers = json.dumps(content, indent=2, allow_nan=False) + "\n"
         write_atomically(draft / RESULT, numbers.encode())
-        save_model(found.model, draft / MODEL, notes=notes_of(found))
+        save_fitted(found.model, draft / MODEL, notes=found.notes)
         write_atomically(draft / PREDICTIONS, _predictions(found, dataset).encode())
         write_atomically(draft / DIRECTIONS, shares_as_csv(found).encode())
         figures = write_figures(learn_figures(found), draft / FIGURES)

@@ -44,6 +44,7 @@ class Task:
             "nngp": 2.0,
             "lazy-features": 2.0,
             "rbf": 2.0,
+            "metric-kernel": 4.0,
             "trees": 2.0,
         }
         # Above about 700 rows, the cost grows as the number of rows to the power of about 2.5.
@@ -164,8 +165,13 @@ def measure_all(
     workers: int,
     progress: Progress | None = None,
     keeper: Keeper | None = None,
+    before: int = 0,
+    after: Sequence[Task] = (),
 ) -> list[Measured]:
-    """Run all tasks, the longest first; the results do not depend on the number of workers."""
+    """Run all tasks, the longest first; the results do not depend on the number of workers.
+
+    Progress counts also the fits before these, and the expected cost of those after them.
+    """
     ordered = sorted(tasks, key=lambda task: task.cost, reverse=True)
     costs = {(task.method, task.fold, task.rows): task.cost for task in ordered}
     results = []
@@ -175,9 +181,10 @@ def measure_all(
             results.append(known)
     found = {(fit.method, fit.fold, fit.training_rows) for fit in results}
     left = [task for task in ordered if (task.method, task.fold, task.rows) not in found]
-    total, done, start = sum(task.cost for task in left), 0.0, time.monotonic()
+    total, done, start = sum(task.cost for task in [*left, *after]), 0.0, time.monotonic()
+    whole = before + len(ordered) + len(after)
     if progress is not None:
-        progress(len(results), len(ordered), None)
+        progress(before + len(results), whole, None)
     for result in _run(left, workers):
         results.append(result)
         if keeper:
@@ -185,7 +192,8 @@ def measure_all(
         done += costs[result.method, result.fold, result.training_rows]
         if progress is not None:
             spent = time.monotonic() - start
-            progress(len(results), len(ordered), spent * (total - done) / done if done else None)
+            rest = spent * (total - done) / done if done else None
+            progress(before + len(results), whole, rest)
     return results
 
 

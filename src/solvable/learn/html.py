@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from solvable.learn import words
+from solvable.learn import choice_words, direction_words, words
 from solvable.learn.figures import CAPTION, draw_pictures, learn_figures
 from solvable.learn.results import Learned
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
@@ -66,6 +66,8 @@ def _html(found: Learned, command: str, model: str) -> str:
     return environment.get_template("learn.html.jinja").render(
         found=found,
         words=words,
+        choice=choice_words,
+        directions=direction_words,
         unequal=any(score.balanced_error is not None for score in found.methods),
         generator=f"{GENERATOR} {version('solvable')}",
         lines=list(zip(found.methods, interval_places(found), strict=True)),
@@ -94,14 +96,14 @@ def _filters(found: Learned) -> str:
 
 def _cards(found: Learned) -> list[tuple[str, str, str]]:
     """Return the number, name and interval of each of the report's three answers."""
-    score = found.learned
-    value, interval = percents(score.error, score.lower, score.upper)
+    score = found.chosen
+    value, interval = percents(score.error, *found.ends)
     cards = [
-        (value, words.error_name(found), f"{interval} on unseen rows, learned features"),
+        (value, words.error_name(found), f"{interval} on unseen rows, {score.title}"),
         (
             " and ".join(str(layer.directions) for layer in found.found),
             "directions carry signal",
-            f"in {found.n_samples} rows",
+            f"in {found.n_samples} rows, learned features",
         ),
     ]
     if found.outlook.expected:

@@ -6,27 +6,32 @@ import hashlib
 import json
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
 from solvable.data.dataset import Dataset, NewData
+from solvable.errors import InvalidData
 from solvable.learn.calibration import Reliability, reliability_of
-from solvable.learn.competitors import LEARNED
+from solvable.learn.competitors import CONSTANT, LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
 from solvable.learn.fold_fits import Keeper, Measured, measure_all
-from solvable.learn.judged_rows import check_test, digest_of, judged
+from solvable.learn.judged_rows import check_test, judged
+from solvable.learn.named_error import named_error, widened
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
-from solvable.learn.results import CurvePoint, Learned, Outlook
-from solvable.learn.scoring import Losses, by_metric, of_stored_model, outlook_of, score_methods
+from solvable.learn.results import CurvePoint, Learned, MethodScore, Outlook
+from solvable.learn.row_errors import digest_of
+from solvable.learn.scoring import Losses, by_metric, of_all_rows, outlook_of, score_methods
 from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
 from solvable.progress import Progress
 
 NOTHING_FOUND = (
-    "no direction was found and the learned features are not clearly better than the constant, so "
-    "there is no decrease of the error to extrapolate."
+    "no direction was found and no model is clearly better than the constant, so there is no decrease "
+    "of the error to extrapolate."
 )
 """Reason why a table without signal gets no forecast."""
 
@@ -75,7 +80,7 @@ def learn(
     Returns
     -------
     Learned
-        Errors of the methods, directions, forecast, and the model fitted to all rows.
+        Errors of the methods, directions, forecast, and the recommended model fitted to all rows.
 
     Raises
     ------
@@ -101,55 +106,91 @@ def learn(
     if test is not None:
         check_test(test, dataset)
     plan = Plan(dataset, request or Request())
-    measured = measure_all(
-        plan.tasks, workers=plan.workers(workers), progress=progress, keeper=keeper
-    )
+    options: dict[str, Any] = {"progress": progress, "keeper": keeper}
+    # The recommended method is not known yet; a kernel takes a typical time.
+    later = plan.later_tasks("nngp")
+    measured = measure_all(plan.tasks, workers=plan.workers(workers), after=later, **options)
+    chosen = _chosen(_scored(plan, measured))
+    tasks = plan.later_tasks(chosen)
+    before = len(plan.tasks)
+    measured += measure_all(tasks, workers=plan.workers(workers), before=before, **options)
     found = _assembled(plan, measured)
     if test is not None:
         found = replace(found, test=judged(found, test, dataset))
     return replace(found, seconds=time.perf_counter() - start)
 
 
+def _by_method(plan: Plan, measured: list[Measured]) -> dict[str, list[Measured]]:
+    """Return the fits to all training rows of each fold, in the order of the folds."""
+    ordered = sorted(measured, key=lambda fit: fit.fold)
+    return {
+        method.key: [fit for fit in ordered if fit.method == method.key and plan.is_full(fit)]
+        for method in plan.methods
+    }
+
+
+def _losses(plan: Plan) -> Losses:
+    return Losses(
+        plan.y, plan.folds, regression=plan.design.regression, clusters=plan.dealt.clusters()
+    )
+
+
+def _scored(plan: Plan, measured: list[Measured]) -> tuple[MethodScore, ...]:
+    """Return the scores of all methods; one of them is recommended."""
+    by_method, losses = _by_method(plan, measured), _losses(plan)
+    scores = score_methods(plan.methods, by_method, losses, plan.dataset.class_labels)
+    if plan.request.metric is not None:
+        scores = by_metric(plan.request.metric, scores, by_method, losses)
+    final = _of_all_rows(measured, LEARNED)
+    return (of_all_rows(scores[0], final), *scores[1:])
+
+
+def _chosen(scores: Sequence[MethodScore]) -> str:
+    return next(score.key for score in scores if score.recommended)
+
+
+def _of_all_rows(measured: list[Measured], method: str) -> Measured:
+    """Return the fit of a method to all rows."""
+    fit = next(fit for fit in measured if fit.fold < 0 and fit.method == method)
+    if fit.failure:
+        raise InvalidData(f"the recommended model could not be fitted to all rows: {fit.failure}")
+    return fit
+
+
 def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     """Combine all fits into the result."""
     request, dataset = plan.request, plan.dataset
     fingerprint, data_fingerprint = fingerprint_of(dataset, request)
-    measured = sorted(measured, key=lambda fit: fit.fold)
-    final = measured[0]
-    by_method = {
-        method.key: [fit for fit in measured if fit.method == method.key and plan.is_full(fit)]
-        for method in plan.methods
-    }
-    learned = by_method[LEARNED]
-    losses = Losses(
-        plan.y, plan.folds, regression=plan.design.regression, clusters=plan.dealt.clusters()
-    )
+    by_method, losses, methods = _by_method(plan, measured), _losses(plan), _scored(plan, measured)
+    chosen = _chosen(methods)
+    final, learned = _of_all_rows(measured, LEARNED), by_method[LEARNED]
     predictions = np.empty(len(plan.y))
     tested = plan.folds >= 0
-    for fit in learned:
+    for fit in by_method[chosen]:
         predictions[plan.folds == fit.fold] = fit.predicted
     signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
     tests = [dataset.X[plan.rows[plan.folds == fit.fold]] for fit in learned]
     made = made_of(final.model, final.attribution, [fit.unseen for fit in learned], tests)
-    first, *others = score_methods(plan.methods, by_method, losses, dataset.class_labels)
-    methods = (of_stored_model(first, final), *others)
-    if request.metric is not None:
-        clusters = plan.dealt.clusters()
-        methods = by_metric(request.metric, methods, by_method, losses, clusters)
     beats = methods[0].beats_constant
     counts = [fit.above if beats else fit.n_significant for fit in learned]
     found = layers_found(final.model, counts, signals, made, confirmed=beats)
-    curve = _curve(plan, measured, losses)
     warnings, grouped = warnings_of(dataset, plan.dealt, request.seed)
+    # Without a model better than the constant, the curve is that of the learned features.
+    drawn = LEARNED if chosen == CONSTANT else chosen
+    curve = _curve(plan, measured, losses, drawn)
     if grouped:
         outlook = Outlook(curve, verdict=IN_GROUPS)
-    elif found[0].directions or beats:
+    elif found[0].directions or chosen != CONSTANT:
         # Correlation of the errors of folds, which share training rows (Nadeau and Bengio 2003).
         shared = 1 / (request.folds * plan.smallest)
         rows = None if losses.regression else float(tested.sum())
         outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
+        if chosen != CONSTANT:
+            error = named_error(methods, request.metric, by_method, losses, outlook.confidence)
+            outlook = widened(outlook, error, rate=not losses.regression)
     else:
         outlook = Outlook(curve, verdict=NOTHING_FOUND)
+    error = named_error(methods, request.metric, by_method, losses)
     return Learned(
         name=dataset.name,
         n_samples=len(plan.y),
@@ -166,15 +207,17 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         seed=request.seed,
         layers=request.layers,
         methods=methods,
+        interval=(error.lower, error.upper),
         found=found,
-        outlook=outlook,
+        outlook=replace(outlook, method=drawn),
         fingerprint=fingerprint,
         data_fingerprint=data_fingerprint,
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
-        model=final.model,
+        model=_of_all_rows(measured, chosen).model,
+        features=final.model,
         preparation=dataset.preparation,
         metric=request.metric or "",
-        reliability=_reliability(plan, learned),
+        reliability=_reliability(plan, by_method[chosen]),
         pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],
         rows=plan.rows[tested],
@@ -184,7 +227,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
 
 
 def _reliability(plan: Plan, fits: list[Measured]) -> Reliability | None:
-    """Calibrate the outputs of the learned features on the held-out rows; None for numbers."""
+    """Calibrate the outputs of a method on the held-out rows; None for numbers."""
     classes = len(plan.dataset.class_labels)
     outputs = [fit.scores for fit in fits if fit.scores is not None]
     width = {one.shape[1:] for one in outputs}
@@ -200,9 +243,12 @@ def _reliability(plan: Plan, fits: list[Measured]) -> Reliability | None:
     return reliability_of(outputs, codes, classes)
 
 
-def _curve(plan: Plan, measured: list[Measured], losses: Losses) -> tuple[CurvePoint, ...]:
-    """Return the learning curve of the learned features, from fits in the order of their folds."""
-    fits = [fit for fit in measured if fit.method == LEARNED and fit.fold >= 0]
+def _curve(
+    plan: Plan, measured: list[Measured], losses: Losses, method: str
+) -> tuple[CurvePoint, ...]:
+    """Return the learning curve of a method."""
+    fits = [fit for fit in measured if fit.method == method and fit.fold >= 0]
+    fits = sorted((fit for fit in fits if not fit.failure), key=lambda fit: fit.fold)
     points = []
     for size in plan.sizes:
         last = size == plan.sizes[-1]
@@ -211,5 +257,6 @@ def _curve(plan: Plan, measured: list[Measured], losses: Losses) -> tuple[CurveP
         # A training-set size is left out if a fold's training rows of that size have one class only.
         if len(here) == plan.request.folds:
             errors = tuple(float(losses.of_fold(fit.fold, fit.predicted).mean()) for fit in here)
-            points.append(CurvePoint(size, errors, tuple(fit.n_significant[0] for fit in here)))
+            counts = tuple(fit.n_significant[0] for fit in here if fit.n_significant)
+            points.append(CurvePoint(size, errors, counts))
     return tuple(points)

@@ -11,6 +11,7 @@ from solvable.arrays import random_stream
 from solvable.data.dataset import Dataset
 from solvable.errors import InvalidParameter
 from solvable.learn.calibration import held_out_probabilities
+from solvable.learn.competitors import CONSTANT, simplest_of_best
 from solvable.learn.fold_fits import Measured
 from solvable.learn.request import METRICS, Metric
 
@@ -71,26 +72,62 @@ def scored_methods(
     return found
 
 
-def choose(metric: Metric, scored: Mapping[str, Scored], order: Sequence[str]) -> str:
-    """Return the simplest method within one standard error of the best; "" if none beats the constant."""
+def choose(metric: Metric, scored: Mapping[str, Scored]) -> str:
+    """Return the method with the best metric; the constant if none is clearly better than that."""
+    largest = METRICS[metric].largest
+    values = {key: one.value for key, one in scored.items()}
+    best = simplest_of_best(values, largest=largest)
+    if CONSTANT in scored:
+        # The best of several methods is compared, so the level of 5 % is divided by their number.
+        less, error = _gap(metric, scored, CONSTANT, best)
+        if less <= _quantile(scored[best], len(scored) - 1) * error:
+            return CONSTANT
+    return best
+
+
+def best_on_other_folds(
+    metric: Metric,
+    measured: Mapping[str, Sequence[Measured]],
+    y: np.ndarray,
+    folds: np.ndarray,
+) -> dict[int, str]:
+    """Return, for each fold, the method with the best metric on the rows of the other folds."""
+    tested = np.flatnonzero(folds >= 0)
+    qualities = {
+        key: quality
+        for key, fits in measured.items()
+        if (quality := _quality(metric, fits, y, folds, tested)) is not None
+    }
+    largest = METRICS[metric].largest
+    picked = {}
+    for fold in np.unique(folds[tested]):
+        values = {key: quality(folds[tested] != fold) for key, quality in qualities.items()}
+        picked[int(fold)] = simplest_of_best(values, largest=largest)
+    return picked
+
+
+def not_clearly_worse(metric: Metric, scored: Mapping[str, Scored], best: str) -> set[str]:
+    """Return the methods whose metric is not clearly worse, at 5 % with Bonferroni's correction."""
+    if best not in scored or best == CONSTANT:
+        return set()
+    others = set(scored) - {best, CONSTANT}
+    limit = _quantile(scored[best], len(others))
+    gaps = {key: _gap(metric, scored, key, best) for key in others}
+    return {key for key, (less, error) in gaps.items() if less <= limit * error}
+
+
+def _gap(metric: Metric, scored: Mapping[str, Scored], key: str, best: str) -> tuple[float, float]:
+    """Return how much worse a method is than the best, and the standard error of the difference."""
+    sign = 1 if METRICS[metric].largest else -1
+    less = sign * (scored[best].value - scored[key].value)
+    return less, jackknife_error(scored[best].without - scored[key].without)
+
+
+def _quantile(scored: Scored, comparisons: int) -> float:
     from scipy.special import stdtrit
 
-    sign = 1 if METRICS[metric].largest else -1
-    best = max(scored, key=lambda key: sign * scored[key].value)
-
-    def gap(key: str) -> tuple[float, float]:
-        less = sign * (scored[best].value - scored[key].value)
-        return less, jackknife_error(scored[best].without - scored[key].without)
-
-    if "constant" in scored:
-        # The best of several methods is compared, so the level of 5 % is divided by their number.
-        level = 0.05 / max(len(scored) - 1, 1)
-        quantile = float(stdtrit(len(scored[best].without) - 1, 1 - level / 2))
-        less, error = gap("constant")
-        if less <= quantile * error:
-            return ""
-    within = (key for key in order if key in scored)
-    return next((key for key in within if gap(key)[0] <= gap(key)[1]), best)
+    level = 0.05 / max(comparisons, 1)
+    return float(stdtrit(len(scored.without) - 1, 1 - level / 2))
 
 
 def interval_of(metric: Metric, scored: Scored) -> tuple[float, float]:

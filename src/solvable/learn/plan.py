@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.data.dataset import Dataset, Split
 from solvable.errors import InvalidData, MemoryLimitExceeded
-from solvable.learn.competitors import LEARNED, methods
+from solvable.learn.competitors import CONSTANT, LEARNED, methods
 from solvable.learn.dealt_rows import DealtRows, check_rows, used_rows
 from solvable.learn.design import Design, width_for
 from solvable.learn.fold_fits import Measured, Task
@@ -45,12 +45,11 @@ class Plan:
         # size of the learning curve's smallest training set
         least = max(24, 5 * max(1, len(dataset.class_labels)))
         self.sizes = training_sizes(self.smallest, smallest=least)
-        self.tasks = self._tasks()
+        self.tasks = self._tasks()  # fits before a method is chosen
 
     def _tasks(self) -> list[Task]:
-        X, y, design, none = self.dataset.X[self.rows], self.y, self.design, slice(0, 0)
-        everything = Split(X, y, X[none], y[none], self.dataset.preparation)
-        tasks = [Task(LEARNED, -1, everything, design, len(y), keep_model=True, attributed=True)]
+        """Return the fits that the choice of a method needs, and the learned features of all rows."""
+        tasks, design = [self._of_all_rows(LEARNED)], self.design
         # For images, directions are shown as pictures, so no fold attributes directions to pixels.
         attributed = self.dataset.image_shape is None
         for fold in range(self.request.folds):
@@ -67,15 +66,29 @@ class Plan:
                 )
                 for method in self.methods
             ]
+        return tasks
+
+    def _of_all_rows(self, method: str) -> Task:
+        X, y, none = self.dataset.X[self.rows], self.y, slice(0, 0)
+        split = Split(X, y, X[none], y[none], self.dataset.preparation)
+        of_features = method == LEARNED
+        return Task(method, -1, split, self.design, len(y), keep_model=True, attributed=of_features)
+
+    def later_tasks(self, chosen: str) -> list[Task]:
+        """Return the fits of the recommended method: to all rows, and those of its learning curve."""
+        tasks = [] if chosen == LEARNED else [self._of_all_rows(chosen)]
+        method = LEARNED if chosen == CONSTANT else chosen
+        for fold in range(self.request.folds):
+            train, test = self.dealt.train(fold), np.flatnonzero(self.folds == fold)
             # With times, the training sets of folds have different sizes, so the largest size of the
             # learning curve needs a fit of its own.
             sizes = self.sizes[:-1] if self.dealt.times is None else self.sizes
             key = (self.request.seed, fold)
             parts = nested_rows(train, sizes, self.dealt.classes, key=key, groups=self.dealt.groups)
             for part in parts.values():
-                if len(part) < len(train) and len(np.unique(y[part])) > 1:
+                if len(part) < len(train) and len(np.unique(self.y[part])) > 1:
                     smaller = self._split(part, test)
-                    tasks.append(Task(LEARNED, fold, smaller, design, len(part)))
+                    tasks.append(Task(method, fold, smaller, self.design, len(part)))
         return tasks
 
     def _split(self, train: np.ndarray, test: np.ndarray) -> Callable[[], Split]:

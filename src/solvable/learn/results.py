@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from solvable.learn.applied import Applied, applied, probability_columns
 from solvable.learn.calibration import Reliability
 from solvable.plots.displayed import Shown
 
@@ -45,8 +46,10 @@ class MethodScore:
     metric: float | None = None
     metric_lower: float | None = None
     metric_upper: float | None = None
-    # True for the simplest method whose error (or metric) is within one standard error of the best
+    # True for the model to use: the smallest error (or best metric), of two equal ones the simpler
     recommended: bool = False
+    tied: bool = False  # True if not clearly worse than the recommended one, with Holm's correction
+    phrase: str = ""  # name in sentences, such as "a Gaussian kernel" or "boosted trees"
 
 
 @dataclass(frozen=True)
@@ -125,11 +128,12 @@ class LayerFound:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Error of the learned features at one number of training rows."""
+    """Error of a method at one number of training rows."""
 
     rows: int  # number of training rows
     errors: tuple[float, ...]  # error of each fold
-    directions: tuple[int, ...]  # number above their null in each fold's first filter
+    # number above their null in each fold's first filter; empty for methods other than learned features
+    directions: tuple[int, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -155,7 +159,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Measured learning curve, and the error expected with more rows."""
+    """Measured learning curve of one method, and its error expected with more rows."""
 
     curve: tuple[CurvePoint, ...]
     # forecasts at 1, 2 and 4 times the rows; empty if there is no forecast
@@ -166,6 +170,7 @@ class Outlook:
     confidence: float = 0.9
     verdict: str = ""  # sentence about the fitted laws, or the reason for a missing forecast
     notes: tuple[str, ...] = ()
+    method: str = ""  # key of the method
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,11 +216,13 @@ class Learned(Shown, view="solvable.learn.view"):
     versions : mapping of str to str
         Versions of the libraries.
     model : object
-        Model fitted to all rows; not part of the JSON.
+        Recommended model, fitted to all rows; not part of the JSON.
+    features : object
+        Network of the learned features, fitted to all rows; not part of the JSON.
     pictures : ndarray or None
         Pictures of the first filter's strongest directions, shape (k, height, width).
     predictions : ndarray
-        Prediction of every tested row by learned features fitted without that row.
+        Prediction of every tested row by the recommended method, fitted without that row.
     rows, row_folds : ndarray of int
         Indices of the tested rows in the data set, and the fold of each tested row.
     preparation : Preparation or None
@@ -223,7 +230,11 @@ class Learned(Shown, view="solvable.learn.view"):
     metric : str
         Name of the metric that chose the recommended method; empty for the error.
     reliability : Reliability or None
-        Quality of the calibrated probabilities on held-out rows, with the calibration; None for numbers.
+        Quality of the recommended method's calibrated probabilities on held-out rows, with the
+        calibration; None for numbers.
+    interval : tuple of float or None
+        Ends of the 95 % interval of the error of `model` on new rows. It is wider than that in `methods`,
+        because it includes the choice of the method and the training rows that folds share.
     test : dict or None
         Error of the model fitted to all rows, on the rows of another file.
     warnings : tuple of str
@@ -261,6 +272,8 @@ class Learned(Shown, view="solvable.learn.view"):
     metric: str = ""
     reliability: Reliability | None = None
     test: dict[str, Any] | None = None
+    features: Any = field(default=None, repr=False)
+    interval: tuple[float, float] | None = None
 
     @property
     def is_regression(self) -> bool:
@@ -272,9 +285,68 @@ class Learned(Shown, view="solvable.learn.view"):
         """Return the score of the learned features."""
         return self.methods[0]
 
+    @property
+    def chosen(self) -> MethodScore:
+        """Return the score of the recommended method, whose fit to all rows is `model`."""
+        return next((score for score in self.methods if score.recommended), self.methods[-1])
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """Return the ends of the 95 % interval of the recommended model's error."""
+        return self.interval or (self.chosen.lower, self.chosen.upper)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Return the data stored with the model: preparation of new rows and measured error."""
+        score, deviation = self.chosen, self.target_deviation
+        return {
+            "preparation": self.preparation.to_dict(),
+            "name": self.name,
+            "method": score.key,
+            "phrase": score.phrase,
+            "rows": self.n_samples,
+            "error": [score.error, *self.ends],
+            "calibration": self.reliability and self.reliability.calibration.to_dict(),
+            "variance": None if deviation is None else deviation**2,
+            "data_fingerprint": self.data_fingerprint,
+            "versions": dict(self.versions),
+        }
+
+    def applied(self, data: Any) -> Applied:
+        """Return predictions of `model` for new rows, with their error if the target is known."""
+        return applied(self.model, self.preparation, self.notes, data)
+
+    def predict(self, data: Any) -> np.ndarray:
+        """Return the predicted class or number of each row of new data, shape (n,).
+
+        Parameters
+        ----------
+        data : path, str, data frame or array
+            Data as for ``learn_features``; columns are matched by name.
+        """
+        return self.applied(data).predicted
+
+    def predict_probabilities(self, data: Any) -> np.ndarray:
+        """Return the calibrated probability of each class, shape (n, C), as in ``class_labels``.
+
+        Parameters
+        ----------
+        data : path, str, data frame or array
+            Data as for ``learn_features``; columns are matched by name.
+        """
+        return np.stack(list(probability_columns(self.applied(data)).values()), axis=1)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields for JSON except the model and arrays; numbers not finite become None."""
-        left_out = ("model", "preparation", "pictures", "predictions", "rows", "row_folds")
+        left_out = (
+            "model",
+            "features",
+            "preparation",
+            "pictures",
+            "predictions",
+            "rows",
+            "row_folds",
+        )
         names = [item.name for item in fields(self) if item.name not in left_out]
         return {name: _plain(getattr(self, name)) for name in names}
 

@@ -19,22 +19,11 @@ from solvable.fitting.intervals import (
     wilson_interval,
 )
 from solvable.forecast import LearningCurve, forecast
-from solvable.learn.competitors import LEARNED, Method
+from solvable.learn.competitors import CONSTANT, LEARNED, Method, simplest_of_best
 from solvable.learn.fold_fits import Measured
-from solvable.learn.metrics import choose, interval_of, scored_methods
+from solvable.learn.metrics import choose, interval_of, not_clearly_worse, scored_methods
 from solvable.learn.request import Metric
 from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, Verdict
-
-SIMPLEST = (
-    "ridge",
-    "multi-index",
-    "learned-features",
-    "rbf",
-    "nngp",
-    "lazy-features",
-    "trees",
-)
-"""Keys of the methods, ordered by how easily their functions are interpreted, the simplest first."""
 
 
 class Losses:
@@ -75,13 +64,17 @@ class Losses:
             losses[self.folds == fit.fold] = self.of_fold(fit.fold, fit.predicted)
         return losses[self.folds >= 0]
 
-    def interval(self, losses: np.ndarray) -> Interval:
-        """Compute the mean loss and the interval of the mean loss."""
+    def interval(
+        self, losses: np.ndarray, confidence: float = CONFIDENCE, *, inflation: float = 1.0
+    ) -> Interval:
+        """Compute the mean loss and its interval; inflation of the variance by shared training rows."""
         if self.clusters is not None:
-            return loss_of_clusters(losses, self.clusters, rate=not self.regression)
+            return loss_of_clusters(
+                losses, self.clusters, confidence, rate=not self.regression, inflation=inflation
+            )
         if self.regression:
-            return mean_interval(losses, positive=True)
-        return wilson_interval(int(losses.sum()), len(losses))
+            return mean_interval(losses, confidence, positive=True, inflation=inflation)
+        return wilson_interval(int(losses.sum()), len(losses), confidence, inflation=inflation)
 
     def difference(self, losses: np.ndarray, reference: np.ndarray, confidence: float) -> Interval:
         """Compute the mean loss minus a reference's mean loss on the same rows, with an interval."""
@@ -102,7 +95,7 @@ def score_methods(
     of_rows = {method.key: losses.of_all(measured[method.key]) for method in compared}
     known = {key: rows for key, rows in of_rows.items() if rows is not None}
     gaps = _differences(known, LEARNED, losses)
-    to_constant = _differences(known, "constant", losses)
+    to_constant = _differences(known, CONSTANT, losses)
     beating = {key for key, gap in to_constant.items() if gap.upper < 0}
     scores = []
     for method in compared:
@@ -123,8 +116,17 @@ def score_methods(
         scores.append(replace(score, beats_constant=method.key in beating))
     chosen = _by_area(scores, losses) if losses.is_unequal else None
     if chosen is None:
-        chosen = _by_error(known, losses) if beating else ""
-    return tuple(replace(score, recommended=score.key == chosen) for score in scores)
+        means = {key: float(rows.mean()) for key, rows in known.items()}
+        chosen = simplest_of_best(means) if beating else CONSTANT
+    tied: set[str] = set()
+    if chosen != CONSTANT:
+        if losses.is_unequal and any(score.auc is not None for score in scores):
+            by_area = scored_methods("auc", measured, losses.y, losses.folds, losses.clusters)
+            tied = not_clearly_worse("auc", by_area, chosen)
+        else:
+            gaps = _differences(known, chosen, losses)
+            tied = {key for key, gap in gaps.items() if gap.lower <= 0} - {CONSTANT}
+    return marked(scores, chosen, tied)
 
 
 def by_metric(
@@ -132,36 +134,22 @@ def by_metric(
     scores: Sequence[MethodScore],
     measured: Mapping[str, Sequence[Measured]],
     losses: Losses,
-    clusters: np.ndarray | None,
 ) -> tuple[MethodScore, ...]:
-    """Add the metric to each method's score, and recommend a method by it."""
-    found = scored_methods(metric, measured, losses.y, losses.folds, clusters)
-    chosen = choose(metric, found, SIMPLEST)
+    """Add the metric to each method's score, and recommend the method with the best."""
+    found = scored_methods(metric, measured, losses.y, losses.folds, losses.clusters)
+    chosen = choose(metric, found)
     added = []
     for score in scores:
-        score = replace(score, recommended=score.key == chosen)
         if score.key in found:
             low, high = interval_of(metric, found[score.key])
             value = found[score.key].value
             score = replace(score, metric=value, metric_lower=low, metric_upper=high)
         added.append(score)
-    return tuple(added)
-
-
-def _by_error(known: Mapping[str, np.ndarray], losses: Losses) -> str:
-    """Return the simplest method whose loss is within one standard error of the smallest."""
-    best = min(known, key=lambda key: float(known[key].mean()))
-    one_error = 0.6827  # confidence of an interval with one standard error on either side
-    for key in SIMPLEST:
-        if key == best or (
-            key in known and losses.difference(known[key], known[best], one_error).lower <= 0
-        ):
-            return key
-    return ""  # The constant has the smallest error.
+    return marked(added, chosen, not_clearly_worse(metric, found, chosen))
 
 
 def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
-    """Return the simplest method whose AUC is within one standard error of the largest."""
+    """Return the method with the largest AUC, or the constant if that may be due to chance."""
     areas = {score.key: score.auc for score in scores if score.auc is not None}
     if not areas:
         return None
@@ -172,9 +160,7 @@ def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
     spread = best * (1 - best) + (m - 1) * (best / (2 - best) - best**2)
     spread += (n - 1) * (2 * best**2 / (1 + best) - best**2)
     error = float(np.sqrt(spread / (m * n)))
-    if best < 0.5 + 2 * error:
-        return ""
-    return next(key for key in SIMPLEST if areas.get(key, 0.0) >= best - error)
+    return CONSTANT if best < 0.5 + 2 * error else simplest_of_best(areas, largest=True)
 
 
 def _of_classes(fits: Sequence[Measured], losses: Losses, labels: Sequence[str]) -> dict[str, Any]:
@@ -229,7 +215,7 @@ def _score(
     if of_rows is None:
         return MethodScore(
             method.key, method.title, method.meaning, None, None, None, 0, rows, seconds,
-            remark=remark,
+            remark=remark, phrase=method.phrase,
         )  # fmt: skip
     available = round(float(np.mean([fit.training_rows for fit in fits])))
     if rows < available:
@@ -246,6 +232,7 @@ def _score(
         training_rows=rows,
         seconds=seconds,
         remark=remark,
+        phrase=method.phrase,
     )
 
 
@@ -258,12 +245,20 @@ def _remark(fits: Sequence[Measured]) -> str:
     )
 
 
-def of_stored_model(score: MethodScore, final: Measured) -> MethodScore:
-    """Add the form of the stored model to the remark, if some folds have a different form."""
+def of_all_rows(score: MethodScore, final: Measured) -> MethodScore:
+    """Add the form of the fit to all rows to the remark, if some folds have a different form."""
     if score.remark == final.remark:
         return score
     form = final.remark or "directions and columns"
-    return replace(score, remark="; ".join(filter(None, [score.remark, f"stored model: {form}"])))
+    return replace(score, remark="; ".join(filter(None, [score.remark, f"on all rows: {form}"])))
+
+
+def marked(scores: Sequence[MethodScore], chosen: str, tied: set[str]) -> tuple[MethodScore, ...]:
+    """Mark the recommended method, and those not clearly worse than it."""
+    return tuple(
+        replace(score, recommended=score.key == chosen, tied=score.key in tied - {chosen})
+        for score in scores
+    )
 
 
 def verdict_of(difference: Interval) -> Verdict:

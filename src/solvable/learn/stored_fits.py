@@ -18,14 +18,14 @@ from solvable.fitting.described_arrays import read_described, write_described
 from solvable.learn.attribution import Attribution
 from solvable.learn.fold_fits import Measured, Task
 from solvable.learn.held_out_signal import Unseen
-from solvable.networks.files import load_model, save_model
+from solvable.learn.stored_models import load_fitted, save_fitted
 
 FORMAT = "solvable-learn-fit-1"  # name and version of the format
 
 KINDS: dict[str, Callable[..., Any]] = {
     kind.__name__: kind for kind in (Measured, Attribution, Unseen)
 }
-"""Classes that a file may contain besides arrays, numbers, texts and a fitted network."""
+"""Classes that a file may contain besides arrays, numbers, texts and a fitted model."""
 
 
 class KeptFits:
@@ -66,7 +66,7 @@ class KeptFits:
 
 
 def _encoded(value: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
-    """Convert a value to JSON; arrays are put into ``arrays``, a fitted network into a separate file."""
+    """Convert a value to JSON; arrays are put into ``arrays``, a fitted model into a separate file."""
     if isinstance(value, np.ndarray) or (isinstance(value, float) and not math.isfinite(value)):
         name = str(len(arrays))
         arrays[name] = np.asarray(value)
@@ -81,7 +81,7 @@ def _encoded(value: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
         return {"kind": type(value).__name__, "parts": parts}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return {"network": save_model(value, path.with_suffix(".network")).name}
+    return {"network": save_fitted(value, path.with_suffix(".network")).name}
 
 
 def _decoded(value: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
@@ -94,6 +94,6 @@ def _decoded(value: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
     if "tuple" in value:
         return tuple(_decoded(part, arrays, path) for part in value["tuple"])
     if "network" in value:
-        return load_model(path.with_suffix(".network"))
+        return load_fitted(path.with_suffix(".network"))[0]
     parts = {name: _decoded(part, arrays, path) for name, part in value["parts"].items()}
     return KINDS[value["kind"]](**parts)

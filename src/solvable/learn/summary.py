@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.learn import words
+from solvable.learn import choice_words, direction_words, words
 from solvable.learn.files import LearnFiles
 from solvable.learn.results import Learned
 from solvable.learn.tables import method_table, outlook_table, rests_table, signal_table
@@ -14,7 +14,8 @@ def summary(
 ) -> list[str | Cell | Table]:
     """Return the summary that the command prints; `details` adds columns and methods."""
     return [
-        Cell(words.recommendation(found), "bold"),
+        Cell(choice_words.recommendation(found), "bold"),
+        *map(Cell, choice_words.reason_sentences(found)),
         *(Cell(f"! {warning}.", "yellow") for warning in found.warnings),
         "",
         Cell(words.subject(found)),
@@ -34,11 +35,13 @@ def summary(
 
 def _signal(found: Learned, details: bool) -> list[str | Cell | Table]:
     parts: list[str | Cell | Table] = [Cell("Which features carry signal?", "bold")]
+    owner = direction_words.owner_sentence(found)
+    parts += [Cell(owner)] if owner else []
     for layer in found.found:
-        parts.append(Cell(words.signal_sentence(layer, found)))
+        parts.append(Cell(direction_words.signal_sentence(layer, found)))
         if layer.directions and details:
             parts += ["", signal_table(layer)]
-        made = words.kinds_sentence(layer, found)
+        made = direction_words.kinds_sentence(layer, found)
         if made:
             parts += ["", Cell(made), "", rests_table(layer, details)]
     return parts
@@ -54,7 +57,7 @@ def _errors(found: Learned, details: bool) -> list[str | Cell | Table]:
     ]
     remarks = [f"{score.title}: {score.remark}" for score in found.methods if score.remark]
     return [
-        Cell("How good are the learned features on unseen rows?", "bold"),
+        Cell("How good are the models on unseen rows?", "bold"),
         *map(Cell, sentences),
         "",
         method_table(found, details),

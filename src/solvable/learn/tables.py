@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.learn import words
+from solvable.learn import direction_words, words
 from solvable.learn.results import ColumnShare, Direction, LayerFound, Learned
 from solvable.plots.csv_text import csv_text
 from solvable.plots.tables import Column, Table
@@ -19,13 +19,13 @@ def signal_table(layer: LayerFound) -> Table:
     if len(layer.signals) > 1:
         numbers = _numbers("strongest direction", "rows to emerge", "directions")
         table = Table("class", *numbers)
-        for label, ratio, rows, count in words.class_rows(layer):
+        for label, ratio, rows, count in direction_words.class_rows(layer):
             table.add(label, f"{ratio} its null", rows, count)
         return table
     table = Table(*_numbers("direction", "strength", "rows to emerge"))
     for direction in layer.strongest:
-        strength = f"{words.ratio_text(direction.ratio)} its null"
-        rows = words.emergence_text(direction.emergence_rows)
+        strength = f"{direction_words.ratio_text(direction.ratio)} its null"
+        rows = direction_words.emergence_text(direction.emergence_rows)
         table.add(str(direction.number), strength, rows)
     return table
 
@@ -36,7 +36,7 @@ def rests_table(layer: LayerFound, details: bool = True) -> Table:
         "direction", "signal on unseen rows", "linear", "found again"
     )
     columns = [number, unseen, Column("rests on"), *([straight, again] if details else [])]
-    rows = [row[: len(columns)] for row in words.rest_rows(layer)]
+    rows = [row[: len(columns)] for row in direction_words.rest_rows(layer)]
     return Table.of(*columns, rows=rows)
 
 
@@ -74,7 +74,7 @@ def method_table(found: Learned, details: bool = True) -> Table:
     unequal = any(score.balanced_error is not None for score in found.methods)
     numbers += _numbers("balanced", "AUC") if unequal else []
     numbers += _numbers(words.metric_title(found), "95 % interval") if found.metric else []
-    table = Table("method", *numbers, Column("", wrap=False))
+    table = Table("method", *numbers, Column("against learned features", wrap=False))
     for score in found.methods:
         value, interval = percents(score.error, score.lower, score.upper)
         verdict = (
@@ -82,7 +82,7 @@ def method_table(found: Learned, details: bool = True) -> Table:
             if score.verdict
             else "not measured" * (score.error is None)
         )
-        style = "bold" if score is found.methods[0] else ""
+        style = "bold" if score.recommended else ""
         cells = [value, interval, *([words.difference_text(score)] if details else [])]
         if unequal:
             cells += [percent(score.balanced_error), words.area_text(score)]

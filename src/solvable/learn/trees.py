@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData
 from solvable.learn.folds import deal_folds
+from solvable.learn.tree_arrays import TreeArrays
 
 
 class Effort(NamedTuple):
@@ -84,6 +85,17 @@ class _Trees(BaseEstimator):
             losses.append(-float(np.max(model.validation_score_)))
         return float(np.mean(losses)), round(float(np.mean(steps))), model
 
+    def _raw(self, X: np.ndarray) -> np.ndarray:
+        """Return the sum of the trees, shape (n, C), with C = 1 for numbers and two classes."""
+        if isinstance(self.model_, TreeArrays):
+            return self.model_(X)
+        predict = getattr(self.model_, "decision_function", self.model_.predict)
+        return np.asarray(predict(X), dtype=np.float64).reshape(len(X), -1)
+
+    def as_arrays(self) -> TreeArrays:
+        """Return the fitted trees as arrays."""
+        return self.model_ if isinstance(self.model_, TreeArrays) else TreeArrays.of(self.model_)
+
     def _model(self, effort: Effort, leaves: int) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier as Classifier
         from sklearn.ensemble import HistGradientBoostingRegressor as Regressor
@@ -116,13 +128,13 @@ class TreesRegressor(RegressorMixin, _Trees):
     def fit(self, X: np.ndarray, y: np.ndarray) -> TreesRegressor:
         """Choose the size and number of trees, then fit all rows."""
         # The target is standardised, as the tolerance of early stopping is absolute.
-        self._mean, self._deviation = float(np.mean(y)), float(np.std(y)) or 1.0
-        self._fit(X, (np.asarray(y, dtype=np.float64) - self._mean) / self._deviation, None)
+        self.mean_, self.deviation_ = float(np.mean(y)), float(np.std(y)) or 1.0
+        self._fit(X, (np.asarray(y, dtype=np.float64) - self.mean_) / self.deviation_, None)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the predicted numbers, shape (n,)."""
-        return np.asarray(self._mean + self._deviation * self.model_.predict(X))
+        return np.asarray(self.mean_ + self.deviation_ * self._raw(X)[:, 0])
 
 
 class TreesClassifier(ClassifierMixin, _Trees):
@@ -136,8 +148,26 @@ class TreesClassifier(ClassifierMixin, _Trees):
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the predicted classes, shape (n,)."""
-        return np.asarray(self.classes_[self.model_.predict(X)])
+        raw = self._raw(X)
+        places = (raw[:, 0] > 0).astype(int) if raw.shape[1] == 1 else np.argmax(raw, axis=1)
+        return np.asarray(self.classes_[places])
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Return the log odds, shape (n,) of the second class of two, or (n, C) of each class."""
+        from scipy.special import logsumexp
+
+        raw = self._raw(X)
+        if raw.shape[1] == 1:
+            return raw[:, 0]
+        # log p_c / (1 - p_c) with p = softmax(raw)
+        others = [logsumexp(np.delete(raw, c, axis=1), axis=1) for c in range(raw.shape[1])]
+        return np.asarray(raw - np.stack(others, axis=1))
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the estimated probabilities of the C classes, shape (n, C)."""
-        return np.asarray(self.model_.predict_proba(X))
+        from scipy.special import expit, softmax
+
+        raw = self._raw(X)
+        if raw.shape[1] == 1:
+            return np.concatenate([expit(-raw), expit(raw)], axis=1)
+        return np.asarray(softmax(raw, axis=1))

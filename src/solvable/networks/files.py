@@ -123,7 +123,7 @@ def load_model(path: str | Path) -> Any:
     """
     arrays, content = read_described(path, FORMATS, ORIGIN)
     try:
-        return _rebuilt(arrays, content)
+        return model_from(arrays, content)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise InvalidData(
             f"{path} does not describe a model ({type(error).__name__}: {error}). Save it again "
@@ -136,7 +136,8 @@ def model_notes(path: str | Path) -> dict[str, Any]:
     return dict(read_described(path, FORMATS, ORIGIN)[1].get("notes", {}))
 
 
-def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> Any:
+def model_from(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> Any:
+    """Make the estimator from the content of a file of :func:`save_model`."""
     if content["estimator"] not in ESTIMATORS:
         raise ValueError(f"estimator {content['estimator']!r}")
     parameters = dict(content["parameters"])

@@ -42,12 +42,11 @@ HATCHING = {
 
 
 class PlotlyCanvas:
-    """Canvas of one plotly figure, ``.figure``; without ``texts`` it has no title."""
+    """Canvas of one plotly figure as plain ``data`` and ``layout``; without ``texts`` it has no title."""
 
     def __init__(self, *, texts: bool = True) -> None:
-        from plotly.graph_objects import Figure as PlotlyFigure
-
-        self.figure: Any = PlotlyFigure()
+        self.data: list[dict[str, Any]] = []
+        self.layout: dict[str, Any] = {}
         self._texts = texts
         self._x_label = self._y_label = ""
         self._top = self._below = 0.0
@@ -57,58 +56,48 @@ class PlotlyCanvas:
         self._x_label, self._y_label = _text(frame.x_label), _text(frame.y_label)
         self._top = TOP + frame.marker_rows * ROW_HEIGHT + (34 if self._texts else 0)
         right = max(RIGHT, frame.overhang * ASSUMED_WIDTH)
-        self.figure.update_layout(
-            template="none",
-            font={"family": FONT, "size": 13, "color": INK},
-            paper_bgcolor="white",
-            plot_bgcolor="white",
-            margin={"l": LEFT, "r": right, "t": self._top, "b": BOTTOM},
-            height=AXES_HEIGHT + self._top + BOTTOM,
-            hovermode="closest",
-            hoverlabel={"font": {"family": FONT, "size": 12}},
-            barmode="overlay",
-            xaxis=_axis(frame.x_label, frame.x_scale, frame.x_limits),
-            yaxis=_axis(frame.y_label, frame.y_scale, frame.y_limits),
-        )
+        self.layout |= {
+            "template": {"data": {"scatter": [{"type": "scatter"}]}},  # plotly's "none"
+            "font": {"family": FONT, "size": 13, "color": INK},
+            "paper_bgcolor": "white",
+            "plot_bgcolor": "white",
+            "margin": {"l": LEFT, "r": right, "t": self._top, "b": BOTTOM},
+            "height": AXES_HEIGHT + self._top + BOTTOM,
+            "hovermode": "closest",
+            "hoverlabel": {"font": {"family": FONT, "size": 12}},
+            "barmode": "overlay",
+            "xaxis": _axis(frame.x_label, frame.x_scale, frame.x_limits),
+            "yaxis": _axis(frame.y_label, frame.y_scale, frame.y_limits),
+        }
         lines = textwrap.wrap(frame.y_label, AXES_HEIGHT // 8)  # 8 pixels a character
         if len(lines) > 1:
-            self.figure.layout.yaxis.title.text = "<br>".join(map(_text, lines))
-            self.figure.layout.margin.l = LEFT + 16 * (len(lines) - 1)
+            self.layout["yaxis"]["title"]["text"] = "<br>".join(map(_text, lines))
+            self.layout["margin"]["l"] = LEFT + 16 * (len(lines) - 1)
         if self._texts:
-            self.figure.update_layout(
-                title={
-                    "text": f"<b>{_text(frame.title)}</b>",
-                    "font": {"size": 15},
-                    "x": 0,
-                    "xref": "paper",
-                    "xanchor": "left",
-                    "y": 1,
-                    "yref": "container",
-                    "yanchor": "top",
-                    "pad": {"t": 10},
-                }
-            )
+            self.layout["title"] = {
+                "text": f"<b>{_text(frame.title)}</b>",
+                "font": {"size": 15},
+                "x": 0,
+                "xref": "paper",
+                "xanchor": "left",
+                "y": 1,
+                "yref": "container",
+                "yanchor": "top",
+                "pad": {"t": 10},
+            }
 
     def _hover(self, label: str, value: str) -> str:
         head = f"<b>{_text(label)}</b><br>" if label else ""
         return f"{head}{self._x_label}: %{{x:.5~g}}<br>{self._y_label}: {value}<extra></extra>"
 
     def _trace(self, kind: str, label: str, style: Style, **properties: Any) -> None:
-        import plotly.graph_objects
-
-        self.figure.add_trace(
-            getattr(plotly.graph_objects, kind)(
-                name=_text(label),
-                legendgroup=LegendEntry(label, style).group,
-                showlegend=False,
-                **properties,
-            )
-        )
+        shared = {"legendgroup": LegendEntry(label, style).group, "showlegend": False}
+        self.data.append({"type": kind, "name": _text(label), **shared, **properties})
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
         """Draw a curve."""
         self._trace(
-            "Scatter",
+            "scatter",
             label,
             style,
             x=x,
@@ -129,7 +118,7 @@ class PlotlyCanvas:
         for low, high in _runs(np.isfinite(x) & np.isfinite(lower) & np.isfinite(upper)):
             part = slice(low, high)
             self._trace(
-                "Scatter",
+                "scatter",
                 label,
                 style,
                 x=np.concatenate([x[part], x[part][::-1]]),
@@ -153,10 +142,10 @@ class PlotlyCanvas:
         style: Style,
     ) -> None:
         """Draw symbols with error bars; pointing at a symbol shows value and error."""
-        bars = None
+        bars: dict[str, Any] = {}
         read = ["no error" if np.isnan(spread) else f"± {spread:.2g}" for spread in error]
         if np.isfinite(error).any():
-            bars = {
+            bars["error_y"] = {
                 "type": "data",
                 "symmetric": False,
                 # plotly does not draw error bars of length zero, and does not accept NaN here
@@ -167,16 +156,16 @@ class PlotlyCanvas:
                 "color": style.colour,
             }
         self._trace(
-            "Scatter",
+            "scatter",
             label,
             style,
             x=x,
             y=y,
             mode="markers",
             marker=_symbol(style),
-            error_y=bars,
             customdata=read,
             hovertemplate=self._hover(label, "%{y:.4~g} %{customdata} (measured)"),
+            **bars,
         )
 
     def histogram(
@@ -188,7 +177,7 @@ class PlotlyCanvas:
         head = f"<b>{_text(label)}</b><br>" if label else ""
         read = [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)]
         self._trace(
-            "Bar",
+            "bar",
             label,
             style,
             x=(edges[:-1] + edges[1:]) / 2,
@@ -221,7 +210,7 @@ class PlotlyCanvas:
             if hatched:
                 look = {"fillpattern": HATCHING, "line": {"width": 0}, "hoverinfo": "skip"}
             self._trace(
-                "Scatter",
+                "scatter",
                 label,
                 style,
                 x=around[:, 0],
@@ -233,31 +222,30 @@ class PlotlyCanvas:
 
     def text(self, x: float, y: float, text: str) -> None:
         """Write centred text."""
-        self.figure.add_annotation(
+        self._annotation(
             text=_text(text).replace("\n", "<br>"), x=x, y=y, showarrow=False, font={"size": 12.5}
+        )
+
+    def _annotation(self, **properties: Any) -> None:
+        self.layout.setdefault("annotations", []).append(properties)
+
+    def _vertical(self, x: float, low: float, high: float, line: dict[str, Any]) -> None:
+        """Draw a vertical line between two heights, 0 and 1 at the ends of the axis."""
+        ends = {"x0": x, "x1": x, "y0": low, "y1": high}
+        self.layout.setdefault("shapes", []).append(
+            {"type": "line", "xref": "x", "yref": "paper", **ends, "line": line}
         )
 
     def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
         """Draw a vertical line with its label above the axes."""
         line = {"color": colour, "width": 1.2, "dash": "dot"}
-        self.figure.add_shape(
-            type="line", xref="x", yref="paper", x0=x, x1=x, y0=0, y1=1, line=line
-        )
+        self._vertical(x, 0, 1, line)
         if row < 0:
             return
         high = ROW_HEIGHT * (row + 0.85)
-        self.figure.add_shape(
-            type="line",
-            xref="x",
-            yref="paper",
-            x0=x,
-            x1=x,
-            y0=1,
-            y1=1 + high / AXES_HEIGHT,
-            line={"color": colour, "width": 1},
-        )
-        logarithmic = self.figure.layout.xaxis.type == "log"
-        self.figure.add_annotation(
+        self._vertical(x, 1, 1 + high / AXES_HEIGHT, {"color": colour, "width": 1})
+        logarithmic = self.layout["xaxis"]["type"] == "log"
+        self._annotation(
             text=_text(label),
             # on a logarithmic axis plotly's shapes take values, and annotations take logarithms
             x=float(np.log10(x)) if logarithmic else x,
@@ -289,14 +277,11 @@ class PlotlyCanvas:
             longest = max((len(entry.label) for entry in entries), default=1)
             columns = max(1, int(ASSUMED_WIDTH / (7 * longest + 56)))  # 7 pixels a character
             self._lower(1.2 * ROW_HEIGHT * -(-len(entries) // columns) + 16)
-        self.figure.update_layout(
-            showlegend=bool(entries),
-            legend={**where, "font": {"size": 12}, "tracegroupgap": 0, "traceorder": "normal"},
-        )
+        self.layout["showlegend"] = bool(entries)
+        look = {"font": {"size": 12}, "tracegroupgap": 0, "traceorder": "normal"}
+        self.layout["legend"] = {**where, **look}
 
     def _legend_trace(self, entry: LegendEntry) -> None:
-        import plotly.graph_objects
-
         colour = entry.style.colour
         shared = {"name": _text(entry.label), "legendgroup": entry.group, "showlegend": True}
         marker = _symbol(entry.style)
@@ -311,22 +296,15 @@ class PlotlyCanvas:
             if shown
         )
         dash = "dash" if entry.line == "dashed" else STROKES[entry.style.stroke]
-        self.figure.add_trace(
-            plotly.graph_objects.Scatter(
-                x=[None],
-                y=[None],
-                mode=mode,
-                line={"color": colour, "width": 2, "dash": dash},
-                marker=marker,
-                **shared,
-            )
-        )
+        line = {"color": colour, "width": 2, "dash": dash}
+        seen = {"x": [None], "y": [None], "mode": mode, "line": line, "marker": marker}
+        self.data.append({"type": "scatter", **seen, **shared})
 
     def note(self, text: str) -> None:
         """Write a remark under the axes and the legend."""
         if not self._texts:
             return
-        self.figure.add_annotation(
+        self._annotation(
             text=_text(text),
             x=0,
             xref="paper",
@@ -344,7 +322,8 @@ class PlotlyCanvas:
     def _lower(self, more: float) -> None:
         self._below += more
         bottom = BOTTOM + self._below
-        self.figure.update_layout(height=AXES_HEIGHT + self._top + bottom, margin_b=bottom)
+        self.layout["height"] = AXES_HEIGHT + self._top + bottom
+        self.layout["margin"]["b"] = bottom
 
 
 def _text(text: str) -> str:
@@ -406,8 +385,15 @@ def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
     return [(int(low), int(high)) for low, high in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def draw_plotly(figure: Figure, *, texts: bool = True) -> Any:
-    """Draw a figure with plotly, for the screen."""
+def plotly_parts(figure: Figure, *, texts: bool = True) -> dict[str, Any]:
+    """Return the data and layout of a figure without plotly's checks, which take most of the time."""
     canvas = PlotlyCanvas(texts=texts)
     draw(figure, canvas)
-    return canvas.figure
+    return {"data": canvas.data, "layout": canvas.layout}
+
+
+def draw_plotly(figure: Figure, *, texts: bool = True) -> Any:
+    """Draw a figure with plotly, for the screen."""
+    from plotly.graph_objects import Figure as PlotlyFigure
+
+    return PlotlyFigure(plotly_parts(figure, texts=texts))

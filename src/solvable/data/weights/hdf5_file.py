@@ -18,7 +18,7 @@ from solvable.errors import InvalidData
 from solvable.numpy_files import ZIP_ERRORS, check_unpacked, shape_fault
 from solvable.paths import error_line
 
-_MEMBER = "model.weights.h5"  # file of the weights in a .keras archive
+MEMBER = "model.weights.h5"  # file of the weights in a .keras archive
 
 _OPTIMISER = re.compile(r"(?:optimizer|optimizer_weights|_optimizer)(?:/|$)")
 
@@ -37,8 +37,8 @@ def _opened(path: Path, *, zipped: bool) -> Weights:
     arrays: list[StoredArray] = []
     left_out = 0
     with _file(path, zipped=zipped) as file:
-        for place, dataset in _datasets(path, file):
-            name = _name_of(place)
+        for place, dataset in datasets_of(path, file):
+            name = name_of(place)
             if _OPTIMISER.match(name):
                 left_out += 1
             else:
@@ -66,19 +66,19 @@ def _member(path: Path, raw: BinaryIO) -> io.BytesIO | io.RawIOBase:
     """Return the HDF5 file in an archive: in place if it is not compressed, as Keras writes it."""
     try:
         archive = zipfile.ZipFile(raw)
-        entry = archive.getinfo(_MEMBER)
+        entry = archive.getinfo(MEMBER)
         if entry.compress_type == zipfile.ZIP_STORED:
             with archive.open(entry):  # checks the local header, and moves to its end
                 raw.seek(entry.header_offset + 26)
                 name, extra = (int.from_bytes(raw.read(2), "little") for _ in range(2))
             return _Part(raw, entry.header_offset + 30 + name + extra, entry.file_size)
-        check_unpacked(entry.file_size, f"{path}: {_MEMBER}")
+        check_unpacked(entry.file_size, f"{path}: {MEMBER}")
         with archive.open(entry) as stream:
             # At most the announced size is unpacked, whatever follows.
             return io.BytesIO(stream.read(entry.file_size))
     except KeyError as error:
         raise InvalidData(
-            f"{path} has no {_MEMBER}; allowed: an archive written by model.save('name.keras')."
+            f"{path} has no {MEMBER}; allowed: an archive written by model.save('name.keras')."
         ) from error
     except ZIP_ERRORS as error:
         raise InvalidData(
@@ -113,13 +113,13 @@ class _Part(io.RawIOBase):
         return len(data)
 
 
-def _name_of(place: str | bytes) -> str:
+def name_of(place: str | bytes) -> str:
     """Return the name of a data set; h5py gives bytes for names that are not Unicode."""
     text = place.decode("utf-8", "replace") if isinstance(place, bytes) else place
     return text.removeprefix("model_weights/")
 
 
-def _datasets(path: Path, file: Any) -> list[tuple[str | bytes, Any]]:
+def datasets_of(path: Path, file: Any) -> list[tuple[str | bytes, Any]]:
     """List the data sets; links to other files and places are not followed."""
     h5py = package("h5py", "weights", path)
     found: list[tuple[str | bytes, Any]] = []
@@ -180,7 +180,7 @@ def _read(path: Path, zipped: bool, place: str | bytes) -> np.ndarray:
             array = np.asarray(dataset[()])
         except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
             raise InvalidData(f"it is damaged ({error_line(error)}).") from error
-    shape, layout = _outputs_first(_name_of(place), array.shape)
+    shape, layout = _outputs_first(name_of(place), array.shape)
     if layout and len(shape) == array.ndim:
         return np.moveaxis(array, -1, 0)
     return array.reshape(shape)

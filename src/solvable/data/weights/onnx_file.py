@@ -35,7 +35,10 @@ def open_onnx(path: Path) -> Weights:
     arrays = tuple(
         _described(path, place, name, tensor) for place, (name, tensor) in enumerate(tensors)
     )
-    files = {path, *(path.parent / _outside(tensor) for _, tensor in tensors if _is_valid(tensor))}
+    files = {
+        path,
+        *(path.parent / outside_file(tensor) for _, tensor in tensors if _is_valid(tensor)),
+    }
     return Weights(path.name, arrays, tuple(sorted(file for file in files if file.is_file())))
 
 
@@ -48,10 +51,11 @@ def _tensors(path: Path, stamp: tuple[int, int, int]) -> list[tuple[str, Any]]:
         raise InvalidData(
             f"{path} is damaged or not an ONNX file ({error_line(error)}). Export it again."
         ) from error
-    return list(_of_graph(model.graph))
+    return list(tensors_of_graph(model.graph))
 
 
-def _of_graph(graph: Any) -> Iterator[tuple[str, Any]]:
+def tensors_of_graph(graph: Any) -> Iterator[tuple[str, Any]]:
+    """Yield names and entries of initialisers and constants."""
     for tensor in graph.initializer:
         yield _text(tensor.name), tensor
     # Some exporters store weights as constants.
@@ -76,19 +80,19 @@ def _described(path: Path, place: int, name: str, tensor: Any) -> StoredArray:
     fault = shape_fault(shape, 1)
     if not fault and kind in ("", "UNDEFINED", "STRING", "COMPLEX64", "COMPLEX128"):
         fault = f"it holds type {kind or tensor.data_type}; allowed: real numbers"
-    if not fault and _outside(tensor) and not _is_valid(tensor):
+    if not fault and outside_file(tensor) and not _is_valid(tensor):
         fault = (
-            f"its data are said to be in {_outside(tensor)[:80]!r}; allowed: a file in the folder of "
+            f"its data are said to be in {outside_file(tensor)[:80]!r}; allowed: a file in the folder of "
             f"{path.name}"
         )
-    if not fault and _outside(tensor) and not (path.parent / _outside(tensor)).is_file():
-        fault = f"its data are in the file {_outside(tensor)[:80]!r}, which is missing"
+    if not fault and outside_file(tensor) and not (path.parent / outside_file(tensor)).is_file():
+        fault = f"its data are in the file {outside_file(tensor)[:80]!r}, which is missing"
     if fault:
         return broken(name, fault, shape, dtype)
     return StoredArray(name, shape, dtype, precision_of(dtype), partial(_read, path, place))
 
 
-def _outside(tensor: Any) -> str:
+def outside_file(tensor: Any) -> str:
     """Name of the file that holds the entries; empty if they are in the graph's file."""
     if tensor.data_location != 1:
         return ""
@@ -97,7 +101,7 @@ def _outside(tensor: Any) -> str:
 
 
 def _is_valid(tensor: Any) -> bool:
-    place = PurePosixPath(_outside(tensor).replace("\\", "/"))
+    place = PurePosixPath(outside_file(tensor).replace("\\", "/"))
     return bool(place.parts) and not place.is_absolute() and ".." not in place.parts
 
 

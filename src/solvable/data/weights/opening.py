@@ -65,7 +65,7 @@ def open_weights(source: Any) -> Weights:
         opened = _of_file(path)
         beside = path.with_name("config.json")
     settings = (*opened.settings, *_configuration(beside))
-    return replace(opened, arrays=distinct(opened.arrays), settings=settings)
+    return replace(opened, arrays=distinct(opened.arrays), settings=settings, source=path)
 
 
 def iter_weights(source: Any) -> Iterator[StoredArray]:

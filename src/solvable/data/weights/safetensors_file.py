@@ -25,7 +25,12 @@ _PLAIN = {
 
 def open_safetensors(path: Path) -> Weights:
     """Return the arrays in the header of a safetensors file, and its metadata."""
-    header, length, total = _header(path)
+    header, length, total = read_header(path)
+    # Results of the rest of a cut file would look complete.
+    if (needed := 8 + length + _last_byte(header)) > total:
+        raise InvalidData(
+            f"{path} is cut: it has {total:,} bytes of {needed:,}. Copy or download it again."
+        )
     arrays = tuple(
         _described(path, name, entry, 8 + length, total)
         for name, entry in header.items()
@@ -36,7 +41,7 @@ def open_safetensors(path: Path) -> Weights:
     return Weights(path.name, arrays, (path,), ((path.name, table),))
 
 
-def _header(path: Path) -> tuple[dict[str, Any], int, int]:
+def read_header(path: Path) -> tuple[dict[str, Any], int, int]:
     """Read the header of a safetensors file; return it with its length and the file size."""
     total = path.stat().st_size
     with path.open("rb") as stream:
@@ -60,6 +65,16 @@ def _header(path: Path) -> tuple[dict[str, Any], int, int]:
     return header, length, total
 
 
+def _last_byte(header: dict[str, Any]) -> int:
+    """Return the largest end of data in a header; entries that are damaged do not count."""
+    ends = [0]
+    for entry in header.values():
+        offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
+        if isinstance(offsets, list) and offsets and type(offsets[-1]) is int:
+            ends.append(offsets[-1])
+    return max(ends)
+
+
 def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
     """Describe the array of one header entry; a fault in the entry is raised when the array is read."""
     try:
@@ -79,7 +94,7 @@ def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> St
     if fault:
         return broken(name, fault, (), dtype)
     if not 0 <= begin <= end <= total - offset or end - begin != width * math.prod(shape):
-        return broken(name, "its position is outside the file: the file is cut", shape, dtype)
+        return broken(name, "its position does not fit its shape", shape, dtype)
     reader = partial(_read_tensor, path, offset + begin, end - begin, dtype, shape)
     return StoredArray(name, shape, dtype, precision_of(dtype), reader)
 
@@ -95,22 +110,26 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _read_tensor(
     path: Path, begin: int, count: int, dtype: str, shape: tuple[int, ...]
 ) -> np.ndarray:
+    stored = np.dtype(_PLAIN.get(dtype, "<u2" if dtype == "BF16" else "|u1"))
+    # The entries are read into their place, because an array may be large.
+    data = np.empty(count // stored.itemsize, stored)
     with path.open("rb") as stream:
         stream.seek(begin)
-        data = stream.read(count)
-    if len(data) != count:
-        raise InvalidData(f"the file is truncated: {len(data)} of {count} bytes could be read.")
+        done = stream.readinto(data.view(np.uint8).data)
+    if done != count:
+        raise InvalidData(f"the file is truncated: {done} of {count} bytes could be read.")
     if dtype in _PLAIN:
-        return np.frombuffer(data, dtype=_PLAIN[dtype]).reshape(shape)
+        return data.reshape(shape)
     if dtype == "BF16":
         # bfloat16 is the upper half of float32.
-        wide = np.frombuffer(data, dtype="<u2").astype(np.uint32) << 16
+        wide = np.empty(data.size, np.uint32)
+        np.left_shift(data, 16, out=wide, dtype=np.uint32)
         return wide.view(np.float32).reshape(shape)
-    table = _eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
-    return table[np.frombuffer(data, dtype=np.uint8)].reshape(shape)
+    table = eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
+    return table[data].reshape(shape)
 
 
-def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
+def eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
     """Return the 256 values of an eight-bit floating-point type."""
     code = np.arange(256)
     mantissa_bits = 7 - exponent_bits

@@ -58,6 +58,7 @@ class Weights:
     # Tables that may give the number of heads and the kind of model, each with its source.
     settings: tuple[tuple[str, Mapping[str, object]], ...] = ()
     notes: tuple[str, ...] = ()  # sentences about how the source was read
+    source: Path | None = None  # path that was opened; None for objects
 
 
 def precision_of(dtype: str) -> float:
@@ -86,13 +87,18 @@ def of_numpy(
     return StoredArray(name, shape, dtype.name, precision_of(dtype.name), reader)
 
 
+def shown_name(name: str) -> str:
+    """Return a name in one printable line of at most 300 characters."""
+    # JSON may contain unpaired surrogates, and any file control characters.
+    return " ".join(printable(name).split())[:300]
+
+
 def distinct(arrays: Iterable[StoredArray]) -> tuple[StoredArray, ...]:
     """Make names printable; an array whose name occurred before cannot be read."""
     seen: set[str] = set()
     checked = []
     for stored in arrays:
-        # JSON may contain unpaired surrogates, and any file control characters.
-        name = " ".join(printable(stored.name).split())[:300]
+        name = shown_name(stored.name)
         if name in seen:
             checked.append(broken(name, "an earlier array has the same name", stored.shape))
         else:

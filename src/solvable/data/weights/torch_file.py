@@ -48,7 +48,7 @@ def open_torch(path: Path) -> Weights:
 
 @lru_cache(maxsize=4)  # memory-mapped: shards of a model, and the weights before training
 def _tensors(path: Path, stamp: tuple[int, int, int]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    found, notes = state_in(_loaded(path))
+    found, notes = state_in(loaded_checkpoint(path))
     if not found:
         raise InvalidData(
             f"{path} holds no tensor; allowed: a state dict, or a dictionary with one under "
@@ -57,7 +57,8 @@ def _tensors(path: Path, stamp: tuple[int, int, int]) -> tuple[dict[str, Any], t
     return found, notes
 
 
-def _loaded(path: Path) -> Any:
+def loaded_checkpoint(path: Path) -> Any:
+    """Load all of a checkpoint as weights only: tensors in dictionaries and lists."""
     torch = package("torch", "torch", path)
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     # The weights-only reader of older versions could be made to execute code (CVE-2025-32434,
@@ -115,11 +116,21 @@ def _refuse_programs(path: Path) -> None:
 
 def state_in(loaded: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the tensors of the model in a checkpoint by name, and what was left out, as sentences."""
+    part, notes = model_part(loaded)
+    found = {
+        name: part if container is None else container[key]
+        for name, container, key in named_places(part)
+    }
+    return found, notes
+
+
+def model_part(loaded: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return the object in a checkpoint that holds the model, and what was left out, as sentences."""
     notes: list[str] = []
     where: list[str] = []
     while isinstance(loaded, Mapping) and len(where) < _DEEPEST:
         # A module may be called "model" as well: then its tensors stand next to other tensors.
-        if any(_is_tensor(value) for value in loaded.values()):
+        if any(is_tensor(value) for value in loaded.values()):
             break
         key = next((key for key in _NESTED if _holds_tensors(loaded.get(key))), None)
         if key is None:
@@ -132,23 +143,26 @@ def state_in(loaded: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     if where:
         place = " in ".join(repr(key) for key in reversed(where))
         notes.insert(0, f"The weights are those under {place} of the checkpoint.")
-    return dict(_named(loaded, "", 0)), tuple(notes)
+    return loaded, tuple(notes)
 
 
-def _is_tensor(value: Any) -> bool:
+def is_tensor(value: Any) -> bool:
+    """True for tensors of torch."""
     return hasattr(value, "detach") and hasattr(value, "dtype") and hasattr(value, "shape")
 
 
 def _holds_tensors(value: Any, depth: int = 0) -> bool:
     if not isinstance(value, Mapping) or depth > _DEEPEST:
         return False
-    return any(_is_tensor(entry) or _holds_tensors(entry, depth + 1) for entry in value.values())
+    return any(is_tensor(entry) or _holds_tensors(entry, depth + 1) for entry in value.values())
 
 
-def _named(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield all tensors in nested dictionaries and lists; names are joined by dots."""
-    if _is_tensor(value):
-        yield name or "weights", value
+def named_places(
+    value: Any, name: str = "", container: Any = None, key: Any = None, depth: int = 0
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield all tensors in nested dictionaries and lists: joined name, container, and key in it."""
+    if is_tensor(value):
+        yield name or "weights", container, key
         return
     entries: Any = ()
     if isinstance(value, Mapping):
@@ -157,8 +171,9 @@ def _named(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
         entries = enumerate(value)
     if depth > _DEEPEST:
         return
-    for key, entry in entries:
-        yield from _named(entry, f"{name}.{key}" if name else str(key), depth + 1)
+    for inner, entry in entries:
+        joined = f"{name}.{inner}" if name else str(inner)
+        yield from named_places(entry, joined, value, inner, depth + 1)
 
 
 def describe_tensor(name: str, tensor: Any, reader: Any) -> StoredArray:

@@ -6,12 +6,15 @@
   const patience = 400; /* milliseconds after which a newer setting is sent without an answer */
   const calm = 500; /* milliseconds without a move after which a line is completed */
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const config = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  let wanted = null; /* what the controls show */
+  let controls = {};
   let number = 0;
   let flying = null;
+  let shown = 0; /* number of the request whose figures are shown */
   let last = null;
   let stage = 0;
   let complete = true;
-  let pending = false;
   let waiting = 0;
   let slowest = 0;
   let moved = 0;
@@ -24,7 +27,101 @@
 
   function poke(after) {
     clearTimeout(waiting);
-    waiting = setTimeout(() => window.dash_clientside.set_props("again", { data: Math.random() }), after);
+    waiting = setTimeout(attempt, after);
+  }
+
+  function look() {
+    const place = document.querySelector(".figures");
+    wanted.width = place ? 20 * Math.floor(place.clientWidth / 20) : 800;
+    wanted.dark = dark.matches;
+  }
+
+  /* Ask for the newest setting, or for more of its line; wait for an answer that is due soon. */
+  function attempt() {
+    if (!wanted) return;
+    look();
+    const key = JSON.stringify(wanted);
+    const fresh = key !== last;
+    if (flying) {
+      /* A request for more of a line that is shown never holds up a new setting. */
+      const left = fresh ? (flying.stage > 0 ? 0 : patience - (performance.now() - flying.sent)) : Infinity;
+      if (left > 0) {
+        if (fresh) poke(Math.max(20, left));
+        return;
+      }
+    }
+    if (!fresh && (complete || stage >= 12)) return;
+    stage = fresh ? 0 : stage + 1;
+    last = key;
+    number += 1;
+    send({ n: number, sent: performance.now(), stage: stage, moved: fresh ? moved : 0 });
+  }
+
+  async function send(request) {
+    flying = request;
+    const text = JSON.stringify(Object.assign({ page: page, n: request.n, stage: request.stage }, wanted));
+    let answer = null;
+    try {
+      const limit = AbortSignal.timeout(Math.max(60000, 3 * slowest));
+      const head = { "Content-Type": "application/json" };
+      const got = await fetch("draw", { method: "POST", body: text, headers: head, signal: limit });
+      if (!got.ok) throw new Error(`status ${got.status}`);
+      answer = got.status === 204 ? null : await got.json();
+      /* An older line than the newest one is shown while that one is computed. */
+      if (answer && answer.n > shown) await show(answer);
+    } catch (error) {
+      if (flying !== request) return;
+      flying = null;
+      last = null;
+      write("problem", `No answer from the page server (${error.message}); trying again.`);
+      poke(2000);
+      return;
+    }
+    if (flying !== request) return;
+    flying = null;
+    if (!answer) return poke(calm);
+    slowest = performance.now() - request.sent;
+    complete = answer.complete;
+    if (request.stage === 0 && request.moved) painted(request.moved);
+    poke(JSON.stringify(wanted) !== last || stage > 0 ? 0 : calm);
+  }
+
+  function write(name, words) {
+    const place = document.getElementById(name);
+    if (place && place.textContent !== words) window.dash_clientside.set_props(name, { children: words });
+  }
+
+  function script() {
+    if (window.Plotly) return Promise.resolve();
+    return new Promise(function (go, stop) {
+      const element = document.getElementById("plotly");
+      element.addEventListener("load", () => go());
+      element.addEventListener("error", () => stop(new Error("Plotly's script is missing")));
+    });
+  }
+
+  async function show(answer) {
+    await script();
+    if (answer.n <= shown) return;
+    shown = answer.n;
+    const slots = document.querySelectorAll(".figures figure");
+    slots.forEach(function (slot, k) {
+      const figure = answer.figures[k];
+      slot.hidden = !figure;
+      if (!figure) return;
+      const [place, title, caption] = [".plot", "h2", "figcaption"].map((name) => slot.querySelector(name));
+      if (title.textContent !== figure.title) title.textContent = figure.title;
+      if (caption.textContent !== figure.caption) caption.textContent = figure.caption;
+      place.style.height = `${figure.layout.height}px`;
+      const first = !place.data;
+      window.Plotly.react(place, figure.data, figure.layout, config).then(drawn);
+      if (first) place.on("plotly_afterplot", drawn);
+    });
+    ["problem", "remark", "command", "python"].forEach((name) => write(name, answer[name]));
+  }
+
+  function drawn() {
+    document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1);
   }
 
   function rounded(value, one) {
@@ -46,7 +143,8 @@
     return Math.round(one.positions * Math.max(0, Math.min(1, part || 0)));
   }
 
-  function keep(wanted, specification) {
+  /* Write the setting into the address. */
+  function keep(specification) {
     const fields = new URLSearchParams();
     for (const name of specification.names) {
       const value = wanted.values[name];
@@ -77,44 +175,14 @@
         return [String(positionOf(Number(value), one)), same()];
       },
 
-      ask: function (panel, points, fresh, again, ...values) {
+      ask: function (panel, points, fresh, ...values) {
         const specification = values.pop();
-        const now = performance.now();
         const named = {};
         specification.names.forEach((name, k) => { named[name] = values[k] === undefined ? null : values[k]; });
-        const place = document.querySelector(".figures");
-        const width = place ? 20 * Math.floor(place.clientWidth / 20) : 800;
-        const wanted = { values: named, panel: panel, points: points, fresh: fresh, width: width, dark: dark.matches };
-        const key = JSON.stringify(wanted);
-        keep(wanted, specification);
-        if (flying) {
-          /* A request for more of the same line never holds up a new setting. */
-          const left = flying.stage > 0 ? 0 : patience - (now - flying.sent);
-          pending = key !== last;
-          if (pending && left > 0) poke(Math.max(20, left));
-          const lost = now - flying.sent > Math.max(60000, 3 * slowest);
-          if ((!pending && !lost) || (pending && left > 0)) return same();
-        }
-        if (key === last) {
-          if (complete || stage >= 12) return same();
-          stage += 1;
-        } else {
-          stage = 0;
-        }
-        last = key;
-        number += 1;
-        pending = false;
-        flying = { n: number, sent: now, stage: stage };
-        return Object.assign({ page: page, n: number, stage: stage }, wanted);
-      },
-
-      landed: function (answered) {
-        if (!flying || !answered || answered.n !== flying.n) return;
-        slowest = performance.now() - flying.sent;
-        complete = answered.complete;
-        if (flying.stage === 0 && moved) painted(moved);
-        flying = null;
-        poke(pending || complete || stage > 0 ? 0 : calm);
+        wanted = { values: named, panel: panel, points: points, fresh: fresh };
+        controls = specification.controls;
+        keep(specification);
+        attempt();
       },
 
       copy: function (clicks, text) {
@@ -137,17 +205,13 @@
   dark.addEventListener("change", () => poke(0));
   window.addEventListener("resize", () => poke(150));
 
-  /* Milliseconds from the move of a slider to its line, read by tests. */
+  /* A moved slider is asked for at once; Dash brings the same value to "ask" a little later. */
   document.addEventListener("input", function (event) {
-    if (event.target.type === "range") moved = performance.now();
+    if (event.target.type !== "range") return;
+    moved = performance.now(); /* milliseconds from the move to its line are read by tests */
+    const name = event.target.id.slice("position-".length);
+    if (!wanted || !controls[name]) return;
+    wanted.values[name] = valueAt(Number(event.target.value), controls[name]);
+    attempt();
   }, true);
-  new MutationObserver(function () {
-    document.querySelectorAll(".js-plotly-plot").forEach(function (plot) {
-      if (plot.dataset.timed || !plot.on) return;
-      plot.dataset.timed = "1";
-      plot.on("plotly_afterplot", function () {
-        document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1);
-      });
-    });
-  }).observe(document.documentElement, { childList: true, subtree: true });
 })();

@@ -50,8 +50,8 @@ def fitted(kind: str, low: float) -> Callable[[Cell | Point], bool]:
         enough = cell.setting.samples_per_feature >= low * (4 if unbounded else 1)
         if cell.setting.second_layer != kind or not enough or cell.setting.skewed:
             return False
-        # With mapped labels the formula for the floor is about 30 % too high (d = 16 to 30; the reason is
-        # not known), which is close to the tolerance at a share of 0.2.
+        # With mapped labels the formula for the floor is about 30 % too high (d = 16 to 30; half of it is
+        # due to overlaps of strong features), which is close to the tolerance at a share of 0.2.
         return floor_share(cell.point if isinstance(cell, Cell) else cell) <= 0.2
 
     return judged

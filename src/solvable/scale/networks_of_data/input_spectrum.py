@@ -245,6 +245,11 @@ def _tail(eigenvalues: np.ndarray, rows: int, seed: int) -> tuple[TailFit | None
             f"spreads {count} equal eigenvalues by {noise:.3g}"
         )
     if not tail.plausible:
+        if not tail.refuted:
+            return tail, (
+                f"a log-normal fits better (p = {tail.power_law_p_value:.2f}), although the power law "
+                f"alone is not refuted (p = {tail.p_value:.2f})"
+            )
         return tail, (
             f"it fails its goodness-of-fit test (p = {tail.p_value:.2f}; p = "
             f"{tail.power_law_p_value:.2f} against a log-normal)"

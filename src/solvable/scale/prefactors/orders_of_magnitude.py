@@ -90,7 +90,7 @@ class Overview:
         ]
         rows = [row for row in self.rows if row.power is not None]
         if any(row.samples is None for row in rows):
-            text = "c is an unknown prefactor"
+            text = "c is the unknown prefactor of learning layers"
             text += (
                 f": none is derived for {self.underived}"
                 if self.underived
@@ -103,7 +103,10 @@ class Overview:
             ]
             if lazy:
                 low, high = (_short(end) for end in (min(lazy), max(lazy)))
-                text += f". For the lazy kernel it is {low if low == high else f'{low} to {high}'}"
+                text += (
+                    ". Numbers of the lazy kernel contain its own prefactor, "
+                    f"{low if low == high else f'{low} to {high}'}"
+                )
             found.append(f"{text}.")
         if any(row.lazy_samples is not None for row in rows):
             found.append(
@@ -121,12 +124,14 @@ class Overview:
         more = [(row, saved) for row, saved in pairs if saved > LEAST_SAVING]
         if not more:
             return ["Learning features saves no power of d here."] if pairs else []
+        unknown = any(row.samples is None for row, _ in more)
         parts = ", ".join(
             f"d^{float(saved):.2g} (about {_short(self.dimension ** float(saved))} times fewer "
             f"samples) for He{row.degree}"
             for row, saved in more
         )
-        return [f"Learning features saves a factor of the order of {parts}."]
+        equal = ", if c equals the prefactor of the lazy kernel" if unknown else ""
+        return [f"Learning features saves a factor of the order of {parts}{equal}."]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, with exponents as text."""

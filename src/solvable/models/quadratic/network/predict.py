@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
@@ -22,7 +24,7 @@ from solvable.models.quadratic.network.solutions import (
     state_of,
 )
 from solvable.models.quadratic.network.spectral_phase import outlier_edge, phase_of_spectrum
-from solvable.models.quadratic.network.theory import QuadraticState, quadratic_curve
+from solvable.models.quadratic.network.theory import QuadraticState, curve_from
 from solvable.spectra.functionals import thresholded_error, truncated_moments
 from solvable.spectra.measures import second_moment
 from solvable.spectra.thresholds import perfect_recovery_threshold
@@ -35,22 +37,41 @@ def predict(parameters: QuadraticParameters) -> Metrics:
 
 def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predictions along a curve of sample ratios; each solution starts the next search."""
-    return _along(parameters, ratios, orders=True)
+    states = curve_from(measure_of(parameters), ratios, parameters.noise, parameters.regularisation)
+    return _rows(parameters, ratios, states, orders=True)
 
 
 def preview(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predict a theory line with error 1 %, without the first order in 1/d."""
-    return _along(parameters, ratios, orders=False)
-
-
-def _along(parameters: QuadraticParameters, ratios: np.ndarray, *, orders: bool) -> list[Metrics]:
-    states = quadratic_curve(
+    last = _LAST.get(parameters.target)
+    # A moved slider gives nearly the same line, at which most searches end after one or two steps.
+    guess = None if last is None else lambda ratio: float(np.exp(np.interp(np.log(ratio), *last)))
+    states = curve_from(
         measure_of(parameters),
-        sample_ratios=ratios,
-        label_noise=parameters.noise,
-        regularisation=parameters.regularisation,
-        tolerance=0.0 if orders else 1e-2,
+        ratios,
+        parameters.noise,
+        parameters.regularisation,
+        tolerance=1e-2,
+        guess=guess,
     )
+    if len(states) > 2:
+        order = np.argsort(ratios)
+        noise = np.array([state.effective_noise for state in states])
+        _LAST[parameters.target] = np.log(ratios[order]), np.log(noise[order])
+    return _rows(parameters, ratios, states, orders=False)
+
+
+_LAST: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+"""Logarithms of sample ratios and effective noises of the last previewed line, by kind of target."""
+
+
+def _rows(
+    parameters: QuadraticParameters,
+    ratios: np.ndarray,
+    states: Sequence[QuadraticState],
+    *,
+    orders: bool,
+) -> list[Metrics]:
     places = [parameters.model_copy(update={"samples": 0, "sample_ratio": r}) for r in ratios]
     # The denoised error needs drawn matrices, and no figure shows its line. It is left out.
     return [

@@ -2,7 +2,7 @@ r"""Saddle point of wide quadratic networks: test error, rank and spectrum from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,7 +160,21 @@ def quadratic_curve(
     >>> [round(state.matrix_error, 9) for state in states]
     [0.5, 0.166666667]
     """
-    measure = as_measure(target)
+    return curve_from(
+        as_measure(target), sample_ratios, label_noise, regularisation, tolerance=tolerance
+    )
+
+
+def curve_from(
+    measure: Measure,
+    sample_ratios: Sequence[float] | np.ndarray,
+    label_noise: float,
+    regularisation: float | Sequence[float] | np.ndarray,
+    *,
+    tolerance: float = 0.0,
+    guess: Callable[[float], float] | None = None,
+) -> tuple[QuadraticState, ...]:
+    """Predict along a curve; `guess` gives the effective noise at which a search starts."""
     ratios = np.asarray(sample_ratios, dtype=np.float64)
     if ratios.ndim != 1:
         raise InvalidParameter(f"sample_ratios has shape {ratios.shape}; allowed: a vector.")
@@ -174,7 +188,8 @@ def quadratic_curve(
     for ratio, penalty in zip(ratios, np.broadcast_to(penalties, ratios.shape), strict=True):
         check_problem(sample_ratio=ratio, label_noise=label_noise, regularisation=penalty)
         problem = SaddleProblem(measure, float(ratio), label_noise, float(penalty), tolerance)
-        states.append(_solve(problem, _extrapolated(states, ratio)))
+        start = _extrapolated(states, ratio) if guess is None else guess(float(ratio))
+        states.append(_solve(problem, start))
     return tuple(states)
 
 

@@ -1,0 +1,145 @@
+"""Simulated tables for `learn_coverage.py`: how often intervals of the named model cover its true error.
+
+Tables have 80 to 450 rows and 3 to 15 columns; the target depends on the columns in six ways, as a
+number or as two or three classes. The true error is that of the stored model on 6,000 new rows. Tables
+where the constant is named have no interval of a model and are not counted. *Heavy* are tables of
+numbers with heavy tails (Student's t, three degrees of freedom): their squared error has no variance.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.data import load
+from solvable.learn import Request, learn, learning
+from solvable.learn.applied import applied
+from solvable.learn.competitors import CONSTANT
+
+FRESH = 6000
+SEED = 78
+KINDS = ("linear", "smooth", "steps", "pairs", "additive", "tails")
+INTERVALS = {
+    "own90": "of the method alone, 90 %",
+    "own95": "of the method alone, 95 % (table of methods)",
+    "named90": "of the named model, 90 %",
+    "named95": "of the named model, 95 % (first sentence on errors)",
+    "forecast": "forecast at all rows, 90 %",
+}
+
+
+def simulated(number: int) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    """Return settings, columns and target of a table; the last rows are new rows."""
+    rng = np.random.default_rng([SEED, number])
+    n = int(np.exp(rng.uniform(np.log(80), np.log(450))))
+    d = int(rng.integers(3, 16))
+    kind, classes = KINDS[number % 6], (0, 2, 0, 3, 2)[number % 5]
+    noise = float(np.exp(rng.uniform(np.log(0.15), np.log(1.5))))
+    weights = rng.standard_normal((d, 3)) / np.sqrt(d)
+    total = n + FRESH
+    X = rng.standard_normal((total, d))
+    if kind == "tails":
+        X = rng.standard_t(3, (total, d))
+    if number % 4 == 1:
+        X[:, d // 2 :] = np.round(X[:, d // 2 :])
+    Z = X @ weights
+    signal = {
+        "linear": Z[:, 0],
+        "smooth": np.tanh(2 * Z[:, 0]) * Z[:, 1] + np.sin(2 * Z[:, 2]),
+        "steps": (X[:, 0] > 0.3) * 2.0 - (X[:, 1] > 0) * (X[:, 2] > 0),
+        "pairs": X[:, 0] * X[:, 1] + X[:, 2],
+        "additive": np.abs(X[:, 0]) + np.sin(2 * X[:, 1]) + X[:, 2],
+        "tails": Z[:, 0] + 0.3 * Z[:, 1] ** 2,
+    }[kind]
+    heavy_noise = number % 7 == 3
+    errors = rng.standard_t(3, total) / np.sqrt(3) if heavy_noise else rng.standard_normal(total)
+    y = signal + noise * np.std(signal) * errors
+    if classes:
+        balanced = [1 / 2] if number % 3 else [0.7]
+        shares = balanced if classes == 2 else [1 / 3, 2 / 3]
+        y = np.searchsorted(np.quantile(y, shares), y)
+    heavy = not classes and (kind == "tails" or heavy_noise)
+    return {"kind": kind, "classes": classes, "rows": n, "heavy": int(heavy)}, X, y
+
+
+def judged(number: int) -> dict[str, Any]:
+    """Learn from a table; return the intervals, and the true error of the stored model."""
+    start = time.process_time()
+    table, X, y = simulated(number)
+    n = table["rows"]
+    kept: dict[str, Any] = {}
+    told = learning.named_error
+
+    def keeping(scores: Any, metric: Any, measured: Any, losses: Any, *confidence: float) -> Any:
+        """Keep the intervals of both levels, of the model and of its method alone."""
+        name = next(score.key for score in scores if score.recommended)
+        for level in (90, 95):
+            kept[f"named{level}"] = told(scores, metric, measured, losses, level / 100)
+            kept[f"own{level}"] = losses.interval(losses.of_all(measured[name]), level / 100)
+        return told(scores, metric, measured, losses, *confidence)
+
+    learning.named_error = keeping
+    try:
+        task = "classification" if table["classes"] else "regression"
+        found = learn(load(X[:n], y[:n], task=task), Request(seed=number))
+    finally:
+        learning.named_error = told
+    predicted = applied(found.model, found.preparation, found.notes, X[n:]).predicted
+    if table["classes"]:
+        losses = predicted.astype(str) != y[n:].astype(str)
+    else:
+        losses = (predicted.astype(float) - y[n:]) ** 2 / np.var(y[:n])
+    row = {"number": number, **table, "method": found.chosen.key, "error": found.chosen.error}
+    row["true"] = float(np.mean(losses))
+    if found.outlook.expected:
+        kept["forecast"] = found.outlook.expected[0]
+    for name in INTERVALS:
+        one = kept.get(name)
+        row[f"{name}_lower"], row[f"{name}_upper"] = (
+            ("", "") if one is None else (one.lower, one.upper)
+        )
+    return row | {"cpu_seconds": round(time.process_time() - start, 1)}
+
+
+def measure(path: Path, tables: int) -> None:
+    """Measure the missing tables, one row of the CSV each, then print the coverage."""
+    rows = list(csv.DictReader(path.open(newline=""))) if path.exists() else []
+    done = {int(row["number"]) for row in rows}
+    for number in sorted(set(range(tables)) - done):
+        row = judged(number)
+        with path.open("a", newline="") as stream:
+            writer = csv.DictWriter(stream, list(row))
+            if not stream.tell():
+                writer.writeheader()
+            writer.writerow(row)
+        print(row, flush=True)
+    rows = list(csv.DictReader(path.open(newline="")))
+    told = [row for row in rows if row["method"] != CONSTANT]
+    print(f"{len(rows)} tables; the constant is named in {len(rows) - len(told)}")
+    for part, some in (
+        ("all", told),
+        ("without heavy tails", [row for row in told if row["heavy"] == "0"]),
+    ):
+        for name, title in INTERVALS.items():
+            print(f"{part}, {title}: {coverage(some, name)}")
+
+
+def coverage(rows: list[dict[str, str]], name: str) -> str:
+    """Count the true errors above, below and inside the intervals of a name."""
+    ends = [
+        (float(row[f"{name}_lower"]), float(row["true"]), float(row[f"{name}_upper"]))
+        for row in rows
+        if row[f"{name}_lower"]
+    ]
+    above = sum(true > upper for _, true, upper in ends)
+    below = sum(true < lower for lower, true, _ in ends)
+    inside = len(ends) - above - below
+    width = np.median([(upper - lower) / true for lower, true, upper in ends])
+    return (
+        f"true error above in {above}, below in {below}; covered {inside} of {len(ends)}, "
+        f"median width / true error {width:.2f}"
+    )

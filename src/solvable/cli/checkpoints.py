@@ -1,0 +1,97 @@
+"""``solvable diagnose`` of several checkpoints of one training."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from solvable.diagnose.checkpoints.series import Order
+
+
+def refuse_with_checkpoints(
+    initial: Path | None,
+    pair: object,
+    inputs_first: bool,
+    details: bool,
+    pruning: object,
+    memory: float | None,
+) -> None:
+    """Raise for options that belong to a single model."""
+    from solvable.errors import InvalidParameter
+
+    options = {
+        "--initial": initial is not None,
+        "--pair": bool(pair),
+        "--inputs-first": inputs_first,
+        "--details": details,
+        "--prune, --factors or --evaluate": bool(pruning),
+        "--memory": memory is not None,
+    }
+    for name, given in options.items():
+        if given:
+            raise InvalidParameter(
+                f"{name} was given with several checkpoints; allowed with them: --order, --quick, "
+                "--heads, --seed, --workers, --output, --json, --progress, --quiet. Diagnose one "
+                f"checkpoint alone, or leave out {name}."
+            )
+
+
+def follow(
+    paths: Sequence[Path],
+    order: Order,
+    heads: int | None,
+    quick: bool,
+    seed: int,
+    workers: int,
+    output: Path | None,
+    json: bool,
+    progress: bool,
+    quiet: bool,
+) -> int:
+    """Diagnose a series of checkpoints, write its files and print the answer."""
+    import sys
+
+    from solvable.cli.terminal import note, status_line, write, write_json
+    from solvable.diagnose.checkpoints.following import diagnose_series
+    from solvable.diagnose.checkpoints.kept_fits import KeptFits
+    from solvable.diagnose.checkpoints.output import checkpoints_text
+    from solvable.diagnose.checkpoints.report import reserve, write_files
+    from solvable.diagnose.checkpoints.series import open_series
+    from solvable.plots.words import counted
+    from solvable.progress import progress_bar
+
+    with status_line("reading", shown=not quiet):
+        series = open_series(list(paths), order=order)
+        directory, fingerprint = reserve(series, output, f"{seed} {heads} {quick} {order}")
+    kept = KeptFits(directory, fingerprint)
+    if not quiet:
+        note(f"{series.name}: {counted(len(series.checkpoints), 'checkpoint')}. {series.order}")
+    with progress_bar(shown=not quiet, lines=progress, unit="matrices") as show:
+        found = diagnose_series(
+            series,
+            quick=quick or None,
+            heads=heads,
+            seed=seed,
+            workers=workers,
+            progress=show,
+            kept=kept,
+        )
+    words = ["solvable", "diagnose", *map(str, paths)]
+    words += ["--order", order] if order != "name" else []
+    words += ["--heads", str(heads)] if heads is not None else []
+    words += ["--quick"] if quick else []
+    words += ["--seed", str(seed)] if seed else []
+    with status_line("writing report", shown=not quiet):
+        files, content = write_files(
+            found, directory, command=shlex.join(words), fingerprint=fingerprint
+        )
+    kept.remove()
+    if json:
+        write_json(content | {"files": files})
+    elif not quiet:
+        write(*checkpoints_text(found, files, sys.stdout))
+    # Status 1: the files were read, but no matrix has a phase.
+    return 0 if any(fit and fit.fitted for row in found.histories for fit in row.fits) else 1

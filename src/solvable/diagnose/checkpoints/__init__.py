@@ -1,0 +1,1 @@
+"""Phase, features, tail and norm of matrices along a series of checkpoints."""

@@ -1,0 +1,92 @@
+"""Interval of the named model's error, with the choice of the model and the shared training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from solvable.fitting.intervals import CONFIDENCE, Interval
+from solvable.learn.competitors import CONSTANT, simplest_of_best
+from solvable.learn.fold_fits import Measured
+from solvable.learn.metrics import best_on_other_folds
+from solvable.learn.request import Metric
+from solvable.learn.results import MethodScore, Outlook
+from solvable.learn.scoring import Losses
+
+
+def named_error(
+    scores: Sequence[MethodScore],
+    metric: Metric | None,
+    measured: Mapping[str, Sequence[Measured]],
+    losses: Losses,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Return the error of the recommended method, and an interval for its fit to all rows on new rows."""
+    chosen = next(score for score in scores if score.recommended)
+    known = {key: rows for key in measured if (rows := losses.of_all(measured[key])) is not None}
+    if chosen.key == CONSTANT:
+        # The constant hardly depends on the training rows, and is not named for its error.
+        return losses.interval(known[CONSTANT], confidence)
+    if metric is None and losses.is_unequal and chosen.auc is not None:
+        metric = "auc"
+    folds = losses.folds[losses.folds >= 0]
+    if metric is None:
+        picked = smallest_on_other_folds(known, folds)
+    else:
+        picked = best_on_other_folds(metric, measured, losses.y, losses.folds)
+    # The smallest of several errors on the same rows is too small. For the upper end, each fold is
+    # therefore scored with the method that is the best on the other folds.
+    inflation = inflation_of(measured[chosen.key], losses)
+    own = losses.interval(known[chosen.key], confidence, inflation=inflation)
+    nested = losses.interval(of_picked(known, folds, picked), confidence, inflation=inflation)
+    return own._replace(upper=max(own.upper, nested.upper))
+
+
+def smallest_on_other_folds(known: Mapping[str, np.ndarray], folds: np.ndarray) -> dict[int, str]:
+    """Return, for each fold, the method with the smallest mean loss on the rows of the other folds."""
+    return {
+        int(fold): simplest_of_best(
+            {key: float(rows[folds != fold].mean()) for key, rows in known.items()}
+        )
+        for fold in np.unique(folds)
+    }
+
+
+def of_picked(
+    known: Mapping[str, np.ndarray], folds: np.ndarray, picked: Mapping[int, str]
+) -> np.ndarray:
+    """Return the loss of each row by the method that was picked for its fold."""
+    rows = np.empty(len(folds))
+    for fold, key in picked.items():
+        rows[folds == fold] = known[key][folds == fold]
+    return rows
+
+
+def inflation_of(fits: Sequence[Measured], losses: Losses) -> float:
+    """Return the variance of the mean error divided by that of independent rows."""
+    # The folds share training rows, and their errors rise and fall together. Nadeau and Bengio (2003)
+    # estimate the variance as (1 / K + n_test / n_train) S², where S² is the variance of a fold's error
+    # and 1 / K the factor for independent folds; the ratio of both factors is 1 + K n_test / n_train.
+    shares = [np.count_nonzero(losses.folds == fit.fold) / fit.training_rows for fit in fits]
+    return 1 + float(np.sum(shares))
+
+
+def widened(outlook: Outlook, error: Interval, *, rate: bool) -> Outlook:
+    """Widen the intervals of forecasts to at least the relative width of that of the measured error."""
+    if not error.value:
+        return outlook
+    top = 1.0 if rate else np.inf
+
+    def ends(mean: float, lower: float, upper: float) -> tuple[float, float]:
+        scale = mean / error.value
+        return min(lower, scale * error.lower), max(upper, min(scale * error.upper, top))
+
+    expected = [
+        replace(one, lower=low, upper=high)
+        for one in outlook.expected
+        for low, high in [ends(one.error, one.lower, one.upper)]
+    ]
+    band = [(rows, mean, *ends(mean, low, high)) for rows, mean, low, high in outlook.band]
+    return replace(outlook, expected=tuple(expected), band=tuple(band))

@@ -1,0 +1,115 @@
+"""Interval of the named model's error: choice among methods, and training rows that folds share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from solvable.data import load
+from solvable.fitting.intervals import Interval, mean_interval, wilson_interval
+from solvable.learn import Request, learn
+from solvable.learn.fold_fits import Measured
+from solvable.learn.metrics import best_on_other_folds
+from solvable.learn.named_error import (
+    inflation_of,
+    named_error,
+    of_picked,
+    smallest_on_other_folds,
+    widened,
+)
+from solvable.learn.results import Expected, MethodScore, Outlook
+from solvable.learn.scoring import Losses, marked
+
+ROWS, FOLDS = 200, 5
+folds = np.arange(ROWS) % FOLDS
+
+
+def fits_of(predicted, key="ridge"):
+    return [Measured(key, f, int(np.sum(folds != f)), predicted[folds == f]) for f in range(FOLDS)]
+
+
+def scores_of(*keys):
+    scores = [MethodScore(key, key, "", 0.1, 0.05, 0.2, ROWS, 160, 0.0) for key in keys]
+    return marked(scores, keys[0], set())
+
+
+def test_the_smallest_of_equal_errors_is_too_small_and_the_nested_one_is_not():
+    # Seven methods with independent normal losses of mean 1 and variance 1: the smallest mean is
+    # 1 - 1.3522 / sqrt(n) on average, by the expected maximum of seven normal variables.
+    rng = np.random.default_rng(0)
+    smallest, nested = [], []
+    for _ in range(1000):
+        known = {f"m{i}": rows for i, rows in enumerate(1 + rng.standard_normal((7, ROWS)))}
+        smallest.append(min(rows.mean() for rows in known.values()))
+        nested.append(of_picked(known, folds, smallest_on_other_folds(known, folds)).mean())
+    error = 1 / math.sqrt(ROWS * 1000)
+    assert np.mean(smallest) == pytest.approx(1 - 1.3522 / math.sqrt(ROWS), abs=4 * error)
+    assert np.mean(nested) == pytest.approx(1, abs=4 * error)
+
+
+def test_folds_that_share_training_rows_widen_the_interval_by_nadeau_and_bengio():
+    rng = np.random.default_rng(1)
+    wrong = (rng.random(ROWS) < 0.2).astype(float)
+    y = np.zeros(ROWS)
+    losses = Losses(y, folds, regression=False)
+    # Five folds: 1 + K n_test / n_train = 1 + 5 / 4.
+    assert inflation_of(fits_of(wrong), losses) == pytest.approx(2.25)
+    found = losses.interval(wrong, inflation=4.0)
+    assert found == pytest.approx(wilson_interval(int(wrong.sum() // 4), ROWS // 4), abs=0.01)
+    plain = mean_interval(rng.exponential(size=ROWS), positive=True)
+    rng = np.random.default_rng(1)
+    rng.random(ROWS)
+    wide = mean_interval(rng.exponential(size=ROWS), positive=True, inflation=2.25)
+    assert wide.upper - wide.value == pytest.approx(1.5 * (plain.upper - plain.value))
+    assert math.log(wide.value / wide.lower) == pytest.approx(
+        1.5 * math.log(plain.value / plain.lower)
+    )
+
+
+@pytest.mark.parametrize("metric", [None, "accuracy", "balanced-accuracy"])
+def test_one_method_has_the_widened_interval_of_its_own_losses(metric):
+    y = np.arange(ROWS) % 2
+    wrong = np.random.default_rng(2).random(ROWS) < 0.15
+    losses = Losses(y, folds, regression=False)
+    measured = {
+        "ridge": fits_of(np.where(wrong, 1 - y, y)),
+        "constant": fits_of(np.zeros(ROWS), "constant"),
+        "trees": [Measured("trees", 0, 160, np.empty(0), failure="no")],
+    }
+    found = named_error(scores_of("ridge", "constant"), metric, measured, losses)
+    expected = losses.interval(wrong.astype(float), inflation=2.25)
+    assert found == pytest.approx(expected)
+    constant = named_error(scores_of("constant", "ridge"), metric, measured, losses)
+    assert constant == losses.interval((y > 0).astype(float))
+
+
+def test_the_best_on_other_folds_by_a_metric_is_that_by_the_error():
+    rng = np.random.default_rng(3)
+    y = np.arange(ROWS) % 2
+    wrong = {key: rng.random(ROWS) < 0.2 for key in ("ridge", "rbf", "trees")}
+    measured = {key: fits_of(np.where(bad, 1 - y, y), key) for key, bad in wrong.items()}
+    expected = smallest_on_other_folds({k: v.astype(float) for k, v in wrong.items()}, folds)
+    assert best_on_other_folds("accuracy", measured, y, folds) == expected
+
+
+def test_a_forecast_is_no_narrower_than_the_measured_error():
+    points = (Expected(1.0, 100, 0.1, 0.09, 0.11), Expected(2.0, 200, 0.05, 0.01, 0.2))
+    outlook = Outlook((), points, ((100.0, 0.1, 0.09, 0.11),))
+    found = widened(outlook, Interval(0.2, 0.16, 0.3), rate=True)
+    assert [found.expected[0].lower, found.expected[0].upper] == pytest.approx([0.08, 0.15])
+    assert found.expected[1] == points[1]
+    assert found.band[0] == pytest.approx((100, 0.1, 0.08, 0.15))
+    assert widened(outlook, Interval(0.0, 0.0, 0.1), rate=True) == outlook
+
+
+def test_the_result_states_the_wider_interval():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((90, 4))
+    found = learn(load(X, X[:, 0] + 0.5 * rng.standard_normal(90)), Request(folds=3))
+    low, high = found.interval
+    chosen = found.chosen
+    assert low < chosen.lower < chosen.error < chosen.upper < high
+    assert found.notes["error"] == [chosen.error, low, high]
+    assert found.to_dict()["interval"] == [low, high]
