@@ -111,5 +111,5 @@ def test_the_result_states_the_wider_interval():
     low, high = found.interval
     chosen = found.chosen
     assert low < chosen.lower < chosen.error < chosen.upper < high
-    assert found.notes["error"] == [chosen.error, low, high]
-    assert found.to_dict()["interval"] == [low, high]
+    assert found.notes["error"] == pytest.approx([chosen.error, low, high])
+    assert found.to_dict()["interval"] == pytest.approx([low, high])
