@@ -3,11 +3,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.support.prefork import FILTERS, Prefork, prefork
 
 PROBE = '''\
 from __future__ import annotations
@@ -110,25 +111,41 @@ def site(tmp_path_factory) -> Path:
     return site
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Prefork]:
+    """Return a process whose forks run the program without importing the libraries again."""
+    with prefork() as process:
+        yield process
+
+
 class Terminal:
     """Runner of the program in separate processes, in its own directory."""
 
-    def __init__(self, site: Path, cwd: Path, *first: str, columns: str | None = "100") -> None:
+    def __init__(
+        self, forks: Prefork, site: Path, cwd: Path, *first: str, columns: str | None = "100"
+    ) -> None:
+        self.forks = forks
         self.site = site
         self.cwd = cwd
         self.first = first
         self.log = cwd / "probe.log"
         self.environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH")))),
-            "PYTHONWARNINGS": "error",
             "PROBE_LOG": str(self.log),
             "OPENBLAS_NUM_THREADS": "1",
+            **FILTERS,
         }
         self.environment.pop("COLUMNS", None)
         if columns is not None:
             self.environment["COLUMNS"] = columns
+        self.usual_environment = dict(self.environment)
 
     def __call__(self, *words: object, **options) -> subprocess.CompletedProcess[str]:
+        # What Python reads from options and environment when it starts needs a start.
+        if not options and self.environment == self.usual_environment:
+            return self.forks.run(
+                [*self.first, *map(str, words)], self.cwd, self.environment, timeout=120
+            )
         return subprocess.run(
             [sys.executable, "-m", "solvable", *self.first, *map(str, words)],
             cwd=self.cwd,
@@ -159,20 +176,20 @@ class Terminal:
 
 
 @pytest.fixture(scope="session")
-def terminal_in(site) -> Callable[..., Terminal]:
+def terminal_in(forks, site) -> Callable[..., Terminal]:
     """Return a function that makes a terminal in a given directory."""
-    return partial(Terminal, site)
+    return partial(Terminal, forks, site)
 
 
 @pytest.fixture
-def solvable(site, tmp_path) -> Terminal:
-    return Terminal(site, tmp_path)
+def solvable(terminal_in, tmp_path) -> Terminal:
+    return terminal_in(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def finished(site, tmp_path_factory):
+def finished(terminal_in, tmp_path_factory):
     """Return a terminal with a finished run of the quick preset of `probe` in the directory `run`."""
-    terminal = Terminal(site, tmp_path_factory.mktemp("finished"))
+    terminal = terminal_in(tmp_path_factory.mktemp("finished"))
     answer = terminal("run", "probe", "--output", "run", "--workers", 1, "--json")
     assert answer.returncode == 0, answer.stderr
     terminal.answer = answer

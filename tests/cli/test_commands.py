@@ -207,7 +207,7 @@ def _with_theory(finished, tmp_path, theory):
     old = "parameters.noise**2 / parameters.samples"
     assert program.read_text().count(old) == 1
     program.write_text(program.read_text().replace(old, theory))
-    return type(finished)(site, cwd)
+    return type(finished)(finished.forks, site, cwd)
 
 
 def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished, tmp_path):

@@ -120,6 +120,7 @@ def test_the_result_says_everything(learned):
         "nngp",
         "lazy-features",
         "rbf",
+        "metric-kernel",
         "trees",
         "multi-index",
         "ridge",

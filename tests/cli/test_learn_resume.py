@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -22,19 +20,19 @@ from solvable.learn.stored_fits import KeptFits
 @pytest.fixture
 def table(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((160, 5))
+    X = rng.standard_normal((80, 4))
     y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0, "up", "down")
     lines = [
         ",".join([*(f"{cell:.5f}" for cell in row), label]) for row, label in zip(X, y, strict=True)
     ]
     path = tmp_path / "table.csv"
-    path.write_text("\n".join([",".join([*"abcde", "y"]), *lines]))
+    path.write_text("\n".join([",".join([*"abcd", "y"]), *lines]))
     return path
 
 
-def command(table, output):
+def words(table, output):
     options = ["--target", "y", "--folds", "3", "--workers", "1", "--output", str(output)]
-    return [sys.executable, "-m", "solvable", "learn", str(table), *options]
+    return ["learn", str(table), *options]
 
 
 def without_times(output):
@@ -68,12 +66,11 @@ def same(left, right):
         assert left == right
 
 
-def test_a_run_that_was_killed_goes_on(tmp_path, table):
+def test_a_run_that_was_killed_goes_on(solvable, tmp_path, table):
     whole = tmp_path / "whole"
-    subprocess.run(command(table, whole), check=True, capture_output=True)
+    assert solvable(*words(table, whole)).returncode == 0
     output, kept = tmp_path / "killed", tmp_path / ".killed.part"
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command(table, output), stdout=pipe, stderr=pipe) as process:
+    with solvable.start(*words(table, output)) as process:
         deadline = time.monotonic() + 120
         while len(list(kept.glob("*.safetensors"))) < 4 and time.monotonic() < deadline:
             assert process.poll() is None
@@ -85,7 +82,8 @@ def test_a_run_that_was_killed_goes_on(tmp_path, table):
     # One file is truncated, as by a full disk.
     cut = kept / sorted(done)[0]
     cut.write_bytes(cut.read_bytes()[:100])
-    again = subprocess.run(command(table, output), check=True, capture_output=True, text=True)
+    again = solvable(*words(table, output))
+    assert again.returncode == 0
     assert "an earlier run are read from" in again.stderr + again.stdout
     same(without_times(output), without_times(whole))
     assert not kept.exists()

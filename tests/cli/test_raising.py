@@ -70,7 +70,7 @@ RAISED = "ZeroDivisionError: float division by zero"
 
 
 @pytest.fixture(scope="module")
-def fragile(terminal_in, tmp_path_factory):
+def fragile(terminal_in, forks, tmp_path_factory):
     """Return a terminal where the system is installed, with the output of `run --json`."""
     site = tmp_path_factory.mktemp("fragile")
     (site / "fragile_system.py").write_text(SYSTEM)
@@ -78,7 +78,7 @@ def fragile(terminal_in, tmp_path_factory):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fragile-system\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[solvable.systems]\nfragile = fragile_system:system\n")
-    terminal = terminal_in.func(site, tmp_path_factory.mktemp("here"))
+    terminal = terminal_in.func(forks, site, tmp_path_factory.mktemp("here"))
     words = (*STUDY, "--set", "samples=10,20,40", "kind=plain,lost", "--output", "run", "--json")
     terminal.answer = terminal(*words)
     return terminal

@@ -16,7 +16,7 @@ from solvable.forecast.families import Cascade, PowerLaw
 from solvable.theory import predict_sequential
 
 
-def simulated(kind, seed):
+def simulated(kind, seed, totals):
     """Sizes, true errors at these and at 2 and 4 times the largest, replicates, and noise."""
     rng = random_stream("coverage", kind, seed)
     n = np.round(np.geomspace(50, 50 * 2 ** rng.uniform(3, 7), rng.integers(5, 10)))
@@ -30,7 +30,7 @@ def simulated(kind, seed):
         shapes = Cascade().shapes(np.array([[rng.uniform(0.3, 1.6), first, features]]), both)[0]
     else:
         # Theory of sequential-recovery, which differs from the fitted cascade.
-        total = int(rng.choice([210, 465, 820]))
+        total = int(rng.choice(totals))
         both = both * total * rng.uniform(2, 8) / n[0]
         shapes = predict_sequential(
             weights=np.arange(1, rng.integers(3, 17)) ** -rng.uniform(0.3, 1.5),
@@ -41,8 +41,8 @@ def simulated(kind, seed):
     return both, errors, rng.integers(3, 9), np.exp(rng.uniform(np.log(0.01), np.log(0.15))), rng
 
 
-def covered(kind, seed):
-    n, errors, replicates, noise, rng = simulated(kind, seed)
+def covered(kind, seed, totals):
+    n, errors, replicates, noise, rng = simulated(kind, seed, totals)
     seen = errors[:-2] * (1 + noise * rng.standard_normal((replicates, n.size - 2)))
     curve = LearningCurve(np.tile(n[:-2], replicates), np.abs(seen).ravel())
     found = forecast(curve, at=tuple(n[-2:]), resamples=100, band_points=0)
@@ -54,8 +54,8 @@ def covered(kind, seed):
     ]
 
 
-def share(kinds, count):
-    outcomes = [covered(kind, seed) for kind in kinds for seed in range(count)]
+def share(kinds, count, totals):
+    outcomes = [covered(kind, seed, totals) for kind in kinds for seed in range(count)]
     kept = [one for one in outcomes if one is not None]
     assert len(kept) >= 0.9 * len(outcomes)
     return np.mean(kept, axis=0)
@@ -63,13 +63,14 @@ def share(kinds, count):
 
 def test_intervals_hold_the_truth_of_some_curves():
     # Of 15 curves with a coverage of 90 %, fewer than 10 are covered with probability 0.2 %.
-    assert (share(["power law", "cascade", "sequential"], 5) >= 0.65).all()
+    # The theory of few features takes a second or two.
+    assert (share(["power law", "cascade", "sequential"], 5, [36, 55, 78]) >= 0.65).all()
 
 
 @pytest.mark.slow
 def test_nominal_90_percent_intervals_cover_between_80_and_97_percent():
     # 270 curves: the standard error is 1.6 %.
-    found = share(["power law", "cascade", "sequential"], 90)
+    found = share(["power law", "cascade", "sequential"], 90, [210, 465, 820])
     assert (found >= 0.80).all()
     assert (found <= 0.97).all()
 

@@ -23,14 +23,6 @@ from solvable.learn.scoring import Losses, of_all_rows, score_methods
 from solvable.networks.base import standardise_columns
 
 
-@pytest.fixture(scope="module", autouse=True)
-def narrow_random_features():
-    """Use fewer random features than by default, as these take half of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(design, "DEFAULT_WIDTH", 200)
-        yield
-
-
 @pytest.fixture(scope="module")
 def cancer():
     data = load("breast-cancer")
@@ -194,16 +186,16 @@ def test_meaningless_labels_give_chance_and_no_directions():
     data = load("wine")
     rng = np.random.default_rng(0)
     errors, counts, optimistic = [], [], []
-    for _ in range(4):
+    for _ in range(2):
         shuffled = replace(data, y=rng.permutation(data.y))
         found = learn(shuffled, Request(folds=3, seed=int(rng.integers(100))))
         errors.append(found.learned.error)
         counts += found.found[0].directions_in_folds
         optimistic.append(np.mean(found.features.predict(data.X) != shuffled.y))
     # On wine, the most frequent class is wrong for 60.1 % of the rows, and random guesses in proportion
-    # for 65.8 %. The standard error of four runs with 178 rows is 1.8 %; the limit of 55 % is three
+    # for 65.8 %. The standard error of two runs with 178 rows is 2.6 %; the limit of 52.3 % is three
     # standard errors below the former.
-    assert np.mean(errors) > 0.55
+    assert np.mean(errors) > 0.523
     # The first direction must be 1.4 times the mean of three nulls, whose standard deviation is about
     # 20 %. A signal of noise passes in a few of a hundred draws, for each of the three classes.
     assert np.median(counts) == 0

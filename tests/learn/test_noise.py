@@ -8,7 +8,7 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.data import load
 from solvable.data.table import from_columns
-from solvable.learn import Request, design, learn
+from solvable.learn import Request, learn
 from solvable.learn.competitors import LEARNED, Method
 from solvable.learn.fold_fits import Measured
 from solvable.learn.leaks import near_copies, telling_columns
@@ -16,14 +16,6 @@ from solvable.learn.scoring import Losses, score_methods
 from solvable.learn.words import comparison_sentences, outlook_sentence
 from solvable.networks.permutation import DRAWS, Permutations, draws_exceeded
 from solvable.operators.signals import SampleSignals
-
-
-@pytest.fixture(autouse=True)
-def narrow_random_features():
-    """Use fewer random features than by default, as these take half of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(design, "DEFAULT_WIDTH", 200)
-        yield
 
 
 def inputs(rng, n):
