@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from solvable.data.weights.opening import iter_weights
-from solvable.data.weights.safetensors_file import _eight_bits
+from solvable.data.weights.safetensors_file import eight_bits
 from solvable.errors import InvalidData
 
 
@@ -50,7 +50,7 @@ def test_bfloat16_is_the_upper_half_of_single_precision(tmp_path):
 
 
 def test_eight_bit_types_have_their_published_ranges():
-    four, five = _eight_bits(4, 7), _eight_bits(5, 15)
+    four, five = eight_bits(4, 7), eight_bits(5, 15)
     assert (np.nanmax(four), four[1]) == (448.0, 2.0**-9)
     assert (five[np.isfinite(five)].max(), five[1]) == (57344.0, 2.0**-16)
     assert np.isnan(four[[127, 255]]).all()
