@@ -66,13 +66,23 @@ def read_header(path: Path) -> tuple[dict[str, Any], int, int]:
 
 
 def _last_byte(header: dict[str, Any]) -> int:
-    """Return the largest end of data in a header; entries that are damaged do not count."""
+    """Return the largest end of data in a header; entries that contradict themselves do not count."""
     ends = [0]
-    for entry in header.values():
-        offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
-        if isinstance(offsets, list) and offsets and type(offsets[-1]) is int:
-            ends.append(offsets[-1])
+    for name, entry in header.items():
+        try:
+            begin, end = entry["data_offsets"]
+            size = _width(str(entry["dtype"])) * math.prod(entry["shape"])
+            if name != "__metadata__" and 0 <= begin <= end and end - begin == size:
+                ends.append(end)
+        except (KeyError, TypeError, ValueError):
+            continue
     return max(ends)
+
+
+def _width(dtype: str) -> int:
+    """Return the bytes of an entry; 0 for a type that is not supported."""
+    width = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}.get(dtype)
+    return np.dtype(_PLAIN[dtype]).itemsize if dtype in _PLAIN else width or 0
 
 
 def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
@@ -85,10 +95,8 @@ def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> St
         return broken(name, "its entry in the header is damaged")
     if type(begin) is not int or type(end) is not int:
         return broken(name, "its position in the header is damaged")
-    width = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}.get(dtype)
-    if dtype in _PLAIN:
-        width = np.dtype(_PLAIN[dtype]).itemsize
-    if width is None:
+    width = _width(dtype)
+    if not width:
         return broken(name, f"its type {dtype} is not supported", (), dtype)
     fault = shape_fault(shape, width)
     if fault:
