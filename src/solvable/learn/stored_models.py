@@ -98,8 +98,13 @@ def _of_kernel(model: RbfRegressor | RbfClassifier) -> Parts:
         "bandwidth": model.bandwidth_,
         "median": model._median,
         "columns": model._samples.shape[1],
-        "scale": None,
     }
+    return _with_scale(model, arrays, described)
+
+
+def _with_scale(model: Any, arrays: dict[str, np.ndarray], described: dict[str, Any]) -> Parts:
+    """Add the scale of the columns, if the model has one."""
+    described["scale"] = None
     if model._scale is not None:
         parts, described["scale"] = layer_parts(model._scale)
         arrays |= {f"scale.{name}": array for name, array in parts.items()}
@@ -124,15 +129,12 @@ def _kernel(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> An
 
 def _of_members(model: MetricKernelRegressor | MetricKernelClassifier) -> Parts:
     arrays = {"samples": model._samples}
-    described: dict[str, Any] = {"columns": model._samples.shape[1], "members": [], "scale": None}
+    described: dict[str, Any] = {"columns": model._samples.shape[1], "members": []}
     for number, one in enumerate(model.members_):
         described["members"].append({"kernel": one.kernel, "size": one.size})
         for name in ("scales", "coefficients", "intercept"):
             arrays[f"{number}.{name}"] = getattr(one, name)
-    if model._scale is not None:
-        parts, described["scale"] = layer_parts(model._scale)
-        arrays |= {f"scale.{name}": array for name, array in parts.items()}
-    return arrays, described
+    return _with_scale(model, arrays, described)
 
 
 def _members(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> Any:

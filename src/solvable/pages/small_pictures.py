@@ -50,15 +50,21 @@ class SmallCanvas:
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
         """Draw a curve with gaps at missing values."""
-        path, pen = [], "M"
+        dash = ' stroke-dasharray="5 3"' if dashed else ""
+        self.parts.append(
+            f'<path class="law" stroke="{style.colour}"{dash} d="{self.path(x, y)}"/>'
+        )
+
+    def path(self, x: np.ndarray, y: np.ndarray) -> str:
+        """Return the path of a curve, with gaps at missing values."""
+        steps, pen = [], "M"
         for across, up in zip(self._x(x), self._y(y), strict=True):
             if not (np.isfinite(across) and np.isfinite(up)):
                 pen = "M"
                 continue
-            path.append(f"{pen}{across:.1f} {up:.1f}")
+            steps.append(f"{pen}{across:.1f} {up:.1f}")
             pen = "L"
-        dash = ' stroke-dasharray="5 3"' if dashed else ""
-        self.parts.append(f'<path class="law" stroke="{style.colour}"{dash} d="{"".join(path)}"/>')
+        return "".join(steps)
 
     def band(
         self, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, label: str, style: Style

@@ -41,15 +41,8 @@ class LineCanvas(SmallCanvas):
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
         """Draw a curve whose name appears under the pointer."""
-        path, pen = [], "M"
-        for across, up in zip(self._x(x), self._y(y), strict=True):
-            if not (np.isfinite(across) and np.isfinite(up)):
-                pen = "M"
-                continue
-            path.append(f"{pen}{across:.1f} {up:.1f}")
-            pen = "L"
         self.parts.append(
-            f'<path class="thin" stroke="{style.colour}" d="{"".join(path)}">'
+            f'<path class="thin" stroke="{style.colour}" d="{self.path(x, y)}">'
             f"<title>{escape(printable(label))}</title></path>"
         )
 
