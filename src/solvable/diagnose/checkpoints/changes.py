@@ -133,7 +133,8 @@ def _overlap(now: Leading, last: Leading) -> tuple[float | None, float | None, f
     vectors = now.vectors[:, :count].T @ last.vectors[:, :count]
     measured = float((vectors**2).sum()) / count
     # Vectors u = sqrt(o) s + sqrt(1 - o) w of one signal s with independent w have the squared
-    # overlap o o' on average; the cross term has the variance (1 - o o') / p.
+    # overlap o o' on average. The overlap scatters around sqrt(o o') with variance (1 - o o') / p, so
+    # its square has the variance 4 o o' (1 - o o') / p.
     both = np.clip(now.overlaps[:count] * last.overlaps[:count], 0.0, 1.0)
     errors = 2 * np.sqrt(both * (1 - both) / len(now.vectors))
     error = float(np.sqrt((errors**2).sum())) / count
