@@ -39,10 +39,11 @@ def by_dimension(number: Pairs) -> Pairs:
     """Return the mean over dimensions of a pair of measured and predicted numbers."""
 
     def estimate(points: Sequence[Point]) -> tuple[float, float] | None:
-        pairs = [number(group) for group in grouped_but(points, ("decay", *ALONG))]
-        if not pairs or any(pair is None for pair in pairs):
+        found = [number(group) for group in grouped_but(points, ("decay", *ALONG))]
+        pairs = [pair for pair in found if pair is not None and np.isfinite(pair).all()]
+        if not pairs:
             return None
-        measured, expected = np.mean([pair for pair in pairs if pair], axis=0)
+        measured, expected = np.mean(pairs, axis=0)
         return float(measured), float(expected)
 
     return estimate
