@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.estimates import Estimate, grouped_but
+from solvable.frame.estimates import Estimate, Lead, grouped_but
 from solvable.frame.points import Point
 from solvable.models.compositional.parameters import AXIS
 
-KERNELS = ("polynomial", "rbf")
+RIVALS = ("polynomial_kernel", "rbf_kernel", "random_features")
 
 
 def asymptotic(cell: Cell, least: float = -np.inf) -> bool:
@@ -51,13 +51,27 @@ def predicted_eigenvalues(point: Point) -> np.ndarray:
 
 
 def kernel_errors(point: Point) -> np.ndarray:
-    """Errors of the two kernels, shape (replicates, 2); NaN where no kernel was fitted."""
-    return np.stack([point.values(f"{name}_kernel_normalised_mse") for name in KERNELS], axis=1)
+    """Errors of two kernels and of random features, shape (replicates, 3); NaN where not fitted."""
+    return np.stack([point.values(f"{name}_normalised_mse") for name in RIVALS], axis=1)
 
 
 def kernel_misses(point: Point) -> np.ndarray:
-    """Kernel errors divided by the label variance above degree 2, shape (replicates, 2)."""
+    """Kernel errors divided by the label variance above degree 2, shape (replicates, 3)."""
     return kernel_errors(point) / (1 - float(point.predicted("degree_two_share")))
+
+
+def lead_of_depth(point: Point) -> np.ndarray:
+    """Error of the quadratic network of two layers minus the error of the layered learner."""
+    return np.asarray(point.values("two_layer_normalised_mse") - point.values("normalised_mse"))
+
+
+def predicted_lead(point: Point) -> float:
+    """Predicted error of two layers minus the predicted error of three; NaN where one is unknown."""
+    names = ("two_layer_normalised_mse", "normalised_mse")
+    two, three_layers = (point.prediction.get(name) for name in names)
+    if not isinstance(two, float) or not isinstance(three_layers, float):
+        return float("nan")
+    return two - three_layers
 
 
 def crossing(points: Sequence[Point]) -> float:
@@ -159,12 +173,12 @@ CLAIMS = (
     ),
     Agreement(
         "kernel-sees-nothing",
-        "At sample sizes where the layered learner has an error below 0.8, kernel methods on the same "
-        "samples miss at least 90 % of the label's variance above degree 2 in the input.",
+        "At sample sizes where the layered learner has an error below 0.8, kernels and random features "
+        "on the same samples miss at least 90 % of the label's variance above degree 2 in the input.",
         kernel_misses, "derivations/compositional (17)", within=0.05, kind="at least",
         expected=0.9, power=0.5,
         because="0.05: the measured errors fluctuate with the draw of the test samples.",
-        entry=lambda setting: KERNELS,
+        entry=lambda setting: RIVALS,
         where=lambda cell: cell.setting.dimension >= 40
         and float(cell.point.mean("normalised_mse")) <= 0.8,
         missing="no point has dimension >= 40, a kernel and an error of the learner below 0.8; set "
@@ -172,14 +186,64 @@ CLAIMS = (
     ),
     Agreement(
         "kernel-floor",
-        "No kernel has an error below the predicted bound, which counts how many directions of degree 2 "
-        "and 4 a kernel can learn from n samples.",
+        "No kernel, nor a network of random features, has an error below the predicted bound, which "
+        "counts how many directions of degree 2 and 4 can be learned from n samples.",
         kernel_errors, "derivations/compositional (16), (17)", within=0.02,
         because="0.02: the label's variance in degree 2 is a Monte Carlo estimate.",
-        expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: KERNELS,
+        expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: RIVALS,
         # A bound close to the tolerance cannot be violated.
         where=lambda cell: cell.expected > 0.1, power=0.3,
         missing="no point has a kernel and a predicted bound above 0.1; set kernel_samples",
+    ),
+    Agreement(
+        "error-of-two-layers",
+        "The error of a quadratic network of two layers, which has no intermediate representation, "
+        "equals the label's variance above degree 2 plus the noise of the fit.",
+        "two_layer_normalised_mse", "derivations/compositional (18)", within=0.05, relative=True,
+        because="5 %: the label's variance in degree 2 is a Monte Carlo estimate, and the labels have "
+        "heavy tails.",
+        where=three,
+        missing="no point has three layers, the identity readout, n/D >= 15 and at least 4 fresh rows "
+        "per quadratic form of the inputs; raise samples",
+    ),
+    Agreement(
+        "three-layers-beat-two",
+        "The error of the layered learner is below the error of two layers on the same samples by the "
+        "predicted difference.",
+        lead_of_depth, "derivations/compositional (8), (18)", within=0.08, expected=predicted_lead,
+        because="0.08: the tolerances of both errors.", where=three,
+        missing="no point has three layers, the identity readout, n/D >= 15 and at least 4 fresh rows "
+        "per quadratic form of the inputs; raise samples", power=0.3,
+    ),
+    Lead(
+        "random-features-act-as-hermite",
+        "A first layer of random ReLU features has the subspace overlap of orthonormal directions in "
+        "Hermite features, up to the predicted difference.",
+        "derivations/compositional (6)", metric="subspace_overlap", within=0.04,
+        of={"first_layer": "random-features"}, over={"first_layer": "orthonormal"},
+        because="0.04, as for the overlaps themselves.",
+        where=lambda point: point.setting.ratio >= 15, power=0.5,
+        missing="first_layer does not have both values at n/D >= 15; run with --preset universality",
+    ),
+    Lead(
+        "gaussian-features-act-as-hermite",
+        "A first layer of Gaussian features has the subspace overlap of Hermite features, up to the "
+        "predicted difference, which vanishes for large d.",
+        "derivations/compositional (6)", metric="subspace_overlap", within=0.04,
+        of={"first_layer": "gaussian"}, over={"first_layer": "orthonormal"},
+        because="0.04, as for the overlaps themselves.",
+        where=lambda point: point.setting.ratio >= 15, power=0.5,
+        missing="first_layer does not have both values at n/D >= 15; run with --preset universality",
+    ),
+    Agreement(
+        "first-step-is-blind",
+        "The first step does not find the second representation: the quadratic form of its eigenvalues "
+        "has the predicted squared overlap with each feature of the second representation, which does "
+        "not grow with the number of samples.",
+        "first_step_inner_overlap", "derivations/compositional (19)", within=0.08,
+        because="0.08: directions that replace unrecovered features vary between draws.",
+        where=four, entry="feature", scatter=overlap_scatter, power=0.5,
+        missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
     Agreement(
         "second-representation",

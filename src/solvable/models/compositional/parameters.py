@@ -34,8 +34,9 @@ class CompositionalParameters(Parameters):
     """Scale of the last layer, which sets the saturation of a nonlinear readout."""
     readout: Literal["identity", "tanh"] = "identity"
     """Readout g of the label: y is the standardised value of g(s) for the index s."""
-    first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
-    """Directions of the first layer: orthonormal, random Gaussian, or made of random ReLU features."""
+    first_layer: Literal["orthonormal", "random", "random-features", "gaussian"] = "orthonormal"
+    """First layer: orthonormal or random Gaussian directions in Hermite features, random ReLU features,
+    or orthonormal directions in independent Gaussian features (the limit of large d)."""
     width: int = Field(4096, ge=1, le=100_000)
     """Number of random ReLU features, for first_layer=random-features."""
     teacher: int = Field(0, ge=0, le=10**9)
@@ -84,6 +85,22 @@ class CompositionalParameters(Parameters):
         return comb(self.dimension + self.degree - 1, self.degree)
 
     @property
+    def equivalent(self) -> CompositionalParameters:
+        """The setting itself; for Gaussian features a target of degree 1 in D inputs, which has them."""
+        if self.first_layer != "gaussian":
+            return self
+        return self.model_copy(
+            update={
+                "dimension": self.n_features_total,
+                "degree": 1,
+                "features": self.widths[0],
+                "first_layer": "orthonormal",
+                "correction": "none",
+                "kernel_samples": 0,
+            }
+        )
+
+    @property
     def label_degree(self) -> int:
         """Degree of the index as a polynomial in the input: 2q or 4q."""
         return 2 ** (self.layers - 2) * self.degree
@@ -97,6 +114,8 @@ class CompositionalParameters(Parameters):
     def place(self) -> str:
         """Description of a point in a study."""
         text = f"d = {self.dimension}, {self.second_layer} last layer, {self.layers} layers"
+        if self.first_layer != "orthonormal":
+            text += f", first layer {self.first_layer}"
         return f"{text}, n/D = {self.ratio:.3g}"
 
 
@@ -105,6 +124,6 @@ AXIS = Axis(
     "samples n",
     ignore=("kernel_samples",),
     told=lambda setting: setting.place,
-    words={"dimension": "d = {}", "second_layer": "{}"},
+    words={"dimension": "d = {}", "second_layer": "{}", "first_layer": "first layer {}"},
     resolution=24,
 )
