@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -12,13 +13,17 @@ from solvable.arrays import random_stream
 from solvable.errors import NoFeatureFound
 from solvable.fitting.ridge import kernel_ridge
 from solvable.frame.points import Metrics
+from solvable.models.lofi_images.convolution import convolutional
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,
     images,
     lifted_kernel,
     residual_dimensions,
 )
-from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
+from solvable.models.lofi_images.parameters import (
+    USUAL_DIRECTIONS,
+    NeuralLoFiImagesParameters,
+)
 from solvable.networks.blocks import Block, network_blocks
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiTransformer
 from solvable.operators import RandomLift
@@ -31,7 +36,8 @@ METRICS = (
     "directions", "error", "squared_error", "limit_squared_error",
     *(f"{name}_error" for name in METHODS), *(f"{name}_squared_error" for name in METHODS),
     "significant", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
-    "gram_deviation",
+    "gram_deviation", "random_filters_error", "random_filters_squared_error", "patch_filters",
+    "patch_shapes", "pixel_filters", "layer_strengths",
 )  # fmt: skip
 """Names of a replicate's metrics; a metric is None if the setting does not define it."""
 
@@ -61,9 +67,13 @@ class _Split:
         squared = np.sum((outputs - self.targets(self.y_test)) ** 2, axis=1)
         return float(np.mean(chosen != self.y_test)), float(np.mean(squared))
 
-    def fitted(self, blocks: Sequence[Block]) -> NeuralLoFiClassifier:
+    def fitted(
+        self, blocks: Sequence[Block], penalty: float | Literal["leave-one-out"] = "leave-one-out"
+    ) -> NeuralLoFiClassifier:
         """Build a network of blocks, fitted on the training images."""
-        model = NeuralLoFiClassifier(blocks, scaling="none", random_state=self.seed)
+        model = NeuralLoFiClassifier(
+            blocks, scaling="none", regularisation=penalty, random_state=self.seed
+        )
         return model.fit(self.X, self.y)
 
     def network(self, blocks: Sequence[Block]) -> tuple[float, float]:
@@ -95,23 +105,39 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
     split = _Split(parameters, rng)
     metrics: Metrics = dict.fromkeys(METRICS)
     metrics["directions"] = [float(k) for k in parameters.kept]
+    if parameters.patch:
+        return metrics | convolutional(parameters, split)
     if parameters.width:
         return metrics | _finite(parameters, split)
     metrics |= _filtered(parameters, split, math.inf)
+    if parameters.second_directions:
+        return metrics  # cells of a map need no other method
     return metrics | _others(parameters, split) | _strengths(parameters, split)
 
 
 def _blocks(parameters: NeuralLoFiImagesParameters, k: int | str, width: float) -> list[Block]:
     name = parameters.activation
-    filters = [Block(k, width, name) for _ in range(parameters.filters)]  # type: ignore[arg-type]
+    counts = [k] * parameters.filters
+    if parameters.second_directions:
+        counts[1] = parameters.second_directions
+    filters = [Block(count, width, name) for count in counts]  # type: ignore[arg-type]
     return [Block(None, width, name), *filters]
 
 
 def _filtered(parameters: NeuralLoFiImagesParameters, split: _Split, width: float) -> Metrics:
     """Test errors of networks with filters, for each number of kept directions."""
-    errors = [split.network(_blocks(parameters, k, width)) for k in parameters.kept]
+    penalty: float | Literal["leave-one-out"] = parameters.penalty or "leave-one-out"
+    strengths: list[float | None] = []
+    errors = []
+    for k in parameters.kept:
+        network = split.fitted(_blocks(parameters, k, width), penalty)
+        errors.append(split.judged(network.decision_function(split.X_test)))
+        if k in (USUAL_DIRECTIONS, parameters.kept[-1]) and not strengths:
+            # moduli of the eigenvalues of each filter over its largest, filter after filter
+            moduli = [np.abs(report.eigenvalues) for report in network.filters_]
+            strengths = [float(value) for row in moduli for value in row / row.max()]
     rates, squares = (list(column) for column in zip(*errors, strict=True))
-    return {"error": rates, "squared_error": squares}
+    return {"error": rates, "squared_error": squares, "layer_strengths": strengths}
 
 
 def _named(prefix: str, errors: tuple[float, float]) -> Metrics:

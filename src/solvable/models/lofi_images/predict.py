@@ -10,6 +10,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
 from solvable.models.lofi.width import gram_deviation
+from solvable.models.lofi_images.emerging import emerged_directions
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,
     images,
@@ -23,6 +24,8 @@ from solvable.spectra.sample_lattice import lattice_sizes
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     """Predict the Gram matrix's deviation and the residual dimensions from a fixed draw of images."""
     X, _ = images(parameters.data)
+    if parameters.patch:
+        return {}
     if not parameters.width:
         # Dimensions of draws at fixed numbers of images are interpolated, so that lines are smooth.
         data, lift, kept = parameters.data, parameters.activation, tuple(parameters.kept)
@@ -34,7 +37,11 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
             ],
             axis=0,
         )
-        return {"permuted_ratio": 1.0, "residual_dimensions": dimensions.tolist()}
+        return {
+            "permuted_ratio": 1.0,
+            "residual_dimensions": dimensions.tolist(),
+            "significant": emerged_directions(data, parameters.task, lift, parameters.samples),
+        }
     stream = random_stream(0, "images for predictions")
     chosen = X[stream.permutation(len(X))[: min(parameters.samples, GRAM_SAMPLES)]]
     kernel, _ = lifted_kernel(chosen, parameters.activation)

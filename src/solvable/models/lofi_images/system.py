@@ -12,6 +12,26 @@ PRESETS = {
         {"samples": (200, 400, 600), "width": (0, 300, 3_000)},
         replicates=8,
     ),
+    "patches": Preset(
+        "Convolutional networks with learned and random filters on digits; under a minute.",
+        {
+            "patch": (3, 5),
+            "width": (100,),
+            "filters": (1,),
+            "samples": (300, 600, 1_000),
+        },
+        replicates=8,
+    ),
+    "map": Preset(
+        "Squared error over the directions of two filters and the penalty, digits; about a minute.",
+        {
+            "directions": (5, 10, 20, 40, 80, 160),
+            "second_directions": (5, 10, 20, 40, 80, 160),
+            "penalty": (1e-4, 1e-2, 1.0),
+            "samples": (400,),
+        },
+        replicates=3,
+    ),
     "classes": Preset(
         "Ten classes, one per digit; about a minute.",
         {"task": ("ten-class",), "filters": (1,), "samples": (200, 400, 800)},
@@ -49,6 +69,8 @@ system = System(
             "activation": "{}",
             "filters": "{} filters",
             "samples": "n = {}",
+            "patch": "patches {0} x {0}",
+            "penalty": "penalty {:g}",
         },
         scale="linear",
     ),
