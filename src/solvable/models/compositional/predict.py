@@ -57,6 +57,10 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
     parameters = parameters.equivalent
     model = model_of(parameters, rough=rough)
     spikes = _spikes(parameters, model.law)
+    hermite = None
+    if parameters.first_layer == "random-features" and not rough:
+        other = parameters.model_copy(update={"first_layer": "orthonormal"})
+        hermite = predict_first_layer(other)["subspace_overlap"]
     four = parameters.layers == 4
     step: SecondStep | None = None
     # The directions that replace unrecovered features are predicted by drawing whole matrices.
@@ -78,6 +82,7 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
     metrics: Metrics = {
         **_first_layer(parameters, model, spikes),
         **(_last_layer(parameters, model, spikes) if not four else _second_layer(parameters, step)),
+        "hermite_subspace_overlap": hermite,
         "inner_overlap_ceiling": _ceiling(parameters, spikes.squared_overlap) if four else None,
         "first_step_inner_overlap": _blind(parameters, spikes) if four else None,
         "last_layer_eigenvalues_of_target": model.true_last_layer,

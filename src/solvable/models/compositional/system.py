@@ -20,14 +20,14 @@ PRESETS = {
         replicates=4,
     ),
     "universality": Preset(
-        "First layers of Hermite, random ReLU and Gaussian features in d = 20 and 28; about a minute.",
+        "First layers of Hermite, random ReLU and Gaussian features in d = 28; about a minute.",
         {
-            "dimension": (20, 28),
+            "dimension": (28,),
             "epsilon": (0.4,),
             "teacher": (6,),
             "first_layer": ("orthonormal", "random-features", "gaussian"),
             "width": (1_024,),
-            "samples": (4_100, 8_200, 16_400, 32_800),
+            "samples": (8_200, 16_400, 32_800),
         },
         replicates=5,
     ),

@@ -198,7 +198,7 @@ PANELS = (
     ),
     Panel(
         "emerged-directions", "Directions emerge at the forecast numbers of images",
-        "directions above random labels", [Trace("significant")],
+        "directions 1.5 times as strong as random labels", [Trace("emerged")],
         "First filter. Line: forecast from the null ratios of one fit to 1,500 images.",
         x_label="training images n", x_scale="log", y_scale="log", where=strengths_known, note=subject,
     ),

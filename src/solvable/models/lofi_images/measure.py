@@ -14,6 +14,7 @@ from solvable.errors import NoFeatureFound
 from solvable.fitting.ridge import kernel_ridge
 from solvable.frame.points import Metrics
 from solvable.models.lofi_images.convolution import convolutional
+from solvable.models.lofi_images.emerging import emerged
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,
     images,
@@ -35,7 +36,7 @@ lift of finite width; filters that keep the directions stronger than random labe
 METRICS = (
     "directions", "error", "squared_error", "limit_squared_error",
     *(f"{name}_error" for name in METHODS), *(f"{name}_squared_error" for name in METHODS),
-    "significant", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
+    "significant", "emerged", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
     "gram_deviation", "random_filters_error", "random_filters_squared_error", "patch_filters",
     "patch_shapes", "pixel_filters", "layer_strengths",
 )  # fmt: skip
@@ -174,6 +175,7 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
     assert report.n_significant is not None  # "auto" compares every direction with random labels
     # With many classes, use the class with the largest ratio.
     ratios = np.nanmax(report.null_ratios, axis=0)
+    known = np.isfinite(ratios)
     return {
         **_named("linear", split.network([Block(None, None)])),
         **_named("rbf", split.gaussian_kernel()),
@@ -183,6 +185,7 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
         "significant": float(report.n_significant),
         "null_counts": [float(count) for count in report.null_counts],
         "null_ratios": [float(ratio) for ratio in ratios],
+        "emerged": emerged(report.null_counts[known], ratios[known]),
     }
 
 

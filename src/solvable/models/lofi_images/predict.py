@@ -10,7 +10,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
 from solvable.models.lofi.width import gram_deviation
-from solvable.models.lofi_images.emerging import emerged_directions
+from solvable.models.lofi_images.emerging import forecast_emerged
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,
     images,
@@ -40,7 +40,7 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
         return {
             "permuted_ratio": 1.0,
             "residual_dimensions": dimensions.tolist(),
-            "significant": emerged_directions(data, parameters.task, lift, parameters.samples),
+            "emerged": forecast_emerged(data, parameters.task, lift, parameters.samples),
         }
     stream = random_stream(0, "images for predictions")
     chosen = X[stream.permutation(len(X))[: min(parameters.samples, GRAM_SAMPLES)]]
@@ -72,6 +72,6 @@ def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metri
         return metrics
     counts = [float(count) for count in range(2)]
     return metrics | {
-        "auto_error": guess, "auto_squared_error": 1.0, "null_counts": list(counts),
+        "emerged": 0.5, "auto_error": guess, "auto_squared_error": 1.0, "null_counts": list(counts),
         "null_ratios": [1.0] * len(counts),
     }  # fmt: skip
