@@ -35,8 +35,10 @@ def cells_of(figure: Figure, drawn: Map) -> Cells:
 
 def _range(values: np.ndarray, scale: Scale) -> Limits:
     """Return the smallest and largest value, or a range around a single one."""
-    low, high = padded_limits(values, scale, padding=0.0)
-    return (low, high) if low < high else padded_limits(values, scale)
+    known = values[np.isfinite(values)]
+    if known.size and known.min() < known.max():
+        return float(known.min()), float(known.max())
+    return padded_limits(values, scale)
 
 
 def _edges(centres: np.ndarray, scale: Scale, where: str) -> np.ndarray:

@@ -17,6 +17,8 @@ RIVALS = ("polynomial_kernel", "rbf_kernel", "random_features")
 def asymptotic(cell: Cell, least: float = -np.inf) -> bool:
     """Return True if the theory of the first step holds at n/D and the prediction exceeds `least`."""
     setting = cell.setting
+    if setting.learner != "spectral":
+        return False
     # If n/D is much larger than d, the noise is smaller than the terms of relative order 1/d in the
     # population matrix, and the theory of the first step does not hold.
     within = setting.degree != 2 or setting.ratio <= 4 * setting.dimension
@@ -31,6 +33,11 @@ def three(cell: Cell) -> bool:
 def four(cell: Cell) -> bool:
     """Return True for a target of four layers at an n/D where the theory of the first step holds."""
     return asymptotic(cell) and cell.setting.layers == 4
+
+
+def network(cell: Cell) -> bool:
+    """Return True for a Neural LoFi network at n/D >= 15."""
+    return cell.setting.learner == "neural-lofi" and cell.setting.ratio >= 15
 
 
 def all_found(cell: Cell) -> bool:
@@ -155,6 +162,7 @@ CLAIMS = (
     Estimate(
         "recovery-crossing", "The subspace overlap passes 0.5 at the predicted number of samples.",
         "derivations/compositional (7)", estimate=crossing_place, apart=ALONG, within=0.2,
+        where=lambda point: point.setting.learner == "spectral",
         because="0.2 in the logarithm: the crossing is interpolated between sample sizes up to a factor "
         "of two apart.", power=0.2,
         missing="no curve has two sample sizes, at most a factor of two apart, between which the "
@@ -166,6 +174,7 @@ CLAIMS = (
         "equals its prediction at these dimensions (q + epsilon in the limit of large d).",
         "derivations/compositional (5)",
         estimate=recovery_scaling, apart=("dimension", *ALONG), within=0.3,
+        where=lambda point: point.setting.learner == "spectral",
         because="0.3: d^epsilon is rounded to whole features, and d varies only by a small factor.",
         power=0.2,
         missing="fewer than three dimensions, or dimensions within a factor of two, have a crossing; set "
@@ -234,6 +243,27 @@ CLAIMS = (
         because="0.02: half the tolerance of an overlap, because the difference is a mean over points.",
         where=lambda point: point.setting.ratio >= 15, power=0.4,
         missing="first_layer does not have both values at n/D >= 15; run with --preset universality",
+    ),
+    Agreement(
+        "filter-finds-the-features",
+        "The coordinates that the first filter of a Neural LoFi network keeps contain each feature of "
+        "the first representation at least to the overlap predicted for the spectral step.",
+        "squared_overlap", "derivations/compositional (3), (4)", within=0.08, kind="at least",
+        because="0.08: the filter ranks by modulus, so that noise along the norm of x takes some places.",
+        entry="rotated feature", scatter=overlap_scatter, power=0.3,
+        where=lambda cell: network(cell) and cell.expected > 0.5,
+        missing="no point has learner=neural-lofi and n/D >= 15; run with --preset neural-lofi",
+    ),
+    Agreement(
+        "filter-lowers-the-degree",
+        "After one filter of low degree a network learns the label's degree four as a quadratic "
+        "function: its test error is at most 0.4 times that of the best quadratic function of the "
+        "inputs.",
+        lambda point: point.values("normalised_mse") / point.values("two_layer_normalised_mse"),
+        "derivations/compositional (18)", within=0.05, expected=0.4, kind="at most", power=0.4,
+        because="0.05: the error differs between first layers.",
+        where=lambda cell: network(cell) and cell.setting.ratio >= 25,
+        missing="no point has learner=neural-lofi and n/D >= 25; run with --preset neural-lofi",
     ),
     Agreement(
         "first-step-is-blind",

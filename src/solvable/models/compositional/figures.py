@@ -123,7 +123,7 @@ LAST_LAYER = Panel(
     ],
     "Eigenvalues of the fitted last quadratic layer, in descending order. Each is an eigenvalue of B "
     "(dashed) times the squared overlap of its feature.",
-    when=lambda curve: curve.setting.layers == 3,
+    when=lambda curve: curve.setting.layers == 3 and curve.setting.learner == "spectral",
 )
 
 CEILING = "inner_overlap_ceiling"

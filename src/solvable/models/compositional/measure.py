@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.compositional.latent_layers import form_overlap, transported
+from solvable.models.compositional.neural_lofi import neural_lofi
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import fresh_rows
 from solvable.models.compositional.target import CompositionalTarget
@@ -23,6 +24,13 @@ MEMORY_BYTES = 1.5e9
 """Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""
 
 
+SPECTRAL = (
+    "inner_squared_overlap", "first_step_inner_overlap", "eigenvalues", "detected_features",
+    "last_layer_eigenvalues",
+)  # fmt: skip
+"""Metrics of spectral steps, None for other learners."""
+
+
 def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Metrics:
     """Measured metrics of one replicate: overlaps in each layer, last layer, and errors."""
     target = draw_target(parameters, rng)
@@ -31,6 +39,13 @@ def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Me
     rows = parameters.samples + fresh * len(parameters.widths)
     X, y = _samples(target, rows, rng)
     X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
+    if parameters.learner == "neural-lofi":
+        n = parameters.samples
+        return {
+            **dict.fromkeys(SPECTRAL),
+            **neural_lofi(parameters, target, (X[:n], y[:n]), (X_test, y_test)),
+            **rivals(parameters, (X, y), (X_test, y_test), int(rng.integers(2**31))),
+        }
     learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))
     error = np.mean((learner.predict(X_test) - y_test) ** 2) / y_test.var()
     last = np.linalg.eigvalsh(learner.second_layer_.quadratic)[::-1]

@@ -43,6 +43,8 @@ class CompositionalParameters(Parameters):
     """Seed of the layers above the first; all replicates share these layers."""
     samples: int = Field(26_240, ge=4, le=10**9)
     """Number n of samples of the first spectral step; later steps use further rows."""
+    learner: Literal["spectral", "neural-lofi"] = "spectral"
+    """Learner: spectral steps on Hermite features, or a Neural LoFi network whose lifts are squares."""
     label_map: Literal["identity", "tanh", "clip"] = "tanh"
     """Function applied to the standardised labels that weight the moment operator."""
     correction: Literal["none", "wick"] = "wick"
@@ -56,6 +58,8 @@ class CompositionalParameters(Parameters):
 
     @model_validator(mode="after")
     def _check(self) -> CompositionalParameters:
+        if self.learner == "neural-lofi":
+            self._check_network()
         available, name = self.n_features_total, "features"
         if self.first_layer == "random-features":
             if self.degree != 2:
@@ -72,6 +76,14 @@ class CompositionalParameters(Parameters):
                 )
             available, name = comb(width + 1, 2), "inner_features"
         return self
+
+    def _check_network(self) -> None:
+        if self.degree != 2 or self.samples > 5_000 or self.first_layer == "gaussian":
+            raise ValueError(
+                f"learner is 'neural-lofi' with degree = {self.degree}, samples = {self.samples} and "
+                f"first_layer = '{self.first_layer}'; allowed: degree 2, up to 5000 samples, which its "
+                "kernel holds in memory, and a first layer that acts on x"
+            )
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -114,6 +126,8 @@ class CompositionalParameters(Parameters):
     def place(self) -> str:
         """Description of a point in a study."""
         text = f"d = {self.dimension}, {self.second_layer} last layer, {self.layers} layers"
+        if self.learner != "spectral":
+            text += ", Neural LoFi"
         if self.first_layer != "orthonormal":
             text += f", first layer {self.first_layer}"
         return f"{text}, n/D = {self.ratio:.3g}"
@@ -124,6 +138,11 @@ AXIS = Axis(
     "samples n",
     ignore=("kernel_samples",),
     told=lambda setting: setting.place,
-    words={"dimension": "d = {}", "second_layer": "{}", "first_layer": "first layer {}"},
+    words={
+        "dimension": "d = {}",
+        "second_layer": "{}",
+        "first_layer": "first layer {}",
+        "learner": "{}",
+    },
     resolution=24,
 )

@@ -107,6 +107,10 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
             layers=parameters.layers,
         ),
     }
+    if parameters.learner == "neural-lofi":
+        # Its filter keeps more directions, and its readout is fitted to the samples of the filter.
+        metrics |= dict.fromkeys(("normalised_mse", "last_layer_eigenvalues", "eigenvalues"))
+        return metrics
     if four and step is None and not rough:
         metrics[NO_PREDICTION] = (
             f"a feature of the first layer is lost among D = {parameters.n_features_total} directions, "

@@ -31,6 +31,17 @@ PRESETS = {
         },
         replicates=5,
     ),
+    "neural-lofi": Preset(
+        "Neural LoFi networks, whose filters lower the degree layer by layer; about a minute.",
+        {
+            "learner": ("neural-lofi",),
+            "dimension": (16,),
+            "features": (3,),
+            "teacher": (6,),
+            "samples": (500, 1_000, 2_000, 4_000),
+        },
+        replicates=6,
+    ),
     "four-layers": Preset(
         "Two representations, learned one after the other: d = 40, four layers, widths 40, 4 and 1; "
         "about ten minutes.",

