@@ -205,7 +205,8 @@ PANELS = (
     Panel(
         "layer-strengths", "Strengths of the directions of each filter",
         "modulus of the eigenvalue / largest",
-        [Trace("", f"filter {k + 1}", theory=None, value=strengths_of_layer(k)) for k in range(5)],
+        [Trace("", f"filter {k + 1}", theory=None, value=strengths_of_layer(k), colour=k)
+         for k in range(5)],
         "Infinitely wide networks, largest number of images. Each filter acts on the lift of the "
         "coordinates that the filter before it keeps.",
         against=index_in_filter, x_label="index of the direction", where=strengths_known,

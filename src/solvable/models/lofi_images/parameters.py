@@ -44,7 +44,7 @@ class NeuralLoFiImagesParameters(Parameters):
     """Number of filters, each between two lifts (layers of random features)."""
     patch: int = Field(0, ge=0, le=9)
     """Odd side of the patches of convolutional lifts, which need a finite width; 0 for dense lifts."""
-    width: int = Field(0, ge=0, le=20_000)
+    width: int = Field(0, ge=0, le=100_000)
     """Number P of random features in each lift; 0 means infinitely many."""
     activation: Literal["relu", "tanh", "erf", "sigmoid", "gelu"] = "relu"
     """Activation of every lift."""
