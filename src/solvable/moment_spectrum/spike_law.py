@@ -273,8 +273,8 @@ class SpikeLaw:
         low, high = min(closed.min() / 4, most / 2), min(closed.max() * 8, most)
         exact = self.seconds >= 1
         near = np.geomspace(low, high, max(int(np.log2(high / low) * (1 if exact else 0.5)), 2))
-        far = np.geomspace(high, most, 8 if exact else 4)[1:] if high < most else []
-        sizes = np.concatenate([near, far])
+        far = np.geomspace(high, most, 8 if exact else 4)[1:]
+        sizes = np.concatenate([near, far]) if high < most else near
         excess = np.array([spike_excess(**self._at(n)) for n in sizes])
         # Below n = D / 16 single samples make spikes, and the theory does not hold.
         while (excess[0] > 0).any() and sizes[0] > self.n_features / 16:
