@@ -101,10 +101,12 @@ def mean_interval(
         # As many resamples are drawn at once as fit into the cache.
         count = min(left, max(1, 400_000 // rows))
         drawn = standardised[rng.integers(rows, size=(count, rows))]
-        spread = drawn.std(axis=1, ddof=1) / math.sqrt(rows)
+        away, squares = drawn.mean(axis=1), np.einsum("ij,ij->i", drawn, drawn)
+        # The standardised values have mean zero, so this difference is accurate.
+        variance = (squares - rows * away**2) / (rows - 1)
         # Resamples of a single value have no spread and are left out.
-        usable = spread > 0
-        away = drawn.mean(axis=1)[usable]
+        usable = variance > 1e-12 * squares / rows
+        away, spread = away[usable], np.sqrt(np.maximum(variance, 0.0) / rows)
         ratios.append(away / spread[usable])
         if positive:
             grown = np.maximum(
