@@ -69,7 +69,7 @@ system = System(
         "sample_ratio",
         "sample ratio n/d",
         ignore=("test_samples",),
-        told=lambda setting: setting.place,
+        point_name=lambda setting: setting.place,
         words={
             "link": "{}",
             "decay": "decay {:g}",
