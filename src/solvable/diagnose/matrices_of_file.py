@@ -139,6 +139,7 @@ def _diagnose_stored(
         dtype=stored.dtype,
         precision=stored.precision,
         initial=start,
+        overwrite=stored.private and start is None,
         seed=seed,
     )
     note = (f"initial weights: {refusal}",) if refusal else ()
