@@ -56,3 +56,9 @@ def bytes_of_pair(query: StoredArray, key: StoredArray | None) -> float:
 def cost_of_heads(count: int, width: int, inputs: int) -> float:
     """Expected seconds of heads: 240 products of factors under random signs for each."""
     return count * (0.05 + 1e-8 * width**2 * inputs)
+
+
+def cost_of_adapter(first: StoredArray, second: StoredArray) -> float:
+    """Expected seconds of a low-rank adapter, which is tested as one head of its rank."""
+    sides = sum(math.prod(stored.shape) for stored in (first, second)) // first.shape[0]
+    return cost_of_heads(1, first.shape[0], sides)
