@@ -182,6 +182,7 @@ def test_test_rows_do_not_touch_the_fit(cancer):
         assert np.array_equal(seen[0][:50], seen[1][:50])
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_meaningless_labels_give_chance_and_no_directions():
     data = load("wine")
     rng = np.random.default_rng(0)
@@ -201,6 +202,7 @@ def test_meaningless_labels_give_chance_and_no_directions():
     assert np.median(counts) == 0
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_leave_one_out_on_filtered_features_is_not_reported():
     """With random labels the leave-one-out error of the readout is biased to below chance."""
     from solvable.learners import Block, NeuralLoFiRegressor
@@ -260,6 +262,7 @@ def test_more_rows_than_asked_are_drawn_at_random():
     assert any("60 of 178 rows" in one for one in found.treatments)
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_two_filters():
     found = learn(load("iris"), Request(folds=2, layers=2))
     assert [one.number for one in found.found] == [1, 2]
@@ -267,6 +270,7 @@ def test_two_filters():
     assert found.learned.error < 0.1
 
 
+@pytest.mark.usefixtures("no_learning_curve")
 def test_a_competitor_that_cannot_be_fitted_says_why(monkeypatch):
     def refuse(self, X, y):
         raise MemoryLimitExceeded("the kernel is too large")

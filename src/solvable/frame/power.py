@@ -95,10 +95,10 @@ def judged(
         return verdict_of(claim, Raised(error_line(error)))
     if verdict.status != "holds":
         return verdict
-    return told(verdict, power_row(claim, points, axis, chance))
+    return with_power(verdict, power_row(claim, points, axis, chance))
 
 
-def told(verdict: Verdict, row: PowerRow) -> Verdict:
+def with_power(verdict: Verdict, row: PowerRow) -> Verdict:
     """Change "holds" to "not testable" if a wrong prediction or chance would also hold."""
     if verdict.status != "holds":
         return verdict

@@ -10,14 +10,12 @@ from solvable.arrays import random_stream
 from solvable.diagnose.attention.factors import (
     Factors,
     Product,
-    beyond_signs,
     product_of,
     product_values,
-    signed,
     symmetry_of,
     used,
-    without,
 )
+from solvable.diagnose.attention.random_signs import SignedHead
 from solvable.diagnose.bulk_fit import BulkFit, fit_bulk, fit_symmetric
 from solvable.diagnose.diagnosis import (
     LOW_RANK,
@@ -166,13 +164,13 @@ def _of_product(
 ) -> HeadDiagnosis:
     """Complete the row by the other model: independent factors plus learned directions."""
     factors = used(factors, product.rank)
-    count, stopped = beyond_signs(factors, product, seed=seed)
+    head = SignedHead(factors, product, seed)
+    count, stopped = head.beyond_signs()
     if row.rank - count < LEAST:
         reason = f"{count} of {row.rank} values are larger than those under random signs, "
         reason += f"and too few other values are left to fit a law. {note}"
         return replace(row, phase=NO_LAW, reason=reason.strip(), learned=count)
-    rest = without(factors, product, count)
-    fit = ProductFit.of(rest, product.values[count : product.rank], seed)
+    fit = ProductFit.of(head, count)
     phase = (SPIKES if count else RANDOM) if fit.stands else NO_LAW if count else SPREAD
     if count:
         verb = "is" if count == 1 else "are"
@@ -207,9 +205,10 @@ class ProductFit:
     norm_error: float  # relative standard deviation of the rest's norm under random signs
 
     @staticmethod
-    def of(rest: Factors, bulk: np.ndarray, seed: int) -> ProductFit:
+    def of(head: SignedHead, count: int) -> ProductFit:
         """Compare the rest with 199 draws of random signs; only the sum of the values is fitted."""
-        draws = signed(rest, (), 199, seed)
+        rest, bulk = head.without(count), head.product.values[count : head.product.rank]
+        draws = head.signed(count, 199)
         drawn = draws.values[:, : bulk.size]
         norms = (drawn**2).sum(axis=1) ** 0.5
         sums = drawn.sum(axis=1, keepdims=True)

@@ -78,7 +78,7 @@ system = System(
         "sample_ratio",
         "sample ratio n/d",
         ignore=("test_samples", "trained_samples", "learning_rate"),
-        told=lambda setting: setting.place,
+        point_name=lambda setting: setting.place,
         words={
             "link": "{}",
             "decay": "decay {:g}",
