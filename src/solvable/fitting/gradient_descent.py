@@ -82,7 +82,7 @@ def minibatches(*arrays: Array, rows: int, rng: np.random.Generator) -> Iterator
     check_integer("rows", rows, 1, len(arrays[0]))
     while True:
         order = rng.permutation(len(arrays[0]))
-        # The last rows of a pass that do not fill a batch are left out: all steps average over as many rows.
+        # Last rows that do not fill a batch are left out: each step averages over as many rows.
         for start in range(0, len(order) - rows + 1, rows):
             part = order[start : start + rows]
             yield tuple(array[as_on(part, array)] for array in arrays)
