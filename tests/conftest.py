@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import gzip
 import os
 import shlex
@@ -53,6 +54,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         long = within and item.path.relative_to(tests).as_posix() in LONG_FILES
         if not long and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt thousands of collected tests from garbage collection, which would visit them again."""
+    gc.freeze()
 
 
 # No deadline for examples of hypothesis: two workers may wait for each other.
