@@ -56,9 +56,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.quick)
 
 
+# Garbage collection took an eighth of the time: it visited all collected tests again and again.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Exempt thousands of collected tests from garbage collection, which would visit them again."""
+    """Exempt the collected tests from garbage collection, and collect less often than usual."""
     gc.freeze()
+    gc.enable()
+    gc.set_threshold(20_000, 20, 20)
 
 
 # No deadline for examples of hypothesis: two workers may wait for each other.
