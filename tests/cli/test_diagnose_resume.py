@@ -129,9 +129,7 @@ def test_a_killed_series_of_checkpoints_goes_on(tmp_path, call):
     assert call("diagnose", place, "--output", tmp_path / "whole", "--workers", 1)[0] == 0
     output, kept = tmp_path / "out", tmp_path / ".out.part"
     words = command(place, output, "--workers", 1)
-    with subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 120
         while not (kept / "1.json").exists():
             assert process.poll() is None

@@ -107,10 +107,14 @@ def adapter_row(stored: StoredArray, seed: int) -> MatrixDiagnosis:
         replace(blank, values=product.values * units[0] * units[1]), np.zeros((1, 1))
     )
     if min(rank, *(side - rank for side in stored.shape)) < MINIMUM_WIDTH:
-        words = f"too few for a test of its directions (at least {MINIMUM_WIDTH}, and sides above it)"
+        words = (
+            f"too few for a test of its directions (at least {MINIMUM_WIDTH}, and sides above it)"
+        )
     else:
         head = SignedHead(used(factors, product.rank), product, seed)
         count, _ = head.beyond_signs()
         verb = "is" if count == 1 else "are"
-        words = f"{counted(count, 'direction')} {verb} above those of its factors under random signs"
+        words = (
+            f"{counted(count, 'direction')} {verb} above those of its factors under random signs"
+        )
     return replace(row, values=None, reason=f"{text}: {words}.")

@@ -122,7 +122,9 @@ def _of_stored(stored: StoredArray, seed: int) -> QuickRow:
     row = QuickRow(stored.name, stored.shape, stored.dtype, layout=stored.layout)
     try:
         if factors_of(stored):
-            reason = "a low-rank adapter: the numbers are those of its product, and no edge is fitted."
+            reason = (
+                "a low-rank adapter: the numbers are those of its product, and no edge is fitted."
+            )
             found = quick_row(row, stored.read(), seed)
             return replace(found, edge=None, beyond=None, exponent=None, n_tail=0, reason=reason)
         return quick_row(row, stored.read(), seed)
