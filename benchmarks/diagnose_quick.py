@@ -2,8 +2,8 @@
 
     python benchmarks/diagnose_quick.py [--sizes 512 1024 2048 4096]
 
-Square matrices of noise with three signals, in single precision, on one thread; each time is the median of
-runs that take turns. The randomised route takes the norm from the entries, the largest values from
+Square matrices of noise with three signals, in single precision, on one thread; each time is the median
+of runs that take turns. The randomised route takes the norm from the entries, the largest values from
 Lanczos steps, and the spectrum from a stochastic Lanczos quadrature with 10 vectors and 80 steps. It
 must give the same answers: the edge, the number of values beyond it, and a bulk that is not refuted.
 """
