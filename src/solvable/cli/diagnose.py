@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from solvable.data.weights.stored import Weights
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.diagnosis import Diagnosed
+    from solvable.diagnose.diagnosed import Diagnosed
     from solvable.diagnose.kept_rows import KeptRows
 
 
