@@ -7,8 +7,10 @@ import time
 import tracemalloc
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky import reusable_executor
 from scipy.fft import dctn
 
 from solvable.data.weights.in_memory import weights_in_memory
@@ -49,6 +51,16 @@ def test_the_memory_of_jobs_that_run_together_is_bounded():
         # The job that is too large runs alone.
         assert sum(together) <= 4e9 or len(together) == 1
     assert [number for number, *_ in each_in_order(jobs, 3, limit)] == list(range(6))
+
+
+def test_other_parallel_work_follows_a_diagnosis(monkeypatch):
+    jobs = [Job(str(k), abs, (-k,), 8.0, 1e6) for k in range(2)]
+    # Joblib takes executors from this one place, and fails on one without its folder manager.
+    monkeypatch.setattr(reusable_executor, "_executor", None)
+    monkeypatch.setattr(joblib.executor, "_executor_args", None)
+    assert list(each_in_order(jobs, 2, 4e9)) == [0, 1]
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert joblib.Parallel()(joblib.delayed(abs)(-k) for k in range(2)) == [0, 1]
 
 
 @pytest.mark.parametrize(("memory", "lanes"), [(0.1e9, 1), (2e9, 1), (4e9, 3), (100e9, 16)])

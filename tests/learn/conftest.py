@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from solvable.learn import design
+from solvable.learn import design, plan
+from solvable.learn.competitors import CONSTANT, LEARNED
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -13,3 +14,20 @@ def narrow_random_features() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(design, "DEFAULT_WIDTH", 200)
         yield
+
+
+@pytest.fixture
+def no_learning_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the fits to fewer rows, which take half of the time."""
+    monkeypatch.setattr(plan, "training_sizes", lambda rows, **_: (rows,))
+
+
+@pytest.fixture
+def learned_features_alone(no_learning_curve: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare learned features with the constant alone, without a learning curve."""
+    all_methods = plan.methods
+    monkeypatch.setattr(
+        plan,
+        "methods",
+        lambda design: [one for one in all_methods(design) if one.key in (LEARNED, CONSTANT)],
+    )

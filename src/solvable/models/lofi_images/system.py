@@ -42,7 +42,7 @@ system = System(
         "samples",
         "training images n",
         ignore=("width",),
-        told=lambda setting: setting.place,
+        point_name=lambda setting: setting.place,
         words={
             "data": "{}",
             "task": "{}",

@@ -29,6 +29,9 @@ from solvable.spectra.functionals import thresholded_error, truncated_moments
 from solvable.spectra.measures import second_moment
 from solvable.spectra.thresholds import perfect_recovery_threshold
 
+TOLERANCE = 1e-2
+"""Relative error of the saddle point in previews."""
+
 
 def predict(parameters: QuadraticParameters) -> Metrics:
     """Predicted metrics at a parameter set: measured metrics, and quantities of the theory alone."""
@@ -43,26 +46,14 @@ def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
 
 def preview(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predict a theory line with error 1 %, without the first order in 1/d."""
-    last = _LAST.get(parameters.target)
-    # A moved slider gives nearly the same line, at which most searches end after one or two steps.
-    guess = None if last is None else lambda ratio: float(np.exp(np.interp(np.log(ratio), *last)))
     states = curve_from(
         measure_of(parameters),
         ratios,
         parameters.noise,
         parameters.regularisation,
-        tolerance=1e-2,
-        guess=guess,
+        tolerance=TOLERANCE,
     )
-    if len(states) > 2:
-        order = np.argsort(ratios)
-        noise = np.array([state.effective_noise for state in states])
-        _LAST[parameters.target] = np.log(ratios[order]), np.log(noise[order])
     return _rows(parameters, ratios, states, orders=False)
-
-
-_LAST: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-"""Logarithms of sample ratios and effective noises of the last previewed line, by kind of target."""
 
 
 def _rows(
@@ -130,7 +121,7 @@ def _metrics(
         "degrees_of_freedom": state.degrees_of_freedom,
         "objective": state.objective,
         "gcv_test_error": state.test_error if known else None,
-        **_limits(parameters, state),
+        **_limits(parameters, state, 0.0 if orders else TOLERANCE),
         **sizes,
         # Pruning moves the cut to the edge 2 delta of the noise, without further training (quadratic 15).
         "pruned_error": _cut_error(state, max(2 * noise, threshold)),
@@ -222,13 +213,13 @@ def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | 
     return [float(place) for place in np.maximum(places, 0.0)]
 
 
-def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
+def _limits(parameters: QuadraticParameters, state: QuadraticState, tolerance: float) -> Metrics:
     """Thresholds and the Bayes-optimal error, which do not depend on the regularisation."""
     # interpolation (quadratic 14), perfect recovery (quadratic 13), best estimator (quadratic 16)
     rank = parameters.target_rank / parameters.dimension
     best = bayes_error(parameters, state.sample_ratio)
     return {
-        **interpolation_of(parameters),
+        **interpolation_of(parameters, tolerance),
         "perfect_recovery_ratio": perfect_recovery_threshold(rank),
         "bayes_matrix_error": best,
         "bayes_test_error": 2 * best + parameters.noise,

@@ -107,8 +107,8 @@ class SaddleProblem:
             after = float(np.sqrt(moved)) if moved > 0 else 0.0
             if not low <= after <= high:
                 after = float(np.sqrt(low * high)) if low > 0 else high / 2
-            # Convergence is quadratic: the next step would be below rounding.
-            if abs(after - b) <= max(1e-8, self.tolerance / 10) * b:
+            # Convergence is quadratic: the next step would be below rounding, or below the tolerance.
+            if abs(after - b) <= max(1e-8, np.sqrt(self.tolerance) / 3) * b:
                 return _moments_near(law, after, anchor)[0]
             b = after
         raise NotConverged(
@@ -142,7 +142,7 @@ class SaddleProblem:
     def imbalance(self, log_noise: float) -> tuple[float, SaddlePoint]:
         """Logarithm of (R + Delta/2) / 2 alpha delta² (quadratic 4), positive below the root in delta."""
         noise = float(np.exp(log_noise))
-        law = SpectralLaw(self.target, noise=noise)
+        law = SpectralLaw(self.target, noise=noise, tolerance=max(1e-11, self.tolerance / 100))
         moments = self.best_threshold(law)
         error = thresholded_error(self.energy, moments)
         # Smaller errors are rounding, as R is a difference of numbers of the size of the energy.
