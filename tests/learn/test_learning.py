@@ -24,9 +24,10 @@ from solvable.networks.base import standardise_columns
 
 
 @pytest.fixture(scope="module")
-def cancer():
+def cancer(without_learning_curve):
     data = load("breast-cancer")
-    return data, learn(data, Request(folds=2))
+    with without_learning_curve():
+        return data, learn(data, Request(folds=2))
 
 
 @pytest.fixture(scope="module")

@@ -150,7 +150,6 @@ class LabelledFilter:
         self, rows: Callable[[], Array], weights: np.ndarray | None = None
     ) -> Permutations:
         """Filter operators with permuted labels; all locations of an image share a label."""
-
         each = self.code.weights(self.labels) if weights is None else weights
 
         def drawn(draws: Sequence[int]) -> np.ndarray:
