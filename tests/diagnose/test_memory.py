@@ -191,7 +191,8 @@ def test_a_matrix_that_may_be_overwritten_is_not_copied(tall):
     assert peak + work.nbytes <= bytes_of(replace(stored, private=True))
     assert peak <= 8 * 800**2 + 12e6 < weights.nbytes + 8 * 800**2 + 4e6
     np.testing.assert_allclose(row.values, kept.values, rtol=1e-9)
-    assert row.control == kept.control and row.bulk.n_outliers == kept.bulk.n_outliers
+    assert row.control == kept.control
+    assert row.bulk.n_outliers == kept.bulk.n_outliers
     np.testing.assert_allclose(row.noise.value, kept.noise.value, rtol=1e-9)
     assert np.abs(work - weights).max() > 0  # used as workspace
     with pytest.raises(InvalidData, match="overwrite"):

@@ -32,7 +32,7 @@ def is_factor(name: str) -> bool:
 def joined_adapters(arrays: Sequence[StoredArray]) -> list[StoredArray]:
     """Replace the two factors of each adapter by one array with the shape of their product."""
     by_name = {stored.name: stored for stored in arrays}
-    joined = {}
+    joined: dict[str, StoredArray | None] = {}
     for name, first in by_name.items():
         place = _FACTOR.search(name)
         if place is None or place[1] not in _PAIRS:
@@ -58,7 +58,8 @@ def _multiply(first: StoredArray, second: StoredArray) -> bool:
 def factors_of(stored: StoredArray) -> tuple[StoredArray, StoredArray] | None:
     """Return the factors (r, inputs) and (outputs, r) of a joined adapter; None for other arrays."""
     if isinstance(stored.reader, partial) and stored.reader.func is _read_core:
-        return stored.reader.args  # type: ignore[return-value]
+        first, second = stored.reader.args
+        return first, second
     return None
 
 
@@ -75,7 +76,8 @@ def _read_factors(first: StoredArray, second: StoredArray) -> tuple[np.ndarray, 
 def _read_core(first: StoredArray, second: StoredArray) -> np.ndarray:
     """Square matrix of the adapter's rank with the singular values of the product that are not zero."""
     query, key = _read_factors(first, second)
-    return np.asarray(np.linalg.qr(query.T, mode="r") @ np.linalg.qr(key.T, mode="r").T)
+    left, right = (np.asarray(np.linalg.qr(one.T, mode="r")) for one in (query, key))
+    return np.asarray(left @ right.T)
 
 
 def multiplied(stored: StoredArray) -> StoredArray:
@@ -89,11 +91,12 @@ def _read_product(first: StoredArray, second: StoredArray) -> np.ndarray:
     return np.asarray(query.T.astype(np.float32) @ key.astype(np.float32))
 
 
-def adapter_row(stored: StoredArray, seed: int) -> MatrixDiagnosis:
+def adapter_row(
+    stored: StoredArray, pair: tuple[StoredArray, StoredArray], seed: int
+) -> MatrixDiagnosis:
     """Norm, largest value and stable rank of an adapter, and its directions above random signs."""
-    first, second = stored.reader.args  # type: ignore[attr-defined]
     blank = MatrixDiagnosis(stored.name, stored.shape, stored.dtype, NOT_FITTED, "")
-    query, key = _read_factors(first, second)
+    query, key = _read_factors(*pair)
     rank = len(query)
     text = f"a low-rank adapter of rank {rank}, without its factor lora_alpha / r"
     units = [float(np.abs(factor).max(initial=0.0)) for factor in (query, key)]

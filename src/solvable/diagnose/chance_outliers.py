@@ -39,7 +39,8 @@ def confirmed(
     # values on its shorter side, as columns. With ``overwrite``, a matrix in single precision is not
     # copied, because it may be large; afterwards its entries have no meaning.
     count, stopped = tops.size, ""
-    work, now = _workspace(matrix, overwrite), ()
+    work = _workspace(matrix, overwrite)
+    now: tuple[int, ...] = ()
     for axes, name in CONTROLS:
         if symmetric and len(axes) == 1:
             continue

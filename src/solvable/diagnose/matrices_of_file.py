@@ -20,12 +20,8 @@ from solvable.diagnose.attention.heads_of_file import (
     head_jobs,
 )
 from solvable.diagnose.attention.query_key_arrays import heads_of
-from solvable.diagnose.diagnosis import (
-    INTEGERS,
-    NOT_FITTED,
-    Diagnosed,
-    MatrixDiagnosis,
-)
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import INTEGERS, NOT_FITTED, MatrixDiagnosis
 from solvable.diagnose.job_sizes import (
     bytes_of,
     bytes_of_pair,
@@ -112,22 +108,32 @@ def jobs_of(
         if pair is not None:
             size = bytes_of_pair(*pair)
             key = f"adapter {place} {stored.name}"
-            jobs.append(Job(key, _diagnose_adapter, (stored, seed), cost_of_adapter(*pair), size))
+            arguments = (stored, pair, seed)
+            jobs.append(Job(key, _diagnose_adapter, arguments, cost_of_adapter(*pair), size))
             continue
         start = before.get(stored.name)
         # With initial weights: both matrices, and their change in double precision.
         known = start is not None
         cost = cost_of(stored.shape) * (3 if known else 1) if stored.is_matrix else 0.0
         size = bytes_of(stored, copies=4 if known else 1) if stored.is_matrix else 0.0
-        arguments = (stored, start, missing, seed)
-        jobs.append(Job(f"array {place} {stored.name}", _diagnose_stored, arguments, cost, size))
+        jobs.append(
+            Job(
+                f"array {place} {stored.name}",
+                _diagnose_stored,
+                (stored, start, missing, seed),
+                cost,
+                size,
+            )
+        )
     return jobs
 
 
-def _diagnose_adapter(stored: StoredArray, seed: int) -> MatrixDiagnosis:
+def _diagnose_adapter(
+    stored: StoredArray, pair: tuple[StoredArray, StoredArray], seed: int
+) -> MatrixDiagnosis:
     try:
         with blas().limit(limits=1):
-            return adapter_row(stored, seed)
+            return adapter_row(stored, pair, seed)
     except (InvalidData, MemoryLimitExceeded) as error:
         return MatrixDiagnosis(stored.name, stored.shape, stored.dtype, NOT_FITTED, str(error))
 

@@ -19,8 +19,8 @@ from solvable.frame.claims import (
     verdict_of,
 )
 from solvable.frame.curves import Axis
-from solvable.frame.estimates import PointsClaim
 from solvable.frame.points import Metrics, Point
+from solvable.frame.points_claim import PointsClaim
 from solvable.paths import error_line
 
 Chance = Callable[[Any, Metrics], Metrics]

@@ -17,11 +17,11 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, NotTestable, Raised, Verdict, verdict_of
 from solvable.frame.curves import Axis, Curve, curves_of, predict_each
 from solvable.frame.drawn import Drawn, Fault, draw_panels, failed_figure
-from solvable.frame.estimates import PointsClaim
 from solvable.frame.judging import with_judged
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.parameters import Parameters, check_limits
 from solvable.frame.points import Metrics, Point
+from solvable.frame.points_claim import PointsClaim
 from solvable.frame.power import PowerRow, judged, power_row
 from solvable.frame.references import Reference, resolved
 from solvable.paths import error_line

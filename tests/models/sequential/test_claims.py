@@ -57,7 +57,7 @@ def hermite(**changes):
 
 
 def gaussian(**changes):
-    ratios = 2.0 ** np.arange(3, 10.5, 0.5)
+    ratios = 2.0 ** np.arange(3, 11)
     second = changes.pop("second_layer", "least-squares")
     return points(GAUSSIAN | {"second_layer": second}, ratios, 465, **changes)
 

@@ -73,12 +73,6 @@ def _no_axes(width: int) -> np.ndarray:
     return np.asarray(np.linalg.qr(mixed)[0])
 
 
-def product_values(query: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Singular values of query^T key without the zeros that its shape implies, descending."""
-    gram = gram_of(query)
-    return values_of_grams(gram, gram if key is query else gram_of(key))
-
-
 def values_of_grams(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Singular values of query^T key from the factors' products with themselves, shape (h, h)."""
     # With key key^T = L L^T, the squared values are the eigenvalues of L^T (query query^T) L. Squares

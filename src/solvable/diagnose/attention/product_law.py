@@ -11,9 +11,9 @@ from solvable.diagnose.attention.factors import (
     Factors,
     Product,
     product_of,
-    product_values,
     symmetry_of,
     used,
+    values_of_grams,
 )
 from solvable.diagnose.attention.random_signs import SignedHead
 from solvable.diagnose.bulk_fit import BulkFit, fit_bulk, fit_symmetric
@@ -296,16 +296,24 @@ def _spread(
         scale = float((bulk.sum()) / (width * d)) ** 0.5
     found = np.empty((draws, count))
     for k in range(draws):
-        query = np.vstack([scale * rng.standard_normal((width, d)), _directions(strength, d, rng)])
-        key = query
-        if not factors.tied:
-            noise = scale * rng.standard_normal((width, other))
-            key = np.vstack([noise, _directions(strength, other, rng)])
-        values = product_values(query, key)
+        query = gram_of_head(scale, width, strength, d, rng)
+        key = query if factors.tied else gram_of_head(scale, width, strength, other, rng)
+        values = values_of_grams(query, key)
         found[k] = [_behind(x, values[count:], factors)[0] for x in values[:count]]
     return np.asarray(((found - strength) ** 2).mean(axis=0) ** 0.5)
 
 
-def _directions(strength: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
-    axes = np.linalg.qr(rng.standard_normal((side, strength.size)))[0]
-    return np.asarray(np.sqrt(strength)[:, None] * axes.T)
+def gram_of_head(
+    scale: float, width: int, strength: np.ndarray, side: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw F F^T for a factor F: rows of noise, above rows sqrt(s) e^T along orthonormal directions e."""
+    # The noise Z is rotation invariant, so the directions may be the first axes: Z = (N, N'), and
+    # N' N'^T = L L^T with Bartlett's L: chi of side - count - i on the diagonal, normals below it.
+    count = strength.size
+    near = scale * rng.standard_normal((width, count))
+    lower = np.tril(rng.standard_normal((width, width)), -1)
+    lower[np.diag_indices(width)] = np.sqrt(rng.chisquare(side - count - np.arange(width)))
+    mixed = near * np.sqrt(strength)
+    return np.block(
+        [[near @ near.T + scale**2 * lower @ lower.T, mixed], [mixed.T, np.diag(strength)]]
+    )

@@ -53,7 +53,7 @@ class Fit:
 
 
 def matrices_in(weights: Weights, heads: int | None) -> dict[str, StoredArray]:
-    """Return the matrices of a checkpoint by name, with fused projections split and adapters multiplied."""
+    """Return the matrices of a checkpoint by name: fused projections split, adapters multiplied."""
     arrays = split_arrays(joined_adapters(weights.arrays), heads_of(weights, heads))
     return {stored.name: multiplied(stored) for stored in arrays if stored.is_matrix}
 
