@@ -18,7 +18,13 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "quadratic-network" else pytest.mark.slow)
+        for name in SETTINGS
+    ],
+)
 def test_a_device_gives_the_numbers_of_numpy(name):
     pytest.importorskip("torch")
     host, found = (

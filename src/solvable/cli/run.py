@@ -106,7 +106,7 @@ def run(
     check_directory(directory)
     if device is not None:
         check_device(loaded, device, here=scheduler is None)
-        workers = workers or 1
+        workers = 1 if workers is None else workers
     result = _measure(study, directory, workers, scheduler, share, device, quiet, progress)
     if share is not None:
         return _conclude_part(result, study, share, directory, json, quiet)
