@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from solvable.arrays import ArraySource, Source
+from solvable.fitting.devices import on_device
 from solvable.fitting.kernel_errors import kernel_errors
 from solvable.frame.points import Metrics
 from solvable.models.sequential.errors import fresh_rows
@@ -77,7 +78,7 @@ def _fit(
         solver="power-iteration" if parameters.solver == "power-iteration" else "auto",
         random_state=seed,
     )
-    return learner.fit(X, y)
+    return learner.fit(on_device(X), y)
 
 
 def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegressor) -> Metrics:
