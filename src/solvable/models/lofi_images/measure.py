@@ -11,6 +11,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import NoFeatureFound
+from solvable.fitting.devices import on_device
 from solvable.fitting.ridge import kernel_ridge
 from solvable.frame.points import Metrics
 from solvable.models.lofi_images.convolution import convolutional
@@ -22,10 +23,13 @@ from solvable.models.lofi_images.images import (
     residual_dimensions,
 )
 from solvable.models.lofi_images.parameters import (
+    ALIGNED_DIRECTIONS,
+    TRAINED_STEPS,
     USUAL_DIRECTIONS,
     NeuralLoFiImagesParameters,
 )
 from solvable.networks.blocks import Block, network_blocks
+from solvable.networks.early_gradient import early_alignment
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiTransformer
 from solvable.operators import RandomLift
 
@@ -39,6 +43,7 @@ METRICS = (
     "significant", "emerged", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
     "gram_deviation", "random_filters_error", "random_filters_squared_error", "patch_filters",
     "patch_shapes", "pixel_filters", "layer_strengths",
+    "first_step_alignment", "gradient_alignment", "principal_alignment", "weight_change",
 )  # fmt: skip
 """Names of a replicate's metrics; a metric is None if the setting does not define it."""
 
@@ -75,7 +80,7 @@ class _Split:
         model = NeuralLoFiClassifier(
             blocks, scaling="none", regularisation=penalty, random_state=self.seed
         )
-        return model.fit(self.X, self.y)
+        return model.fit(on_device(self.X), self.y)
 
     def network(self, blocks: Sequence[Block]) -> tuple[float, float]:
         """Fit a network of blocks and return its test errors."""
@@ -113,6 +118,8 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
     metrics |= _filtered(parameters, split, math.inf)
     if parameters.second_directions:
         return metrics  # cells of a map need no other method
+    if not split.ten:
+        metrics |= _trained(parameters, split)
     return metrics | _others(parameters, split) | _strengths(parameters, split)
 
 
@@ -186,6 +193,25 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
         "null_counts": [float(count) for count in report.null_counts],
         "null_ratios": [float(ratio) for ratio in ratios],
         "emerged": emerged(report.null_counts[known], ratios[known]),
+    }
+
+
+def _trained(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
+    """Overlaps of the first steps of a two-layer network of 1,000 neurons with the filter (lofi 27)."""
+    found = early_alignment(
+        split.X,
+        split.targets(split.y)[:, 0],
+        width=1_000,
+        activation=parameters.activation,
+        steps=TRAINED_STEPS,
+        n_directions=ALIGNED_DIRECTIONS,
+        seed=split.seed,
+    )
+    return {
+        "first_step_alignment": [float(found.filter_overlap[0]), float(found.principal_overlap[0])],
+        "gradient_alignment": found.filter_overlap.tolist(),
+        "principal_alignment": found.principal_overlap.tolist(),
+        "weight_change": found.relative_change.tolist(),
     }
 
 

@@ -20,6 +20,12 @@ DIRECTIONS = (5, 10, 20, 40, 80, 160, 320)
 PATCH_DIRECTIONS = 11
 """Number of kept directions of convolutional filters, in addition to the first moment."""
 
+TRAINED_STEPS = (1, 5, 15, 40)
+"""Steps of gradient descent after which the change of the weights is compared with the filter."""
+
+ALIGNED_DIRECTIONS = 11
+"""Number of leading directions that are compared: the first moment and ten eigenvectors."""
+
 USUAL_DIRECTIONS = 40
 """Number of kept directions at which methods are compared."""
 
