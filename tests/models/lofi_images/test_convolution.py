@@ -76,6 +76,14 @@ def test_one_replicate_of_a_convolutional_network():
     np.testing.assert_allclose(found.map.values[::-1][:3, :3], first)
 
 
+def test_one_replicate_of_a_network_that_is_coupled_backwards():
+    setting = NeuralLoFiImagesParameters(coupling="local", width=40, directions=10, samples=100)
+    metrics = measure(setting, random_stream("coupled"))
+    # Both networks are tested on the same images, and coupling changes the outputs.
+    assert 0 < metrics["squared_error"][0] < 1.5
+    assert abs(metrics["squared_error"][0] - metrics["forward_squared_error"]) > 1e-6
+
+
 def test_a_map_of_two_filters_has_a_cell_for_each_pair():
     points = []
     for first in (5, 10):
@@ -97,6 +105,8 @@ def test_a_map_of_two_filters_has_a_cell_for_each_pair():
     [
         ({"patch": 4, "width": 100}, "an odd patch"),
         ({"patch": 3}, "finite width"),
+        ({"coupling": "exact"}, "a finite width with dense lifts"),
+        ({"samples": 1_500, "width": 100_000}, "up to 1e8 features"),
         ({"second_directions": 10}, "filters=2 and directions"),
         ({"second_directions": 400, "directions": 5}, "second_directions is 400"),
     ],

@@ -39,6 +39,12 @@ def wide(point: Point) -> bool:
     return not point.setting.width
 
 
+def finite(point: Point) -> bool:
+    """Return True for networks of finite width with dense lifts and forward filters."""
+    setting = point.setting
+    return bool(setting.width and not setting.patch and setting.coupling == "none")
+
+
 def several_directions(point: Point) -> bool:
     """Return True for infinitely wide networks for which several numbers of directions were tried."""
     return wide(point) and len(point.setting.kept) > 1
@@ -235,13 +241,26 @@ PANELS = (
     ),
     patches,
     Panel(
+        "backward", "Filters coupled backwards", "test error (mean squared)",
+        [
+            Trace("", "coupled", theory=None,
+                  value=lambda point: by_directions(point, "squared_error")[:, 0]),
+            Trace("forward_squared_error", "forward", theory=None, dashed=True),
+        ],
+        "Backward signals replace a fifth of the directions of each filter in up to four passes; dashed: "
+        "the same networks with forward filters.",
+        x_label="training images n", where=lambda point: point.setting.coupling != "none", note=subject,
+        y_scale="log",
+    ),
+    Panel(
         "residual-dimension", "The residual dimension grows with removed directions",
         "residual effective dimension",
         [of_directions("residual_dimensions")],
         "Variance of the lifted images outside the removed directions, over the largest variance along "
         "one direction there. The samples needed for a weak feature grow in proportion. Lines: "
         "prediction from other images.",
-        against=directions, x_label="directions removed", where=wide, note=subject,
+        against=directions, x_label="directions removed", note=subject,
+        where=lambda point: wide(point) and not point.setting.second_directions,
         x_scale="log", y_scale="log",
     ),
     Panel(
@@ -267,7 +286,7 @@ PANELS = (
          against_width("limit_squared_error", label="infinite", theory=None, dashed=True)],
         f"{USUAL_DIRECTIONS} directions. Dashed: infinitely wide networks, same splits. No filter: ridge "
         "on random features of the same width, at the largest number of images.",
-        along=WIDTH, where=lambda point: not wide(point), at=most_first,
+        along=WIDTH, where=finite, at=most_first,
         once=[against_width("lazy_squared_error", label="no filter", theory=None, colour=-1)],
         note=subject, y_scale="log",
     ),
@@ -276,7 +295,7 @@ PANELS = (
         "relative distance of Gram matrices", [Trace("gram_deviation")],
         "Root mean square over 16 lifts of 200 images, at the largest number of images. Lines: "
         "prediction from the fourth moment of the activation on other images.",
-        along=WIDTH, where=lambda point: not wide(point), at=lambda places: places[-1:],
+        along=WIDTH, where=finite, at=lambda places: places[-1:],
         note=subject, y_scale="log",
     ),
     Panel(

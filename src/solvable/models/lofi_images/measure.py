@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from solvable.models.lofi_images.parameters import (
     USUAL_DIRECTIONS,
     NeuralLoFiImagesParameters,
 )
+from solvable.networks.backlofi import BackLoFiClassifier
 from solvable.networks.blocks import Block, network_blocks
 from solvable.networks.early_gradient import early_alignment
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiTransformer
@@ -43,6 +44,7 @@ METRICS = (
     "significant", "emerged", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
     "gram_deviation", "random_filters_error", "random_filters_squared_error", "patch_filters",
     "patch_shapes", "pixel_filters", "layer_strengths",
+    "forward_error", "forward_squared_error",
     "first_step_alignment", "gradient_alignment", "principal_alignment", "weight_change",
 )  # fmt: skip
 """Names of a replicate's metrics; a metric is None if the setting does not define it."""
@@ -111,6 +113,8 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
     split = _Split(parameters, rng)
     metrics: Metrics = dict.fromkeys(METRICS)
     metrics["directions"] = [float(k) for k in parameters.kept]
+    if parameters.coupling != "none":
+        return metrics | _coupled(parameters, split)
     if parameters.patch:
         return metrics | convolutional(parameters, split)
     if parameters.width:
@@ -121,6 +125,22 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
     if not split.ten:
         metrics |= _trained(parameters, split)
     return metrics | _others(parameters, split) | _strengths(parameters, split)
+
+
+def _coupled(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
+    """Test errors of filters coupled backwards, and of the same network with forward filters."""
+    metrics: Metrics = {}
+    for name, passes in (("", 4), ("forward_", 0)):
+        model = BackLoFiClassifier(
+            parameters.coupling,  # type: ignore[arg-type]
+            depth=parameters.filters + 1, reduce=parameters.kept[0], width=parameters.width,
+            activation=parameters.activation, n_passes=passes, scaling="none",
+            random_state=split.seed,
+        ).fit(split.X, split.y)  # fmt: skip
+        error, squared = split.judged(model.decision_function(split.X_test))
+        values: dict[str, Any] = {"error": error, "squared_error": squared}
+        metrics |= {f"{name}{kind}": value if name else [value] for kind, value in values.items()}
+    return metrics
 
 
 def _blocks(parameters: NeuralLoFiImagesParameters, k: int | str, width: float) -> list[Block]:

@@ -46,6 +46,9 @@ class NeuralLoFiImagesParameters(Parameters):
     """Number of directions that the second filter keeps; 0 means as many as the first."""
     penalty: float = Field(0.0, ge=0, le=1e6)
     """Ridge penalty of the readout, relative to the power of its features; 0 means leave-one-out."""
+    coupling: Literal["none", "first_order", "mean_field", "exact", "local"] = "none"
+    """Backward signal that replaces a fifth of the directions of each filter (BackLoFi), at finite width;
+    none for forward filters alone."""
     filters: int = Field(2, ge=1, le=5)
     """Number of filters, each between two lifts (layers of random features)."""
     patch: int = Field(0, ge=0, le=9)
@@ -69,6 +72,15 @@ class NeuralLoFiImagesParameters(Parameters):
             raise ValueError(
                 f"patch is {self.patch} and width is {self.width}; allowed: an odd patch with a finite "
                 "width, such as patch=5 width=100"
+            )
+        if self.coupling != "none" and (self.patch or not self.width):
+            raise ValueError(
+                f"coupling is '{self.coupling}' with width = {self.width} and patch = {self.patch}; "
+                "allowed: a finite width with dense lifts, such as width=300 patch=0"
+            )
+        if self.samples * self.width > 10**8:
+            raise ValueError(
+                f"samples x width is {self.samples} x {self.width}; allowed: up to 1e8 features, 0.8 GB"
             )
         if self.second_directions and not (self.filters == 2 and self.directions):
             raise ValueError(

@@ -29,7 +29,7 @@ from solvable.spectra.sample_lattice import lattice_sizes
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     """Predict the Gram matrix's deviation and the residual dimensions from a fixed draw of images."""
     X, _ = images(parameters.data)
-    if parameters.patch:
+    if parameters.patch or parameters.coupling != "none":
         return {}
     if not parameters.width:
         # Dimensions of draws at fixed numbers of images are interpolated, so that lines are smooth.

@@ -22,6 +22,21 @@ PRESETS = {
         },
         replicates=8,
     ),
+    "backward": Preset(
+        "Filters coupled backwards (BackLoFi), digits; under a minute.",
+        {
+            "coupling": ("first_order", "mean_field"),
+            "directions": (40, 120),
+            "width": (300,),
+            "samples": (600, 1_000),
+        },
+        replicates=6,
+    ),
+    "width": Preset(
+        "Networks of up to 100,000 random features against their kernel, digits; about two minutes.",
+        {"samples": (300,), "width": (0, 1_000, 10_000, 100_000)},
+        replicates=4,
+    ),
     "map": Preset(
         "Squared error over the directions of two filters and the penalty, digits; about a minute.",
         {
@@ -72,6 +87,8 @@ system = System(
             "samples": "n = {}",
             "patch": "patches {0} x {0}",
             "penalty": "penalty {:g}",
+            "coupling": "{} coupling",
+            "directions": "{} directions",
         },
         scale="linear",
     ),
