@@ -39,12 +39,24 @@ class SeriesData:
 
 @dataclass(frozen=True, eq=False)
 class MapData:
-    """Values of a map; its arrays are read-only."""
+    """Values of a map; its arrays are read-only.
 
-    label: str  # of the colour bar
-    x: np.ndarray  # centres of the columns
-    y: np.ndarray  # centres of the rows
-    values: np.ndarray  # shape (rows, columns); NaN is an empty cell
+    Parameters
+    ----------
+    label : str
+        Label of the colour bar.
+    x : ndarray of float, shape (n,)
+        Centres of the columns.
+    y : ndarray of float, shape (m,)
+        Centres of the rows.
+    values : ndarray of float, shape (m, n)
+        Value of each cell; NaN is an empty cell.
+    """
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    values: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,6 +129,7 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
         "squared_overlap": [share] * p,
         "subspace_overlap": share,
         "inner_squared_overlap": inner,  # type: ignore[dict-item]
+        "first_step_inner_overlap": inner,  # type: ignore[dict-item]
         "last_layer_eigenvalues": [0.0] * parameters.widths[-1],
         "normalised_mse": 1.0,
     }
