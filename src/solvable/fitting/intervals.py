@@ -34,7 +34,7 @@ def wilson_interval(
     wrong: int, rows: int, confidence: float = CONFIDENCE, *, inflation: float = 1.0
 ) -> Interval:
     """Return Wilson's interval of an error rate; its width is not zero even for rates of 0 and 1."""
-    # An inflation F of the variance by dependence is that of rows / F independent rows.
+    # Dependence that raises the variance by a factor F, the inflation, leaves rows / F independent rows.
     # Wilson 1927: (p + z² / 2n +- z sqrt(p (1 - p) / n + z² / 4n²)) / (1 + z² / n).
     # In cross-validation the rows of all folds are pooled, which is valid asymptotically for stable
     # learners (Bayle et al., arXiv:2007.12671).
@@ -78,10 +78,15 @@ def mean_interval(
     seed: int = 0,
 ) -> Interval:
     """Return a bootstrap interval of the mean of skewed values; positive if all values are positive."""
-    # The inflation of the variance by dependence multiplies both distances from the mean by its root.
+    # Dependence raises the variance by a factor, the inflation; its root multiplies the distances of both
+    # ends from the mean.
     # The studentised bootstrap is second-order correct: [x - t*_(1 - a/2) s, x - t*_(a/2) s] with
     # t* = (x* - x) / s*. The percentile bootstrap covers too rarely for skewed values. For positive
     # values the lower end is that of log x, with standard error s / x: x exp(-t*_(1 - a/2) s / x).
+    # With an inflation, the upper end is at least that of log x: for 300 fourth powers of Student's t
+    # with three degrees of freedom, an inflation of 2.25 then covers in 71 instead of 57 of 100 samples,
+    # and for squares of normal values in 97 as before. The end is at most the mean times the number of
+    # rows, the mean of rows that are all as large as the sum.
     values = np.asarray(values, dtype=np.float64)
     rows = len(values)
     mean = float(values.mean())
@@ -117,10 +122,14 @@ def mean_interval(
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(ratios), [tail, 1 - tail])
     lower = mean - float(high) * error * stretch
+    upper = mean - float(low) * error * stretch
     if positive:
-        farthest = float(np.quantile(np.concatenate(of_logarithm), 1 - tail))
-        lower = mean * math.exp(-farthest * error * stretch / mean)
-    return Interval(mean, lower, mean - float(low) * error * stretch)
+        nearest, farthest = np.quantile(np.concatenate(of_logarithm), [tail, 1 - tail])
+        lower = mean * math.exp(-float(farthest) * error * stretch / mean)
+        if inflation > 1:
+            factor = math.exp(min(-float(nearest) * error * stretch / mean, math.log(rows)))
+            upper = min(max(upper, mean * factor), mean * rows)
+    return Interval(mean, lower, upper)
 
 
 def loss_of_clusters(

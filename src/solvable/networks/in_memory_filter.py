@@ -177,10 +177,10 @@ def _left(rows: Array, weights: np.ndarray) -> np.ndarray:
     # moment without the sample itself, which would otherwise fit its own weight.
     weights = weights - weights.mean(axis=0)
     weighted = as_on(weights / len(weights), rows)
-    told = to_numpy(rows @ (rows.T @ weighted)).astype(np.float64)
-    told -= to_numpy(squared_norms(rows)).astype(np.float64)[:, None] * weights / len(weights)
-    told -= told.mean(axis=0)
-    left = weights - told @ np.linalg.lstsq(told, weights, rcond=None)[0]
+    projected = to_numpy(rows @ (rows.T @ weighted)).astype(np.float64)
+    projected -= to_numpy(squared_norms(rows)).astype(np.float64)[:, None] * weights / len(weights)
+    projected -= projected.mean(axis=0)
+    left = weights - projected @ np.linalg.lstsq(projected, weights, rcond=None)[0]
     return np.asarray(left - left.mean(axis=0))
 
 

@@ -32,7 +32,7 @@ _GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 
 
 @dataclass(frozen=True)
 class Significance:
-    """Number of directions above their null, and the ratios of strength to null."""
+    """Number of directions whose strength exceeds their null, and ratios of strength to null."""
 
     number: int  # for many classes, dimension of the union of their significant directions
     null_counts: np.ndarray  # numbers k of removed stronger directions, shape (g,)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from solvable.frame import registry
-from solvable.models.sequential.claims import CLAIMS, crossings
+from solvable.models.sequential.claims import CLAIMS
+from solvable.models.sequential.crossings import crossings
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.system import system
 from solvable.systems.base import Point
@@ -62,6 +63,26 @@ def gaussian(**changes):
     return points(GAUSSIAN | {"second_layer": second}, ratios, 300, **changes)
 
 
+def dimensions(**changes):
+    base = {"inputs": "gaussian", "dimension": 16, "features": 5}
+    settings = [base | {"decay": decay} for decay in (0.0, 0.4, 0.8)]
+    return [p for s in settings for p in points(s, 2.0 ** np.arange(1, 7), 136, **changes)]
+
+
+def thresholds(**changes):
+    base = {"degree": 1, "features": 8, "decay": 0.0}
+    return [
+        perfect(base | {"dimension": d, "samples": n}, **changes)
+        for d, n in ((100, 380), (200, 760), (400, 1510))
+    ]
+
+
+def slow_decay(**changes):
+    return points(
+        {"inputs": "gaussian", "dimension": 20, "features": 40}, (8, 16, 32, 64), 210, **changes
+    )
+
+
 CASES = {
     "overlap-of-each-feature": (hermite, {"squared_overlap": scaled(0.9)}),
     "mean-overlap": (hermite, {"mean_squared_overlap": scaled(0.95)}),
@@ -85,6 +106,17 @@ CASES = {
         {"normalised_mse": scaled(1.2)},
     ),
     "neighbour-mixing": (gaussian, {"neighbour_mixing": scaled(2.5)}),
+    "transition-sharpens": (thresholds, {}),
+    "first-feature-is-earlier": (dimensions, {}),
+    "window-is-wider": (dimensions, {}),
+    "jump-without-decay": (dimensions, {}),
+    "staircase-exponent": (slow_decay, {}),
+    "loss-exponent": (gaussian, {}),
+    "learned-energy-exponent": (slow_decay, {"normalised_mse": lambda v: 1 - (1 - v) ** 0.6}),
+    "tail-is-too-low": (gaussian, {"normalised_mse": scaled(0.6)}),
+    "loss-outside-span": (gaussian, {"loss_outside_span": scaled(1.4)}),
+    "loss-inside-span": (gaussian, {"loss_inside_span": scaled(1.5)}),
+    "davis-kahan-exponent": (gaussian, {}),
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from solvable.arrays import ArraySource, Source
+from solvable.fitting.devices import on_device
 from solvable.fitting.kernel_errors import kernel_errors
 from solvable.frame.points import Metrics
 from solvable.models.sequential.errors import fresh_rows
@@ -66,7 +67,7 @@ def _fit(
     in_units = parameters.readout == "identity" and fitted
     learner = LayerwiseSpectralRegressor(
         degree=parameters.degree if parameters.inputs == "hermite" else 1,
-        n_directions=parameters.features,
+        n_directions=parameters.feature_count,
         label_map=parameters.label_map,
         correction=parameters.correction,
         second_layer=parameters.second_layer,
@@ -77,7 +78,7 @@ def _fit(
         solver="power-iteration" if parameters.solver == "power-iteration" else "auto",
         random_state=seed,
     )
-    return learner.fit(X, y)
+    return learner.fit(on_device(X), y)
 
 
 def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegressor) -> Metrics:
@@ -90,6 +91,9 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
     order = np.full(target.features, -1)
     order[feature] = vector
     eigenvalues = [float(learner.eigenvalues_[k]) if k >= 0 else None for k in order]
+    # Of each matched eigenvector, the part outside the span of the features and the part along others
+    span = np.linalg.qr(target.directions)[0]
+    outside = 1 - np.sum((span.T @ learner.directions_) ** 2, axis=0)
     mixing = [
         float((squared[i, after] + squared[i + 1, before]) / 2) if min(before, after) >= 0 else None
         for i, (before, after) in enumerate(pairwise(order))
@@ -103,6 +107,10 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
         "detection_edges": [float(lower), float(upper)],
         "detected_features": float(np.sum((values > upper) | (values < lower))),
         "neighbour_mixing": mixing,
+        "loss_outside_span": [float(outside[k]) if k >= 0 else None for k in order],
+        "loss_inside_span": [
+            float(1 - outside[k] - squared[i, k]) if k >= 0 else None for i, k in enumerate(order)
+        ],
     }
 
 
