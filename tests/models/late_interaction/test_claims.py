@@ -1,4 +1,4 @@
-"""Tests of the claims' functions on made records, and of the contract of the system."""
+"""Tests of the claims' functions on made records."""
 
 from __future__ import annotations
 
