@@ -131,6 +131,7 @@ def test_a_rare_class_is_not_hidden_by_the_error(rare):
     assert "balanced" in [column.name for column in method_table(found).columns]
 
 
+@pytest.mark.usefixtures("no_learning_curve")
 def test_equal_classes_have_neither(tmp_path):
     found = learn(load("iris"), Request(folds=2))
     assert all(score.balanced_error is None and score.auc is None for score in found.methods)
