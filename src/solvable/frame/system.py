@@ -92,6 +92,9 @@ class System:
         claims.
     presets : mapping of str to Preset
         At least ``quick`` (under a minute on two cores).
+    tensors : bool
+        True if ``measure`` passes its samples through :func:`solvable.fitting.devices.on_device` to a
+        learner that takes tensors.
     references : sequence of str and Reference
         Keys of ``references.bib`` in the folder of the system or a package around it, or entries with
         their text.
@@ -126,6 +129,7 @@ class System:
     presets: ClassVar[Mapping[str, Preset]] = {}
     references: ClassVar[Sequence[Reference]] = ()
     axis: ClassVar[Axis | None] = None
+    tensors: ClassVar[bool] = False
     _module = ""
     _parts: Mapping[str, Any] = {}
 
@@ -148,6 +152,7 @@ class System:
         presets: Mapping[str, Preset] | None = None,
         references: Sequence[Reference | str] | None = None,
         summary: str | None = None,
+        tensors: bool | None = None,
     ) -> None:
         self._module = _caller() if type(self) is System else type(self).__module__
         data: dict[str, Any] = {
@@ -156,7 +161,7 @@ class System:
             "version": version,
             "parameters": parameters,
         }
-        data |= {"presets": presets, "references": references, "axis": axis}
+        data |= {"presets": presets, "references": references, "axis": axis, "tensors": tensors}
         for attribute, value in data.items():
             if value is not None:
                 setattr(self, attribute, value)

@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import NoFeatureFound
+from solvable.fitting.devices import on_device
 from solvable.fitting.ridge import kernel_ridge
 from solvable.frame.points import Metrics
 from solvable.models.lofi_images.images import (
@@ -70,7 +71,7 @@ class _Split:
     def fitted(self, blocks: Sequence[Block]) -> NeuralLoFiClassifier:
         """Build a network of blocks, fitted on the training images."""
         model = NeuralLoFiClassifier(blocks, scaling="none", random_state=self.seed)
-        return model.fit(self.X, self.y)
+        return model.fit(on_device(self.X), self.y)
 
     def network(self, blocks: Sequence[Block]) -> tuple[float, float]:
         """Fit a network of blocks and return its test errors."""

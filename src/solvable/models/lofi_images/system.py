@@ -38,6 +38,7 @@ system = System(
     measure="measure:measure",
     predict="predict:predict",
     chance="predict:chance",
+    tensors=True,
     axis=Axis(
         "samples",
         "training images n",

@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from solvable.arrays import as_source
+from solvable.arrays import Array, as_on, as_source, to_numpy
+from solvable.fitting.devices import on_device
 from solvable.frame.points import Metrics
 from solvable.models.multi_index.hierarchical.learner import first_layer_directions
 from solvable.models.multi_index.hierarchical.parameters import NEURONS, HierarchicalParameters
@@ -35,6 +36,7 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
     X, y = target.sample(parameters.samples, rng)
     fresh, _ = target.sample(parameters.test_samples, rng)
     seed = int(rng.integers(2**31))
+    X = on_device(X)
     fit = _optimal if parameters.label_map == "optimal" else _learned
     found = fit(parameters, X, y, fresh, seed)
     # Single eigenvectors mix several features. The overlap is therefore the squared projection of w_k
@@ -59,7 +61,7 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
 
 def _trained(
     parameters: HierarchicalParameters,
-    X: np.ndarray,
+    X: Array,
     y: np.ndarray,
     directions: np.ndarray,
     found: _Found,
@@ -98,7 +100,7 @@ def _label_weights(parameters: HierarchicalParameters, y: np.ndarray) -> np.ndar
 
 
 def _learned(
-    parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
+    parameters: HierarchicalParameters, X: Array, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
     """Return directions and predictions of the learner, which does not know the channel."""
     learner = MultiIndexRegressor(
@@ -118,7 +120,7 @@ def _learned(
 
 
 def _optimal(
-    parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
+    parameters: HierarchicalParameters, X: Array, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
     """Return directions and predictions for the channel's best label map, which is not centred."""
     found = spectral_directions(
@@ -131,7 +133,7 @@ def _optimal(
     predictions = None
     if parameters.readout != "none":
         readout = fit_readout(
-            [(X @ found.directions, y)],
+            [(to_numpy(X @ as_on(found.directions, X)), y)],
             parameters.features,
             parameters.readout,
             n_neurons=NEURONS,

@@ -73,6 +73,7 @@ system = System(
     measure="measure:measure",
     predict="predict:predict",
     chance="predict:chance",
+    tensors=True,
     teacher="solvable.models.multi_index.target:draw_teacher",
     axis=Axis(
         "sample_ratio",
