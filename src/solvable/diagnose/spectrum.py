@@ -52,7 +52,9 @@ class Spectrum:
         signed = self.symmetric and not self.semidefinite
         return WholeBulk(law, fit.noise * rest**0.5, fit.shrinkage, p, signed=signed)
 
-    def controlled(self, fit: BulkFit | None, count: int, seed: int) -> tuple[int, str]:
+    def controlled(
+        self, fit: BulkFit | None, count: int, seed: int, *, overwrite: bool = False
+    ) -> tuple[int, str]:
         """Count the largest values that exceed all controls, and name the control that ends the count."""
         moduli = np.abs(self.ordered(fit))
         matrix, vectors = self.matrix, self.vectors
@@ -66,6 +68,7 @@ class Spectrum:
             tops,
             eigenvectors(matrix) if vectors is None else vectors,
             symmetric=self.symmetric,
+            overwrite=overwrite,
             seed=seed,
         )
 

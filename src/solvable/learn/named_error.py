@@ -68,7 +68,7 @@ def of_picked(
 
 
 def inflation_of(fits: Sequence[Measured], losses: Losses) -> float:
-    """Return the variance of the mean error divided by that of independent rows."""
+    """Return the factor by which shared training rows raise the variance of the mean error."""
     # The folds share training rows, and their errors rise and fall together. Nadeau and Bengio (2003)
     # estimate the variance as (1 / K + n_test / n_train) S², where S² is the variance of a fold's error
     # and 1 / K the factor for independent folds; the ratio of both factors is 1 + K n_test / n_train.

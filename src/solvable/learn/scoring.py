@@ -67,7 +67,7 @@ class Losses:
     def interval(
         self, losses: np.ndarray, confidence: float = CONFIDENCE, *, inflation: float = 1.0
     ) -> Interval:
-        """Compute the mean loss and its interval; inflation of the variance by shared training rows."""
+        """Compute the mean loss and its interval; `inflation` multiplies the variance of the mean."""
         if self.clusters is not None:
             return loss_of_clusters(
                 losses, self.clusters, confidence, rate=not self.regression, inflation=inflation

@@ -184,7 +184,7 @@ def test_regenerated_samples_give_a_like_result(monkeypatch):
 
 
 @given(st.integers(min_value=400, max_value=200_000))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_predictions_improve_with_samples(samples):
     def predict(n):
         return system.predict(CompositionalParameters(**(SMALL | {"samples": n})))

@@ -104,7 +104,7 @@ AXIS = Axis(
     "samples",
     "samples n",
     ignore=("kernel_samples",),
-    told=lambda setting: setting.place,
+    point_name=lambda setting: setting.place,
     words={"dimension": "d = {}", "second_layer": "{}"},
     resolution=24,
 )

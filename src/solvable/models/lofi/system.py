@@ -70,7 +70,7 @@ system = System(
         "ratio",
         "sample ratio n/d",
         ignore=("kernel_samples", "test_samples"),
-        told=lambda setting: setting.place,
+        point_name=lambda setting: setting.place,
         words={"channel": "{}", "label_map": "{}", "lift": "{} lift", "features": "features {}"},
         margin=1.1,
         resolution=24,

@@ -229,4 +229,13 @@ CLAIMS = (
         because="3 % of the ratio of the two errors.",
         missing="no infinitely wide point with relu, tanh or erf tries several numbers of directions",
     ),
+    Agreement(
+        "first-gradient-step",
+        "The first step of gradient descent changes the weights of a ReLU network in directions whose "
+        "overlaps with the filter and with principal components are those of an infinitely wide network.",
+        "first_step_alignment", "derivations/lofi (27), (36)", within=0.04, power=0.1,
+        because="0.04: the network has 1,000 neurons, and the prediction is computed from other images.",
+        entry=lambda setting: ("filter", "principal components"),
+        missing="no infinitely wide point of task even-odd has activation=relu",
+    ),
 )

@@ -21,7 +21,8 @@ from solvable.models.lofi_images.claims import (
     tested_counts,
     whole,
 )
-from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
+from solvable.models.lofi_images.images import images
+from solvable.models.lofi_images.parameters import ALIGNED_DIRECTIONS, USUAL_DIRECTIONS
 
 
 def subject(curves: Sequence[Curve]) -> str:
@@ -39,6 +40,16 @@ def wide(point: Point) -> bool:
 def several_directions(point: Point) -> bool:
     """Return True for infinitely wide networks for which several numbers of directions were tried."""
     return wide(point) and len(point.setting.kept) > 1
+
+
+def trained(point: Point) -> bool:
+    """Return True if a network was trained by gradient descent."""
+    return point.values("gradient_alignment").ndim > 1
+
+
+def chance_overlap(point: Point) -> tuple[float, float]:
+    """Return the overlap of random directions with the filter."""
+    return ALIGNED_DIRECTIONS / images(point.setting.data)[0].shape[1], np.nan
 
 
 def directions(point: Point) -> np.ndarray:
@@ -169,5 +180,18 @@ PANELS = (
         "prediction from the fourth moment of the activation on other images.",
         along=WIDTH, where=lambda point: not wide(point), at=lambda places: places[-1:],
         note=subject, y_scale="log",
+    ),
+    Panel(
+        "early-gradient", "The first steps of gradient descent follow the filter",
+        "squared overlap of the leading directions",
+        [Trace("gradient_alignment", "filter", theory=None, colour=0),
+         Trace("principal_alignment", "principal components", theory=None, colour=1)],
+        "Mean squared overlap of the eleven leading directions of the change of the weights with the "
+        "filter (first moment and ten eigenvectors) and with principal components, after 1, 5, 15 and "
+        "40 steps. Two-layer network of 1,000 neurons, at the largest number of images. Dashed: "
+        "random directions.",
+        against="weight_change", x_label="change of the weights / initial weights",
+        where=trained, at=lambda places: places[-1:], note=subject, x_scale="log", y_range=(0, 1.02),
+        once=[Trace("", "random", theory=None, value=chance_overlap, dashed=True, colour=7)],
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import NoFeatureFound
+from solvable.fitting.devices import on_device
 from solvable.fitting.ridge import kernel_ridge
 from solvable.frame.points import Metrics
 from solvable.models.lofi_images.images import (
@@ -18,8 +19,13 @@ from solvable.models.lofi_images.images import (
     lifted_kernel,
     residual_dimensions,
 )
-from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
+from solvable.models.lofi_images.parameters import (
+    ALIGNED_DIRECTIONS,
+    TRAINED_STEPS,
+    NeuralLoFiImagesParameters,
+)
 from solvable.networks.blocks import Block, network_blocks
+from solvable.networks.early_gradient import early_alignment
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiTransformer
 from solvable.operators import RandomLift
 
@@ -31,7 +37,8 @@ METRICS = (
     "directions", "error", "squared_error", "limit_squared_error",
     *(f"{name}_error" for name in METHODS), *(f"{name}_squared_error" for name in METHODS),
     "significant", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
-    "gram_deviation",
+    "gram_deviation", "first_step_alignment", "gradient_alignment", "principal_alignment",
+    "weight_change",
 )  # fmt: skip
 """Names of a replicate's metrics; a metric is None if the setting does not define it."""
 
@@ -64,7 +71,7 @@ class _Split:
     def fitted(self, blocks: Sequence[Block]) -> NeuralLoFiClassifier:
         """Build a network of blocks, fitted on the training images."""
         model = NeuralLoFiClassifier(blocks, scaling="none", random_state=self.seed)
-        return model.fit(self.X, self.y)
+        return model.fit(on_device(self.X), self.y)
 
     def network(self, blocks: Sequence[Block]) -> tuple[float, float]:
         """Fit a network of blocks and return its test errors."""
@@ -98,6 +105,8 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
     if parameters.width:
         return metrics | _finite(parameters, split)
     metrics |= _filtered(parameters, split, math.inf)
+    if not split.ten:
+        metrics |= _trained(parameters, split)
     return metrics | _others(parameters, split) | _strengths(parameters, split)
 
 
@@ -157,6 +166,25 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
         "significant": float(report.n_significant),
         "null_counts": [float(count) for count in report.null_counts],
         "null_ratios": [float(ratio) for ratio in ratios],
+    }
+
+
+def _trained(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
+    """Overlaps of the first steps of a two-layer network of 1,000 neurons with the filter (lofi 27)."""
+    found = early_alignment(
+        split.X,
+        split.targets(split.y)[:, 0],
+        width=1_000,
+        activation=parameters.activation,
+        steps=TRAINED_STEPS,
+        n_directions=ALIGNED_DIRECTIONS,
+        seed=split.seed,
+    )
+    return {
+        "first_step_alignment": [float(found.filter_overlap[0]), float(found.principal_overlap[0])],
+        "gradient_alignment": found.filter_overlap.tolist(),
+        "principal_alignment": found.principal_overlap.tolist(),
+        "weight_change": found.relative_change.tolist(),
     }
 
 

@@ -17,6 +17,12 @@ MOST_TESTED = 2_000
 DIRECTIONS = (5, 10, 20, 40, 80, 160, 320)
 """Default numbers of kept directions; only numbers up to half of the sample size are used."""
 
+TRAINED_STEPS = (1, 5, 15, 40)
+"""Steps of gradient descent after which the change of the weights is compared with the filter."""
+
+ALIGNED_DIRECTIONS = 11
+"""Number of leading directions that are compared: the first moment and ten eigenvectors."""
+
 USUAL_DIRECTIONS = 40
 """Number of kept directions at which methods are compared."""
 

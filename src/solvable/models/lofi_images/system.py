@@ -38,11 +38,12 @@ system = System(
     measure="measure:measure",
     predict="predict:predict",
     chance="predict:chance",
+    tensors=True,
     axis=Axis(
         "samples",
         "training images n",
         ignore=("width",),
-        told=lambda setting: setting.place,
+        point_name=lambda setting: setting.place,
         words={
             "data": "{}",
             "task": "{}",

@@ -95,7 +95,7 @@ AXIS = Axis(
     "sample ratio n/d²",
     ignore=("samples", "sensing", "network_samples", "network_ratio"),
     value=lambda setting: setting.ratio,
-    told=_words,
+    point_name=_words,
     words={
         "target": "{}",
         "dimension": "d = {}",

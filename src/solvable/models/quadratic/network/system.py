@@ -75,6 +75,7 @@ system = System(
     preview="predict:preview",
     curve="predict:curve",
     chance="predict:chance",
+    tensors=True,
     presets=PRESETS,
     references=(
         "erba2025nuclear",
