@@ -31,9 +31,9 @@ def perfect(setting, **changes):
     prediction = system.predict(parameters)
     metrics = dict(prediction)
     metrics["bulk_edges"] = prediction["bulk_edges"]
-    for name in ("polynomial", "rbf"):
-        limit = parameters.kernel_samples // (1 if name == "polynomial" else 2)
-        key = f"{name}_kernel_normalised_mse"
+    for name in ("polynomial_kernel", "rbf_kernel", "random_features"):
+        limit = parameters.kernel_samples // (2 if name == "rbf_kernel" else 1)
+        key = f"{name}_normalised_mse"
         metrics[key] = 0.95 if parameters.samples <= limit else None
     for name, change in changes.items():
         metrics[name] = change(metrics[name])
@@ -78,9 +78,8 @@ def thresholds(**changes):
 
 
 def slow_decay(**changes):
-    return points(
-        {"inputs": "gaussian", "dimension": 20, "features": 40}, (8, 16, 32, 64), 210, **changes
-    )
+    base = {"inputs": "gaussian", "dimension": 20, "features": 40}
+    return points(base, (8, 12, 18, 22, 27), 210, **changes)
 
 
 CASES = {
@@ -100,6 +99,10 @@ CASES = {
     "in-sample-error": (
         lambda **c: gaussian(second_layer="in-sample", **c),
         {"normalised_mse": scaled(0.85)},
+    ),
+    "kernel-head-error": (
+        lambda **c: points(HERMITE | {"second_layer": "kernel-ridge"}, (16, 64), 820, **c),
+        {"normalised_mse": scaled(1.3)},
     ),
     "shrinkage-error": (
         lambda **c: gaussian(second_layer="shrinkage", **c),

@@ -33,6 +33,7 @@ MEASURED = {
     "spectrum",
     "polynomial_kernel_normalised_mse",
     "rbf_kernel_normalised_mse",
+    "random_features_normalised_mse",
 }
 
 
@@ -99,6 +100,7 @@ def test_the_teacher_is_the_target_that_was_measured():
         {"spectrum_samples": 3000},
         {"features": 1},
         {"label_noise": 1.0},
+        {"second_layer": "kernel-ridge"},
         {"samples": 2},
         {"samples": 60},
     ],

@@ -81,6 +81,7 @@ PANELS = (
                   shown=_power_law),
             Trace("polynomial_kernel_normalised_mse", "polynomial kernel", theory=None),
             Trace("rbf_kernel_normalised_mse", "RBF kernel", theory=None),
+            Trace("random_features_normalised_mse", "random features of degree 4", theory=None),
             Trace("polynomial_kernel_normalised_mse", "best any kernel can do", measured=False,
                   dashed=True, shown=_ceiling, colour=2),
         ],

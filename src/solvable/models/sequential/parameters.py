@@ -47,8 +47,11 @@ class SequentialParameters(Parameters):
     modulus."""
     solver: Literal["lanczos", "power-iteration"] = "lanczos"
     """Solver: Lanczos to convergence, or (published) 15 passes of block power iteration."""
-    second_layer: Literal["least-squares", "in-sample", "shrinkage"] = "least-squares"
-    """Second layer: fitted on fresh rows, made of the eigenvalues, or made of shrunk eigenvalues."""
+    second_layer: Literal["least-squares", "in-sample", "shrinkage", "kernel-ridge"] = (
+        "least-squares"
+    )
+    """Second layer: fitted on fresh rows, made of the eigenvalues, made of shrunk eigenvalues, or
+    replaced by kernel ridge regression on the learned features."""
     test_samples: int = Field(5_000, ge=2, le=10**7)
     """Number of fresh samples for the test error."""
     kernel_samples: int = Field(0, ge=0, le=50_000)

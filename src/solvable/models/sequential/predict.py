@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics, listed
 from solvable.models.sequential.expansion import expand
+from solvable.models.sequential.kernel_head import kernel_head_error
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.published import published_error, published_overlaps
 from solvable.models.sequential.scaling import asymptotic_error, recovered_count
 from solvable.models.sequential.target import make_target
 from solvable.models.sequential.theory import predict_from
@@ -40,18 +43,21 @@ def preview(parameters: SequentialParameters, samples: np.ndarray) -> list[Metri
 
 
 def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metrics:
-    if parameters.selection == "modulus" or parameters.solver == "power-iteration":
-        raise InvalidParameter(
-            f"selection is {parameters.selection!r} and solver is {parameters.solver!r}; the theory "
-            "holds for converged eigenvectors beyond the edges of the bulk. Allowed for predictions: "
-            "selection=edges solver=lanczos."
-        )
     check_dimension(parameters.dimension)
     check_range(parameters.samples, parameters.feature_count, parameters.n_features_total)
     moments = _moments_of(parameters, rough=rough)
     n = parameters.samples
     theory = predict_from(moments, n)
+    iterated = parameters.solver == "power-iteration"
+    published = iterated or parameters.selection == "modulus"
+    if published:
+        _check_published(parameters)
+        changed = published_overlaps(moments, theory, iterated=iterated)
+        error = published_error(moments, theory, changed)
+        theory = replace(theory, squared_overlap=changed, normalised_mse=np.array(error))
     overlap, eigenvalues = theory.squared_overlap, theory.eigenvalues
+    if iterated:  # Rayleigh quotients of unconverged directions
+        eigenvalues = np.full_like(eigenvalues, np.nan)
     if moments.mixing is not None:  # no eigenvalue belongs to a feature that mixes with others
         eigenvalues = np.where(np.diag(moments.mixing) > 0.5, eigenvalues, np.nan)
     mixing = neighbour_mixing(
@@ -66,6 +72,8 @@ def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metric
         "in-sample": float(theory.normalised_mse_in_sample),
         "shrinkage": float(theory.normalised_mse_shrinkage),
     }
+    if parameters.second_layer == "kernel-ridge":
+        errors["kernel-ridge"] = kernel_head_error(moments.latent, theory.squared_overlap)
     kernel = _kernel_floor(parameters)
     metrics: Metrics = {
         "squared_overlap": overlap.tolist(),
@@ -98,9 +106,25 @@ def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metric
         "spectrum": None,
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
+        "random_features_normalised_mse": kernel,
     }
+    if published:
+        p = parameters.feature_count
+        metrics |= dict.fromkeys(("loss_outside_span", "loss_inside_span"), [None] * p)
+        metrics["neighbour_mixing"] = [None] * (p - 1)
     cubic = parameters.inputs == "hermite" and parameters.degree == 3
     return only_known(metrics, n) if cubic else metrics
+
+
+def _check_published(parameters: SequentialParameters) -> None:
+    """Raise an error where the published algorithm has no prediction."""
+    if parameters.second_layer not in ("least-squares", "kernel-ridge") or parameters.degree == 3:
+        raise InvalidParameter(
+            f"selection is {parameters.selection!r}, solver is {parameters.solver!r}, second_layer is "
+            f"{parameters.second_layer!r} and degree is {parameters.degree}; allowed for predictions "
+            "with selection=modulus or solver=power-iteration: second_layer=least-squares or "
+            "kernel-ridge, and degree=1 or 2."
+        )
 
 
 def _number(value: float) -> float | None:

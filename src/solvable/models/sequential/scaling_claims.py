@@ -270,8 +270,8 @@ SCALING_CLAIMS = (
         because="15 %: the expansion leaves out the second order in the noise.", where=far,
         missing="no feature is predicted to lose less than 0.15 of its overlap; raise samples"),
     Estimate("loss-inside-span",
-        "Of each learned direction inside the span of the features, the share along other features is the "
-        "one of the expansion in the noise, which has no factor D.",
+        "Of each learned direction inside the span of the features, the share along other features is "
+        "that of the expansion in the noise, which has no factor D.",
         f"{PAPER}, Equation 3.2; derivations/sequential (28)",
         estimate=mean_inside, where=lambda point: bool(inside_cells(point).any()), within=0.25, power=0.5,
         because="A quarter of the mean over features: the expansion leaves out the second order.",

@@ -45,7 +45,7 @@ def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
 
 
 def preview(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predict a theory line with error 1 %, without the first order in 1/d."""
+    """Predict a theory line with an error of about 1 %, without the first order in 1/d."""
     states = curve_from(
         measure_of(parameters),
         ratios,
