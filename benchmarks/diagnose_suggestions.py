@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from diagnose_networks import NETWORKS, held_out_loss, train
+from diagnose_networks import NETWORKS, held_out_loss, held_out_losses, train
 from gemm import exit_status, one_thread, show
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -71,6 +71,7 @@ class Outcome:
     together: float | None  # loss with all suggested cuts; None without a suggestion
     denoised: float | None  # loss with the same matrices denoised
     predicted: str  # predicted effect of all suggested cuts: "worse", "no change" or ""
+    error: float  # standard error of the change of the loss, over the held-out rows
     start: float  # smallest cosine between a removed bulk and the weights before training
     seconds: float  # seconds of CPU time
 
@@ -105,7 +106,8 @@ def try_cuts(index: int, seed: int) -> Outcome:
     started = time.process_time()
     network = NETWORKS[index]
     model, before = train(network, seed)
-    loss = held_out_loss(network, model)
+    losses = held_out_losses(network, model)
+    loss, error = float(losses.mean()), 0.0
     rows = _diagnosed(model.state_dict())
     arrays = {name: value.numpy().copy() for name, value in model.state_dict().items()}
     start = {name: value.numpy() for name, value in before.items()}
@@ -142,7 +144,9 @@ def try_cuts(index: int, seed: int) -> Outcome:
         for name, part, new, _ in suggested:
             now = model.state_dict()[name].numpy().copy()
             set_array(model, name, placed(now, part, new))
-        together = held_out_loss(network, model)
+        cut = held_out_losses(network, model)
+        together = float(cut.mean())
+        error = float((cut - losses).std(ddof=1) / len(losses) ** 0.5)
         for name, part, new, parts in suggested:
             now = model.state_dict()[name].numpy().copy()
             best = parts.shrunk().reshape(new.shape).astype(new.dtype)
@@ -152,7 +156,7 @@ def try_cuts(index: int, seed: int) -> Outcome:
     fitted = sum(row.fitted for row in rows)
     seconds = time.process_time() - started
     return Outcome(
-        network.name, seed, loss, fitted, trials, together, denoised, effect,
+        network.name, seed, loss, fitted, trials, together, denoised, effect, error,
         min(cosines, default=np.nan), seconds,
     )  # fmt: skip
 
@@ -202,6 +206,7 @@ def networks_table(found: Sequence[Outcome]) -> None:
 
 def sign_table(found: Sequence[Outcome]) -> float:
     """Print each network with a suggestion: predicted and measured effect; return the share right."""
+    # The change has a standard error over the held-out rows; the sign counts whether it is clear or not.
     heads = ("network, seed", "cuts", "loss", "all cuts", "denoised", "measured", "predicted")
     _head(*heads, "cosine of bulk and start")
     judged = [one for one in found if one.together is not None]
@@ -212,7 +217,8 @@ def sign_table(found: Sequence[Outcome]) -> float:
         right += measured == one.predicted
         cuts = sum(not trial.reason for trial in one.trials)
         print(
-            f"| {one.network}, {one.seed} | {cuts} | {one.loss:.4g} | {100 * change:+.2f} % | "
+            f"| {one.network}, {one.seed} | {cuts} | {one.loss:.4g} | "
+            f"{100 * change:+.2f} ± {100 * one.error / one.loss:.2f} % | "
             f"{100 * (one.denoised / one.loss - 1):+.2f} % | {measured} | {one.predicted} | "
             f"{one.start:.2f} |"
         )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -16,10 +17,26 @@ def narrow_random_features() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def without_learning_curve() -> Callable[[], AbstractContextManager[None]]:
+    """Context in which the fits to fewer rows are left out, which take half of the time."""
+
+    @contextmanager
+    def context() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(plan, "training_sizes", lambda rows, **_: (rows,))
+            yield
+
+    return context
+
+
 @pytest.fixture
-def no_learning_curve(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the fits to fewer rows, which take half of the time."""
-    monkeypatch.setattr(plan, "training_sizes", lambda rows, **_: (rows,))
+def no_learning_curve(
+    without_learning_curve: Callable[[], AbstractContextManager[None]],
+) -> Iterator[None]:
+    """Leave out the fits to fewer rows."""
+    with without_learning_curve():
+        yield
 
 
 @pytest.fixture

@@ -121,6 +121,11 @@ def test_the_blend_is_named_where_it_is_better_and_the_sentence_has_its_weights(
     assert f"a linear model {weights['ridge']}" in first
     assert f"a Gaussian kernel {weights['rbf']}" in first
     assert first.startswith("Use a blend of ")
+    assert "of the single methods, a " in first
+    lucky = [replace(one, error=0.9 * chosen.error) if one.key == "rbf" else one for one in scores]
+    found.methods = lucky
+    assert "a Gaussian kernel has " in choice_words.recommendation(found)
+    assert "too small on average as the best of several" in choice_words.recommendation(found)
     assert "(a blend) is fitted to all 300 rows" in choice_words.reason_sentences(found)[-1]
 
 

@@ -77,7 +77,7 @@ def test_the_constant_is_recommended_where_nothing_beats_it():
 
 
 @pytest.fixture(scope="module")
-def rare(tmp_path_factory):
+def rare(tmp_path_factory, without_learning_curve):
     """Table with 30 of 640 rows in the second class, and the result of learning."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((640, 6))
@@ -89,7 +89,8 @@ def rare(tmp_path_factory):
     ]
     path.write_text("\n".join(["a,b,c,d,e,f,y", *lines]))
     data = load(str(path), target="y")
-    return data, learn(data, Request(folds=3))
+    with without_learning_curve():
+        return data, learn(data, Request(folds=3))
 
 
 def test_balanced_error_and_area_are_those_of_scikit_learn(rare):
@@ -130,6 +131,7 @@ def test_a_rare_class_is_not_hidden_by_the_error(rare):
     assert "balanced" in [column.name for column in method_table(found).columns]
 
 
+@pytest.mark.usefixtures("no_learning_curve")
 def test_equal_classes_have_neither(tmp_path):
     found = learn(load("iris"), Request(folds=2))
     assert all(score.balanced_error is None and score.auc is None for score in found.methods)

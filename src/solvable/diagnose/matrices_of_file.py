@@ -77,9 +77,10 @@ def diagnose_file(
 
     Notes
     -----
-    Memory: 8 bytes per entry and per squared shorter side of the matrices in work, and 160 MB per
-    process. Processes that would exceed 4 GB or half of the free memory together are not started.
-    Backed by ``tests/diagnose/test_matrix.py``; time by ``benchmarks/diagnose.py``.
+    Memory: 8 bytes per entry (4 for single precision in safetensors files) and per squared shorter
+    side of the matrices in work, and 160 MB per process. Processes that would exceed 4 GB or half
+    of the free memory together are not started. Backed by ``tests/diagnose/test_matrix.py``; time
+    by ``benchmarks/diagnose.py``.
     """
     check_integer("workers", workers, 1)
     check_integer("seed", seed, 0)

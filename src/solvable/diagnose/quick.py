@@ -63,8 +63,9 @@ def quick_rows(
     Notes
     -----
     Singular values come from the product of the matrix with itself in single precision, so values below
-    about 0.001 of the largest are inexact. Time: below that of ``numpy.linalg.eigvalsh`` of this product
-    in double precision, from 256 rows on. Backed by ``tests/diagnose/test_quick.py``.
+    about 0.001 of the largest are inexact. Time: below that of this product and its
+    ``numpy.linalg.eigvalsh`` in double precision, from 512 rows on. Backed by
+    ``tests/diagnose/test_quick.py``; time by ``benchmarks/diagnose_quick.py``.
 
     Examples
     --------

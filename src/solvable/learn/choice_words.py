@@ -11,10 +11,9 @@ from solvable.plots.numbers import format_number
 from solvable.plots.words import percent
 
 RULE = "the best score on held-out rows; of two equal ones the simpler model"
-OF_BLEND = (
-    "that a blend is used if, with weights from the other folds, its squared error is below that of the "
-    "method that is the best on the other folds. An error of a single method is too small on average if "
-    "it is the smallest of several on the same rows"
+BLENDED = (
+    "the smallest error of a single method on held-out rows, of two equal ones the simpler model; a "
+    "blend instead if its squared error is below that of the method that is picked on the other folds"
 )
 
 
@@ -35,7 +34,8 @@ def reason_sentences(found: Learned) -> list[str]:
     sentences = []
     if tied:
         listed = "; ".join(f"{score.title} ({value_text(score, found)})" for score in tied)
-        rule = RULE if chosen.key != BLEND else OF_BLEND
+        by_error = not found.metric and chosen.auc is None
+        rule = BLENDED if by_error and any(s.key == BLEND for s in found.methods) else RULE
         sentences.append(
             f"Not clearly worse on these {chosen.test_rows} rows: {listed}. The rule of choice is {rule}."
         )
@@ -110,6 +110,9 @@ def _compared(rival: MethodScore, chosen: MethodScore, found: Learned) -> str:
     """Compare the recommended method with another, such as "learned features are no better here"."""
     are = "are" if is_plural(rival) else "is"
     value = value_text(rival, found)
+    if chosen.key == BLEND and _order(rival, found) < _order(chosen, found):
+        have = "have" if is_plural(rival) else "has"
+        return f"{name(rival)} {have} {value}, which is too small on average as the best of several"
     if chosen.key == BLEND:
         return f"of the single methods, {name(rival)} {are} the best ({value})"
     subject = name(rival) if rival.key == LEARNED else f"the next best, {name(rival)},"

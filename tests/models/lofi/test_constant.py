@@ -38,7 +38,9 @@ def measured(replicates, **setting):
 
 
 @pytest.mark.parametrize("features", ["as-published", "centred", "deflated"])
-@pytest.mark.parametrize(("dimension", "ratio"), [(16, 20.0), (30, 6.0), (60, 3.0)])
+@pytest.mark.parametrize(
+    ("dimension", "ratio"), [(16, 20.0), pytest.param(30, 6.0, marks=pytest.mark.slow), (60, 3.0)]
+)
 def test_direction_and_null_are_predicted_at_three_sizes(features, dimension, ratio):
     means, errors, expected = measured(
         24, dimension=dimension, ratio=ratio, channel="square", features=features

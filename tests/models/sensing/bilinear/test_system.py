@@ -26,7 +26,7 @@ def points():
     chosen = [
         (0.1, 0.25, 8),
         (0.1, 0.6, 8),
-        (0.0, 0.2, 16),  # largest scatter, below recovery
+        (0.0, 0.2, 24),  # largest scatter, below recovery
         (0.0, 0.5, 8),
     ]
     return [

@@ -45,7 +45,7 @@ def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
 
 
 def preview(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predict a theory line with error 1 %, without the first order in 1/d."""
+    """Predict a theory line with an error of about 1 %, without the first order in 1/d."""
     states = curve_from(
         measure_of(parameters),
         ratios,
@@ -93,6 +93,7 @@ def _metrics(
 ) -> Metrics:
     noise, threshold = state.effective_noise, state.threshold
     sizes, reasons = _at_this_size(parameters, state) if orders else (_no_orders(), [])
+    pruned, outliers = _above_noise(state, parameters.dimension)
     left = degrees_left(parameters, state.degrees_of_freedom)
     known = left >= 4
     denoised = denoised_error(parameters, state) if known and denoise else None
@@ -117,14 +118,13 @@ def _metrics(
         "threshold": threshold,
         "bulk_edge": max(2 * noise - threshold, 0.0),
         **_phases(parameters, state),
-        "outliers": _outliers(state, parameters.dimension),
+        "outliers": outliers,
         "degrees_of_freedom": state.degrees_of_freedom,
         "objective": state.objective,
         "gcv_test_error": state.test_error if known else None,
         **_limits(parameters, state, 0.0 if orders else TOLERANCE),
         **sizes,
-        # Pruning moves the cut to the edge 2 delta of the noise, without further training (quadratic 15).
-        "pruned_error": _cut_error(state, max(2 * noise, threshold)),
+        "pruned_error": pruned,
         "denoised_error": denoised,
         "feature_errors": [*group_errors(state, feature_groups(parameters))],
         "eigenvalues": _eigenvalues(state, parameters.dimension),
@@ -194,15 +194,15 @@ def _no_orders() -> Metrics:
     return dict.fromkeys((*names, "finite_size_test_error"))
 
 
-def _cut_error(state: QuadraticState, threshold: float) -> float:
-    moments = truncated_moments(state.law, threshold)
-    return thresholded_error(second_moment(state.law.target), moments)
-
-
-def _outliers(state: QuadraticState, dimension: int) -> float:
-    """Predicted number of learned directions above the edge of the noise (quadratic 12)."""
+def _above_noise(state: QuadraticState, dimension: int) -> tuple[float, float]:
+    """Error after pruning, and number of learned directions above the edge of the noise."""
+    # Pruning moves the cut to the edge 2 delta of the noise, without further training (quadratic 15).
+    cut = max(2 * state.effective_noise, state.threshold)
+    # outliers (quadratic 12)
     place = outlier_edge(state.effective_noise, state.threshold, dimension) + state.threshold
-    return float(dimension * truncated_moments(state.law, place).mass[0])
+    moments = truncated_moments(state.law, np.array([cut, place]))
+    error = thresholded_error(second_moment(state.law.target), moments)
+    return error, float(dimension * moments.mass[1])
 
 
 def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | None:

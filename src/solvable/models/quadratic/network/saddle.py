@@ -150,8 +150,9 @@ class SaddleProblem:
         point = SaddlePoint(noise, float(moments.threshold[0]), error, law, moments)
         return float(np.log(total / (2 * self.sample_ratio * law.variance))), point
 
-    def _range(self) -> tuple[float, float, float]:
-        """Return the logarithms that bracket delta, and the noise of the null predictor."""
+    def _range(self) -> tuple[float, float]:
+        """Return the logarithms that bracket delta."""
+        # noise of the null predictor
         null = float(np.sqrt((self.energy + self.label_noise / 2) / (2 * self.sample_ratio)))
         if null == 0:
             raise PerfectRecovery
@@ -159,13 +160,16 @@ class SaddleProblem:
         floor = (1 - 1e-6) * np.sqrt(self.label_noise / (4 * self.sample_ratio))
         least = LEAST_NOISE * float(np.abs(self.target.pieces).max())
         # No solution exists above 1e5 times the noise of the null predictor.
-        return float(np.log(max(floor, least))), float(np.log(1e5 * null)), null
+        return float(np.log(max(floor, least))), float(np.log(1e5 * null))
 
     def solve(self, guess: float | None = None) -> SaddlePoint:
         """Find the saddle point; a guess changes the number of evaluations, not the result."""
-        low, high, null = self._range()
+        low, high = self._range()
         below, above = low, high
-        here = min(max(float(np.log(guess or null)), low + 1e-9), high)
+        # The error is typically near Q* / (1 + 16 alpha²).
+        typical = self.energy / (1 + 16 * self.sample_ratio**2) + self.label_noise / 2
+        start = float(np.sqrt(typical / (2 * self.sample_ratio)))
+        here = min(max(float(np.log(guess or start)), low + 1e-9), high)
         past: tuple[float, float] | None = None
         slope = -2.0  # slope of the fixed-point iteration
         for _ in range(200):

@@ -192,8 +192,8 @@ def curve_from(
 
 
 def _extrapolated(states: Sequence[QuadraticState], ratio: float) -> float | None:
-    """Effective noise at the next sample ratio, by a power law through the last two."""
-    if not states:
+    """Effective noise at a next sample ratio nearby, by a power law through the last two."""
+    if not states or not 0.67 < ratio / states[-1].sample_ratio < 1.5:
         return None
     last = states[-1]
     power = -0.5  # at constant error
