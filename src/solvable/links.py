@@ -16,6 +16,12 @@ from solvable.hermite import GAUSSIAN_RANGE, gaussian_quadrature, hermite_polyno
 NAMED_LINKS = {
     # E[cos(w z) (z² - 1)] = -w² exp(-w² / 2), so the mixture has no Hermite part of degree two
     "cosmix": "cos(z) - exp(1.5)/4*cos(2*z)",
+    # noise sensitivity exponents 3 and 4: the coefficients solve c_1 = c_2 = 0, and for cosmix4 c_3 = 0
+    # too, with c_beta = E[sigma^beta (z² - 1)]; the last coefficient makes c_3 or c_4 large
+    "cosmix3": "cos(z) - 1.1317322809116797*cos(2*z) + 0.12834270496232855*cos(3*z)"
+    " - 1.25*cos(4*z)",
+    "cosmix4": "cos(z) - 1.1959017222023336*cos(2*z) + 0.3718895137865605*cos(3*z)"
+    " + 0.6549199182257508*cos(4*z) + 1.75*cos(5*z)",
     "identity": "z",
     "square": "z**2",
 }
@@ -153,7 +159,7 @@ def make_link(name: str, *, standardised: bool = True) -> Link:
         A formula in z with ``+ - * / **``, numbers, ``pi``, ``e`` and abs, cos, erf, exp, gelu, heK
         (Hermite polynomial of degree K up to 20), log, max, min, relu, sigmoid, sign, silu, sin,
         softplus, sqrt, step, tan, tanh. A bare function name stands for the function of z;
-        ``cosmix``, ``square`` and ``identity`` are names too.
+        ``cosmix``, ``cosmix3``, ``cosmix4``, ``square`` and ``identity`` are names too.
     standardised : bool
         Whether to subtract the mean and divide by the standard deviation.
 

@@ -18,6 +18,7 @@ def activations(
     For example:
       solvable activations relu gelu he4
       solvable activations "cos(z) - 1.12*cos(2*z)" --noise 10
+      solvable activations cosmix cosmix3 cosmix4 --noise 100 --details
       solvable activations he2 cosmix --directions 16
       solvable activations he2 cosmix --decay 1 --json
 
@@ -25,8 +26,9 @@ def activations(
     variance 1; the inputs are Gaussian. A formula in z may use + - * / **,
     numbers, pi, e, abs, cos, erf, exp, gelu, heK, log, max, min, relu, sigmoid,
     sign, silu, sin, softplus, sqrt, step, tan and tanh. A name alone, such as
-    tanh, cosmix, square or identity, stands for that function of z. A formula that
-    starts with a minus comes last, after --.
+    tanh, cosmix, square or identity, stands for that function of z; cosmix, cosmix3
+    and cosmix4 have noise sensitivity exponents 2, 3 and 4. A formula that starts
+    with a minus comes last, after --.
 
     Parameters
     ----------

@@ -225,7 +225,7 @@ def _gathered(transforms: _Transforms, *, pairs: bool) -> ConditionalMoments:
     """Conditional moments on the grid of labels; neighbouring labels are merged."""
     channel = transforms.channel
     parts = list(zip(channel.links, channel.amplitudes, strict=True))
-    others = _products_of_others([transforms.of(*part)[0] for part in parts])
+    others = products_of_others([transforms.of(*part)[0] for part in parts])
     # p(y) = F^-1[exp(-Delta t² / 2) prod_j phi_j]   (multi-index 2)
     density = transforms.back(others[0] * transforms.of(*parts[0])[0])
     keep = density > 1e-12 * density.max()
@@ -297,7 +297,7 @@ class _Merge:
         return np.asarray(np.bincount(self._group, values, self._count) / self._total)
 
 
-def _products_of_others(factors: Sequence[np.ndarray]) -> list[np.ndarray]:
+def products_of_others(factors: Sequence[np.ndarray]) -> list[np.ndarray]:
     """For each factor, the product of all other factors."""
     before: list[np.ndarray] = [np.ones_like(factors[0])]
     for factor in factors[:-1]:

@@ -17,7 +17,7 @@ BY_NAME = {claim.name: claim for claim in CLAIMS}
 HERMITE = {"dimension": 40, "kernel_samples": 13120, "spectrum_samples": 10**6}
 GAUSSIAN = {
     "inputs": "gaussian",
-    "dimension": 30,
+    "dimension": 24,
     "features": 16,
     "decay": 1.0,
     "label_map": "identity",
@@ -58,9 +58,9 @@ def hermite(**changes):
 
 
 def gaussian(**changes):
-    ratios = 2.0 ** np.arange(3, 10.5, 0.5)
+    ratios = 2.0 ** np.arange(3, 11)
     second = changes.pop("second_layer", "least-squares")
-    return points(GAUSSIAN | {"second_layer": second}, ratios, 465, **changes)
+    return points(GAUSSIAN | {"second_layer": second}, ratios, 300, **changes)
 
 
 def dimensions(**changes):

@@ -1,6 +1,7 @@
 """The system `sequential-recovery`: parameters, one replicate, prediction, figures."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -148,7 +149,7 @@ def test_signs_are_fixed_by_the_parameters(signs, count):
 
 
 @given(st.integers(min_value=200, max_value=200_000))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_predictions_improve_with_samples(samples):
     less = system.predict(SequentialParameters(dimension=20, features=3, samples=samples))
     more = system.predict(SequentialParameters(dimension=20, features=3, samples=2 * samples))
@@ -162,7 +163,8 @@ def test_predictions_improve_with_samples(samples):
     assert more["threshold_samples"] == less["threshold_samples"]
 
 
-def test_figures_draw_theory_and_measurement(record):
+def test_figures_draw_theory_and_measurement(record, monkeypatch):
+    monkeypatch.setattr(system, "axis", replace(system.axis, resolution=20))
     parameters = SequentialParameters(**SMALL)
     points = [
         Point(

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from solvable.arrays import ArraySource, Source
+from solvable.fitting.devices import on_device
 from solvable.fitting.kernel_errors import kernel_errors
 from solvable.fitting.random_features import random_feature_error
 from solvable.frame.points import Metrics
@@ -83,7 +84,7 @@ def _fit(
         solver="power-iteration" if parameters.solver == "power-iteration" else "auto",
         random_state=seed,
     )
-    return learner.fit(X, y)
+    return learner.fit(on_device(X), y)
 
 
 def _fitted_layer(

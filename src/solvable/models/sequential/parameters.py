@@ -122,7 +122,7 @@ AXIS = Axis(
     "samples",
     "samples n",
     ignore=("kernel_samples", "spectrum_samples"),
-    told=lambda setting: f"n/D = {setting.samples_per_feature:.3g}",
+    point_name=lambda setting: f"n/D = {setting.samples_per_feature:.3g}",
     margin=1.5,
 )
 """Axis of the curves: the number of samples."""

@@ -186,7 +186,7 @@ def _moments(parameters: SequentialParameters, rough: bool = False) -> FiniteSiz
         targets,
         label_map=parameters.label_map,
         correction=parameters.correction,
-        draws=max(draws // 10, 2_000) if rough else draws,
+        draws=max(draws // 20, 2_000) if rough else draws,
         rough=rough,
     )
 

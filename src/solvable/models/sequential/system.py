@@ -135,6 +135,7 @@ system = System(
     predict="predict:predict",
     teacher="measure:teacher",
     chance="predict:chance",
+    tensors=True,
     axis=AXIS,
     claims="claims:CLAIMS",
     panels="figures:PANELS",

@@ -10,7 +10,10 @@ from solvable.models.multi_index.hierarchical.measure import measure
 from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
 from solvable.models.multi_index.overlaps import predict_spectral
 
-KEYS = {"squared_overlap", "subspace_error", "risk", "eigenvalues", "bulk_edge"}
+KEYS = {
+    "squared_overlap", "subspace_error", "risk", "eigenvalues", "bulk_edge", "gradient_overlap",
+    "estimator_overlap",
+}  # fmt: skip
 
 
 def replicates(count=3, **settings):

@@ -46,6 +46,11 @@ def bounded(cell: Cell) -> bool:
     return cell.setting.label_map in ("tanh", "square") and cell.setting.sample_ratio >= 2
 
 
+def slowly_trained(cell: Cell) -> bool:
+    """Return True if a network was trained at a learning rate of at most 0.01."""
+    return bool(cell.setting.trained and cell.setting.learning_rate <= 0.01)
+
+
 def readout_of(kind: str, *, passes: int) -> Callable[[Cell], bool]:
     """Select the points with the readout `kind` and the given number of passes."""
     return lambda cell: cell.setting.readout == kind and cell.setting.deflation == passes - 1
@@ -138,5 +143,31 @@ CLAIMS = (
         "risk", f"{PAGE} (25), (26)", within=0.1, relative=True,
         because="10 %: each replicate draws its own neurons.",
         where=readout_of("relu", passes=1), power=0.3, missing="no point has readout=relu",
+    ),
+    Agreement(
+        "gradient-ends-at-the-estimator",
+        "At small learning rates, gradient descent on the first layer finds the directions that the "
+        "spectral estimator detects on the same samples.",
+        "estimator_overlap", f"{PAGE} (33)", within=0.02, power=0.1,
+        because="0.02: at a finite learning rate the output of the network is not 0.",
+        where=slowly_trained,
+        missing="no network was trained at a small learning rate; set learning_rate=0.01, deflation=0 "
+        "and n up to trained_samples",
+    ),
+    Agreement(
+        "gradient-overlap",
+        "Above twice its threshold the squared overlap of a feature with the directions of gradient "
+        "descent at a small learning rate equals the prediction for the spectral estimator.",
+        "gradient_overlap", f"{PAGE} (24), (33)", within=0.03,
+        entry="feature", scatter=overlap_scatter,
+        because="0.03: the theory neglects terms of order 1/d and the mixing of features near the edge.",
+        # Gradient descent ranks by modulus, the estimator by distance from the bulk: if the edges of the
+        # bulk differ, the two choose different directions near the edge.
+        where=lambda cell: (
+            slowly_trained(cell)
+            and cell.setting.sample_ratio >= 2 * cell.predicted("threshold_ratio")
+        ),
+        missing="no network was trained at a small learning rate above a threshold; set "
+        "learning_rate=0.01 and raise sample_ratio",
     ),
 )

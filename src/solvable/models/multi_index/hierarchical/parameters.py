@@ -42,6 +42,11 @@ class HierarchicalParameters(Parameters):
     """Number of further passes on the residuals, which find features that stronger features hide."""
     test_samples: int = Field(2_000, ge=2, le=10**6)
     """Number of fresh samples on which the risk is measured."""
+    learning_rate: float = Field(0.0, ge=0, le=1)
+    """Learning rate of ten steps of gradient descent on the first layer of a quadratic network, whose
+    directions are compared with the estimator's; 0 trains no network."""
+    trained_samples: int = Field(6_400, ge=0, le=10**6)
+    """Largest n at which the network is trained."""
     standardised: bool = True
     """Shift and scale the link to mean 0 and variance 1."""
 
@@ -73,6 +78,12 @@ class HierarchicalParameters(Parameters):
     def channel(self) -> AdditiveChannel:
         """Channel from the features' coordinates to the label."""
         return _channel(self.link, self.features, self.decay, self.noise, self.standardised)
+
+    @property
+    def trained(self) -> bool:
+        """Return True if a network is trained by gradient descent: with one pass and few samples."""
+        small = self.samples <= self.trained_samples
+        return self.learning_rate > 0 and small and not self.deflation
 
     @property
     def regularisation(self) -> Regularisation:
