@@ -68,7 +68,7 @@ PRESETS = {
     ),
     "learned-energy": Preset(
         "Exponent of the learned share of the label for gamma = 0.2 and 0.4, with 64 Gaussian features; "
-        "about two minutes.",
+        "about three minutes.",
         {
             "dimension": (30,),
             "features": (64,),
