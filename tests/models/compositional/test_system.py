@@ -356,6 +356,7 @@ CASES = {
                 changed={
                     "rbf_kernel_normalised_mse": None,
                     "polynomial_kernel_normalised_mse": None,
+                    "random_features_normalised_mse": None,
                 }
             )
         ],
@@ -377,7 +378,10 @@ CASES = {
     ),
     "gaussian-features-act-as-hermite": (
         [doctored(first_layer="gaussian", predicted=MORE, changed=MORE), doctored()],
-        [doctored(first_layer="gaussian", predicted=MORE), doctored()],
+        [
+            doctored(first_layer="gaussian", predicted=MORE, changed={"subspace_overlap": 0.6}),
+            doctored(),
+        ],
         [doctored()],
     ),
     "filter-finds-the-features": (
