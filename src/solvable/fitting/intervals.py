@@ -83,10 +83,9 @@ def mean_interval(
     # The studentised bootstrap is second-order correct: [x - t*_(1 - a/2) s, x - t*_(a/2) s] with
     # t* = (x* - x) / s*. The percentile bootstrap covers too rarely for skewed values. For positive
     # values the lower end is that of log x, with standard error s / x: x exp(-t*_(1 - a/2) s / x).
-    # With an inflation, the upper end is at least that of log x: for 300 fourth powers of Student's t
-    # with three degrees of freedom, an inflation of 2.25 then covers in 71 instead of 57 of 100 samples,
-    # and for squares of normal values in 97 as before. The end is at most the mean times the number of
-    # rows, the mean of rows that are all as large as the sum.
+    # The inflation multiplies both distances of log x from the mean. For squares of Student's t with
+    # 2.5 degrees of freedom, an inflation of 2.25 then covers in 85 instead of 82 of 100 samples; for
+    # fourth powers with three degrees, whose expected value is infinite, in 57 instead of 50.
     values = np.asarray(values, dtype=np.float64)
     rows = len(values)
     mean = float(values.mean())
@@ -122,13 +121,11 @@ def mean_interval(
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(ratios), [tail, 1 - tail])
     lower = mean - float(high) * error * stretch
-    upper = mean - float(low) * error * stretch
+    upper = mean - float(low) * error * (1.0 if positive else stretch)
     if positive:
-        nearest, farthest = np.quantile(np.concatenate(of_logarithm), [tail, 1 - tail])
-        lower = mean * math.exp(-float(farthest) * error * stretch / mean)
-        if inflation > 1:
-            factor = math.exp(min(-float(nearest) * error * stretch / mean, math.log(rows)))
-            upper = min(max(upper, mean * factor), mean * rows)
+        farthest = float(np.quantile(np.concatenate(of_logarithm), 1 - tail))
+        lower = mean * math.exp(-farthest * error * stretch / mean)
+        upper = mean * (upper / mean) ** stretch
     return Interval(mean, lower, upper)
 
 
