@@ -35,6 +35,9 @@ MEASURED = {
     "normalised_mse",
     "polynomial_kernel_normalised_mse",
     "rbf_kernel_normalised_mse",
+    "random_features_normalised_mse",
+    "two_layer_normalised_mse",
+    "first_step_inner_overlap",
 }
 
 
@@ -139,6 +142,8 @@ def test_the_first_step_gets_the_samples_that_were_asked_for(monkeypatch):
         seen.clear()
         record_of(values)
         assert seen[0] == values["samples"]
+        # the learner of two layers comes last, with one step
+        seen.pop()
         assert seen[1:] == [fresh_rows(CompositionalParameters(**values))] * (len(seen) - 1)
 
 
@@ -269,6 +274,10 @@ def doctored(samples=16_400, replicates=3, dimension=40, changed=None, predicted
         "subspace_overlap": overlap,
         "inner_squared_overlap": [0.8 * overlap**2] if layers == 4 else None,
         "inner_overlap_ceiling": [overlap**2 + 0.05] if layers == 4 else None,
+        "first_step_inner_overlap": [0.05] if layers == 4 else None,
+        "random_features_normalised_mse": 0.93,
+        "two_layer_normalised_mse": 0.95,
+        "hermite_subspace_overlap": overlap,
         "eigenvalues": [0.5, -0.4],
         "detected_features": 2.0,
         "last_layer_eigenvalues": [0.6, -0.3],
@@ -305,6 +314,8 @@ def scaled(slope, dimensions=(20, 28, 40)):
 
 
 FULL = {"squared_overlap": [0.97, 0.55]}
+LOST = {"squared_overlap": [0.97, 0.1]}
+MORE = {"subspace_overlap": 0.95}
 CASES = {
     "overlap-of-each-rotated-feature": (
         [doctored()],
@@ -345,9 +356,48 @@ CASES = {
                 changed={
                     "rbf_kernel_normalised_mse": None,
                     "polynomial_kernel_normalised_mse": None,
+                    "random_features_normalised_mse": None,
                 }
             )
         ],
+    ),
+    "error-of-two-layers": (
+        [doctored()],
+        [doctored(changed={"two_layer_normalised_mse": 0.7})],
+        [doctored(layers=4)],
+    ),
+    "three-layers-beat-two": (
+        [doctored()],
+        [doctored(changed={"two_layer_normalised_mse": 0.5})],
+        [doctored(layers=4)],
+    ),
+    "random-features-act-as-hermite": (
+        [doctored(first_layer="random-features")],
+        [doctored(first_layer="random-features", changed={"subspace_overlap": 0.1})],
+        [doctored()],
+    ),
+    "gaussian-features-act-as-hermite": (
+        [doctored(first_layer="gaussian", predicted=MORE, changed=MORE), doctored()],
+        [
+            doctored(first_layer="gaussian", predicted=MORE, changed={"subspace_overlap": 0.6}),
+            doctored(),
+        ],
+        [doctored()],
+    ),
+    "filter-finds-the-features": (
+        [doctored(4_000, dimension=12, learner="neural-lofi", predicted=FULL, changed=FULL)],
+        [doctored(4_000, dimension=12, learner="neural-lofi", predicted=FULL, changed=LOST)],
+        [doctored(predicted=FULL)],
+    ),
+    "filter-lowers-the-degree": (
+        [doctored(4_000, dimension=12, learner="neural-lofi", changed={"normalised_mse": 0.3})],
+        [doctored(4_000, dimension=12, learner="neural-lofi", changed={"normalised_mse": 0.8})],
+        [doctored()],
+    ),
+    "second-step-reveals": (
+        [doctored(layers=4)],
+        [doctored(layers=4, changed={"first_step_inner_overlap": [0.5]})],
+        [doctored()],
     ),
     "second-representation": (
         [doctored(layers=4)],

@@ -1,6 +1,7 @@
 """System `neural-lofi-images`: parameters, one replicate, predictions, claims, figures."""
 
 import math
+import re
 from functools import partial
 from types import SimpleNamespace
 
@@ -156,7 +157,7 @@ def everything(points):
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(everything(points)))
     if verdict.status == "not testable":  # two replicates are few
-        assert "more replicate" in verdict.reason
+        assert re.search("more replicate|run with --preset (backward|patches)", verdict.reason)
     else:
         assert np.isfinite(verdict.measured)
     studies.check_without_points(claim)
@@ -238,6 +239,8 @@ def test_figures_show_measurement_and_prediction(points):
         "squared-error-by-directions",
         "error-by-directions",
         "null-ratios",
+        "emerged-directions",
+        "layer-strengths",
         "residual-dimension",
         "methods",
         "width",
@@ -248,7 +251,9 @@ def test_figures_show_measurement_and_prediction(points):
         assert figure.caption
         for series in figure.series:
             assert len(series.x) == len(series.y)
-            assert np.isfinite(series.y).all(), (figure.name, series.label)
+            # lines along the samples have a gap below the 50 that are allowed
+            shown = np.asarray(series.x) >= (50 if figure.name == "emerged-directions" else 0)
+            assert np.isfinite(np.asarray(series.y)[shown]).all(), (figure.name, series.label)
     assert system.figures([]) == []
 
 

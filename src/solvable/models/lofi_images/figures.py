@@ -161,7 +161,7 @@ def _tiles(curve: Curve, metric: str, title: str, caption: str) -> Figure:
         f"{point.setting.samples} images, one replicate."
     )
     return Figure(
-        f"{metric.replace('_', '-')}{words}", title, "pixels, filter after filter", "pixels", [],
+        f"{metric.replace('_', '-')}{words}", title, "columns of pixels", "rows of pixels", [],
         caption,
         map=Map(
             np.arange(tiles.shape[1]), np.arange(tiles.shape[0]), tiles[::-1], "weight of the pixel",
@@ -215,8 +215,9 @@ PANELS = (
     ),
     Panel(
         "emerged-directions", "Directions emerge at the forecast numbers of images",
-        "directions 1.5 times as strong as random labels", [Trace("emerged")],
-        "First filter. Line: forecast from the null ratios of one fit to 1,500 images.",
+        "emerged directions", [Trace("emerged")],
+        "Directions of the first filter that are 1.5 times as strong as random labels. Line: forecast "
+        "from the null ratios of one fit to 1,500 images.",
         x_label="training images n", x_scale="log", y_scale="log", where=strengths_known, note=subject,
     ),
     Panel(
