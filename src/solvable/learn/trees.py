@@ -46,7 +46,12 @@ def effort_for(rows: int, columns: int, outputs: int) -> Effort:
     # On eleven tables of 90 to 300 rows, the mean of the models of three folds with these settings has
     # a smaller error than one model tuned on two held-out fifths on eight, a larger one on two.
     few_rows, folds = 2000, 3
-    full = (Setting(3, 5), Setting(8, 20), Setting(8, 2, 0.5), Setting(31, 5, 0.5))
+    full: tuple[Setting, ...] = (
+        Setting(3, 5),
+        Setting(8, 20),
+        Setting(8, 2, 0.5),
+        Setting(31, 5, 0.5),
+    )
     # scikit-learn's default of 20 rows per leaf is too large for tables of a hundred rows.
     least = int(np.clip(rows // 50, 3, 20))
     if rows >= few_rows:
