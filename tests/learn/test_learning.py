@@ -35,7 +35,7 @@ def cancer(without_learning_curve):
 @pytest.fixture(scope="module")
 def diabetes():
     data = load("diabetes")
-    return data, learn(data, Request(folds=2))
+    return data, learn(data, Request(folds=3))
 
 
 def test_rows_of_another_file_judge_the_model_of_all_rows(cancer):
@@ -238,8 +238,8 @@ def test_the_curve_ends_with_the_folds_and_the_outlook_starts_at_all_rows(diabet
     data, found = diabetes
     sizes = [one.rows for one in found.outlook.curve]
     assert sizes == sorted(sizes)
-    assert sizes[-1] <= data.n_samples / 2 + 1
-    assert all(len(one.errors) == 2 for one in found.outlook.curve)
+    assert sizes[-1] <= data.n_samples * 2 / 3 + 1
+    assert all(len(one.errors) == 3 for one in found.outlook.curve)
     if found.outlook.expected:
         assert [one.rows for one in found.outlook.expected] == [442, 884, 1768]
         assert all(one.lower <= one.error <= one.upper for one in found.outlook.expected)
@@ -257,6 +257,7 @@ def test_the_json_holds_only_what_json_can(cancer, diabetes):
         assert "model" not in told
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_more_rows_than_asked_are_drawn_at_random():
     data = load("wine")
     found = learn(data, Request(folds=2, rows=60))

@@ -13,6 +13,7 @@ from solvable.diagnose.decomposition import Vectors, eigenvectors, singular_valu
 from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
 from solvable.diagnose.phase_likelihood import COLLAPSED
 from solvable.errors import InvalidData
+from solvable.plots.words import counted
 
 LARGEST_SIDE = 20_000  # largest shorter side for which singular values are computed (cubic time)
 
@@ -136,7 +137,7 @@ def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     p = min(rows, columns)
     if p < MINIMUM_COUNT:
         raise InvalidData(
-            f"a {rows} x {columns} matrix has {p} singular values; at least "
+            f"a {rows} x {columns} matrix has {counted(p, 'singular value')}; at least "
             f"{MINIMUM_COUNT} are needed."
         )
     if p > LARGEST_SIDE:

@@ -187,7 +187,7 @@ class Curve:
         if self.budget is None:
             return self.predict(self.setting, self.grid)
         if set(self.grid.tolist()) <= self._nodes.keys():
-            return [self._nodes[float(x)] for x in self.grid]
+            return _without_gaps([self._nodes[float(x)] or None for x in self.grid])
         log = self.axis.scale_from(float(self.grid[0])) == "log"
         return interpolated(self._nodes, self.grid, log=log)
 

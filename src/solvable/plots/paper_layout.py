@@ -176,6 +176,7 @@ class Layout:
         box = self.axes.get_window_extent(self.renderer)
         parts = [axis.get_tightbbox(self.renderer) for axis in (self.axes.xaxis, self.axes.yaxis)]
         parts = [part for part in parts if part is not None]
+        parts += [bar.get_tightbbox(self.renderer) for bar in self.axes.child_axes]  # colour bars
         low = min([part.y0 for part in parts], default=box.y0)
         start = min([part.x0 for part in parts], default=box.x0)
         end = max([part.x1 for part in parts], default=box.x1)

@@ -126,7 +126,11 @@ def law_of(correction="wick"):
 
 @pytest.mark.parametrize(
     ("correction", "ratio"),
-    [("wick", 16), ("wick", 64), ("none", 16), pytest.param("none", 64, marks=pytest.mark.slow)],
+    [
+        ("wick", 16),
+        ("wick", 64),
+        *(pytest.param("none", ratio, marks=pytest.mark.slow) for ratio in (16, 64)),
+    ],
 )
 def test_the_law_of_the_first_step_is_that_of_a_simulation(ratio, correction):
     parameters, law = law_of(correction)

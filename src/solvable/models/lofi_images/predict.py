@@ -10,6 +10,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
 from solvable.models.lofi.width import gram_deviation
+from solvable.models.lofi_images.emerging import forecast_emerged
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,
     images,
@@ -28,6 +29,8 @@ from solvable.spectra.sample_lattice import lattice_sizes
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     """Predict the Gram matrix's deviation and the residual dimensions from a fixed draw of images."""
     X, _ = images(parameters.data)
+    if parameters.patch or parameters.coupling != "none":
+        return {}
     if not parameters.width:
         # Dimensions of draws at fixed numbers of images are interpolated, so that lines are smooth.
         data, lift, kept = parameters.data, parameters.activation, tuple(parameters.kept)
@@ -39,7 +42,11 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
             ],
             axis=0,
         )
-        found: Metrics = {"permuted_ratio": 1.0, "residual_dimensions": dimensions.tolist()}
+        found: Metrics = {
+            "permuted_ratio": 1.0,
+            "residual_dimensions": dimensions.tolist(),
+            "emerged": forecast_emerged(data, parameters.task, lift, parameters.samples),
+        }
         if parameters.task == "even-odd" and lift == "relu":
             found["first_step_alignment"] = np.sum(
                 [
@@ -91,7 +98,7 @@ def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metri
         return metrics
     counts = [float(count) for count in range(2)]
     return metrics | {
-        "auto_error": guess, "auto_squared_error": 1.0, "null_counts": list(counts),
+        "emerged": 0.5, "auto_error": guess, "auto_squared_error": 1.0, "null_counts": list(counts),
         "null_ratios": [1.0] * len(counts),
     } | ({} if parameters.task == "ten-class" else _chance_alignment(parameters))  # fmt: skip
 

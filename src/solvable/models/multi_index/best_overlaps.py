@@ -36,9 +36,7 @@ class SumEvolution:
         column = ndtri((np.arange(self.draws) + 0.5) / self.draws)
         column /= np.sqrt(np.mean(column**2))
         rng = random_stream("sum evolution")
-        return np.stack(
-            [rng.permutation(column) for _ in range(self.channel.n_directions)], axis=1
-        )
+        return np.stack([rng.permutation(column) for _ in range(self.channel.n_directions)], axis=1)
 
     def information(self, overlaps: np.ndarray) -> tuple[np.ndarray, float]:
         """Information about each direction, and the mean log evidence of a label."""
@@ -112,7 +110,6 @@ class BestOverlaps:
         return np.where(sample_ratio < self.threshold_ratio, 0.0, q)
 
 
-
 STEP = 1.5
 """Factor between two sample ratios of the grid."""
 
@@ -142,7 +139,10 @@ def _threshold(
 ) -> float:
     """Ratio between `low` and the next of the grid at which the overlap of direction k becomes 0."""
     high = STEP * low
-    gains = [evolution.gain(high, np.where(np.arange(start.size) >= k, 0.0, start), k), evolution.gain(low, lower, k)]
+    gains = [
+        evolution.gain(high, np.where(np.arange(start.size) >= k, 0.0, start), k),
+        evolution.gain(low, lower, k),
+    ]
     if gains[0] > 1 > gains[1]:
         # The overlap rises from 0 where the gain passes 1.
         share = np.log(gains[0]) / np.log(gains[0] / gains[1])

@@ -156,12 +156,17 @@ CLAIMS = (
     ),
     Agreement(
         "gradient-overlap",
-        "Above 1.5 times its threshold the squared overlap of a feature with the directions of gradient "
+        "Above twice its threshold the squared overlap of a feature with the directions of gradient "
         "descent at a small learning rate equals the prediction for the spectral estimator.",
         "gradient_overlap", f"{PAGE} (24), (33)", within=0.03,
         entry="feature", scatter=overlap_scatter,
         because="0.03: the theory neglects terms of order 1/d and the mixing of features near the edge.",
-        where=lambda cell: slowly_trained(cell) and above_threshold(cell),
+        # Gradient descent ranks by modulus, the estimator by distance from the bulk: if the edges of the
+        # bulk differ, the two choose different directions near the edge.
+        where=lambda cell: (
+            slowly_trained(cell)
+            and cell.setting.sample_ratio >= 2 * cell.predicted("threshold_ratio")
+        ),
         missing="no network was trained at a small learning rate above a threshold; set "
         "learning_rate=0.01 and raise sample_ratio",
     ),

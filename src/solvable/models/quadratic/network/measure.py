@@ -12,6 +12,7 @@ from solvable.errors import NotConverged
 from solvable.fitting.devices import on_device
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.network.amp import solve_amp
+from solvable.models.quadratic.network.descent import solve_by_descent
 from solvable.models.quadratic.network.factorised import solve_factorised
 from solvable.models.quadratic.network.feature_groups import feature_groups, group_means
 from solvable.models.quadratic.network.parameters import QuadraticParameters
@@ -152,7 +153,8 @@ def _network(
 ) -> Metrics:
     """Train the weights of a network from a random start."""
     width = max(1, round(parameters.network_ratio * parameters.dimension))
-    trained = solve_factorised(
+    solve = solve_factorised if parameters.network_solver == "l-bfgs" else solve_by_descent
+    trained = solve(
         sensing, labels, parameters.regularisation, width=width, tolerance=TOLERANCE, seed=seed
     )
     return {
