@@ -10,7 +10,7 @@ import pytest
 
 from solvable.errors import InvalidData
 from solvable.fitting.described_arrays import read_described, write_described
-from solvable.learn import choice_words, trees
+from solvable.learn import choice_words, direction_words, trees
 from solvable.learn.blend import Blend, blend_of, blended, fitted_blend, weights_of
 from solvable.learn.competitors import BLEND, LEARNED, methods
 from solvable.learn.design import Design
@@ -126,6 +126,9 @@ def test_the_blend_is_named_where_it_is_better_and_the_sentence_has_its_weights(
     found.methods = lucky
     assert "a Gaussian kernel has " in choice_words.recommendation(found)
     assert "too small on average as the best of several" in choice_words.recommendation(found)
+    assert direction_words.owner_sentence(found).endswith("the blend does not use them.")
+    found.chosen = replace(chosen, phrase=f"{chosen.phrase} and learned features (10 %)")
+    assert direction_words.owner_sentence(found).endswith("a part of the blend.")
     assert "(a blend) is fitted to all 300 rows" in choice_words.reason_sentences(found)[-1]
 
 

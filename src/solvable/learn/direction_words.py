@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from solvable.learn.choice_words import is_plural, with_the
-from solvable.learn.competitors import LEARNED
+from solvable.learn.competitors import BLEND, LEARNED
 from solvable.learn.request import LEAST_ROWS
 from solvable.learn.results import ColumnShare, LayerFound, Learned, SignalOfClass
 from solvable.networks.permutation import DRAWS
@@ -16,6 +16,8 @@ def owner_sentence(found: Learned) -> str:
     """State whose directions follow, if the recommended model is another; "" otherwise."""
     if found.chosen.key == LEARNED:
         return ""
+    if found.chosen.key == BLEND and found.learned.phrase in found.chosen.phrase:
+        return "The directions below belong to the learned features, a part of the blend."
     return (
         "The directions below belong to the learned features, which were fitted to all rows too; "
         f"{with_the(found.chosen)} {'do' if is_plural(found.chosen) else 'does'} not use them."
