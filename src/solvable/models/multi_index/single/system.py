@@ -14,13 +14,15 @@ from solvable.models.multi_index.single.parameters import SingleIndexParameters
 
 PRESETS = {
     "quick": Preset(
-        "Five estimators for the link abs with noise in 500 dimensions; under a minute.",
+        "Five estimators for the link abs, and for cosmix4 with a gap between information and "
+        "algorithms; under a minute.",
         {
-            "dimension": (500,),
+            "dimension": (350,),
+            "link": ("abs", "cosmix4"),
             "estimator": ("optimal", "lamp", "tanh", "square", "amp"),
-            "sample_ratio": (0.25, 0.35, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0),
+            "sample_ratio": (0.35, 0.7, 1.0, 1.4, 2.0, 3.0),
         },
-        replicates=12,
+        replicates=10,
     ),
     "paper": Preset(
         "Two links, each with and without noise, in 1,500 dimensions; about ten minutes.",
@@ -42,6 +44,18 @@ PRESETS = {
             "noise": (14.0,),
             "estimator": ("amp", "optimal"),
             "sample_ratio": (20.0, 30.0, 40.0, 45.0, 50.0, 260.0),
+        },
+        replicates=6,
+    ),
+    "noise": Preset(
+        "Thresholds of algorithms and of any method against the noise, for exponents 1 (he2) and 2 "
+        "(cosmix); two minutes.",
+        {
+            "dimension": (60,),
+            "link": ("he2", "cosmix"),
+            "noise": (6.0, 12.0, 24.0),
+            "estimator": ("optimal", "amp"),
+            "sample_ratio": (25.0, 50.0, 100.0, 240.0, 960.0),
         },
         replicates=6,
     ),
