@@ -42,7 +42,7 @@ class SumEvolution:
         return self._output.information(overlaps, self._normals)
 
     def fixed_point(
-        self, ratio: float, start: np.ndarray, *, tolerance: float = 3e-4, most: int = 60
+        self, ratio: float, start: np.ndarray, *, tolerance: float = 1e-3, most: int = 60
     ) -> tuple[np.ndarray, float]:
         """Iterate state evolution from these overlaps; return the fixed point and its potential."""
         q = np.array(start, dtype=float)
@@ -51,11 +51,12 @@ class SumEvolution:
             E, log_evidence = self.information(q)
             new = ratio * E / (1 + ratio * E)
             new[q == 0] = 0.0  # overlap 0 is a fixed point of even links
-            change = np.abs(new - q).max()
+            # relative to 1 - q, since errors near q = 1 are proportional to it
+            change = np.abs((new - q) / (1.0001 - new)).max()
             q = new
             if change < tolerance:
                 break
-        q[q < 10 * tolerance] = 0.0  # near a threshold the iteration is slow
+        q[q < 3 * tolerance] = 0.0  # near a threshold the iteration is slow
         # potential alpha E[log p(y | omega)] + sum_k (q_k + log(1 - q_k)) / 2   (multi-index 34)
         return q, ratio * log_evidence + float(np.sum(q + np.log1p(-q))) / 2
 

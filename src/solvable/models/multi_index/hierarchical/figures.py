@@ -88,8 +88,8 @@ THRESHOLDS = Panel(
     "sample ratio n/d",
     [
         Trace("threshold_ratio", "spectral estimator", value=measured_thresholds),
-        Trace("optimal_threshold_ratio", "best first-order method", measured=False),
-        Trace("information_threshold_ratio", "any method", measured=False, dashed=True),
+        Trace("optimal_threshold_ratio", "best first-order method", measured=False, colour=1),
+        Trace("information_threshold_ratio", "any method", measured=False, dashed=True, colour=7),
     ],
     "Sample ratio above which each feature is found. Points: thresholds from overlaps measured at one "
     "n/d. Dashed: with unlimited computing time.",

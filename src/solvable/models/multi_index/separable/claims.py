@@ -185,8 +185,8 @@ CLAIMS = (
         "information-grows-with-directions",
         "The threshold of any method grows in proportion to the number of directions.",
         f"{PAPER}; {PAGE} (20), (33)", estimate=information_growth,
-        apart=("sample_ratio", "directions"), where=in_the_gap, within=0.2, power=0.3,
-        because="0.2: the proportionality holds to leading order in p.",
+        apart=("sample_ratio", "directions"), where=in_the_gap, within=0.15, power=0.6,
+        because="0.15: the proportionality holds to leading order in p.",
         missing="no two numbers of directions have points between the two thresholds; run with --preset "
         "quick",
     ),
