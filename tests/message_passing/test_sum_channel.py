@@ -73,7 +73,9 @@ def test_messages_of_two_directions_are_slopes_of_the_evidence():
     two, V = channel("he2", "abs"), np.array([0.5, 0.7])
     y, omega = np.array([0.4, 2.0]), np.array([[0.3, -0.8], [1.2, 0.5]])
     z = np.linspace(-6, 6, 241)
-    values = two.clean(np.stack([part.ravel() for part in np.meshgrid(z, z, indexing="ij")], axis=1))
+    values = two.clean(
+        np.stack([part.ravel() for part in np.meshgrid(z, z, indexing="ij")], axis=1)
+    )
 
     def log_evidence(label, mean):
         first, second = (np.exp(-((z - m) ** 2) / (2 * v)) for m, v in zip(mean, V, strict=True))

@@ -75,9 +75,8 @@ class SumEvolution:
         found = np.flatnonzero(q)
         if not found.size or self.gain(ratio, q, int(found[-1])) > 1:
             return q
-        # A jump may lose several directions at once.
-        counts = sorted({*range(1, min(found.size, 3) + 1), found.size})
-        for count in counts:
+        # At a jump the weakest direction is lost, or all directions of equal amplitude at once.
+        for count in {1, found.size}:
             fewer = q.copy()
             fewer[found[-count:]] = 0.0
             other, rival = self.fixed_point(ratio, fewer)
@@ -135,6 +134,8 @@ def best_overlaps(channel: AdditiveChannel, top: int) -> BestOverlaps:
                 threshold[k], onset[k] = _onset(evolution, ratio, q, before, int(k))
         if not q.any():
             break
+    # The best estimator is at least as good as second moments; quadrature errors may suggest otherwise.
+    threshold = np.minimum(threshold, channel.moments.weak_recovery_ratio)
     return BestOverlaps(np.array(ratios), np.array(rows), threshold, onset)
 
 
