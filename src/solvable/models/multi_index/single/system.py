@@ -51,11 +51,11 @@ PRESETS = {
         "Thresholds of algorithms and of any method against the noise, for exponents 1 (he2) and 2 "
         "(cosmix); two minutes.",
         {
-            "dimension": (60,),
+            "dimension": (40,),
             "link": ("he2", "cosmix"),
-            "noise": (6.0, 12.0, 24.0),
+            "noise": (7.0, 14.0),
             "estimator": ("optimal", "amp"),
-            "sample_ratio": (25.0, 50.0, 100.0, 240.0, 960.0),
+            "sample_ratio": (28.0, 50.0, 80.0, 320.0),
         },
         replicates=6,
     ),
