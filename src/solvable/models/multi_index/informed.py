@@ -29,7 +29,7 @@ def informed_overlaps(
     messages = partial(SumChannel(channel).messages, y)
     try:
         found = settle(
-            GaussianSensors(X), messages, start, schedule=((0.3, 100), (0.7, 200)), tolerance=1e-2,
+            GaussianSensors(X), messages, start, schedule=((0.3, 50), (0.7, 100)), tolerance=1e-2,
             least_variance=LEAST_VARIANCE,
         )  # fmt: skip
     except NotConverged:

@@ -10,7 +10,9 @@ from solvable.models.multi_index.hierarchical.measure import measure
 from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
 from solvable.models.multi_index.overlaps import predict_spectral
 
-KEYS = {"squared_overlap", "subspace_error", "risk", "eigenvalues", "bulk_edge"}
+KEYS = {
+    "squared_overlap", "subspace_error", "message_passing_error", "risk", "eigenvalues", "bulk_edge",
+}  # fmt: skip
 
 
 def replicates(count=3, **settings):

@@ -29,7 +29,9 @@ SETTINGS = {
     "odd": BASE | {"features": 2, "sample_ratio": 60.0, "link": "tanh", "label_map": "square"},
     "optimal": BASE | {"sample_ratio": 30.0, "label_map": "optimal", "link": "abs"},
 }
-METRICS = {"squared_overlap", "subspace_error", "risk", "eigenvalues", "bulk_edge"}
+METRICS = {
+    "squared_overlap", "subspace_error", "message_passing_error", "risk", "eigenvalues", "bulk_edge",
+}  # fmt: skip
 
 
 record_of = partial(studies.record_of, system)
@@ -176,7 +178,9 @@ def test_the_exponent_of_the_error_can_fail(points):
 def test_figures_show_theory_and_measurement(points):
     figures = studies.figures_of(system, points, 5)
     names = [figure.name for figure in figures]
-    assert {name.split("-")[0] for name in names} == {"overlap", "subspace", "risk", "spectrum"}
+    assert {name.split("-")[0] for name in names} == {
+        "overlap", "subspace", "best", "thresholds", "risk", "spectrum",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,12 @@ RISK = Panel(
 )
 
 
+def measured_if_known(point: Point, metric: str) -> np.ndarray | None:
+    """Return the values of a metric; None if the records of an older version do not have it."""
+    known = all(metric in metrics for metrics in point.metrics)
+    return point.values(metric) if known else None
+
+
 GAP = Panel(
     "best-error",
     "Error of the spectral estimator and smallest possible error",
@@ -44,7 +50,12 @@ GAP = Panel(
     [
         Trace("subspace_error", "spectral estimator"),
         Trace("best_error", "best possible", measured=False, dashed=True, colour=1),
-        Trace("message_passing_error", "message passing from a good start", colour=2),
+        Trace(
+            "message_passing_error",
+            "message passing from a good start",
+            colour=2,
+            value=lambda point: measured_if_known(point, "message_passing_error"),
+        ),
         Trace("oracle_error", "oracle bound", measured=False, dashed=True, colour=7),
     ],
     "Best possible: error of the Bayes-optimal estimator, from the largest potential of state evolution. "

@@ -58,9 +58,9 @@ PRESETS = {
     "bayes": Preset(
         "The spectral estimator and Bayes message passing for three features; a minute.",
         {
-            "dimension": (100,), "features": (3,), "readout": ("none",), "message_passing": (True,),
+            "dimension": (60,), "features": (3,), "readout": ("none",), "message_passing": (True,),
             "link": ("he2", "cosmix"), "label_map": ("square",), "noise": (0.5,),
-            "sample_ratio": (1.0, 4.0, 8.0, 16.0, 32.0),
+            "sample_ratio": (4.0, 8.0, 16.0, 32.0),
         },
         replicates=4,
     ),

@@ -91,7 +91,8 @@ def in_the_gap(place: Cell | Point) -> bool:
     """Return True where the labels determine the directions but second moments find nothing."""
     point = place.point if isinstance(place, Cell) else place
     overlap = point.prediction.get("informed_overlap")
-    if overlap is None or not float(point.predicted("informed_overlap")) > 0.6:
+    known = all("informed_overlap" in metrics for metrics in point.metrics)
+    if overlap is None or not known or not float(point.predicted("informed_overlap")) > 0.6:
         return False
     threshold = float(point.predicted("information_threshold_ratio"))
     return bool(point.setting.sample_ratio > 1.05 * threshold)
