@@ -26,7 +26,7 @@ MOST_FREQUENCIES = 2_000
 FARTHEST = 6.5
 """Standard deviations of z at which integrals end; the mass beyond is 8e-11."""
 
-LEAST_VARIANCE = 4e-4
+LEAST_VARIANCE = 1e-3
 """Smallest cavity variance that the nodes resolve."""
 
 
@@ -80,8 +80,8 @@ class SumChannel:
             if (link, a) not in known:
                 z = np.linspace(0, 4, 801)
                 steep = float(np.abs(np.diff(a * link(z))).max() / (z[1] - z[0]))
-                # 1.4 radians of the fastest phase, and half of the smallest deviation
-                spacing = np.clip(1.4 / (last * steep), 0.5 * np.sqrt(LEAST_VARIANCE), 0.05)
+                # at most 1.4 radians of the fastest phase and one smallest deviation
+                spacing = np.clip(1.4 / (last * steep), 0.5 * np.sqrt(LEAST_VARIANCE), 0.03)
                 z = np.linspace(-FARTHEST, FARTHEST, 2 * int(FARTHEST / spacing) + 1)
                 phase = np.multiply.outer(a * link(z), self.frequencies)
                 known[link, a] = z, np.exp(1j * phase).view(float)
