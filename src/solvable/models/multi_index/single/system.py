@@ -49,15 +49,15 @@ PRESETS = {
     ),
     "noise": Preset(
         "Thresholds of algorithms and of any method against the noise, for exponents 1 (he2) and 2 "
-        "(cosmix); two minutes.",
+        "(cosmix); five minutes.",
         {
-            "dimension": (40,),
+            "dimension": (60,),
             "link": ("he2", "cosmix"),
             "noise": (7.0, 14.0),
             "estimator": ("optimal", "amp"),
             "sample_ratio": (28.0, 50.0, 80.0, 320.0),
         },
-        replicates=6,
+        replicates=10,
     ),
     "signs": Preset(
         "Links whose labels carry the sign of the direction: linear estimator and message passing; a "
