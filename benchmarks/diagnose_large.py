@@ -17,6 +17,7 @@ import resource
 import tempfile
 import time
 from dataclasses import replace
+from multiprocessing import Process
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +120,10 @@ def main() -> None:
     options = parser.parse_args()
     limit = 4e9
     with tempfile.TemporaryDirectory(dir=options.directory) as place:
-        write(Path(place))
+        # In a process of its own, whose memory does not count.
+        writer = Process(target=write, args=(Path(place),))
+        writer.start()
+        writer.join()
         source = opened(place)
         diagnose_matrix(np.random.default_rng(0).standard_normal((40, 50)))  # imports
         heads = head_jobs(attention_in(source, AttentionRequest()), 0)

@@ -292,18 +292,24 @@ def _split(data: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return tuple(torch.from_numpy(one) for one in (x[:cut], targets, x[cut:], y[cut:]))
 
 
-def _loss(network: Network, answer: Tensor, target: Tensor) -> Tensor:
+def _loss(network: Network, answer: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     if network.data == "pixels":
-        return functional.mse_loss(answer, target)
-    return functional.cross_entropy(answer, target)
+        return functional.mse_loss(answer, target, reduction=reduction)
+    return functional.cross_entropy(answer, target, reduction=reduction)
+
+
+def held_out_losses(network: Network, model: nn.Module) -> np.ndarray:
+    """Loss of each held-out image or piece of text."""
+    _, _, x, y = _split(network.data)
+    model.eval()
+    with torch.no_grad():
+        losses = _loss(network, model(x), y, "none").double()
+    return losses.reshape(len(losses), -1).mean(dim=1).numpy()
 
 
 def held_out_loss(network: Network, model: nn.Module) -> float:
     """Mean loss on held-out data."""
-    _, _, x, y = _split(network.data)
-    model.eval()
-    with torch.no_grad():
-        return float(_loss(network, model(x), y))
+    return float(held_out_losses(network, model).mean())
 
 
 def train(network: Network, seed: int) -> tuple[nn.Module, dict[str, Tensor]]:

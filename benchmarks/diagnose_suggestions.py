@@ -1,8 +1,8 @@
 """Loss on held-out data before and after each cut that ``solvable diagnose`` suggests.
 
-    python benchmarks/diagnose_suggestions.py [--quick] [--workers 2] [--first-seed 0]
+    python benchmarks/diagnose_suggestions.py [--seeds 3] [--first-seed 0] [--only NAME] [--workers 2]
 
-Small networks of ``diagnose_networks.py`` are trained, three seeds each (one with ``--quick``), and
+Small networks of ``diagnose_networks.py`` are trained, three seeds each, and
 diagnosed. Each matrix with a bulk is cut at its edge alone, whether that is suggested or not, and all
 suggested cuts of a network are made together. The output is Markdown: every suggested cut, the
 largest loss first; then the cuts that are not suggested, by reason. The bounds: at most one in twenty
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from diagnose_networks import NETWORKS, held_out_loss, train
+from diagnose_networks import NETWORKS, held_out_loss, held_out_losses, train
 from gemm import exit_status, one_thread, show
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -71,6 +71,8 @@ class Outcome:
     together: float | None  # loss with all suggested cuts; None without a suggestion
     denoised: float | None  # loss with the same matrices denoised
     predicted: str  # predicted effect of all suggested cuts: "worse", "no change" or ""
+    error: float  # standard error of the change of the loss, over the held-out rows
+    start: float  # smallest cosine between a removed bulk and the weights before training
     seconds: float  # seconds of CPU time
 
 
@@ -104,11 +106,12 @@ def try_cuts(index: int, seed: int) -> Outcome:
     started = time.process_time()
     network = NETWORKS[index]
     model, before = train(network, seed)
-    loss = held_out_loss(network, model)
+    losses = held_out_losses(network, model)
+    loss, error = float(losses.mean()), 0.0
     rows = _diagnosed(model.state_dict())
     arrays = {name: value.numpy().copy() for name, value in model.state_dict().items()}
     start = {name: value.numpy() for name, value in before.items()}
-    trials, suggested = [], []
+    trials, suggested, cosines = [], [], []
     for row in rows:
         if row.advice is None or row.suggestion is None:
             continue
@@ -123,6 +126,10 @@ def try_cuts(index: int, seed: int) -> Outcome:
         if row.suggestion.suggested:
             suggested.append((name, part, new, parts))
             old_start = start[name] if part is None else part.of(start[name])
+            bulk = (old - new).ravel()
+            cosines.append(
+                float(bulk @ old_start.ravel() / np.linalg.norm(bulk) / np.linalg.norm(old_start))
+            )
             changed = diagnose_matrix(old, name=row.name, precision=2.0**-23, initial=old_start)
             with_initial = changed.suggestion.reason if changed.suggestion else ""
         trials.append(
@@ -137,7 +144,9 @@ def try_cuts(index: int, seed: int) -> Outcome:
         for name, part, new, _ in suggested:
             now = model.state_dict()[name].numpy().copy()
             set_array(model, name, placed(now, part, new))
-        together = held_out_loss(network, model)
+        cut = held_out_losses(network, model)
+        together = float(cut.mean())
+        error = float((cut - losses).std(ddof=1) / len(losses) ** 0.5)
         for name, part, new, parts in suggested:
             now = model.state_dict()[name].numpy().copy()
             best = parts.shrunk().reshape(new.shape).astype(new.dtype)
@@ -146,7 +155,10 @@ def try_cuts(index: int, seed: int) -> Outcome:
     effect = predicted([parts for *_, parts in suggested])[0]
     fitted = sum(row.fitted for row in rows)
     seconds = time.process_time() - started
-    return Outcome(network.name, seed, loss, fitted, trials, together, denoised, effect, seconds)
+    return Outcome(
+        network.name, seed, loss, fitted, trials, together, denoised, effect, error,
+        min(cosines, default=np.nan), seconds,
+    )  # fmt: skip
 
 
 def _diagnosed(state: dict[str, Tensor]) -> list[MatrixDiagnosis]:
@@ -156,9 +168,10 @@ def _diagnosed(state: dict[str, Tensor]) -> list[MatrixDiagnosis]:
         return list(diagnose_file(path))
 
 
-def outcomes(seeds: Sequence[int], workers: int) -> list[Outcome]:
-    """Outcomes of every network with every seed."""
-    tasks = [(index, seed) for index in range(len(NETWORKS)) for seed in seeds]
+def outcomes(seeds: Sequence[int], workers: int, only: str) -> list[Outcome]:
+    """Outcomes of every network whose name contains ``only``, with every seed."""
+    chosen = [index for index, network in enumerate(NETWORKS) if only in network.name]
+    tasks = [(index, seed) for index in chosen for seed in seeds]
     found = []
     with ProcessPoolExecutor(workers) as pool:
         for outcome in pool.map(try_cuts, *zip(*tasks, strict=True)):
@@ -193,7 +206,9 @@ def networks_table(found: Sequence[Outcome]) -> None:
 
 def sign_table(found: Sequence[Outcome]) -> float:
     """Print each network with a suggestion: predicted and measured effect; return the share right."""
-    _head("network, seed", "cuts", "loss", "all cuts", "denoised", "measured", "predicted")
+    # The change has a standard error over the held-out rows; the sign counts whether it is clear or not.
+    heads = ("network, seed", "cuts", "loss", "all cuts", "denoised", "measured", "predicted")
+    _head(*heads, "cosine of bulk and start")
     judged = [one for one in found if one.together is not None]
     right = 0
     for one in sorted(judged, key=lambda outcome: -outcome.together / outcome.loss):
@@ -202,8 +217,10 @@ def sign_table(found: Sequence[Outcome]) -> float:
         right += measured == one.predicted
         cuts = sum(not trial.reason for trial in one.trials)
         print(
-            f"| {one.network}, {one.seed} | {cuts} | {one.loss:.4g} | {100 * change:+.2f} % | "
-            f"{100 * (one.denoised / one.loss - 1):+.2f} % | {measured} | {one.predicted} |"
+            f"| {one.network}, {one.seed} | {cuts} | {one.loss:.4g} | "
+            f"{100 * change:+.2f} ± {100 * one.error / one.loss:.2f} % | "
+            f"{100 * (one.denoised / one.loss - 1):+.2f} % | {measured} | {one.predicted} | "
+            f"{one.start:.2f} |"
         )
     print(f"\n{len(found) - len(judged)} of {len(found)} networks have no cut and no prediction")
     print(f"the predicted effect is right for {right} of {len(judged)} networks")
@@ -238,12 +255,13 @@ def withheld_table(trials: Sequence[Trial]) -> None:
 def main() -> None:
     """Train, cut, and print the tables and the bound."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one seed")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=0)
     asked = parser.parse_args()
-    seeds = [asked.first_seed + k for k in range(1 if asked.quick else 3)]
-    found = outcomes(seeds, asked.workers)
+    seeds = [asked.first_seed + k for k in range(asked.seeds)]
+    found = outcomes(seeds, asked.workers, asked.only)
     trials = [trial for outcome in found for trial in outcome.trials]
     suggested = [trial for trial in trials if not trial.reason]
     networks_table(found)

@@ -6,6 +6,10 @@ nothing gives the part of the browser and of the server. On a busy machine compa
 server, which are printed as well.
 
     python benchmarks/explore_page.py [SYSTEM...]
+    python benchmarks/explore_page.py --answers [SYSTEM...]
+
+The second form measures the CPU seconds of the answers to the same moves in this process, without a
+browser, and those of a matrix product as a reference.
 """
 
 from __future__ import annotations
@@ -18,6 +22,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from solvable.explore.controls import Control
+from solvable.explore.page import positions
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -108,8 +118,53 @@ def measure(system: str, browser: Browser, folder: str) -> dict[str, float]:
     }
 
 
+def answers(system: str) -> dict[str, float]:
+    """Return the CPU seconds of the answers to moves, and of a product of matrices of size 700."""
+    from solvable.explore.answers import answer
+    from solvable.explore.explorer import Explorer
+    from solvable.explore.page import panel_names
+    from solvable.explore.runs import Runs
+    from solvable.frame import registry
+
+    loaded = registry.load(system)
+    explorer = Explorer(loaded, {}, Runs(loaded, ROOT))
+    name, places = SLIDERS[system]
+    control = next(control for control in explorer.controls if control.name == name)
+    values = {control.name: control.default for control in explorer.controls}
+    panel = next(iter(panel_names(loaded)))
+    matrix = np.random.default_rng(0).standard_normal((700, 700), dtype=np.float32)
+    spent, products = [], []
+    for number, place in enumerate((places[0] - 1, *places)):  # the first one imports modules
+        moved = values | {name: value_at(place, control)}
+        asked = {"page": "", "n": number, "stage": 0, "values": moved, "panel": panel, "width": 800}
+        start = time.process_time()
+        answer(explorer, asked)
+        spent.append(time.process_time() - start)
+        start = time.process_time()
+        matrix @ matrix
+        products.append(time.process_time() - start)
+    return {"answer_cpu": statistics.median(spent[1:]), "product_cpu": statistics.median(products)}
+
+
+def value_at(place: int, control: Control) -> float:
+    """Return the value at a position of a slider, as explore.js computes it."""
+    share = place / positions(control)
+    if control.scale == "log":
+        value = control.low * (control.high / control.low) ** share
+    else:
+        value = control.low + share * (control.high - control.low)
+    return round(value) if control.integer else float(f"{value:.6g}")
+
+
 def main() -> None:
     """Measure the systems named as arguments, or the four of the table."""
+    if sys.argv[1:2] == ["--answers"]:
+        for system in sys.argv[2:] or SLIDERS:
+            with threadpool_limits(limits=1):
+                found = answers(system)
+            words = ", ".join(f"{name} {seconds:.4f}" for name, seconds in found.items())
+            print(f"{system}: {words}", flush=True)
+        return
     with tempfile.TemporaryDirectory() as folder:
         browser = Browser(Path(folder) / "profile", watched=False)
         try:

@@ -27,8 +27,8 @@ import numpy as np
 
 from solvable.frame.agreement import Agreement, Comparison, compare
 from solvable.frame.claims import Finding, NotTestable
-from solvable.frame.estimates import PointsClaim
 from solvable.frame.points import Point
+from solvable.frame.points_claim import PointsClaim
 from solvable.study import load
 
 NOTHING = 1e-12

@@ -41,8 +41,8 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame import registry
 from solvable.frame.agreement import Agreement, Comparison, compare
-from solvable.frame.estimates import PointsClaim
 from solvable.frame.parameters import check_limits
+from solvable.frame.points_claim import PointsClaim
 from solvable.study import Study, StudyResult, run_study
 
 FOLDER = Path(__file__).parent / "random_settings"

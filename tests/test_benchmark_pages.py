@@ -108,8 +108,9 @@ def test_the_page_of_random_settings_shows_the_numbers_of_its_data():
 def test_the_drawn_settings_are_those_of_the_ranges():
     page = benchmark("random_settings_page")
     for record in page.settings():
-        assert set(record["parameters"]) == set(
-            registry.load(record["system"]).parameters.model_fields
+        # Parameters that were added after the draw have their defaults.
+        assert record["parameters"].keys() <= (
+            registry.load(record["system"]).parameters.model_fields.keys()
         )
 
 

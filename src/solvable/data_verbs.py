@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from solvable.diagnose.checkpoints.history import DiagnosedCheckpoints
-    from solvable.diagnose.diagnosis import Diagnosed
+    from solvable.diagnose.diagnosed import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
     from solvable.learn.applied import Applied
     from solvable.learn.request import Metric

@@ -29,6 +29,7 @@ def run(
     workers: int | None = None,
     scheduler: str | None = None,
     part: str | None = None,
+    device: str | None = None,
     progress: Progress | bool | None = None,
     **settings: Any,
 ) -> StudyResult:
@@ -54,6 +55,9 @@ def run(
     part : str, optional
         "3/10" runs only the third of ten parts of the tasks, in the folder ``parts/3-of-10`` of
         ``output``. The same call without ``part`` joins the parts and runs what they lack.
+    device : str, optional
+        Device in torch's notation, such as "cuda", on which learners that take tensors compute. Results
+        equal those of NumPy up to rounding.
     progress : callable or bool, optional
         ``progress(done, total, seconds_left)``, called after each task. True shows a bar in a notebook
         or on a terminal, and a line a minute elsewhere.
@@ -96,6 +100,7 @@ def run(
         check_directory(check_path(output, "output"))
     directory = mkdtemp(prefix="solvable-") if output is None else output
     options: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "part": part}
+    options["device"] = device
     try:
         with reporter(progress) as report:
             result = run_study(study, directory, progress=report, **options)

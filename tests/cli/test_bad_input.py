@@ -22,6 +22,7 @@ TABLE = [
     (["run", "probe", "--seeds", "many"], ["--seeds", "many"]),
     (["run", "probe", "--seed", "-1"], ["--seed is -1", "from 0"]),
     (["run", "probe", "--workers", "0"], ["workers is 0", "from 1"]),
+    (["run", "probe", "--device", "cuda"], ["device is 'cuda'", "quadratic-network"]),
     (["run", "probe", "--set"], ["--set is empty"]),
     (["run", "probe", "--set", "samples"], ["'samples'", "name=value"]),
     (["run", "probe", "--set", "=3"], ["'=3'", "name=value"]),

@@ -389,4 +389,4 @@ def test_quick_numbers_are_a_table(tmp_path, call):
     assert shown["matrices"][0]["beyond"] == 2
     status, printed, error = call("diagnose", "w.npz", "--quick", "--initial", "w.npz")
     assert (status, printed) == (2, "")
-    assert "--quick was given with --initial" in error
+    assert "--initial was given with --quick" in error

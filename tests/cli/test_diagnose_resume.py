@@ -117,3 +117,36 @@ def test_quick_rows_go_on(tmp_path, folder, call, monkeypatch):
     assert len(seen) == len(set(seen)) + 1
     assert table(tmp_path / "out") == table(tmp_path / "whole")
     assert not (tmp_path / ".out.part").exists()
+
+
+def test_a_killed_series_of_checkpoints_goes_on(tmp_path, call):
+    rng = np.random.default_rng(0)
+    place = tmp_path / "training"
+    place.mkdir()
+    for step in range(4):
+        arrays = {f"w{k}": rng.standard_normal((40, 60), np.float32) for k in range(3)}
+        save_file(arrays, place / f"step-{step}.safetensors")
+    assert call("diagnose", place, "--output", tmp_path / "whole", "--workers", 1)[0] == 0
+    output, kept = tmp_path / "out", tmp_path / ".out.part"
+    words = command(place, output, "--workers", 1)
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 120
+        while not (kept / "1.json").exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        os.kill(process.pid, signal.SIGKILL)
+    assert not output.exists()
+    # Stored numbers are read, not measured again; damaged ones are measured again.
+    stored = json.loads((kept / "0.json").read_text())
+    stored["fits"][0]["norm"] = 123.0
+    (kept / "0.json").write_text(json.dumps(stored))
+    (kept / "1.json").write_text((kept / "1.json").read_text()[:-20])
+    (kept / "2.json.tmp").write_text("{")
+    assert subprocess.run(words, check=False, capture_output=True).returncode == 0
+    found, whole = content(output), content(tmp_path / "whole")
+    norms = [fit["norm"] for fit in found["matrices"][0]["fits"]]
+    assert norms[0] == pytest.approx(123.0)
+    found["matrices"][0]["fits"][0]["norm"] = whole["matrices"][0]["fits"][0]["norm"]
+    assert found["matrices"] == whole["matrices"]
+    assert not kept.exists()

@@ -5,9 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.diagnose.attention.factors import product_of, product_values, symmetry_of, without
-from solvable.diagnose.attention.product_law import diagnose_head
+from solvable.diagnose.attention.factors import (
+    gram_of,
+    product_of,
+    symmetry_of,
+    values_of_grams,
+    without,
+)
+from solvable.diagnose.attention.product_law import diagnose_head, gram_of_head
 from solvable.diagnose.diagnosis import NOT_FITTED, HeadDiagnosis
+
+
+def product_values(query, key):
+    """Singular values of query^T key without the zeros that its shape implies."""
+    return values_of_grams(gram_of(query), gram_of(key))
 
 
 @pytest.fixture
@@ -314,3 +325,24 @@ def test_directions_on_top_of_noise_are_right_after_a_subtraction(d, h):
     assert len(deviations) >= 24
     error = np.std(deviations, ddof=1) / len(deviations) ** 0.5
     assert abs(np.mean(deviations)) < 3 * error + 0.01
+
+
+def test_simulated_heads_have_the_distribution_of_their_factors(rng):
+    # The largest two values from products of factors alone, and from factors that are drawn whole.
+    width, strength, sides, scale, draws = 9, np.array([4.0, 1.5]), (30, 40), 0.2, 500
+
+    def factor(side):
+        axes = np.linalg.qr(rng.standard_normal((side, 2)))[0]
+        noise = scale * rng.standard_normal((width, side))
+        return np.vstack([noise, np.sqrt(strength)[:, None] * axes.T])
+
+    def of_grams():
+        return values_of_grams(*(gram_of_head(scale, width, strength, n, rng) for n in sides))
+
+    fast = np.array([of_grams() for _ in range(draws)])
+    whole = np.array([product_values(*(factor(n) for n in sides)) for _ in range(draws)])
+    error = np.sqrt((fast.var(axis=0) + whole.var(axis=0)) / draws)
+    assert (np.abs(fast.mean(axis=0) - whole.mean(axis=0)) < 4 * error).all()
+    # A variance of normal numbers has the relative error (2 / draws)^(1/2).
+    ratio = np.log(fast[:, :2].var(axis=0) / whole[:, :2].var(axis=0))
+    assert (np.abs(ratio) < 4 * np.sqrt(4 / draws)).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -229,11 +230,13 @@ def test_a_series_needs_two_checkpoints_of_one_model(source, message):
 
 
 def test_options_of_a_single_model_are_refused():
-    from solvable.cli.checkpoints import refuse_with_checkpoints
+    from solvable.cli.diagnose import diagnose
 
-    refuse_with_checkpoints(None, None, False, False, None, None)
-    with pytest.raises(InvalidParameter, match="--prune, --factors or --evaluate was given"):
-        refuse_with_checkpoints(None, None, False, False, "folder", None)
+    given = {"--prune, --factors or --evaluate": "folder", "--memory": 2.0, "--inputs-first": True}
+    for option, value in given.items():
+        name = option.split(",")[0].strip("-").replace("-", "_")
+        with pytest.raises(InvalidParameter, match=f"{option} was given with several checkpoints"):
+            diagnose(Path("first.npz"), Path("second.npz"), **{name: value})
 
 
 def test_wrong_arguments_are_refused(training):

@@ -10,7 +10,8 @@ import pytest
 
 from solvable.diagnose import cut_matrix, cut_words, diagnose_matrix, tables, words
 from solvable.diagnose.cuts import LEAST_LEAD, REASONS, suggestion_of
-from solvable.diagnose.diagnosis import Advice, Diagnosed, MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import Advice, MatrixDiagnosis
 from solvable.diagnose.roles import role_of
 from solvable.errors import InvalidData
 

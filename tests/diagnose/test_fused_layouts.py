@@ -140,3 +140,9 @@ def test_grouped_arrays_of_the_heads(tmp_path):
         q, k = query.reshape(4, 8, 48)[number], key.reshape(2, 8, 48)[number // 2]
         np.testing.assert_allclose(values, np.linalg.svd(q.T @ k, compute_uv=False)[:8])
     assert len(found) == 4
+
+
+def test_equal_numbers_of_heads_of_encoder_and_decoder_are_the_number():
+    whisper = {"encoder_attention_heads": 6, "decoder_attention_heads": 6}
+    assert heads_in(whisper, "config.json").number == 6
+    assert heads_in(whisper | {"decoder_attention_heads": 8}, "config.json").number is None

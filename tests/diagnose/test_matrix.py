@@ -100,7 +100,7 @@ def test_transposed_and_scaled_matrix_has_the_same_diagnosis():
 
 BAD = {
     "empty": (np.zeros((0, 5)), "empty"),
-    "one_row": (np.ones((1, 90)), "1 singular values"),
+    "one_row": (np.ones((1, 90)), "1 singular value;"),
     "short": (np.random.default_rng(0).standard_normal((10, 90)), "at least 30"),
     "zero": (np.zeros((40, 50)), "zero"),
     "constant": (np.full((40, 50), 3.0), "rank one"),

@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import time
 import tracemalloc
+from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky import reusable_executor
+from scipy.fft import dctn
 
 from solvable.data.weights.in_memory import weights_in_memory
 from solvable.diagnose import diagnose_matrix
+from solvable.diagnose.chance_outliers import CONTROLS, _beyond, _largest, cosines
 from solvable.diagnose.decomposition import gram, singular_values
 from solvable.diagnose.diagnosis import MatrixDiagnosis
 from solvable.diagnose.job_sizes import bytes_of, memory_limit
 from solvable.diagnose.kept_rows import KeptRows, _decoded, _encoded, run_jobs
 from solvable.diagnose.parallel import PROCESS, Job, each_finished, each_in_order, lanes_for
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter
 
 
 def spiked(shape, seed=0, dtype=np.float32):
@@ -46,6 +51,16 @@ def test_the_memory_of_jobs_that_run_together_is_bounded():
         # The job that is too large runs alone.
         assert sum(together) <= 4e9 or len(together) == 1
     assert [number for number, *_ in each_in_order(jobs, 3, limit)] == list(range(6))
+
+
+def test_other_parallel_work_follows_a_diagnosis(monkeypatch):
+    jobs = [Job(str(k), abs, (-k,), 8.0, 1e6) for k in range(2)]
+    # Joblib takes executors from this one place, and fails on one without its folder manager.
+    monkeypatch.setattr(reusable_executor, "_executor", None)
+    monkeypatch.setattr(joblib.executor, "_executor_args", None)
+    assert list(each_in_order(jobs, 2, 4e9)) == [0, 1]
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert joblib.Parallel()(joblib.delayed(abs)(-k) for k in range(2)) == [0, 1]
 
 
 @pytest.mark.parametrize(("memory", "lanes"), [(0.1e9, 1), (2e9, 1), (4e9, 3), (100e9, 16)])
@@ -159,3 +174,48 @@ def test_finished_jobs_are_not_run_again(tmp_path):
     kept.remove()
     kept.remove()
     assert not kept.path.exists()
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_a_matrix_that_may_be_overwritten_is_not_copied(tall):
+    # The second feature is below the first control until the first is removed, which takes two steps.
+    shape = (2600, 800) if tall else (800, 2600)
+    weights = spiked(shape) + 0.08 * spiked(shape, 1)
+    kept = diagnose_matrix(weights, precision=2.0**-7)
+    (stored,) = weights_in_memory({"w": weights}).arrays
+    work = weights.copy()
+    tracemalloc.start()
+    row = diagnose_matrix(work, precision=2.0**-7, overwrite=True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak + work.nbytes <= bytes_of(replace(stored, private=True))
+    assert peak <= 8 * 800**2 + 12e6 < weights.nbytes + 8 * 800**2 + 4e6
+    np.testing.assert_allclose(row.values, kept.values, rtol=1e-9)
+    assert row.control == kept.control
+    assert row.bulk.n_outliers == kept.bulk.n_outliers
+    np.testing.assert_allclose(row.noise.value, kept.noise.value, rtol=1e-9)
+    assert np.abs(work - weights).max() > 0  # used as workspace
+    with pytest.raises(InvalidData, match="overwrite"):
+        diagnose_matrix(work, initial=work, overwrite=True)
+
+
+def test_controls_in_place_are_those_of_copies():
+    rng = np.random.default_rng(0)
+    for order in "CF":
+        matrix = np.asarray(spiked((60, 150)) + 0.3 * spiked((60, 150), 1), order=order)
+        left, values, _ = np.linalg.svd(matrix, full_matrices=False)
+        work = matrix.copy(order="K")
+        now = ()
+        for axes, _ in CONTROLS:
+            work, now = cosines(work, axes, now, overwrite=True), axes
+            fresh = dctn(matrix, axes=axes, norm="ortho") if axes else matrix
+            np.testing.assert_allclose(work, fresh, atol=1e-5)
+            counts = [
+                _beyond(one, values[:4], lambda k, left=left: left[:, :k], axes, False, 0.01, 0)
+                for one in (work, fresh.copy(order="K"))
+            ]
+            assert counts[0] == counts[1]
+            np.testing.assert_allclose(work, fresh, atol=1e-5)  # flips and steps are undone
+        # Golub-Kahan steps with both products of a block of rows at once.
+        single = np.asarray(rng.standard_normal((300, 9000)), dtype=np.float32, order=order)
+        assert _largest(single, rng) == pytest.approx(np.linalg.norm(single, 2), rel=1e-3)

@@ -14,12 +14,12 @@ from tests.support.devtools import BROWSER, loaded
 
 from solvable.diagnose import tables, words
 from solvable.diagnose.bulk_fit import fit_bulk
+from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import (
     NOT_FITTED,
     Advice,
     Comparison,
     Control,
-    Diagnosed,
     ErrorParts,
     Estimate,
     Exponent,

@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
+from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import (
     Advice,
-    Diagnosed,
     Estimate,
     Exponent,
     Feature,

@@ -158,6 +158,16 @@ def test_previews_of_drawn_moments_are_near_the_prediction(name, settings):
     assert np.abs(error).mean() < 0.06
 
 
+def test_a_preview_does_not_depend_on_earlier_previews():
+    named = registry.load("quadratic-network")
+    here, elsewhere = named.parameters(noise=0.3), named.parameters(noise=1.5, regularisation=2.0)
+    ratios = np.array([0.1, 0.4, 2.0])
+    before = named.preview(here, ratios)
+    named.preview(elsewhere, ratios)
+    for first, second in zip(before, named.preview(here, ratios), strict=True):
+        assert second["matrix_error"] == pytest.approx(first["matrix_error"], rel=1e-12)
+
+
 def test_a_preview_of_four_layers_leaves_out_the_second_representation():
     named = registry.load("compositional-target")
     setting = named.parameters(dimension=12, layers=4, features=3, samples=3_000)

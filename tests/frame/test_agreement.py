@@ -209,7 +209,7 @@ def test_the_worst_entry_and_its_place_are_printed():
     points = points_of(0, 4, scatter=0.001)
     for metrics in points[2].metrics:
         metrics["overlap"][1] *= 1.02
-    axis = Axis("samples", "samples n", told=lambda setting: f"n = {setting.samples}")
+    axis = Axis("samples", "samples n", point_name=lambda setting: f"n = {setting.samples}")
     verdict = row(within=0.04).verdict(points, axis)
     assert verdict.measured == pytest.approx(1.02, abs=0.003)
     assert "feature 2, n = 40" in verdict.reason

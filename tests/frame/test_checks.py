@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pydantic import Field
@@ -20,8 +22,27 @@ from solvable.frame.traces import Trace
 SHIPPED = [listing.name for listing in available() if listing.package.startswith("solvable")]
 
 
+def few(values, along_axis):
+    """Return all words, the ends of numbers, and along the axis also the number in the middle."""
+    if not all(isinstance(value, int | float) for value in values):
+        return values
+    last = len(values) - 1
+    return [values[k] for k in sorted({0, last} | ({len(values) // 2} if along_axis else set()))]
+
+
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_system_keeps_the_contract(name):
+def test_every_system_keeps_the_contract(name, monkeypatch):
+    """Claims and panels at few points of the preset, everything else at all points."""
+    system = load(name)
+    quick = system.presets["quick"]
+    grid = {key: few(values, key == system.axis.parameter) for key, values in quick.grid.items()}
+    monkeypatch.setattr(system, "presets", {**system.presets, "few": replace(quick, grid=grid)})
+    check_system(system, preset="few")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_system_keeps_the_contract_at_all_points(name):
     check_system(load(name))
 
 

@@ -41,9 +41,9 @@ def measure(parameters, rng):
 
 
 def system(panels, **axis):
-    told = {"parameter": "samples", "label": "samples n", "ignore": ("seeds",), "resolution": 9}
+    fields = {"parameter": "samples", "label": "samples n", "ignore": ("seeds",), "resolution": 9}
     return System(name="s", title="S", version="1", parameters=Setting, measure=measure,
-                  predict=predict, axis=Axis(**told | axis), panels=panels)  # fmt: skip
+                  predict=predict, axis=Axis(**fields | axis), panels=panels)  # fmt: skip
 
 
 def points(**grid):

@@ -99,7 +99,7 @@ def test_directions_are_matched_whatever_their_order_and_sign():
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory):
+def planted(tmp_path_factory, without_learning_curve):
     """Table whose target depends on a product and a text; five columns are noise."""
     from solvable.data import load
 
@@ -112,7 +112,8 @@ def planted(tmp_path_factory):
     for row, level, value in zip(X, text, y, strict=True):
         lines.append(",".join([*(f"{cell:.5f}" for cell in row), level, f"{value:.5f}"]))
     path.write_text("\n".join(lines))
-    return learn(load(path, target="y"), Request(folds=3))
+    with without_learning_curve():
+        return learn(load(path, target="y"), Request(folds=3))
 
 
 def test_planted_columns_have_the_largest_shares(planted):
@@ -145,6 +146,7 @@ def test_what_is_said_and_written(planted):
     assert max(lost["x0"], lost["x2"]) < 0.2
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_images_have_shares_of_pixels_and_no_table_of_them():
     from dataclasses import replace
 

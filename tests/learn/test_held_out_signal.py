@@ -137,6 +137,7 @@ def names_and_shares(found):
     return named, max(noise, default=0.0)
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_directions_rest_on_the_columns_that_decide(tmp_path):
     found = learn(planted(tmp_path, 7), Request(folds=3))
     named, noise = names_and_shares(found)

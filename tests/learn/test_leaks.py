@@ -126,6 +126,7 @@ def test_columns_that_tell():
     assert [name for name, _ in found] == ["fahrenheit"]
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_labels_of_groups_are_not_learned_from_other_groups(tmp_path):
     rng = np.random.default_rng(7)
     person = np.repeat(np.arange(30), 10)
@@ -149,6 +150,7 @@ def test_labels_of_groups_are_not_learned_from_other_groups(tmp_path):
     assert not apart.warnings
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_later_rows_are_predicted_from_earlier_ones(tmp_path):
     rng = np.random.default_rng(8)
     days = np.arange("2024-01-01", "2024-09-01", dtype="datetime64[D]")
@@ -325,6 +327,7 @@ def test_known_tables_have_neither(name):
     assert share_along_a_curve(data.X) < ALONG
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_groups_have_a_warning_and_no_forecast(tmp_path):
     X, y = grouped_rows(10, 0.4)
     columns = {f"x{j}": X[:, j].round(5) for j in range(10)} | {"y": np.where(y, "a", "b")}

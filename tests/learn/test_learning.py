@@ -11,7 +11,7 @@ import pytest
 from solvable.data import load, load_new
 from solvable.data.dataset import Split
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
-from solvable.learn import Request, competitors, design, learn, words
+from solvable.learn import Request, competitors, design, learn, learning, words
 from solvable.learn.applied import probability_columns
 from solvable.learn.competitors import LEARNED, RbfClassifier, methods
 from solvable.learn.design import Design
@@ -24,9 +24,12 @@ from solvable.networks.base import standardise_columns
 
 
 @pytest.fixture(scope="module")
-def cancer():
+def cancer(without_learning_curve):
     data = load("breast-cancer")
-    return data, learn(data, Request(folds=2))
+    with without_learning_curve(), pytest.MonkeyPatch.context() as patch:
+        # A single method is named, so that tests can fit it again.
+        patch.setattr(learning, "blend_of", lambda *of, **options: None)
+        return data, learn(data, Request(folds=2))
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +185,7 @@ def test_test_rows_do_not_touch_the_fit(cancer):
         assert np.array_equal(seen[0][:50], seen[1][:50])
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_meaningless_labels_give_chance_and_no_directions():
     data = load("wine")
     rng = np.random.default_rng(0)
@@ -201,6 +205,7 @@ def test_meaningless_labels_give_chance_and_no_directions():
     assert np.median(counts) == 0
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_leave_one_out_on_filtered_features_is_not_reported():
     """With random labels the leave-one-out error of the readout is biased to below chance."""
     from solvable.learners import Block, NeuralLoFiRegressor
@@ -252,6 +257,7 @@ def test_the_json_holds_only_what_json_can(cancer, diabetes):
         assert "model" not in told
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_more_rows_than_asked_are_drawn_at_random():
     data = load("wine")
     found = learn(data, Request(folds=2, rows=60))
@@ -260,6 +266,7 @@ def test_more_rows_than_asked_are_drawn_at_random():
     assert any("60 of 178 rows" in one for one in found.treatments)
 
 
+@pytest.mark.usefixtures("learned_features_alone")
 def test_two_filters():
     found = learn(load("iris"), Request(folds=2, layers=2))
     assert [one.number for one in found.found] == [1, 2]
@@ -267,6 +274,7 @@ def test_two_filters():
     assert found.learned.error < 0.1
 
 
+@pytest.mark.usefixtures("no_learning_curve")
 def test_a_competitor_that_cannot_be_fitted_says_why(monkeypatch):
     def refuse(self, X, y):
         raise MemoryLimitExceeded("the kernel is too large")

@@ -62,7 +62,10 @@ def test_folds_that_share_training_rows_widen_the_interval_by_nadeau_and_bengio(
     rng = np.random.default_rng(1)
     rng.random(ROWS)
     wide = mean_interval(rng.exponential(size=ROWS), positive=True, inflation=2.25)
-    assert wide.upper - wide.value == pytest.approx(1.5 * (plain.upper - plain.value))
+    # For positive values the distances of the logarithms are in proportion to the standard error.
+    assert math.log(wide.upper / wide.value) == pytest.approx(
+        1.5 * math.log(plain.upper / plain.value)
+    )
     assert math.log(wide.value / wide.lower) == pytest.approx(
         1.5 * math.log(plain.value / plain.lower)
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -78,12 +80,13 @@ def findings(found):
     return made
 
 
-def test_no_findings_in_a_few_tables_without_signal(tmp_path):
+def test_no_findings_in_a_few_tables_without_signal(tmp_path, without_learning_curve):
     # Numbers, two classes and many classes; each had findings without correction for several tests.
     tables = [noise_table(tmp_path, number) for number in (2, 3, 4)]
     assert [table.kind for table in tables] == ["binary", "classification", "regression"]
-    for table in tables:
-        found = learn(table, Request(folds=3))
+    for table, context in zip(tables, [nullcontext, *2 * [without_learning_curve]], strict=True):
+        with context():
+            found = learn(table, Request(folds=3))
         assert findings(found) == []
         assert "No method is clearly better" in comparison_sentences(found)[0]
         assert "There is no forecast: no direction was found" in outlook_sentence(found)

@@ -26,7 +26,7 @@ def network():
     return next(one for one in methods(Design(True, "columns")) if one.key == "learned-features")
 
 
-@pytest.mark.parametrize(("d", "n"), [(40, 1200), (80, 2400)])
+@pytest.mark.parametrize(("d", "n"), [(40, 1200), pytest.param(80, 2400, marks=pytest.mark.slow)])
 def test_three_directions_in_forty_and_eighty_columns_are_found(d, n):
     X, y, z = three(d, n + 1000, 0)
     model = network().fit(X[:n], y[:n])

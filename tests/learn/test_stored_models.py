@@ -256,6 +256,11 @@ def test_the_named_model_is_the_one_that_predicts(table, tmp_path):
     np.testing.assert_allclose(applied.probabilities, found.predict_probabilities(rows), rtol=1e-9)
     assert found.notes["method"] == found.chosen.key
     assert found.chosen.error == pytest.approx(np.mean(found.predictions != data.y))
-    named = {method.key: method for method in methods(Design(False, "columns"))}[found.chosen.key]
-    again = fitted(named, data) if named.fit is None else named.fit(data.X, data.y)
-    np.testing.assert_array_equal(found.model.predict(data.X), again.predict(data.X))
+    # A blend names its methods by their phrases, in the order of its members.
+    phrase = found.chosen.phrase
+    named = [one for one in methods(Design(False, "columns")) if one.phrase in phrase]
+    named.sort(key=lambda method: phrase.index(method.phrase))
+    members = getattr(found.model, "members_", (found.model,))
+    for method, member in zip(named, members, strict=True):
+        again = fitted(method, data) if method.fit is None else method.fit(data.X, data.y)
+        np.testing.assert_array_equal(member.predict(data.X), again.predict(data.X))

@@ -12,6 +12,7 @@ from solvable.data.dataset import Split
 from solvable.errors import InvalidData
 from solvable.learn.design import Design
 from solvable.learn.fold_fits import Task, measure
+from solvable.learn.folds import deal_folds
 from solvable.learn.scoring import score_methods
 from solvable.learn.trees import TreesClassifier, TreesRegressor, effort_for
 
@@ -24,17 +25,29 @@ def steps_and_noise(rows, seed, noise=0.3):
     )
 
 
-def test_they_are_those_of_scikit_learn_with_the_size_and_number_chosen():
+@pytest.mark.parametrize(("rows", "models"), [(150, 3), (2000, 1)])
+def test_they_are_those_of_scikit_learn_with_the_size_and_number_chosen(rows, models):
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    X, y = steps_and_noise(700, 1)
+    X, y = steps_and_noise(rows, 1)
     mine = TreesRegressor(3).fit(X, y)
-    plain = HistGradientBoostingRegressor(
-        learning_rate=0.1, max_leaf_nodes=mine.leaves_, max_iter=mine.model_.n_iter_,
-        min_samples_leaf=14, early_stopping=False, random_state=3,
-    ).fit(X, y)  # fmt: skip
     fresh, _ = steps_and_noise(200, 2)
-    np.testing.assert_allclose(mine.predict(fresh), plain.predict(fresh), atol=1e-6)
+    dealt = deal_folds(models, np.arange(rows), None, seed=3)
+    z, predicted = (y - y.mean()) / y.std(), []
+    # The mean of the models of three folds, or one model of all rows
+    for fold, model in enumerate(mine.models_):
+        inside = dealt != fold if models > 1 else dealt == 0
+        plain = HistGradientBoostingRegressor(
+            learning_rate=0.1, max_leaf_nodes=mine.setting_.leaves, max_iter=model.n_iter_,
+            min_samples_leaf=mine.setting_.least, max_features=mine.setting_.share,
+            l2_regularization=float(models > 1), early_stopping=False, random_state=3,
+        ).fit(X[inside], z[inside])  # fmt: skip
+        predicted.append(y.mean() + y.std() * plain.predict(fresh))
+    assert len(predicted) == models
+    expected = np.mean(predicted, axis=0)
+    np.testing.assert_allclose(mine.predict(fresh), expected, atol=1e-6)
+    outputs = mine.as_arrays()(fresh)[:, 0]  # the same trees as arrays
+    np.testing.assert_allclose(y.mean() + y.std() * outputs, expected, atol=1e-6)
 
 
 def test_they_reach_the_noise_on_a_target_of_steps():
@@ -64,7 +77,7 @@ def test_rare_classes_and_any_seed():
 @pytest.mark.parametrize(
     ("rows", "columns", "outputs", "leaves", "word"),
     [
-        (300, 12, 3, (3, 8, 31), ""),
+        (300, 12, 3, (3, 8, 8, 31), ""),
         (16_000, 50, 1, (3, 8, 31), ""),
         (1400, 70, 10, (8, 31), "two sizes"),
         (4000, 700, 10, (16,), "only their number tuned"),
@@ -72,7 +85,8 @@ def test_rare_classes_and_any_seed():
 )
 def test_what_is_tried_falls_with_the_size(rows, columns, outputs, leaves, word):
     effort = effort_for(rows, columns, outputs)
-    assert (effort.leaves, effort.rows) == (leaves, rows)
+    assert tuple(setting.leaves for setting in effort.settings) == leaves
+    assert effort.rows == rows
     assert word in effort.word
 
 
@@ -89,7 +103,9 @@ def test_what_was_not_done_in_full_is_told(monkeypatch):
     from solvable.learn.scoring import Losses
 
     monkeypatch.setattr(
-        trees, "effort_for", lambda *size: trees.Effort(60, (16,), 0.3, 5, 1, "less was tried")
+        trees,
+        "effort_for",
+        lambda *_: trees.Effort(60, (trees.Setting(16, 3),), 0.3, 5, 1, "less was tried"),
     )
     design = Design(True, "columns")
     compared = [one for one in methods(design) if one.key in ("trees", "ridge")]

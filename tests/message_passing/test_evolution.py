@@ -25,7 +25,7 @@ def evolution_of(formula, noise, **options):
 def test_information_agrees_with_draws(formula, noise, overlap):
     output = evolution_of(formula, noise).output
     rng = np.random.default_rng(7)
-    n, V = 60_000, 1 - overlap
+    n, V = 30_000, 1 - overlap
     omega = np.sqrt(overlap) * rng.standard_normal((n, 1))
     y = output.sample(omega + np.sqrt(V) * rng.standard_normal((n, 1)), rng)
     g = output_message(posterior_given(output, y)(omega, np.array([[V]])), omega, np.array([[V]]))
@@ -127,7 +127,7 @@ def test_information_is_the_gain_in_entropy():
     """2 I(q) = 2 (E[log p(y | omega)] - E[log p(y)]), by draws."""
     found = evolution_of("abs", 0.3)
     rng = np.random.default_rng(4)
-    q, n = 0.7, 200_000
+    q, n = 0.7, 60_000
     omega = np.sqrt(q) * rng.standard_normal((n, 1))
     y = found.output.sample(omega + np.sqrt(1 - q) * rng.standard_normal((n, 1)), rng)
     given = posterior_given(found.output, y)

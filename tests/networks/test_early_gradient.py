@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
-from solvable.networks.early_gradient import early_alignment, early_updates
+from solvable.networks.early_gradient import early_alignment, early_updates, limit_of_first_step
 
 
 def gaussian_sample(n=300, d=6, seed=0):
@@ -99,6 +99,19 @@ def test_one_step_of_a_relu_network_on_gaussian_inputs_has_a_closed_form():
     assert np.abs(z_scores).max() < 4.5
 
 
+def test_the_first_step_approaches_that_of_infinitely_many_neurons():
+    X, y = gaussian_sample(200, 12)
+    limit = limit_of_first_step(X, y, n_directions=3)
+    gaps = []
+    for width in (250, 16_000):
+        found = [early_alignment(X, y, width=width, n_directions=3, seed=s) for s in range(4)]
+        pairs = [(a.filter_overlap[0], a.principal_overlap[0]) for a in found]
+        gaps.append(np.abs(np.mean(pairs, axis=0) - limit).max())
+    # Entries of dW dW^T / p fluctuate as 1 / sqrt(p): 0.004 at the larger width for four networks.
+    assert gaps[1] < 0.02
+    assert gaps[1] < gaps[0] / 2
+
+
 def test_both_kinds_of_direction_are_learned_from_gaussian_inputs():
     X = random_stream(2, "gaussian").standard_normal((10_000, 12))
     y = X[:, 0] + X[:, 1] ** 2 - X[:, 2] ** 2
@@ -151,7 +164,7 @@ def test_the_output_scale_acts_on_the_residual():
 
 def test_divergence_is_reported():
     X, y = gaussian_sample()
-    with pytest.raises(NotConverged, match=r"step_size = 1e\+06\. Lower step_size") as caught:
+    with pytest.raises(NotConverged, match=r"a learning rate of 1e\+06\. Lower") as caught:
         list(early_updates(X, y, width=5, activation="square", steps=200, step_size=1e6))
     assert caught.value.diagnostics["step"] > 1
 

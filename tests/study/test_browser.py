@@ -151,7 +151,7 @@ def overlap(first: list[float] | None, second: list[float] | None) -> bool:
     return across and first[1] < second[3] and second[1] < first[3]
 
 
-@pytest.mark.parametrize("width", [500, 760, 1280])
+@pytest.mark.parametrize("width", [500, 760])
 def test_the_legend_does_not_lie_over_titles_of_axes(
     tmp_path: Path, show: Callable[..., Shown], width: int
 ) -> None:

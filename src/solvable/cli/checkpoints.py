@@ -11,34 +11,6 @@ if TYPE_CHECKING:
     from solvable.diagnose.checkpoints.series import Order
 
 
-def refuse_with_checkpoints(
-    initial: Path | None,
-    pair: object,
-    inputs_first: bool,
-    details: bool,
-    pruning: object,
-    memory: float | None,
-) -> None:
-    """Raise for options that belong to a single model."""
-    from solvable.errors import InvalidParameter
-
-    options = {
-        "--initial": initial is not None,
-        "--pair": bool(pair),
-        "--inputs-first": inputs_first,
-        "--details": details,
-        "--prune, --factors or --evaluate": bool(pruning),
-        "--memory": memory is not None,
-    }
-    for name, given in options.items():
-        if given:
-            raise InvalidParameter(
-                f"{name} was given with several checkpoints; allowed with them: --order, --quick, "
-                "--heads, --seed, --workers, --output, --json, --progress, --quiet. Diagnose one "
-                f"checkpoint alone, or leave out {name}."
-            )
-
-
 def follow(
     paths: Sequence[Path],
     order: Order,

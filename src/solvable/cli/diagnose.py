@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from solvable.data.weights.stored import Weights
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
-    from solvable.diagnose.diagnosis import Diagnosed
+    from solvable.diagnose.diagnosed import Diagnosed
     from solvable.diagnose.kept_rows import KeptRows
 
 
@@ -116,7 +118,7 @@ def diagnose(
         Print only errors (and the JSON).
     """
     from solvable.arrays import check_integer
-    from solvable.cli.checkpoints import follow, refuse_with_checkpoints
+    from solvable.cli.checkpoints import follow
     from solvable.cli.terminal import note, status_line, write, write_json
     from solvable.diagnose.answer_text import diagnosis_text
     from solvable.diagnose.attention.heads_of_file import AttentionRequest
@@ -133,9 +135,18 @@ def diagnose(
     check_integer("--seed", seed, 0)
     lanes = count_workers(workers)
     memory_limit(memory)
+    of_one_file = {
+        "--initial": initial is not None,
+        "--pair": pair,
+        "--details": details,
+        "--prune, --factors or --evaluate": prune or factors or evaluate,
+    }
     if is_series([weights, *checkpoints]):
-        refuse_with_checkpoints(
-            initial, pair, inputs_first, details, prune or factors or evaluate, memory
+        _refuse(
+            of_one_file | {"--inputs-first": inputs_first, "--memory": memory is not None},
+            "several checkpoints",
+            "--order, --quick, --heads, --seed, --workers",
+            "Diagnose one checkpoint alone",
         )
         return follow(
             [weights, *checkpoints], order, heads, quick, seed, lanes, output, json, progress, quiet
@@ -146,7 +157,8 @@ def diagnose(
         source = opened(weights)
         before = None if initial is None else opened(initial)
     if quick:
-        _refuse_with_quick(initial, pair, details, prune or factors or evaluate)
+        allowed = "--heads, --seed, --workers, --memory"
+        _refuse(of_one_file, "--quick", allowed, "Leave out --quick")
         return _quick(source, heads, seed, lanes, memory, output, json, progress, quiet)
     with status_line("reading", shown=not quiet):
         header = announced(source, before, request, lanes, memory)
@@ -197,16 +209,15 @@ def _refuse_unmeasured(found: Diagnosed, kept: KeptRows) -> None:
         )
 
 
-def _refuse_with_quick(initial: Path | None, pair: object, details: bool, pruning: object) -> None:
+def _refuse(options: Mapping[str, object], where: str, allowed: str, remedy: str) -> None:
+    """Raise if an option is given that has no meaning there."""
     from solvable.errors import InvalidParameter
 
-    options = {"--initial": initial is not None, "--pair": bool(pair), "--details": details}
-    options["--prune, --factors or --evaluate"] = bool(pruning)
     for name, given in options.items():
         if given:
             raise InvalidParameter(
-                f"--quick was given with {name}; allowed with --quick: --heads, --seed, --workers, "
-                "--memory, --output, --json, --progress, --quiet. Leave out one of the two."
+                f"{name} was given with {where}; allowed: {allowed}, --output, --json, --progress, "
+                f"--quiet. {remedy}, or leave out {name}."
             )
 
 

@@ -25,6 +25,7 @@ def run(
     workers: int | None = None,
     scheduler: str | None = None,
     part: str | None = None,
+    device: str | None = None,
     output: Path | None = None,
     dry_run: Flag = False,
     details: Flag = False,
@@ -61,12 +62,15 @@ def run(
     seed
         Another seed repeats the study with independent random numbers.
     workers
-        Local processes. [default: one per core]
+        Local processes. [default: one per core, and one with --device]
     scheduler
         Address of a Dask scheduler whose workers run the tasks, such as tcp://host:8786.
     part
         Run only a part of the tasks: 3/10 is the third of ten parts, for array jobs. The same command
         without --part joins the parts and runs what they lack.
+    device
+        Device in torch's notation on which learners compute, such as cuda, for systems whose learners
+        take tensors (extra `torch`). Results equal those of NumPy up to rounding.
     output
         Run directory. [default: solvable-runs/SYSTEM-FINGERPRINT]
     dry_run
@@ -87,6 +91,7 @@ def run(
     from solvable.study.dispatch import count_workers
     from solvable.study.outputs import check_directory
     from solvable.study.parts import Part
+    from solvable.study.run import check_device
     from solvable.verbs import study_of
 
     loaded = registry.load(system)
@@ -99,7 +104,10 @@ def run(
             raise InvalidParameter("--dry-run describes the whole study; leave out --part.")
         return _rehearse(study, directory, workers, json, quiet)
     check_directory(directory)
-    result = _measure(study, directory, workers, scheduler, share, quiet, progress)
+    if device is not None:
+        check_device(loaded, device, here=scheduler is None)
+        workers = 1 if workers is None else workers
+    result = _measure(study, directory, workers, scheduler, share, device, quiet, progress)
     if share is not None:
         return _conclude_part(result, study, share, directory, json, quiet)
     if result.interrupted:
@@ -135,6 +143,7 @@ def _measure(
     workers: int | None,
     scheduler: str | None,
     share: Part | None,
+    device: str | None,
     quiet: bool,
     lines: bool,
 ) -> StudyResult:
@@ -163,6 +172,7 @@ def _measure(
 
         part = None if share is None else f"{share.index}/{share.count}"
         options: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "part": part}
+        options["device"] = device
         return run_study(study, directory, progress=progress, **options)
 
 

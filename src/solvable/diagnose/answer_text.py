@@ -6,7 +6,7 @@ from typing import Any
 
 from solvable.diagnose import words
 from solvable.diagnose.attention import words as attention
-from solvable.diagnose.diagnosis import Diagnosed
+from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.pruning import words as pruning
 from solvable.diagnose.pruning.results import Pruning
 from solvable.diagnose.report import DiagnoseFiles

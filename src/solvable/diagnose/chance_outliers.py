@@ -26,6 +26,7 @@ def confirmed(
     vectors: Callable[[int], np.ndarray],
     *,
     symmetric: bool = False,
+    overwrite: bool = False,
     level: float = 0.01,
     seed: int = 0,
 ) -> tuple[int, str]:
@@ -35,15 +36,19 @@ def confirmed(
     # Cosines of a stationary sequence are nearly independent, so random signs of cosines keep
     # correlations along rows or columns. A signal of generic direction loses its norm in each control.
     # ``matrix`` is not taller than wide; ``vectors(k)`` are the singular vectors of the k largest
-    # values on its shorter side, as columns.
+    # values on its shorter side, as columns. With ``overwrite``, a matrix in single precision is not
+    # copied, because it may be large; afterwards its entries have no meaning.
     count, stopped = tops.size, ""
+    work = _workspace(matrix, overwrite)
+    now: tuple[int, ...] = ()
     for axes, name in CONTROLS:
         if symmetric and len(axes) == 1:
             continue
+        work, now = cosines(work, axes, now, overwrite=True), axes
         # Random signs of cosines keep the spectrum of correlated noise only to first order in correlation
         # length divided by row length: the largest value fluctuates by up to a third more.
         strict = level / 5 if axes else level
-        passed = _beyond(matrix, tops[:count], vectors, axes, symmetric, strict, seed)
+        passed = _beyond(work, tops[:count], vectors, axes, symmetric, strict, seed)
         if passed < count:
             count, stopped = passed, name
         if not count:
@@ -51,8 +56,19 @@ def confirmed(
     return count, stopped
 
 
+def _workspace(matrix: np.ndarray, overwrite: bool) -> np.ndarray:
+    """Matrix in single precision, contiguous; a copy unless it may be overwritten."""
+    small = 2_000_000  # entries, up to which a matrix is brought into the order of its rows
+    if matrix.size <= small:
+        return np.array(matrix, dtype=np.float32, order="C")
+    whole = matrix.flags.c_contiguous or matrix.flags.f_contiguous
+    if overwrite and whole and matrix.flags.writeable and matrix.dtype == np.float32:
+        return matrix
+    return np.array(matrix, dtype=np.float32, order="K" if whole else "C")
+
+
 def _beyond(
-    matrix: np.ndarray,
+    work: np.ndarray,
     tops: np.ndarray,
     vectors: Callable[[int], np.ndarray],
     axes: tuple[int, ...],
@@ -61,31 +77,46 @@ def _beyond(
     seed: int,
 ) -> int:
     """Number of values above one control; counted values are removed before the next step."""
+    # The matrix is flipped and flipped back, lowered and raised in place, because it may be large.
     rng = random_stream(seed, "signs", str(axes))
-    # This copy is flipped, flipped back and lowered in place, because it may be large.
-    rest = cosines(np.array(matrix, dtype=np.float32, order="C"), axes, overwrite=True)
     passed = 0
+    removed: list[tuple[np.ndarray, np.ndarray]] = []
     while passed < tops.size:
-        reach = _reach(rest, rng, symmetric, level, diagonal=bool(axes))
+        reach = _reach(work, rng, symmetric, level, diagonal=bool(axes))
         beyond = int((tops[passed:] > reach).sum())
-        if not beyond or passed + beyond == tops.size:
-            return passed + beyond
-        found = vectors(passed + beyond)[:, passed:].astype(np.float32)
-        found = cosines(found, tuple(axis for axis in axes if axis == 0))
-        sizes = found.T @ rest
-        for start in range(0, len(rest), 256):
-            rest[start : start + 256] -= found[start : start + 256] @ sizes
         passed += beyond
+        if not beyond or passed == tops.size:
+            break
+        found = vectors(passed)[:, passed - beyond :].astype(np.float32)
+        found = cosines(found, tuple(axis for axis in axes if axis == 0))
+        removed.append((found, -(found.T @ work)))
+        _add(work, *removed[-1])
+    for found, sizes in removed:
+        _add(work, found, -sizes)
     return passed
 
 
-def cosines(matrix: np.ndarray, axes: tuple[int, ...], *, overwrite: bool = False) -> np.ndarray:
-    """Cosine transform along the given axes; without axes, the matrix itself."""
-    from scipy.fft import dct
+def _add(work: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """Add left @ right in place."""
+    for start in range(0, len(work), 256):
+        work[start : start + 256] += left[start : start + 256] @ right
 
-    for axis in axes:
-        matrix = dct(matrix, axis=axis, norm="ortho", overwrite_x=overwrite)
-    return np.ascontiguousarray(matrix) if overwrite else np.asarray(matrix)
+
+def cosines(
+    matrix: np.ndarray,
+    axes: tuple[int, ...],
+    now: tuple[int, ...] = (),
+    *,
+    overwrite: bool = False,
+) -> np.ndarray:
+    """Cosine transform along the given axes, of a matrix that is transformed along ``now``."""
+    from scipy.fft import dct, idct
+
+    for axis in (0, 1):
+        if (axis in axes) != (axis in now):
+            transform = dct if axis in axes else idct
+            matrix = transform(matrix, axis=axis, norm="ortho", overwrite_x=overwrite)
+    return np.asarray(matrix)
 
 
 def _reach(
@@ -111,9 +142,9 @@ def _reach(
             tops[k] = _largest(signed, rng)
         else:
             bits = rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8)
-            _flip(matrix, bits)
+            flip(matrix, bits)
             tops[k] = _largest(matrix, rng)
-            _flip(matrix, bits)
+            flip(matrix, bits)
     root_p, root_q = p**0.5, q**0.5
     # A control fluctuates by at least the Tracy-Widom unit, relative to the edge.
     unit = 0.5 * p ** (-2 / 3)
@@ -131,10 +162,10 @@ def top_quantile(tops: np.ndarray, level: float, unit: float) -> float:
     return mean + margin * spread * (1 + 1 / tops.size) ** 0.5
 
 
-def _flip(matrix: np.ndarray, bits: np.ndarray) -> None:
+def flip(matrix: np.ndarray, bits: np.ndarray) -> None:
     """Flip the sign of each entry whose bit is zero, in place; a second call restores the entries."""
-    whole = matrix.reshape(-1).view(np.uint32)
-    step = 2**19  # blocks stay in the cache
+    whole = _by_rows(matrix).reshape(-1).view(np.uint32)
+    step = 2**16  # blocks stay in the cache
     for start in range(0, whole.size, step):
         part = whole[start : start + step]
         chosen = np.unpackbits(~bits[start // 8 : (start + step) // 8], count=part.size)
@@ -149,7 +180,7 @@ def flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np
     bits = rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8)
     if not symmetric:
         signed = np.array(matrix, dtype=np.float32, order="C")
-        _flip(signed, bits)
+        flip(signed, bits)
         return signed
     signs = np.unpackbits(bits, count=matrix.size).reshape(matrix.shape).astype(np.float32)
     signs *= 2
@@ -159,22 +190,34 @@ def flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np
     return signs
 
 
+def _by_rows(matrix: np.ndarray) -> np.ndarray:
+    """Return the matrix or its transpose, whichever is stored row by row."""
+    return matrix if matrix.flags.c_contiguous else matrix.T
+
+
 def _largest(matrix: np.ndarray, rng: np.random.Generator) -> float:
     """Largest singular value, computed by Golub-Kahan steps from a random vector."""
-    p, q = matrix.shape
+    p, q = sorted(matrix.shape)
+    matrix = _by_rows(matrix)
     # Values next to an edge have the spacing p^(-2/3); p^(1/3) steps resolve this spacing.
     steps = 20 if p >= LARGE else min(p - 1, int(3 * p ** (1 / 3)) + 10)
-    right = np.asarray(rng.standard_normal(q), dtype=np.float32)
+    right = np.asarray(rng.standard_normal(matrix.shape[1]), dtype=np.float32)
     right /= np.linalg.norm(right)
-    left = np.zeros(p, dtype=np.float32)
+    left = np.zeros(matrix.shape[0], dtype=np.float32)
     diagonal, beside = np.zeros(steps), np.zeros(steps)
+    rows = max(1, 2**18 // matrix.shape[1])  # a block of rows stays in the cache for both products
     for k in range(steps):
-        left = matrix @ right - np.float32(beside[k - 1] if k else 0.0) * left
+        left *= np.float32(-beside[k - 1] if k else 0.0)
+        back = np.zeros_like(right)
+        for start in range(0, len(left), rows):
+            block = matrix[start : start + rows]
+            left[start : start + rows] += block @ right
+            back += left[start : start + rows] @ block
         diagonal[k] = np.linalg.norm(left)
         if not diagonal[k]:
             break
         left /= np.float32(diagonal[k])
-        right = left @ matrix - np.float32(diagonal[k]) * right
+        right = back / np.float32(diagonal[k]) - np.float32(diagonal[k]) * right
         beside[k] = np.linalg.norm(right)
         if not beside[k]:
             break

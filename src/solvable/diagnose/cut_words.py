@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.diagnose.diagnosis import Diagnosed, MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import MatrixDiagnosis
 from solvable.diagnose.naming import NAMED, kinds
 from solvable.plots.words import counted
 

@@ -46,7 +46,7 @@ def gram(matrix: np.ndarray, scale: float = 1.0, dtype: type = np.float64) -> np
 
 
 def _blocks(
-    matrix: np.ndarray, scale: float, dtype: type, width: int = 1024
+    matrix: np.ndarray, scale: float, dtype: type, width: int = 512
 ) -> Iterator[np.ndarray]:
     """Yield blocks of columns of matrix / scale, so that no whole copy is needed."""
     for start in range(0, matrix.shape[1], width):

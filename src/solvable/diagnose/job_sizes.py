@@ -34,13 +34,16 @@ def cost_of(shape: tuple[int, ...]) -> float:
 
 def bytes_of(stored: StoredArray, copies: int = 1, *, controls: bool = True) -> float:
     """Return the largest number of bytes that the diagnosis of a matrix holds at once."""
+    # ``copies``: matrices of this size that are needed together; 1 without initial weights.
     size = math.prod(stored.shape)
     short = min(stored.shape[0], size // max(stored.shape[0], 1)) if stored.shape else 0
     entry = 8 if stored.dtype.lower() in ("f64", "float64") else 4
-    # Entries as stored next to the array that is returned.
-    read = 6.0 * entries_read(stored) + entry * size
+    # Entries as stored, or a whole fused array, next to the array that is returned.
+    whole = entries_read(stored)
+    read = entry * size + (0.0 if stored.private and whole == size else 6.0 * whole)
     # The matrix, its copy under random signs in single precision, and the product with itself.
-    copy = 4.0 if controls else 0.0
+    single = entry == 4 and stored.private and copies == 1
+    copy = 4.0 if controls and not single else 0.0
     return max(read, (entry * copies + copy) * size + 8.0 * short**2) + BUFFERS
 
 
@@ -53,3 +56,9 @@ def bytes_of_pair(query: StoredArray, key: StoredArray | None) -> float:
 def cost_of_heads(count: int, width: int, inputs: int) -> float:
     """Expected seconds of heads: 240 products of factors under random signs for each."""
     return count * (0.05 + 1e-8 * width**2 * inputs)
+
+
+def cost_of_adapter(first: StoredArray, second: StoredArray) -> float:
+    """Expected seconds of a low-rank adapter, which is tested as one head of its rank."""
+    sides = sum(math.prod(stored.shape) for stored in (first, second)) // first.shape[0]
+    return cost_of_heads(1, first.shape[0], sides)

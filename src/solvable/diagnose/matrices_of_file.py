@@ -13,21 +13,24 @@ import numpy as np
 from solvable.arrays import check_integer
 from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import StoredArray, Weights
+from solvable.diagnose.adapters import adapter_row, factors_of, joined_adapters
 from solvable.diagnose.attention.heads_of_file import (
     AttentionRequest,
     attention_in,
     head_jobs,
 )
 from solvable.diagnose.attention.query_key_arrays import heads_of
-from solvable.diagnose.diagnosis import (
-    INTEGERS,
-    NOT_FITTED,
-    Diagnosed,
-    MatrixDiagnosis,
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import INTEGERS, NOT_FITTED, MatrixDiagnosis
+from solvable.diagnose.job_sizes import (
+    bytes_of,
+    bytes_of_pair,
+    cost_of,
+    cost_of_adapter,
+    memory_limit,
 )
-from solvable.diagnose.job_sizes import bytes_of, cost_of, memory_limit
 from solvable.diagnose.kept_rows import KeptRows, run_jobs
-from solvable.diagnose.matrix import diagnose_matrix
+from solvable.diagnose.matrix import blas, diagnose_matrix
 from solvable.diagnose.parallel import Job, each_in_order, lanes_for
 from solvable.diagnose.roles import split_arrays
 from solvable.errors import InvalidData, MemoryLimitExceeded
@@ -74,9 +77,10 @@ def diagnose_file(
 
     Notes
     -----
-    Memory: 8 bytes per entry and per squared shorter side of the matrices in work, and 160 MB per
-    process. Processes that would exceed 4 GB or half of the free memory together are not started.
-    Backed by ``tests/diagnose/test_matrix.py``; time by ``benchmarks/diagnose.py``.
+    Memory: 8 bytes per entry (4 for single precision in safetensors files) and per squared shorter
+    side of the matrices in work, and 160 MB per process. Processes that would exceed 4 GB or half
+    of the free memory together are not started. Backed by ``tests/diagnose/test_matrix.py``; time
+    by ``benchmarks/diagnose.py``.
     """
     check_integer("workers", workers, 1)
     check_integer("seed", seed, 0)
@@ -87,7 +91,8 @@ def diagnose_file(
         before = {
             stored.name: stored for stored in split_arrays(open_weights(initial).arrays, known)
         }
-    jobs = jobs_of(list(split_arrays(weights.arrays, known)), before, initial is not None, seed)
+    arrays = list(split_arrays(joined_adapters(weights.arrays), known))
+    jobs = jobs_of(arrays, before, initial is not None, seed)
     yield from each_in_order(jobs, workers, memory_limit(None))
 
 
@@ -100,14 +105,38 @@ def jobs_of(
     """Return a job for each array, in their order."""
     jobs = []
     for place, stored in enumerate(arrays):
+        pair = factors_of(stored)
+        if pair is not None:
+            size = bytes_of_pair(*pair)
+            key = f"adapter {place} {stored.name}"
+            arguments = (stored, pair, seed)
+            jobs.append(Job(key, _diagnose_adapter, arguments, cost_of_adapter(*pair), size))
+            continue
         start = before.get(stored.name)
         # With initial weights: both matrices, and their change in double precision.
         known = start is not None
         cost = cost_of(stored.shape) * (3 if known else 1) if stored.is_matrix else 0.0
         size = bytes_of(stored, copies=4 if known else 1) if stored.is_matrix else 0.0
-        arguments = (stored, start, missing, seed)
-        jobs.append(Job(f"array {place} {stored.name}", _diagnose_stored, arguments, cost, size))
+        jobs.append(
+            Job(
+                f"array {place} {stored.name}",
+                _diagnose_stored,
+                (stored, start, missing, seed),
+                cost,
+                size,
+            )
+        )
     return jobs
+
+
+def _diagnose_adapter(
+    stored: StoredArray, pair: tuple[StoredArray, StoredArray], seed: int
+) -> MatrixDiagnosis:
+    try:
+        with blas().limit(limits=1):
+            return adapter_row(stored, pair, seed)
+    except (InvalidData, MemoryLimitExceeded) as error:
+        return MatrixDiagnosis(stored.name, stored.shape, stored.dtype, NOT_FITTED, str(error))
 
 
 def _diagnose_stored(
@@ -139,6 +168,7 @@ def _diagnose_stored(
         dtype=stored.dtype,
         precision=stored.precision,
         initial=start,
+        overwrite=stored.private and start is None,
         seed=seed,
     )
     note = (f"initial weights: {refusal}",) if refusal else ()
@@ -182,7 +212,7 @@ def announced(
 ) -> Announced:
     """Summarise the headers; raise for requested arrays that are missing."""
     attention = attention_in(weights, request)
-    parts = list(split_arrays(weights.arrays, heads_of(weights, request.heads)))
+    parts = list(split_arrays(joined_adapters(weights.arrays), heads_of(weights, request.heads)))
     matrices = counted(sum(array.is_matrix for array in parts), "matrix", "matrices")
     jobs = [*jobs_of(parts, {}, False, 0), *head_jobs(attention, 0)]
     lanes = lanes_for(jobs, workers, memory_limit(memory))
@@ -207,7 +237,7 @@ def diagnose_whole(
     request = request or AttentionRequest()
     attention = attention_in(weights, request)
     known = heads_of(weights, request.heads)
-    arrays = list(split_arrays(weights.arrays, known))
+    arrays = list(split_arrays(joined_adapters(weights.arrays), known))
     before = {}
     if initial is not None:
         before = {stored.name: stored for stored in split_arrays(initial.arrays, known)}

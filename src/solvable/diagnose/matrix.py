@@ -43,6 +43,7 @@ def diagnose_matrix(
     dtype: str | None = None,
     precision: float = 2.0**-52,
     initial: np.ndarray | None = None,
+    overwrite: bool = False,
     seed: int = 0,
 ) -> MatrixDiagnosis:
     r"""Bulk, learned features, tail and phase of one matrix.
@@ -68,6 +69,9 @@ def diagnose_matrix(
         Relative spacing of the stored numbers; singular values below the rounding noise count as zero.
     initial : ndarray, optional
         Weights before training, of the same shape.
+    overwrite : bool
+        Whether the entries of ``weights`` may be destroyed, which saves a copy of a large matrix in
+        single precision. Not allowed together with ``initial``.
     seed : int
         Random seed of the bootstraps.
 
@@ -79,7 +83,7 @@ def diagnose_matrix(
     Raises
     ------
     InvalidData
-        If the initial weights have another shape.
+        If the initial weights have another shape, or ``overwrite`` is True with initial weights.
 
     Notes
     -----
@@ -99,6 +103,10 @@ def diagnose_matrix(
         raise InvalidData(
             f"the initial weights are {initial.shape}, the weights {weights.shape}; pass the same shape."
         )
+    if initial is not None and overwrite:
+        raise InvalidData(
+            "overwrite is True, but the change since the initial weights needs the weights; pass False."
+        )
     stored = str(weights.dtype) if dtype is None else dtype
     shape = tuple(weights.shape)
     # At these sizes several BLAS threads are slower than one, because they wait for each other.
@@ -108,7 +116,8 @@ def diagnose_matrix(
         except InvalidData as error:
             refused = MatrixDiagnosis(name, shape, stored, NOT_FITTED, str(error))
             return with_magnitude(refused, weights)
-        row = with_magnitude(_of_spectrum(spectrum, name, shape, stored, seed), weights)
+        row = _of_spectrum(spectrum, name, shape, stored, seed, overwrite)
+        row = with_magnitude(row, weights)
         if row.fitted and initial is not None:
             start = diagnose_matrix(initial, precision=precision, seed=seed)
             change = np.asarray(weights, dtype=np.float64) - initial
@@ -127,7 +136,12 @@ def blas() -> Any:
 
 
 def _of_spectrum(
-    spectrum: Spectrum, name: str, shape: tuple[int, ...], dtype: str, seed: int
+    spectrum: Spectrum,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: str,
+    seed: int,
+    overwrite: bool,
 ) -> MatrixDiagnosis:
     notes = list(spectrum.notes)
     fit: BulkFit | None = None
@@ -148,7 +162,7 @@ def _of_spectrum(
         values=spectrum.values * spectrum.unit,
         symmetric=spectrum.symmetric,
     )
-    return _explained(base, spectrum, fit, whole, notes, seed)
+    return _explained(base, spectrum, fit, whole, notes, seed, overwrite)
 
 
 def _explained(
@@ -158,6 +172,7 @@ def _explained(
     whole: WholeBulk | None,
     notes: list[str],
     seed: int,
+    overwrite: bool,
 ) -> MatrixDiagnosis:
     """Complete a row by the likeliest law; return it unchanged if no law can be fitted."""
     values = spectrum.ordered(fit)
@@ -166,7 +181,7 @@ def _explained(
     if not laws:
         return base
     best, runner_up = laws[0], laws[1] if len(laws) > 1 else None
-    control = _control(spectrum, fit, best, seed)
+    control = _control(spectrum, fit, best, seed, overwrite)
     noise_alone = control is not None and not control.confirmed
     if control is not None and noise_alone:
         best, runner_up = replace(best, phase="random-like", what=control.text), None
@@ -204,7 +219,9 @@ def _explained(
     )
 
 
-def _control(spectrum: Spectrum, fit: BulkFit | None, best: PhaseLaw, seed: int) -> Control | None:
+def _control(
+    spectrum: Spectrum, fit: BulkFit | None, best: PhaseLaw, seed: int, overwrite: bool
+) -> Control | None:
     """Test the values above a bulk (or, without a bulk, the largest value) against random signs."""
     with_bulk = best.smooth is None and fit is not None
     tested = fit.n_outliers if with_bulk and fit is not None else 1
@@ -212,7 +229,7 @@ def _control(spectrum: Spectrum, fit: BulkFit | None, best: PhaseLaw, seed: int)
         return None
     # Without a value above the cut, the largest value is tested: a value just above the edge counts.
     tested = max(tested, 1)
-    count, reaching = spectrum.controlled(fit, tested, seed)
+    count, reaching = spectrum.controlled(fit, tested, seed, overwrite=overwrite)
     beyond = f"{tested} value{'s' * (tested != 1)} beyond the edge of independent noise"
     if not with_bulk:
         beyond = "the largest value"

@@ -54,15 +54,15 @@ def each_finished(jobs: Sequence[Job], workers: int, memory: float) -> Iterator[
 def _in_processes(jobs: list[Job], lanes: int, memory: float) -> Iterator[tuple[Job, Any]]:
     from concurrent.futures import FIRST_COMPLETED, wait
 
-    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky import ProcessPoolExecutor
 
     # Several threads of BLAS are slower than one at these sizes, and each has buffers of its own.
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    executor = get_reusable_executor(max_workers=lanes, env=dict.fromkeys(threads, "1"))
+    # Not the executor that joblib shares with others: joblib fails on one that it has not made.
+    executor = ProcessPoolExecutor(max_workers=lanes, env=dict.fromkeys(threads, "1"))
     free = memory - (1 + lanes) * PROCESS
     waiting = jobs
     running: dict[Any, Job] = {}
-    ended = False
     try:
         while waiting or running:
             while waiting and len(running) < lanes:
@@ -75,10 +75,8 @@ def _in_processes(jobs: list[Job], lanes: int, memory: float) -> Iterator[tuple[
                 running[executor.submit(job.function, *job.arguments)] = job
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(future), future.result()
-        ended = True
-    finally:
-        if not ended:  # after Ctrl-C or an error, nothing goes on in the background
-            executor.shutdown(wait=True, kill_workers=True)
+    finally:  # also after Ctrl-C or an error, nothing goes on in the background
+        executor.shutdown(wait=True, kill_workers=True)
 
 
 def each_in_order(jobs: Sequence[Job], workers: int, memory: float) -> Iterator[Any]:

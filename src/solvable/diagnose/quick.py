@@ -12,11 +12,18 @@ import numpy as np
 from solvable.arrays import check_integer
 from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import StoredArray, Weights
+from solvable.diagnose.adapters import factors_of, joined_adapters
 from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.bulk_fit import MINIMUM_COUNT, fit_bulk
 from solvable.diagnose.decomposition import gram
 from solvable.diagnose.diagnosis import INTEGERS, REFUTED
-from solvable.diagnose.job_sizes import bytes_of, cost_of, memory_limit
+from solvable.diagnose.job_sizes import (
+    bytes_of,
+    bytes_of_pair,
+    cost_of,
+    cost_of_adapter,
+    memory_limit,
+)
 from solvable.diagnose.kept_rows import KeptRows, run_jobs
 from solvable.diagnose.matrix import blas
 from solvable.diagnose.parallel import Job, each_in_order
@@ -56,8 +63,9 @@ def quick_rows(
     Notes
     -----
     Singular values come from the product of the matrix with itself in single precision, so values below
-    about 0.001 of the largest are inexact. Time: below that of ``numpy.linalg.eigvalsh`` of this product
-    in double precision, from 256 rows on. Backed by ``tests/diagnose/test_quick.py``.
+    about 0.001 of the largest are inexact. Time: below that of this product and its
+    ``numpy.linalg.eigvalsh`` in double precision, from 512 rows on. Backed by
+    ``tests/diagnose/test_quick.py``; time by ``benchmarks/diagnose_quick.py``.
 
     Examples
     --------
@@ -98,24 +106,28 @@ def measured(
 
 def jobs_of(source: Weights, heads: int | None, seed: int) -> list[Job]:
     """Return a job for each matrix; the shape of a damaged array is unknown."""
-    arrays = split_arrays(source.arrays, heads_of(source, heads))
-    return [
-        Job(
-            f"quick {place} {stored.name}",
-            _of_stored,
-            (stored, seed),
-            # Single precision, and no bootstraps.
-            0.4 * max(cost_of(stored.shape), 0.1),
-            bytes_of(stored, controls=False),
-        )
-        for place, stored in enumerate(arrays)
-        if stored.is_matrix or stored.dtype == "unknown"
-    ]
+    arrays = split_arrays(joined_adapters(source.arrays), heads_of(source, heads))
+    jobs = []
+    for place, stored in enumerate(arrays):
+        if not (stored.is_matrix or stored.dtype == "unknown"):
+            continue
+        pair = factors_of(stored)
+        # Single precision, and no bootstraps.
+        cost = 0.4 * max(cost_of_adapter(*pair) if pair else cost_of(stored.shape), 0.1)
+        size = bytes_of_pair(*pair) if pair else bytes_of(stored, controls=False)
+        jobs.append(Job(f"quick {place} {stored.name}", _of_stored, (stored, seed), cost, size))
+    return jobs
 
 
 def _of_stored(stored: StoredArray, seed: int) -> QuickRow:
     row = QuickRow(stored.name, stored.shape, stored.dtype, layout=stored.layout)
     try:
+        if factors_of(stored):
+            reason = (
+                "a low-rank adapter: the numbers are those of its product, and no edge is fitted."
+            )
+            found = quick_row(row, stored.read(), seed)
+            return replace(found, edge=None, beyond=None, exponent=None, n_tail=0, reason=reason)
         return quick_row(row, stored.read(), seed)
     except (InvalidData, MemoryLimitExceeded) as error:
         return replace(row, reason=str(error))

@@ -16,7 +16,8 @@ from solvable.diagnose import tables, words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.attention.figures import head_figure, overview
 from solvable.diagnose.cut_words import SNIPPET
-from solvable.diagnose.diagnosis import Curve, Diagnosed, Estimate, Feature, MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import Curve, Estimate, Feature, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
 from solvable.diagnose.pruning import words as pruning

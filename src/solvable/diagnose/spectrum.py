@@ -13,6 +13,7 @@ from solvable.diagnose.decomposition import Vectors, eigenvectors, singular_valu
 from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
 from solvable.diagnose.phase_likelihood import COLLAPSED
 from solvable.errors import InvalidData
+from solvable.plots.words import counted
 
 LARGEST_SIDE = 20_000  # largest shorter side for which singular values are computed (cubic time)
 
@@ -52,7 +53,9 @@ class Spectrum:
         signed = self.symmetric and not self.semidefinite
         return WholeBulk(law, fit.noise * rest**0.5, fit.shrinkage, p, signed=signed)
 
-    def controlled(self, fit: BulkFit | None, count: int, seed: int) -> tuple[int, str]:
+    def controlled(
+        self, fit: BulkFit | None, count: int, seed: int, *, overwrite: bool = False
+    ) -> tuple[int, str]:
         """Count the largest values that exceed all controls, and name the control that ends the count."""
         moduli = np.abs(self.ordered(fit))
         matrix, vectors = self.matrix, self.vectors
@@ -66,6 +69,7 @@ class Spectrum:
             tops,
             eigenvectors(matrix) if vectors is None else vectors,
             symmetric=self.symmetric,
+            overwrite=overwrite,
             seed=seed,
         )
 
@@ -133,7 +137,7 @@ def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     p = min(rows, columns)
     if p < MINIMUM_COUNT:
         raise InvalidData(
-            f"a {rows} x {columns} matrix has {p} singular values; at least "
+            f"a {rows} x {columns} matrix has {counted(p, 'singular value')}; at least "
             f"{MINIMUM_COUNT} are needed."
         )
     if p > LARGEST_SIDE:

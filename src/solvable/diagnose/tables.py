@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from solvable.diagnose.diagnosis import Diagnosed, Estimate, MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import Estimate, MatrixDiagnosis
 from solvable.plots import tables
 from solvable.plots.numbers import MISSING, format_number
 from solvable.plots.tables import GAP, Table

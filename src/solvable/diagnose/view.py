@@ -9,7 +9,8 @@ from typing import Any
 from solvable.diagnose import words
 from solvable.diagnose.attention.figures import head_figure
 from solvable.diagnose.attention.words import head_table
-from solvable.diagnose.diagnosis import Diagnosed, Estimate, MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import Estimate, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.tables import matrix_table
 from solvable.plots.figure import Figure

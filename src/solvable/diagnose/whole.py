@@ -7,7 +7,7 @@ from typing import Any
 
 from solvable.diagnose.attention.heads_of_file import AttentionRequest
 from solvable.diagnose.attention.query_key_arrays import heads_of
-from solvable.diagnose.diagnosis import Diagnosed
+from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.matrices_of_file import diagnose_whole, opened
 from solvable.diagnose.pruning.run import PruneRequest, prepared, pruned
 

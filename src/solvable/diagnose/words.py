@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from solvable.diagnose import cut_words
-from solvable.diagnose.diagnosis import INTEGERS, REFUTED, Diagnosed, MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import INTEGERS, REFUTED, MatrixDiagnosis
 from solvable.diagnose.naming import NAMED, kinds
 from solvable.diagnose.tables import estimate_text, probability_text
 from solvable.plots.words import counted, listed

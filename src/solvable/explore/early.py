@@ -73,7 +73,7 @@ class Early:
 
 
 def _script(start_response: Any) -> list[bytes]:
-    """Return Plotly's script in one piece; many small ones would each wait for the import of Dash."""
+    """Return Plotly's script in one piece: many small pieces would each wait for the import of Dash."""
     found = importlib.util.find_spec("plotly")  # found without an import
     folders = [] if found is None else found.submodule_search_locations or []
     for folder in folders:

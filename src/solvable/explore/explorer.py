@@ -20,7 +20,7 @@ from solvable.explore.values import settings_of, whole
 from solvable.frame.system import System
 from solvable.paths import printable
 
-SECONDS, MOST_SECONDS = 0.1, 60.0
+SECONDS, MOST_SECONDS = 0.08, 60.0
 """Seconds for the first request for the lines of one setting; later ones have four times as many."""
 
 

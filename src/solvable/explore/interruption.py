@@ -60,9 +60,9 @@ class Interruptible:
         # The exception can arrive in these lines as well, but only once.
         for _ in range(2):
             with suppress(Unwanted), self._lock:
-                if self._thread is not None:
+                if self._ended and self._thread is not None:
                     _raise_in(self._thread, None)
-                    self._thread = None
+                self._thread = None
 
 
 def _is_importing(thread: int) -> bool:

@@ -179,7 +179,7 @@ def model_weights(held_out: Mapping[str, HeldOut]) -> dict[str, float]:
 
 
 def spread_inflation(held_out: Mapping[str, HeldOut], weights: Mapping[str, float]) -> float:
-    """Factor, at least 1, by which the held-out errors widen the forecast's intervals."""
+    """Return the factor of at least 1 that widens the intervals if held-out errors exceed them."""
     # sqrt(max(1, (nu_0 + sum_M w_M q_M) / (nu_0 + h))): the squared distance q_M of h held-out errors
     # has mean h if the intervals of model M are right; the prior for this counts as nu_0 = 2 errors.
     prior = 2.0

@@ -36,13 +36,14 @@ def profile_deviance(
     # With A = (f - e_inf) / g_* the misfit is quadratic in the offset; its minimum over
     # 0 <= e_inf <= f is exact.
     square = np.maximum(a - 2 * b * inverse + c * inverse**2, 1e-300)
+    at_zero, slope = d - e * inverse, inverse * (b - c * inverse)
+    linear, curvature = 2 * inverse * e, inverse**2 * c
     least = np.empty((data.shape[0], values.size))
     for place, value in enumerate(values):
-        top = value * inverse
-        cross = d - e * inverse - top * (b - c * inverse)
-        whole = yy - 2 * top * e + top**2 * c
-        offset = np.clip(cross / square, 0.0, value)
-        least[:, place] = np.min(whole + offset * (offset * square - 2 * cross), axis=1)
+        cross = at_zero - value * slope
+        offset = np.minimum(np.maximum(cross / square, 0.0), value)
+        whole = value * (value * curvature - linear) + offset * (offset * square - 2 * cross)
+        least[:, place] = yy[:, 0] + np.min(whole, axis=1)
     return least
 
 

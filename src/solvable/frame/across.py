@@ -21,11 +21,15 @@ MOST_PLACES = 5
 
 
 def axis_along(along: str | Axis, system: Axis) -> Axis:
-    """Return the axis of a panel along a parameter, with the formats of the system's axis."""
+    """Return the axis of a panel along a parameter, with the formats of the system's axis.
+
+    A theory line has at most as many places as one along the system's axis.
+    """
     if isinstance(along, str):
         along = Axis(along, along.replace("_", " "))
     return replace(
         along,
+        resolution=min(along.resolution, system.resolution),
         words={**system.words, **along.words},
         ignore=tuple(dict.fromkeys((*system.ignore, *along.ignore))),
     )

@@ -74,7 +74,7 @@ def _tested(system: System, preset: str, setting: Any) -> Iterator[str]:
         return
     points = _predicted_points(system, grid, measured[0])
     yield from _claimed(system, points)
-    drawn = system.drawn(points, seconds=1.0)
+    drawn = system.drawn(points, seconds=0.0, resolution=3)
     yield from (f"{fault.part} {fault.name} raised {fault.error}" for fault in drawn.faults)
 
 

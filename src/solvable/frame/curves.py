@@ -38,9 +38,9 @@ class Axis:
         Further parameters in which the points of one curve may differ.
     value : callable, optional
         ``value(setting)``: coordinate of a point; default the parameter itself.
-    told : str or callable, optional
-        Format of a place on the axis, with names of parameters in braces, such as
-        "n/d = {sample_ratio:0.4g}", or ``told(setting)``; default name and value.
+    point_name : str or callable, optional
+        Words that name a point in sentences, with names of parameters in braces, such as
+        "n/d = {sample_ratio:0.4g}", or ``point_name(setting)``; default name and value.
     words : mapping of str to str
         Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``; default
         its name and value. An empty format leaves the parameter out of the name.
@@ -56,7 +56,7 @@ class Axis:
     label: str
     ignore: tuple[str, ...] = ()
     value: Callable[[Any], float] | None = None
-    told: str | Callable[[Any], str] | None = None
+    point_name: str | Callable[[Any], str] | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     scale: Literal["log", "linear"] = "log"
     margin: float = 1.4
@@ -89,10 +89,10 @@ def place(point: Point, axis: Axis | None) -> str:
     """Format a place in the study."""
     if axis is None or point.setting is None:
         return ", ".join(f"{name} = {value}" for name, value in point.parameters.items())
-    if isinstance(axis.told, str):
-        return filled(axis.told, point.setting)
-    if axis.told is not None:
-        return axis.told(point.setting)
+    if isinstance(axis.point_name, str):
+        return filled(axis.point_name, point.setting)
+    if axis.point_name is not None:
+        return axis.point_name(point.setting)
     return f"{axis.parameter} = {axis.coordinate(point):.4g}"
 
 
@@ -187,7 +187,7 @@ class Curve:
         if self.budget is None:
             return self.predict(self.setting, self.grid)
         if set(self.grid.tolist()) <= self._nodes.keys():
-            return [self._nodes[float(x)] for x in self.grid]
+            return _without_gaps([self._nodes[float(x)] or None for x in self.grid])
         log = self.axis.scale_from(float(self.grid[0])) == "log"
         return interpolated(self._nodes, self.grid, log=log)
 

@@ -98,5 +98,5 @@ def _checked(figure: Any, found: Drawn) -> list[Figure]:
 
 def panel_name(panel: Panel | PanelFunction) -> str:
     """Return the name of a panel, or of the function that draws it."""
-    found = panel.name if isinstance(panel, Panel | Spectrum) else getattr(panel, "__name__", "")
+    found = getattr(panel, "name", "") or getattr(panel, "__name__", "")
     return str(found).strip("<>_") or type(panel).__name__

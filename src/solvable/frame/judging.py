@@ -8,8 +8,8 @@ from typing import Any
 
 from solvable.frame.agreement import Agreement, compare
 from solvable.frame.claims import Claim, NotTestable
-from solvable.frame.estimates import PointsClaim
 from solvable.frame.points import EVERY_METRIC, Point
+from solvable.frame.points_claim import PointsClaim
 
 
 @dataclass(frozen=True)

@@ -102,10 +102,13 @@ class Point:
         None may stand for a whole list if another replicate or the prediction is a list. Words raise
         :class:`~solvable.errors.InvalidData`.
         """
+        column = [metrics[name] for metrics in self.metrics]
+        if column and all(type(value) is float for value in column):  # most metrics
+            return np.array(column)
         gap = self._gap(name)
         if not self.metrics:  # a setting that was predicted and not measured
             return np.empty((0, *gap.shape))
-        rows = [_numbers(name, metrics[name], gap) for metrics in self.metrics]
+        rows = [_numbers(name, value, gap) for value in column]
         if len({row.shape for row in rows}) > 1:
             sizes = ", ".join(str(row.size) for row in rows)
             raise InvalidData(

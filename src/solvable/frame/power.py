@@ -19,8 +19,8 @@ from solvable.frame.claims import (
     verdict_of,
 )
 from solvable.frame.curves import Axis
-from solvable.frame.estimates import PointsClaim
 from solvable.frame.points import Metrics, Point
+from solvable.frame.points_claim import PointsClaim
 from solvable.paths import error_line
 
 Chance = Callable[[Any, Metrics], Metrics]
@@ -95,10 +95,10 @@ def judged(
         return verdict_of(claim, Raised(error_line(error)))
     if verdict.status != "holds":
         return verdict
-    return told(verdict, power_row(claim, points, axis, chance))
+    return with_power(verdict, power_row(claim, points, axis, chance))
 
 
-def told(verdict: Verdict, row: PowerRow) -> Verdict:
+def with_power(verdict: Verdict, row: PowerRow) -> Verdict:
     """Change "holds" to "not testable" if a wrong prediction or chance would also hold."""
     if verdict.status != "holds":
         return verdict

@@ -17,11 +17,11 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, NotTestable, Raised, Verdict, verdict_of
 from solvable.frame.curves import Axis, Curve, curves_of, predict_each
 from solvable.frame.drawn import Drawn, Fault, draw_panels, failed_figure
-from solvable.frame.estimates import PointsClaim
 from solvable.frame.judging import with_judged
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.parameters import Parameters, check_limits
 from solvable.frame.points import Metrics, Point
+from solvable.frame.points_claim import PointsClaim
 from solvable.frame.power import PowerRow, judged, power_row
 from solvable.frame.references import Reference, resolved
 from solvable.paths import error_line
@@ -92,6 +92,9 @@ class System:
         claims.
     presets : mapping of str to Preset
         At least ``quick`` (under a minute on two cores).
+    tensors : bool
+        True if ``measure`` passes its samples through :func:`solvable.fitting.devices.on_device` to a
+        learner that takes tensors.
     references : sequence of str and Reference
         Keys of ``references.bib`` in the folder of the system or a package around it, or entries with
         their text.
@@ -126,6 +129,7 @@ class System:
     presets: ClassVar[Mapping[str, Preset]] = {}
     references: ClassVar[Sequence[Reference]] = ()
     axis: ClassVar[Axis | None] = None
+    tensors: ClassVar[bool] = False
     _module = ""
     _parts: Mapping[str, Any] = {}
 
@@ -148,6 +152,7 @@ class System:
         presets: Mapping[str, Preset] | None = None,
         references: Sequence[Reference | str] | None = None,
         summary: str | None = None,
+        tensors: bool | None = None,
     ) -> None:
         self._module = _caller() if type(self) is System else type(self).__module__
         data: dict[str, Any] = {
@@ -156,7 +161,7 @@ class System:
             "version": version,
             "parameters": parameters,
         }
-        data |= {"presets": presets, "references": references, "axis": axis}
+        data |= {"presets": presets, "references": references, "axis": axis, "tensors": tensors}
         for attribute, value in data.items():
             if value is not None:
                 setattr(self, attribute, value)
@@ -309,18 +314,21 @@ class System:
             return []  # the verdicts contain the reason
         return [power_row(claim, points, self.axis, self.chance) for claim in self.claims if points]
 
-    def curves(self, points: Sequence[Point], seconds: float | None = None) -> list[Curve]:
-        """Group points along the axis, each group with its theory line.
+    def curves(
+        self, points: Sequence[Point], seconds: float | None = None, resolution: int | None = None
+    ) -> list[Curve]:
+        """Group points along the axis, each group with its theory line of `resolution` places.
 
         Lines that would take more CPU time than `seconds` together are interpolated between fewer
         predictions.
         """
         if self.axis is None:
             return []
+        axis = self.axis if resolution is None else replace(self.axis, resolution=resolution)
         points = self._with_judged(self.settled(points))
         if self.draws_whole_lines:
-            return curves_of(points, self.axis, self.along, theory=self.predict)
-        return curves_of(points, self.axis, self.along, seconds, self.predict)
+            return curves_of(points, axis, self.along, theory=self.predict)
+        return curves_of(points, axis, self.along, seconds, self.predict)
 
     @property
     def draws_whole_lines(self) -> bool:
@@ -352,11 +360,13 @@ class System:
         curves = self.curves(points)
         return [figure for panel in self.panels for figure in panel(curves)] if curves else []
 
-    def drawn(self, points: Sequence[Point], seconds: float | None = None) -> Drawn:
+    def drawn(
+        self, points: Sequence[Point], seconds: float | None = None, resolution: int | None = None
+    ) -> Drawn:
         """Draw every panel for every curve; a figure that raises becomes empty, with a fault."""
         try:
             if type(self).figures is System.figures:
-                curves = self.curves(points, seconds)
+                curves = self.curves(points, seconds, resolution)
                 return draw_panels(self.panels if curves else [], curves)
             return draw_panels([lambda _: self.figures(points)], [])
         except Exception as error:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 
-from solvable.learn.competitors import CONSTANT, LEARNED
+from solvable.learn.competitors import BLEND, CONSTANT, LEARNED
 from solvable.learn.request import METRICS
 from solvable.learn.results import Learned, MethodScore
 from solvable.plots.numbers import format_number
 from solvable.plots.words import percent
 
 RULE = "the best score on held-out rows; of two equal ones the simpler model"
+BLENDED = (
+    "the smallest error of a single method on held-out rows, of two equal ones the simpler model; a "
+    "blend instead if its squared error is below that of the method that is picked on the other folds"
+)
 
 
 def recommendation(found: Learned) -> str:
@@ -18,9 +22,9 @@ def recommendation(found: Learned) -> str:
     chosen = found.chosen
     if chosen.key == CONSTANT:
         return f"Use none of these models: none is clearly better than predicting {chosen.title}."
-    rival = found.learned if chosen is not found.learned else _next_best(found)
+    rival = found.learned if chosen.key not in (LEARNED, BLEND) else _next_best(found)
     why = "" if rival is None else f"; {_compared(rival, chosen, found)}"
-    return f"Use {name(chosen)}: {score_clause(chosen, found)}{why}."
+    return f"Use {chosen.phrase or chosen.title}: {score_clause(chosen, found)}{why}."
 
 
 def reason_sentences(found: Learned) -> list[str]:
@@ -30,8 +34,10 @@ def reason_sentences(found: Learned) -> list[str]:
     sentences = []
     if tied:
         listed = "; ".join(f"{score.title} ({value_text(score, found)})" for score in tied)
+        by_error = not found.metric and chosen.auc is None
+        rule = BLENDED if by_error and any(s.key == BLEND for s in found.methods) else RULE
         sentences.append(
-            f"Not clearly worse on these {chosen.test_rows} rows: {listed}. The rule of choice is {RULE}."
+            f"Not clearly worse on these {chosen.test_rows} rows: {listed}. The rule of choice is {rule}."
         )
     if chosen.auc is not None and not found.metric:
         sentences.append(
@@ -45,7 +51,7 @@ def reason_sentences(found: Learned) -> list[str]:
 
 def name(score: MethodScore) -> str:
     """Return the name of a method in a sentence, such as "a Gaussian kernel"."""
-    return score.phrase or score.title
+    return "a blend" if score.key == BLEND else score.phrase or score.title
 
 
 def with_the(score: MethodScore) -> str:
@@ -104,6 +110,11 @@ def _compared(rival: MethodScore, chosen: MethodScore, found: Learned) -> str:
     """Compare the recommended method with another, such as "learned features are no better here"."""
     are = "are" if is_plural(rival) else "is"
     value = value_text(rival, found)
+    if chosen.key == BLEND and _order(rival, found) < _order(chosen, found):
+        have = "have" if is_plural(rival) else "has"
+        return f"{name(rival)} {have} {value}, which is too small on average as the best of several"
+    if chosen.key == BLEND:
+        return f"of the single methods, {name(rival)} {are} the best ({value})"
     subject = name(rival) if rival.key == LEARNED else f"the next best, {name(rival)},"
     if math.isclose(_order(rival, found), _order(chosen, found), rel_tol=1e-12):
         return f"{subject} {are} equally good, but less simple"

@@ -1,4 +1,4 @@
-"""Methods that `solvable learn` compares: learned features, eight competitors and the constant."""
+"""Methods that `solvable learn` fits and compares: learned features, seven competitors, the constant."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from solvable.networks.blocks import Block, network_blocks
 
 LEARNED = "learned-features"  # key of the learned features, with which all competitors are compared
 CONSTANT = "constant"  # key of the constant prediction
+BLEND = "blend"  # key of the weighted mean of a few methods, which needs no fits of its own
 
 SIMPLEST = (
     CONSTANT,
@@ -31,6 +32,7 @@ SIMPLEST = (
     "metric-kernel",
     LEARNED,
     "trees",
+    BLEND,
 )
 """Keys of the methods, the simplest first: of two methods with equal scores, the first is used."""
 

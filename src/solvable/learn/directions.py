@@ -175,7 +175,7 @@ def _signals(report: FilterReport, labels: Sequence[str], whole: int) -> tuple[S
 
 
 def _of_class(report: FilterReport, place: int, whole: int) -> tuple[dict[int, float], int]:
-    """Return the ratios of a class's directions by rank, and how many directions are above their null."""
+    """Return the ratios of a class's directions by rank, and the number of directions with signal."""
     of_signal = report.null_ratios[place]
     known = np.isfinite(of_signal)
     ranks, ratios = report.null_counts[known] + 1, of_signal[known]

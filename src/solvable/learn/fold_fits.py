@@ -60,7 +60,7 @@ class Measured:
     fold: int
     training_rows: int  # number of available training rows
     predicted: np.ndarray  # predictions for the test rows; empty if the fit failed
-    n_significant: tuple[int, ...] = ()  # number of directions above their null in each filter
+    n_significant: tuple[int, ...] = ()  # number of directions with signal in each filter
     seconds: float = 0.0
     rows: int = 0  # number of training rows that were used
     failure: str = ""  # reason for missing predictions

@@ -15,8 +15,9 @@ import numpy as np
 
 from solvable.data.dataset import Dataset, NewData
 from solvable.errors import InvalidData
+from solvable.learn.blend import Blend, blend_of, blended, fitted_blend
 from solvable.learn.calibration import Reliability, reliability_of
-from solvable.learn.competitors import CONSTANT, LEARNED
+from solvable.learn.competitors import BLEND, CONSTANT, LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
 from solvable.learn.fold_fits import Keeper, Measured, measure_all
 from solvable.learn.judged_rows import check_test, judged
@@ -108,10 +109,11 @@ def learn(
     plan = Plan(dataset, request or Request())
     options: dict[str, Any] = {"progress": progress, "keeper": keeper}
     # The recommended method is not known yet; a kernel takes a typical time.
-    later = plan.later_tasks("nngp")
+    later = plan.later_tasks(["nngp"])
     measured = measure_all(plan.tasks, workers=plan.workers(workers), after=later, **options)
-    chosen = _chosen(_scored(plan, measured))
-    tasks = plan.later_tasks(chosen)
+    by_method, blend = _by_method(plan, measured)
+    chosen = _chosen(_scored(plan, measured, by_method, blend))
+    tasks = plan.later_tasks(_members(chosen, blend))
     before = len(plan.tasks)
     measured += measure_all(tasks, workers=plan.workers(workers), before=before, **options)
     found = _assembled(plan, measured)
@@ -120,13 +122,22 @@ def learn(
     return replace(found, seconds=time.perf_counter() - start)
 
 
-def _by_method(plan: Plan, measured: list[Measured]) -> dict[str, list[Measured]]:
-    """Return the fits to all training rows of each fold, in the order of the folds."""
+def _by_method(
+    plan: Plan, measured: list[Measured]
+) -> tuple[dict[str, list[Measured]], Blend | None]:
+    """Return the fits to all training rows of each fold, in the order of the folds, and the blend."""
     ordered = sorted(measured, key=lambda fit: fit.fold)
-    return {
+    found = {
         method.key: [fit for fit in ordered if fit.method == method.key and plan.is_full(fit)]
         for method in plan.methods
     }
+    blend = blend_of(found, plan.y, plan.folds, classes=plan.classes)
+    return (found | {BLEND: blend.fits} if blend else found), blend
+
+
+def _members(chosen: str, blend: Blend | None) -> list[str]:
+    """Return the methods to fit for a chosen method."""
+    return list(blend.weights) if blend and chosen == BLEND else [chosen]
 
 
 def _losses(plan: Plan) -> Losses:
@@ -135,10 +146,18 @@ def _losses(plan: Plan) -> Losses:
     )
 
 
-def _scored(plan: Plan, measured: list[Measured]) -> tuple[MethodScore, ...]:
+def _scored(
+    plan: Plan,
+    measured: list[Measured],
+    by_method: dict[str, list[Measured]],
+    blend: Blend | None,
+) -> tuple[MethodScore, ...]:
     """Return the scores of all methods; one of them is recommended."""
-    by_method, losses = _by_method(plan, measured), _losses(plan)
-    scores = score_methods(plan.methods, by_method, losses, plan.dataset.class_labels)
+    losses, compared = _losses(plan), list(plan.methods)
+    if blend:  # above the constant, which stays the last
+        compared.insert(-1, blend.method(compared))
+    labels, better = plan.dataset.class_labels, bool(blend and blend.is_better)
+    scores = score_methods(compared, by_method, losses, labels, blended=better)
     if plan.request.metric is not None:
         scores = by_metric(plan.request.metric, scores, by_method, losses)
     final = _of_all_rows(measured, LEARNED)
@@ -161,7 +180,8 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     """Combine all fits into the result."""
     request, dataset = plan.request, plan.dataset
     fingerprint, data_fingerprint = fingerprint_of(dataset, request)
-    by_method, losses, methods = _by_method(plan, measured), _losses(plan), _scored(plan, measured)
+    losses, (by_method, blend) = _losses(plan), _by_method(plan, measured)
+    methods = _scored(plan, measured, by_method, blend)
     chosen = _chosen(methods)
     final, learned = _of_all_rows(measured, LEARNED), by_method[LEARNED]
     predictions = np.empty(len(plan.y))
@@ -177,7 +197,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     warnings, grouped = warnings_of(dataset, plan.dealt, request.seed)
     # Without a model better than the constant, the curve is that of the learned features.
     drawn = LEARNED if chosen == CONSTANT else chosen
-    curve = _curve(plan, measured, losses, drawn)
+    curve = _curve(plan, measured, losses, drawn, blend)
     if grouped:
         outlook = Outlook(curve, verdict=IN_GROUPS)
     elif found[0].directions or chosen != CONSTANT:
@@ -213,7 +233,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         fingerprint=fingerprint,
         data_fingerprint=data_fingerprint,
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
-        model=_of_all_rows(measured, chosen).model,
+        model=_model(plan, measured, by_method, chosen, blend),
         features=final.model,
         preparation=dataset.preparation,
         metric=request.metric or "",
@@ -243,12 +263,53 @@ def _reliability(plan: Plan, fits: list[Measured]) -> Reliability | None:
     return reliability_of(outputs, codes, classes)
 
 
+def _model(
+    plan: Plan,
+    measured: list[Measured],
+    by_method: dict[str, list[Measured]],
+    chosen: str,
+    blend: Blend | None,
+) -> Any:
+    """Return the recommended model, fitted to all rows."""
+    if not blend or chosen != BLEND:
+        return _of_all_rows(measured, chosen).model
+    models = {key: _of_all_rows(measured, key).model for key in blend.weights}
+    return fitted_blend(
+        blend.weights,
+        models,
+        by_method,
+        plan.y,
+        plan.folds,
+        classes=plan.classes,
+        columns=plan.dataset.X.shape[1],
+    )
+
+
+def _fits_of_curve(
+    plan: Plan, measured: list[Measured], method: str, blend: Blend | None
+) -> list[Measured]:
+    """Return all fits of a method to training rows of folds, in the order of the folds."""
+    fits = [fit for fit in measured if fit.fold >= 0 and not fit.failure]
+    fits.sort(key=lambda fit: fit.fold)
+    if not blend or method != BLEND:
+        return [fit for fit in fits if fit.method == method]
+    found = list(blend.fits)
+    for size in plan.sizes:
+        parts = {
+            key: [fit for fit in fits if (fit.method, fit.training_rows) == (key, size)]
+            for key in blend.weights
+        }
+        known = {fit.fold for fit in found if fit.training_rows == size}
+        if not known and {len(part) for part in parts.values()} == {plan.request.folds}:
+            found += blended(blend.weights, parts, plan.y, plan.folds, classes=plan.classes)
+    return sorted(found, key=lambda fit: fit.fold)
+
+
 def _curve(
-    plan: Plan, measured: list[Measured], losses: Losses, method: str
+    plan: Plan, measured: list[Measured], losses: Losses, method: str, blend: Blend | None
 ) -> tuple[CurvePoint, ...]:
     """Return the learning curve of a method."""
-    fits = [fit for fit in measured if fit.method == method and fit.fold >= 0]
-    fits = sorted((fit for fit in fits if not fit.failure), key=lambda fit: fit.fold)
+    fits = _fits_of_curve(plan, measured, method, blend)
     points = []
     for size in plan.sizes:
         last = size == plan.sizes[-1]

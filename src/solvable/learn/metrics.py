@@ -91,7 +91,7 @@ def best_on_other_folds(
     y: np.ndarray,
     folds: np.ndarray,
 ) -> dict[int, str]:
-    """Return, for each fold, the method with the best metric on the rows of the other folds."""
+    """Return the method of each fold that has the best metric on the rows of all other folds."""
     tested = np.flatnonzero(folds >= 0)
     qualities = {
         key: quality

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from solvable.fitting.intervals import CONFIDENCE, Interval
-from solvable.learn.competitors import CONSTANT, simplest_of_best
+from solvable.learn.competitors import BLEND, CONSTANT, simplest_of_best
 from solvable.learn.fold_fits import Measured
 from solvable.learn.metrics import best_on_other_folds
 from solvable.learn.request import Metric
@@ -33,11 +33,14 @@ def named_error(
         metric = "auc"
     folds = losses.folds[losses.folds >= 0]
     if metric is None:
-        picked = smallest_on_other_folds(known, folds)
+        singles = {key: rows for key, rows in known.items() if key != BLEND}
+        picked = smallest_on_other_folds(singles, folds)
     else:
-        picked = best_on_other_folds(metric, measured, losses.y, losses.folds)
+        fits = {key: of_key for key, of_key in measured.items() if key != BLEND}
+        picked = best_on_other_folds(metric, fits, losses.y, losses.folds)
     # The smallest of several errors on the same rows is too small. For the upper end, each fold is
-    # therefore scored with the method that is the best on the other folds.
+    # therefore scored with the single method that is the best on the other folds; the predictions of a
+    # blend there have weights from this fold.
     inflation = inflation_of(measured[chosen.key], losses)
     own = losses.interval(known[chosen.key], confidence, inflation=inflation)
     nested = losses.interval(of_picked(known, folds, picked), confidence, inflation=inflation)
@@ -65,7 +68,7 @@ def of_picked(
 
 
 def inflation_of(fits: Sequence[Measured], losses: Losses) -> float:
-    """Return the variance of the mean error divided by that of independent rows."""
+    """Return the factor by which shared training rows raise the variance of the mean error."""
     # The folds share training rows, and their errors rise and fall together. Nadeau and Bengio (2003)
     # estimate the variance as (1 / K + n_test / n_train) S², where S² is the variance of a fold's error
     # and 1 / K the factor for independent folds; the ratio of both factors is 1 + K n_test / n_train.

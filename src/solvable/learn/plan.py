@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -33,6 +33,7 @@ class Plan:
         self.y = dataset.y[self.rows]
         self.folds = self.dealt.folds
         regression = dataset.kind == "regression"
+        self.classes = 0 if regression else int(self.y.max()) + 1
         self.smallest = min(len(self.dealt.train(fold)) for fold in range(request.folds))
         self.design = Design(
             regression,
@@ -74,10 +75,13 @@ class Plan:
         of_features = method == LEARNED
         return Task(method, -1, split, self.design, len(y), keep_model=True, attributed=of_features)
 
-    def later_tasks(self, chosen: str) -> list[Task]:
-        """Return the fits of the recommended method: to all rows, and those of its learning curve."""
-        tasks = [] if chosen == LEARNED else [self._of_all_rows(chosen)]
-        method = LEARNED if chosen == CONSTANT else chosen
+    def later_tasks(self, chosen: Sequence[str]) -> list[Task]:
+        """Return the fits of the recommended method, or of the methods of a blend.
+
+        These are the fits to all rows, and those of the learning curve.
+        """
+        tasks = [self._of_all_rows(key) for key in chosen if key != LEARNED]
+        curves = [LEARNED if key == CONSTANT else key for key in chosen]
         for fold in range(self.request.folds):
             train, test = self.dealt.train(fold), np.flatnonzero(self.folds == fold)
             # With times, the training sets of folds have different sizes, so the largest size of the
@@ -88,7 +92,7 @@ class Plan:
             for part in parts.values():
                 if len(part) < len(train) and len(np.unique(self.y[part])) > 1:
                     smaller = self._split(part, test)
-                    tasks.append(Task(method, fold, smaller, self.design, len(part)))
+                    tasks += [Task(key, fold, smaller, self.design, len(part)) for key in curves]
         return tasks
 
     def _split(self, train: np.ndarray, test: np.ndarray) -> Callable[[], Split]:

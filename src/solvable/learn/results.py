@@ -101,7 +101,7 @@ class SignalOfClass:
     label: str  # class; the target itself if it has a single signal
     tested: tuple[int, ...]  # ranks of the directions that were tested; rank 1 is the first moment
     ratios: tuple[float, ...]  # strength of each tested direction divided by its null
-    directions: int  # number of directions above their null, interpolated between tested ranks
+    directions: int  # number of directions with signal, interpolated between tested ranks
     emergence_rows: float | None  # number of rows at which the strongest direction equals its null
 
     @property
@@ -132,7 +132,7 @@ class CurvePoint:
 
     rows: int  # number of training rows
     errors: tuple[float, ...]  # error of each fold
-    # number above their null in each fold's first filter; empty for methods other than learned features
+    # number of directions with signal in each fold's first filter; empty for methods without directions
     directions: tuple[int, ...] = ()
 
     @property

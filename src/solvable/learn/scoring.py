@@ -19,7 +19,7 @@ from solvable.fitting.intervals import (
     wilson_interval,
 )
 from solvable.forecast import LearningCurve, forecast
-from solvable.learn.competitors import CONSTANT, LEARNED, Method, simplest_of_best
+from solvable.learn.competitors import BLEND, CONSTANT, LEARNED, Method, simplest_of_best
 from solvable.learn.fold_fits import Measured
 from solvable.learn.metrics import choose, interval_of, not_clearly_worse, scored_methods
 from solvable.learn.request import Metric
@@ -67,7 +67,7 @@ class Losses:
     def interval(
         self, losses: np.ndarray, confidence: float = CONFIDENCE, *, inflation: float = 1.0
     ) -> Interval:
-        """Compute the mean loss and its interval; inflation of the variance by shared training rows."""
+        """Compute the mean loss and its interval; `inflation` multiplies the variance of the mean."""
         if self.clusters is not None:
             return loss_of_clusters(
                 losses, self.clusters, confidence, rate=not self.regression, inflation=inflation
@@ -90,8 +90,13 @@ def score_methods(
     measured: Mapping[str, Sequence[Measured]],
     losses: Losses,
     labels: Sequence[str] = (),
+    *,
+    blended: bool = False,
 ) -> tuple[MethodScore, ...]:
-    """Compute each method's error, and its difference from the learned features' error."""
+    """Compute each method's error, and its difference from the learned features' error.
+
+    The smallest error recommends a method; `blended` recommends the blend instead.
+    """
     of_rows = {method.key: losses.of_all(measured[method.key]) for method in compared}
     known = {key: rows for key, rows in of_rows.items() if rows is not None}
     gaps = _differences(known, LEARNED, losses)
@@ -116,8 +121,9 @@ def score_methods(
         scores.append(replace(score, beats_constant=method.key in beating))
     chosen = _by_area(scores, losses) if losses.is_unequal else None
     if chosen is None:
-        means = {key: float(rows.mean()) for key, rows in known.items()}
-        chosen = simplest_of_best(means) if beating else CONSTANT
+        means = {key: float(rows.mean()) for key, rows in known.items() if key != BLEND}
+        best = BLEND if blended else simplest_of_best(means)
+        chosen = best if beating else CONSTANT
     tied: set[str] = set()
     if chosen != CONSTANT:
         if losses.is_unequal and any(score.auc is not None for score in scores):

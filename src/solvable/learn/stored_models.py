@@ -13,6 +13,8 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.described_arrays import from_words, read_described, under, write_described
 from solvable.fitting.kernel_classifier import KERNELS, RbfClassifier, RbfRegressor
 from solvable.fitting.ridge import RidgeFit
+from solvable.learn.blend import BlendClassifier, BlendRegressor
+from solvable.learn.calibration import Calibration
 from solvable.learn.competitors import MultiIndexClassifier
 from solvable.learn.design import constant_model
 from solvable.learn.kernels_of_columns import KERNELS as COLUMN_KERNELS
@@ -21,10 +23,12 @@ from solvable.learn.tree_arrays import TreeArrays
 from solvable.learn.trees import TreesClassifier, TreesRegressor
 from solvable.models.multi_index.learner import MultiIndexRegressor
 from solvable.models.multi_index.readout import Readout
-from solvable.networks.files import ESTIMATORS, FORMATS, model_from, save_model
+from solvable.networks.files import ESTIMATORS, FORMATS, model_from, model_parts
 from solvable.networks.stored_layers import layer_from_parts, layer_parts
 
 FORMAT = "solvable-learn-model-1"  # name and version of the format of models other than networks
+
+BLENDS: dict[str, type] = {one.__name__: one for one in (BlendRegressor, BlendClassifier)}
 
 Arrays = Mapping[str, np.ndarray]
 Parts = tuple[dict[str, np.ndarray], dict[str, Any]]
@@ -40,41 +44,50 @@ class Kind(NamedTuple):
 
 def save_fitted(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None = None) -> Path:
     """Write a fitted model of any kind that is compared; networks keep the format of `save_model`."""
+    arrays, content = _parts(model)
+    return write_described(path, arrays, content | {"notes": dict(notes or {})})
+
+
+def _parts(model: Any) -> Parts:
+    """Return the arrays and the description of a fitted model of any kind."""
     name = type(model).__name__
     if name in ESTIMATORS:
-        return save_model(model, path, notes=notes)
+        return model_parts(model)
     if name not in KINDS:
         allowed = ", ".join([*ESTIMATORS, *KINDS])
         raise InvalidParameter(f"model is {model!r}; allowed: a fitted {allowed}.")
     arrays, described = KINDS[name].parts(model)
-    content = {"format": FORMAT, "estimator": name, "model": described, "notes": dict(notes or {})}
     if hasattr(model, "classes_"):
         arrays["classes"] = np.asarray(model.classes_)
-    return write_described(path, arrays, content)
+    return arrays, {"format": FORMAT, "estimator": name, "model": described}
 
 
 def load_fitted(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """Load a fitted model and its notes; files of earlier versions hold a network."""
     arrays, content = read_described(path, (FORMAT, *FORMATS), "`solvable learn`")
     try:
-        notes = dict(content.get("notes", {}))
-        if content["format"] in FORMATS:
-            return model_from(arrays, content), notes
-        name = content["estimator"]
-        if name not in KINDS:
-            raise ValueError(f"estimator {name!r}")
-        kind = KINDS[name]
-        model = kind.made(kind.estimator, arrays, content["model"])
-        if "classes" in arrays:
-            _check(arrays["classes"], (None,))
-            model.classes_ = arrays["classes"]
-        model.n_features_in_ = int(content["model"]["columns"])
-        return model, notes
+        return _made(arrays, content), dict(content.get("notes", {}))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise InvalidData(
             f"{path} does not describe a model ({type(error).__name__}: {error}). Fit it again with "
             "`solvable learn`."
         ) from error
+
+
+def _made(arrays: Arrays, content: Mapping[str, Any]) -> Any:
+    """Put a model together from its arrays and description."""
+    if content["format"] in FORMATS:
+        return model_from(arrays, content)
+    name = content["estimator"]
+    if content["format"] != FORMAT or name not in KINDS:
+        raise ValueError(f"estimator {name!r}")
+    kind = KINDS[name]
+    model = kind.made(kind.estimator, arrays, content["model"])
+    if "classes" in arrays:
+        _check(arrays["classes"], (None,))
+        model.classes_ = arrays["classes"]
+    model.n_features_in_ = int(content["model"]["columns"])
+    return model
 
 
 def _check(array: np.ndarray, shape: tuple[int | None, ...]) -> np.ndarray:
@@ -175,9 +188,10 @@ def _of_trees(model: TreesRegressor | TreesClassifier) -> Parts:
 
 def _trees(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> Any:
     model = estimator()
-    model.model_ = TreeArrays.checked(under(arrays, "trees."))
-    _check(model.model_.order, (int(described["columns"]),))
-    outputs = model.model_.baseline.size
+    trees = TreeArrays.checked(under(arrays, "trees."))
+    model.models_ = [trees]
+    _check(trees.order, (int(described["columns"]),))
+    outputs = trees.baseline.size
     if estimator is TreesRegressor:
         model.mean_, model.deviation_ = float(described["mean"]), float(described["deviation"])
         classes = 1
@@ -262,6 +276,35 @@ def _constant(estimator: type, arrays: Arrays, _: Mapping[str, Any]) -> Any:
     return model
 
 
+def _of_blend(model: BlendRegressor | BlendClassifier) -> Parts:
+    arrays, described = {"weights": model.weights_}, []
+    for number, one in enumerate(model.members_):
+        parts, content = _parts(one)
+        arrays |= {f"{number}.{name}": array for name, array in parts.items()}
+        described.append(content)
+    calibrations = [one.to_dict() for one in model.calibrations_]
+    columns = model.n_features_in_
+    return arrays, {"columns": columns, "members": described, "calibrations": calibrations}
+
+
+def _blend(estimator: type, arrays: Arrays, described: Mapping[str, Any]) -> Any:
+    rows = described["members"]
+    if any(row["estimator"] in BLENDS for row in rows):
+        raise ValueError("a blend of blends")
+    members = tuple(_made(under(arrays, f"{i}."), row) for i, row in enumerate(rows))
+    weights = _check(arrays["weights"], (len(members),))
+    calibrations = tuple(Calibration.from_dict(one) for one in described["calibrations"])
+    d = int(described["columns"])
+    if not members or any(one.n_features_in_ != d for one in members):
+        raise ValueError(f"{len(members)} members, or members of other columns")
+    if estimator is BlendClassifier:
+        classes = len(_check(arrays["classes"], (None,)))
+        lengths = [len(one.slopes) for one in calibrations]
+        if lengths != [1 if classes == 2 else classes] * len(members):
+            raise ValueError(f"calibrations of {lengths} outputs for {classes} classes")
+    return estimator()._of(d, members, weights, calibrations)
+
+
 KINDS: dict[str, Kind] = {
     estimator.__name__: Kind(estimator, parts, made)
     for estimators, parts, made in (
@@ -270,6 +313,7 @@ KINDS: dict[str, Kind] = {
         ((TreesRegressor, TreesClassifier), _of_trees, _trees),
         ((MultiIndexRegressor, MultiIndexClassifier), _of_directions, _directions),
         ((DummyRegressor, DummyClassifier), _of_constant, _constant),
+        (BLENDS.values(), _of_blend, _blend),
     )
     for estimator in estimators
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,32 @@ class TreeArrays:
             bitset=np.where(split, bitset, -1).astype(np.int64),
             goes_left=_bits(np.concatenate(bits)) if bits else np.zeros((0, 256), dtype=bool),
             **_columns(model),
+        )
+
+    @classmethod
+    def mean(cls, models: Sequence[TreeArrays]) -> TreeArrays:
+        """Join the trees of several models of the same columns, so that outputs are averaged."""
+        first, nodes = models[0], np.cumsum([0, *(one.leaf.size for one in models)])
+        sets = np.cumsum([0, *(len(one.goes_left) for one in models)])
+        parts = {
+            name: np.concatenate([getattr(one, name) for one in models])
+            for name in ("feature", "threshold", "missing_left", "leaf", "goes_left")
+        }
+        for name in ("roots", "left", "right"):
+            shifted = [
+                getattr(one, name) + start for one, start in zip(models, nodes, strict=False)
+            ]
+            parts[name] = np.concatenate(shifted)
+        bitsets = [
+            np.where(one.bitset < 0, -1, one.bitset + start)
+            for one, start in zip(models, sets, strict=False)
+        ]
+        return replace(
+            first,
+            baseline=np.mean([one.baseline for one in models], axis=0),
+            value=np.concatenate([one.value for one in models]) / len(models),
+            bitset=np.concatenate(bitsets),
+            **parts,
         )
 
     @classmethod

@@ -103,7 +103,7 @@ def draw_cubic(directions: np.ndarray, draws: int, rng: np.random.Generator) -> 
 
 
 def cubic_sample(directions: np.ndarray, blocks: Sequence[np.ndarray]) -> CubicSample:
-    """Compute the forms of given blocks of inputs (m, d)."""
+    """Compute the cubic forms of inputs, given in blocks of shape (m, d)."""
     forms = _Forms(directions)
     return joined([forms(X) for X in blocks])
 

@@ -56,17 +56,17 @@ def draw_sample(target: MomentTarget, n: int, rng: np.random.Generator) -> Laten
     if is_cubic(target):
         form, directions = orthonormal_directions(target)
         sample = draw_cubic(directions, n, rng)
-        labels = np.asarray(target.label(form.index(sample.latent)))
+        labels = np.asarray(target.observed_label(form.index(sample.latent), rng))
         latent, squared_norm = sample.latent, sample.squared_norm
         return LatentSample(labels, latent, squared_norm, form, sample.kernel, sample)
     form = rotated_form(target)
     if is_quadratic(target):
         latent, squared_norm, kernel = rotated_numbers(n, target, rng)
-        labels = np.asarray(target.label(form.index(latent)))
+        labels = np.asarray(target.observed_label(form.index(latent), rng))
         return LatentSample(labels, latent, squared_norm, form, kernel)
     latent = rng.standard_normal((n, target.features))
     outside = rng.chisquare(target.n_features_total - target.features, n)
-    labels = np.asarray(target.label(form.index(latent)))
+    labels = np.asarray(target.observed_label(form.index(latent), rng))
     return LatentSample(labels, latent, np.sum(latent**2, axis=1) + outside, form)
 
 

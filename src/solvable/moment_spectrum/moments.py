@@ -45,6 +45,9 @@ from solvable.operators.base import Correction
 from solvable.operators.labels import LabelMap
 from solvable.spectra.structured_spikes import compress_sample
 
+MOST_PAIRS = 256
+"""Largest number of features for which the moments of all pairs are computed."""
+
 DRAWS = 200_000
 """Total number of Monte Carlo draws for the moments of all targets."""
 
@@ -71,6 +74,9 @@ class FiniteSizeMoments:
     learner_noise: float  # tau_2 as the learner estimates it, corrected for degrees above 1
     shift: float  # spectrum's mean E[T (|F|² / D - 1)]; 0 if corrected
     products: np.ndarray  # mixed moments E[T² h_i² h_(i+1)²], (p - 1,)
+    pair_products: (
+        np.ndarray
+    )  # mixed moments E[T² h_i² h_j²], (p, p); NaN above MOST_PAIRS features
     # Mean squared inner products of the orthonormal basis vectors (rows) and non-orthogonal directions
     # (columns), (p, p).
     mixing: np.ndarray | None = None
@@ -138,7 +144,7 @@ def finite_size_moments(
     variance = float(means["variance"])
     if first.readout == "identity" and not (cubic and rough):
         known = [t.index_variance if cubic else index_energies(t)[1] for t in sources]
-        variance = float(np.mean(known))
+        variance = float(np.mean(known)) + first.label_noise**2
     if rough:  # 5,000 draws predict errors within about 3 %
         latent = [draw.every(max(1, draw.labels.size // 5_000), 0) for draw in latent]
     smaller = None
@@ -158,6 +164,7 @@ def finite_size_moments(
         learner_noise=float(means["learner_noise"]),
         shift=0.0 if wick else float(means["shift"]),
         products=means["products"],
+        pair_products=means["pairs"],
         mixing=np.mean(mixing, axis=0) if mixing else None,
         smaller=smaller,
     )
@@ -202,8 +209,16 @@ def _part(sample: LatentSample, T: np.ndarray, target: MomentTarget, *, wick: bo
         "shift": T @ (sample.squared_norm / D - 1) / T.size,
         "variance": sample.labels.var(),
         "products": np.mean(T[:, None] ** 2 * h2[:, 1:] * h2[:, :-1], axis=0),
+        "pairs": _pair_products(T, h2),
     }
     return _Part(means, T * law.rest, T[:, None] ** 2 * law.outer, background)
+
+
+def _pair_products(T: np.ndarray, h2: np.ndarray) -> np.ndarray:
+    """Mixed moments E[T² h_i² h_j²], or NaN in their place for too many features."""
+    if h2.shape[1] > MOST_PAIRS:
+        return np.full((1, 1), np.nan)
+    return np.asarray((T[:, None] ** 2 * h2).T @ h2 / T.size)
 
 
 def _controlled_heights(

@@ -190,7 +190,7 @@ class OperatorDraws:
             (quadratic_forms(x, Z)[0] - np.trace(Z, axis1=1, axis2=2)) / np.sqrt(2)
             for Z in (member.matrices, self.population.space.matrices(vectors.T))
         )
-        labels = np.asarray(self.target.label(member.form.index(h)))
+        labels = np.asarray(self.target.observed_label(member.form.index(h), rng))
         norm = np.sum(x**2, axis=1)
         squared_norm = (norm**2 - 2 * norm + self.population.size) / 2
         noise = random_features(squared_norm, h, len(vectors), rng)

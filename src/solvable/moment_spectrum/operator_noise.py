@@ -53,7 +53,7 @@ class SampleNoise:
         x = inputs.standard_normal((max(int(n / several), 64), d))
         forms = np.stack([np.einsum("nd,nd->n", x @ M, x) for M in member.matrices], axis=1)
         latent = (forms - np.trace(member.matrices, axis1=1, axis2=2)) / np.sqrt(2)
-        labels = np.asarray(self.target.label(member.form.index(latent)))
+        labels = np.asarray(self.target.observed_label(member.form.index(latent), inputs))
         T = apply_label_map(labels, self.label_map)
         # A mean is fitted for each level tau. The levels are rounded, so that draws can share a fitted
         # mean.
@@ -145,7 +145,7 @@ class SampleNoise:
                 rng = random_stream("sequential-recovery", "largest labels", target.seed)
                 form = rotated_form(target)
                 latent, _, kernel = rotated_numbers(draws, target, rng)
-                T = single(np.asarray(target.label(form.index(latent))))
+                T = single(np.asarray(target.observed_label(form.index(latent), rng)))
                 diagonal = latent**2 - 1 if self.population.plain else kernel.diagonal
                 heights.append((T - T.mean()) @ diagonal / draws * means / form.strengths)
             rates = fit_population(self.targets, single)

@@ -246,7 +246,7 @@ def _moments(target: MomentTarget, label_map: LabelMap, draws: int) -> _Moments:
     x = rng.standard_normal((draws, target.dimension))
     forms, lengths = quadratic_forms(x, M)
     h = (forms - np.trace(M, axis1=1, axis2=2)) / np.sqrt(2)
-    T = apply_label_map(np.asarray(target.label(form.index(h))), label_map)
+    T = apply_label_map(np.asarray(target.observed_label(form.index(h), rng)), label_map)
     B = (x * T[:, None]).T @ x / draws
     images = np.array([(x * (T * column)[:, None]).T @ x for column in h.T]) / draws
     images -= (T @ h / draws)[:, None, None] * np.eye(target.dimension)

@@ -176,6 +176,9 @@ class SpikeLaw:
         many = self.heights.size > MOST and self.seconds >= 1
         if n_total > MOST_DRAWN or not (few or many):
             return None
+        # One draw scatters by more than the error of the formula.
+        if self.seconds < 1 and n_total > 64:
+            return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
         # A draw takes seconds. With unmapped labels the overlap has a standard deviation of 0.35
         # between draws.
@@ -268,15 +271,17 @@ class SpikeLaw:
         closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
         most = MANY_SAMPLES * self.n_features
         low, high = min(closed.min() / 4, most / 2), min(closed.max() * 8, most)
-        near = np.geomspace(low, high, max(int(np.log2(high / low)), 2))
-        sizes = np.concatenate([near, np.geomspace(high, most, 8)[1:] if high < most else []])
+        exact = self.seconds >= 1
+        near = np.geomspace(low, high, max(int(np.log2(high / low) * (1 if exact else 0.5)), 2))
+        far = np.geomspace(high, most, 8 if exact else 4)[1:]
+        sizes = np.concatenate([near, far]) if high < most else near
         excess = np.array([spike_excess(**self._at(n)) for n in sizes])
         # Below n = D / 16 single samples make spikes, and the theory does not hold.
         while (excess[0] > 0).any() and sizes[0] > self.n_features / 16:
             sizes = np.concatenate([[sizes[0] / 4], sizes])
             excess = np.concatenate([[spike_excess(**self._at(sizes[0]))], excess])
         # The excess is nearly linear in n^(-1/2), so three rounds are exact to 1e-3.
-        for _ in range(3 if self.seconds >= 1 else 1):
+        for _ in range(3 if exact else 1):
             guess = crossings(sizes, excess)
             fresh = np.unique(guess[np.isfinite(guess) & (guess > sizes[0])])
             if (

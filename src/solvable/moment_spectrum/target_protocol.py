@@ -60,5 +60,9 @@ class MomentTarget(Protocol):
     def index_variance(self) -> float:
         """Variance of the weighted sum of features."""
 
-    def label(self, index: np.ndarray) -> np.ndarray:
-        """Return the labels for given weighted sums."""
+    @property
+    def label_noise(self) -> float:
+        """Standard deviation of the noise on labels."""
+
+    def observed_label(self, index: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return the labels for given weighted sums, with their noise."""

@@ -244,6 +244,11 @@ class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
         self._train(X, encoded, len(self.classes_))
         return self
 
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Outputs (not probabilities): near -1 and 1, or near 0 and 1 in one column per class."""
+        outputs = self._outputs(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Predict classes."""
         chosen = chosen_classes(self._outputs(X))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -213,7 +214,7 @@ class LabelCode:
         """Number of groups of :class:`solvable.operators.LabelMoments`."""
         return 2 if self.is_real else len(self.counts)
 
-    @property
+    @cached_property
     def coefficients(self) -> np.ndarray:
         """Coefficients of the groups in each signal, shape (S, G)."""
         if self.is_real:

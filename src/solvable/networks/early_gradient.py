@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from solvable.arrays import check_integer, check_positive, check_real, is_integer, random_stream
-from solvable.errors import InvalidData, InvalidParameter, NotConverged
-from solvable.operators.activations import check_activation, derivative, evaluate
+from solvable.arrays import check_integer, check_positive, is_integer, random_stream
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.fitting.gradient_descent import checked_steps, descend, full_batch
+from solvable.networks.two_layer import TwoLayerNetwork
+from solvable.operators.activations import dual_kernel
 
 
 @dataclass(frozen=True)
@@ -78,43 +80,23 @@ def early_updates(
 ) -> Iterator[EarlyUpdate]:
     """Yield the hidden layer after full-batch gradient steps of a network with a small output."""
     inputs, labels = _checked_samples(X, y)
-    wanted = _checked_steps(steps)
+    wanted = checked_steps(steps)
     check_positive(step_size=step_size)
     check_integer("width", width, 1)
-    check_real("output_scale", output_scale, 0)
-    check_activation(activation)
-    if activation == "step":
-        raise InvalidParameter(
-            "activation is 'step', whose gradient is 0; allowed: any other activation."
-        )
-
-    def updates() -> Iterator[EarlyUpdate]:
-        rng = random_stream(seed, "early gradient")
-        initial = rng.standard_normal((inputs.shape[1], width), dtype=np.float64).astype(
-            inputs.dtype
-        )
-        signs = rng.choice(np.array([-1, 1], dtype=inputs.dtype), width)
-        weights, scale = initial.copy(), float(output_scale) / np.sqrt(width)
-        # w_j += eta a_j (1/n) sum (y - f(x)) sigma'(w_j.x) x, f(x) = eps/sqrt(p) sum_j a_j sigma(w_j.x);
-        # eta absorbs the factor eps/sqrt(p) of the gradient (lofi 27).
-        for step in range(1, wanted[-1] + 1):
-            # The check below reports an overflow.
-            with np.errstate(over="ignore", invalid="ignore"):
-                fields = inputs @ weights
-                residual = labels - scale * (evaluate(activation, fields) @ signs)
-                gate = derivative(activation, fields)
-                gate *= (residual / len(inputs))[:, None]
-                weights += step_size * signs * (inputs.T @ gate)
-            if not np.isfinite(weights).all():
-                raise NotConverged(
-                    f"the weights overflowed at step {step} with step_size = {step_size:g}. Lower "
-                    "step_size or steps.",
-                    {"step": step},
-                )
-            if step in wanted:
-                yield EarlyUpdate(step, weights.copy(), initial, signs)
-
-    return updates()
+    # w_j += eta a_j (1/n) sum (y - f(x)) sigma'(w_j.x) x, f(x) = eps/sqrt(p) sum_j a_j sigma(w_j.x);
+    # eta absorbs the factor eps/sqrt(p) of the gradient (lofi 27).
+    network = TwoLayerNetwork(activation, output_scale / float(np.sqrt(width)))
+    rng = random_stream(seed, "early gradient")
+    initial = rng.standard_normal((inputs.shape[1], width), dtype=np.float64).astype(inputs.dtype)
+    signs = rng.choice(np.array([-1, 1], dtype=inputs.dtype), width)
+    states = descend(
+        network.gradient,
+        (initial, signs),
+        full_batch(inputs, labels),
+        learning_rate=step_size,
+        at=wanted,
+    )
+    return (EarlyUpdate(state.step, state.weights[0], initial, signs) for state in states)
 
 
 def early_alignment(
@@ -164,16 +146,16 @@ def early_alignment(
             f"{min(dimension, width)}, the smaller of the input dimension and the width."
         )
     span, values, has_mean, first = _filter(inputs, labels, n_directions)
-    principal = np.linalg.eigh((inputs.T @ inputs).astype(np.float64))[1][:, -n_directions:]
+    principal = _largest(inputs.T @ inputs, n_directions)
     rows = []
     for update in updates:
         change = update.change.astype(np.float64)
-        leading = np.linalg.eigh(change @ change.T)[1][:, ::-1][:, :n_directions]
+        leading = _largest(change @ change.T, n_directions)
         rows.append(
             (
                 update.step,
-                np.sum((span.T @ leading) ** 2) / n_directions,
-                np.sum((principal.T @ leading) ** 2) / n_directions,
+                _overlap(span, leading),
+                _overlap(principal, leading),
                 abs(span[:, 0] @ leading[:, 0]) if has_mean else np.nan,
                 _neuron_correlation(update, *first),
                 np.linalg.norm(change) / np.linalg.norm(update.initial_weights),
@@ -190,6 +172,32 @@ def early_alignment(
         relative_change=table[5],
         eigenvalues=values,
     )
+
+
+def limit_of_first_step(
+    X: np.ndarray, y: np.ndarray, *, n_directions: int = 11
+) -> tuple[float, float]:
+    """First step of an infinitely wide ReLU network: overlaps with filter and principal components."""
+    inputs, labels = _checked_samples(X, y)
+    # dW dW^T / p -> (1/n²) sum y_m y_n E[sigma'(w.x_m) sigma'(w.x_n)] x_m x_n^T   (lofi 36); the
+    # derivative of ReLU is the step function, whose dual kernel has a closed form.
+    inner = inputs @ inputs.T
+    kernel = dual_kernel("step", inner, np.diag(inner), np.diag(inner))
+    weighted = inputs * labels[:, None]
+    leading = _largest(weighted.T @ kernel @ weighted, n_directions)
+    span = _filter(inputs, labels, n_directions)[0]
+    principal = _largest(inputs.T @ inputs, n_directions)
+    return _overlap(span, leading), _overlap(principal, leading)
+
+
+def _largest(matrix: np.ndarray, count: int) -> np.ndarray:
+    """Eigenvectors with the largest eigenvalues, in descending order."""
+    return np.asarray(np.linalg.eigh(matrix.astype(np.float64))[1][:, ::-1][:, :count])
+
+
+def _overlap(basis: np.ndarray, directions: np.ndarray) -> float:
+    """Mean squared overlap of directions with the span of an orthonormal basis."""
+    return float(np.sum((basis.T @ directions) ** 2) / directions.shape[1])
 
 
 def _filter(
@@ -254,14 +262,3 @@ def _checked_samples(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarr
     if norm == 0 or not labels.any():
         raise InvalidData("X or y is zero throughout, so that no gradient is left to follow.")
     return inputs / kind(norm), labels
-
-
-def _checked_steps(steps: int | Sequence[int]) -> tuple[int, ...]:
-    wanted = tuple(range(1, steps + 1)) if isinstance(steps, (int, np.integer)) else tuple(steps)
-    whole = all(isinstance(step, (int, np.integer)) for step in wanted)
-    if not wanted or not whole or wanted[0] < 1 or any(np.diff(wanted) < 1):
-        raise InvalidParameter(
-            f"steps is {steps!r}; allowed: an integer of at least 1, or an increasing sequence of "
-            "such integers."
-        )
-    return wanted

@@ -71,6 +71,12 @@ def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None 
     >>> bool(np.array_equal(other.predict(X), model.predict(X)))
     True
     """
+    arrays, content = model_parts(model)
+    return write_described(path, arrays, content | {"notes": dict(notes or {})})
+
+
+def model_parts(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays and the description of a fitted estimator, from which `model_from` makes it."""
     name = type(model).__name__
     if name not in ESTIMATORS or not hasattr(model, "network_"):
         raise InvalidParameter(f"model is {model!r}; allowed: a fitted {', '.join(ESTIMATORS)}.")
@@ -86,7 +92,6 @@ def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None 
         "layers": described,
         "has_readout": model.network_.readout is not None,
         "filters": reports,
-        "notes": dict(notes or {}),
     }
     if model.readout_ is not None:
         content["readout"] = {
@@ -100,7 +105,7 @@ def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None 
         content["label"] = {"mean": model._code.mean, "deviation": model._code.deviation}
     if hasattr(model, "feature_names_in_"):
         content["feature_names_in"] = [str(name) for name in model.feature_names_in_]
-    return write_described(path, arrays, content)
+    return arrays, content
 
 
 def load_model(path: str | Path) -> Any:

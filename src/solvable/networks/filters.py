@@ -52,8 +52,8 @@ class FilterReport:
     # (class); NaN beyond the first ratio that is not significant; shape (S, g)   (lofi 29)
     null_ratios: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     n_linear: int = 0  # number of first-moment columns before the directions
-    # number of directions above their null; 0 if permuted labels reach the largest strength, though
-    # directions may be kept; None if no test was made
+    # number of directions whose strength exceeds their null; 0 if permuted labels reach the largest
+    # strength, though directions may be kept; None if no test was made
     n_significant: int | None = None
     n_samples: int = 0
     solver: str = "krylov"
@@ -66,8 +66,8 @@ class FilterReport:
     linear_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
     # length of each signal's label-weighted mean over its length with random labels, shape (S,)
     mean_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # number of kept directions: above their null by their ratio, at least 1 if the strongest exceeds 19
-    # permutations of the labels, as a weak feature is more useful than none
+    # number of kept directions: those whose ratio to the null is significant, and at least 1 if the
+    # strongest exceeds 19 permutations of the labels, as a weak feature is more useful than none
     n_above: int = 0
     n_linear_significant: int = (
         0  # number of first-moment columns stronger than in all permutations
@@ -82,7 +82,7 @@ class FilterReport:
 
     @property
     def n_kept_above(self) -> int:
-        """Number of kept columns above their null, by the ratio or by 19 permutations."""
+        """Number of kept columns that are significant by their ratio or by 19 permutations."""
         return len(self.linear_ratios) + self.n_above
 
     @property
@@ -252,7 +252,7 @@ def _tested(
     seed: int,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """Number of directions above their null, as fields of a report."""
+    """Count the directions whose strength exceeds their null; return fields of a report."""
     # Streams have no permutations, so the ratio alone decides.
     passed = draws_exceeded(signals, permuted, linear, seed) if permuted else 0
     first_ratio = 1.0 if passed >= KEPT_DRAWS else FIRST_RATIO

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from solvable.arrays import is_integer, is_real, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.fitting.devices import import_torch
 from solvable.fitting.inputs import by_blocks, seed_from, validate_data
 from solvable.networks.base import chosen_classes, standardise_columns, stratified_split
 from solvable.networks.gradient_training import (
     TRAINABLE,
     Loss,
     TrainingSettings,
-    import_torch,
     train_network,
 )
 from solvable.operators.activations import evaluate

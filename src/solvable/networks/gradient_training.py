@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter, NotConverged
+from solvable.errors import NotConverged
+from solvable.fitting.devices import import_torch, torch_device
 
 TRAINABLE = ("relu", "sigmoid", "tanh", "erf", "gelu", "identity", "square", "cube", "cos", "sin")
 """Names of the activations with a nonzero gradient."""
@@ -146,18 +147,6 @@ def train_network(
     )
 
 
-def import_torch() -> Any:
-    """Import torch, or say how to install it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise InvalidParameter(
-            f"a network is trained with torch, which cannot be imported ({error}). Install it: "
-            'pip install "solvable[torch]"'
-        ) from error
-    return torch
-
-
 def _batches(kept: np.ndarray, settings: TrainingSettings, number: int) -> Iterator[np.ndarray]:
     if settings.batch_size is None or settings.batch_size >= len(kept):
         yield kept
@@ -231,17 +220,3 @@ def _activation(torch: Any, name: str) -> Any:
         "cos": torch.cos,
         "sin": torch.sin,
     }[name]
-
-
-def torch_device(torch: Any, name: str) -> Any:
-    """Return a device of torch, or say that torch cannot use it here."""
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        first = str(error).splitlines()[0]
-        raise InvalidParameter(
-            f"device is {name!r}, which torch cannot use here ({first}); allowed: 'cpu', or 'cuda' "
-            "where there is one."
-        ) from error
-    return device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -150,15 +150,25 @@ class LabelledFilter:
         self, rows: Callable[[], Array], weights: np.ndarray | None = None
     ) -> Permutations:
         """Filter operators with permuted labels; all locations of an image share a label."""
+        each = self.code.weights(self.labels) if weights is None else weights
 
         def drawn(draws: Sequence[int]) -> np.ndarray:
-            streams = [random_stream(self.seed, "permuted labels", draw) for draw in draws]
-            if weights is not None:
-                return np.hstack([rng.permutation(weights) for rng in streams])
-            parts = [self.code.weights(rng.permutation(self.labels)) for rng in streams]
-            return np.repeat(np.hstack(parts), len(rows()) // len(self.labels), axis=0)
+            orders = [_order(self.seed, draw, len(each)) for draw in draws]
+            table = each[np.stack(orders, axis=1)].reshape(len(each), -1)
+            return table if weights is not None else np.repeat(table, len(rows()) // len(each), 0)
 
         return Permutations(rows, drawn)
+
+
+def _order(seed: int, draw: int, size: int) -> np.ndarray:
+    """Random order of rows in one permutation of the labels."""
+    few_rows = 4_096  # few enough to keep the orders of several filters in memory
+    return (_kept_order if size <= few_rows else _kept_order.__wrapped__)(seed, draw, size)
+
+
+@lru_cache(maxsize=4 * DRAWS)
+def _kept_order(seed: int, draw: int, size: int) -> np.ndarray:
+    return random_stream(seed, "permuted labels", draw).permutation(size)
 
 
 def _left(rows: Array, weights: np.ndarray) -> np.ndarray:
@@ -167,10 +177,10 @@ def _left(rows: Array, weights: np.ndarray) -> np.ndarray:
     # moment without the sample itself, which would otherwise fit its own weight.
     weights = weights - weights.mean(axis=0)
     weighted = as_on(weights / len(weights), rows)
-    told = to_numpy(rows @ (rows.T @ weighted)).astype(np.float64)
-    told -= to_numpy(squared_norms(rows)).astype(np.float64)[:, None] * weights / len(weights)
-    told -= told.mean(axis=0)
-    left = weights - told @ np.linalg.lstsq(told, weights, rcond=None)[0]
+    projected = to_numpy(rows @ (rows.T @ weighted)).astype(np.float64)
+    projected -= to_numpy(squared_norms(rows)).astype(np.float64)[:, None] * weights / len(weights)
+    projected -= projected.mean(axis=0)
+    left = weights - projected @ np.linalg.lstsq(projected, weights, rcond=None)[0]
     return np.asarray(left - left.mean(axis=0))
 
 

@@ -32,7 +32,7 @@ _GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 
 
 @dataclass(frozen=True)
 class Significance:
-    """Number of directions above their null, and the ratios of strength to null."""
+    """Number of directions whose strength exceeds their null, and ratios of strength to null."""
 
     number: int  # for many classes, dimension of the union of their significant directions
     null_counts: np.ndarray  # numbers k of removed stronger directions, shape (g,)
@@ -155,13 +155,13 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
     projected = np.zeros((width, most, most))
     largest, scale, settled = np.zeros(width), np.zeros(width), np.zeros(width, dtype=bool)
     for step in range(1, most + 1):
-        lengths = np.linalg.norm(q, axis=0)
+        lengths = _lengths(q)
         # In an invariant space the next direction would be rounding noise: use zero.
         q = np.divide(q, lengths, out=np.zeros_like(q), where=lengths > 1e-5 * scale)
         whole[:, step - 1] = q.T
         basis = whole[:, :step]
         image = project(product(q))
-        scale = np.maximum(scale, np.linalg.norm(image, axis=0))
+        scale = np.maximum(scale, _lengths(image))
         columns = basis @ image.T[:, :, None]
         reduced = projected[:, :step, :step]
         reduced[:, :, -1:] = columns
@@ -178,11 +178,15 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
         place = np.argmax(np.abs(values), axis=1)
         largest[left] = np.abs(values)[of_left, place]
         # |C v - lambda v| = |q| |last entry of the coefficients of v|.
-        residuals = np.linalg.norm(q, axis=0)[left] * np.abs(vectors[of_left, -1, place])
+        residuals = _lengths(q)[left] * np.abs(vectors[of_left, -1, place])
         settled[left] = residuals <= 0.01 * largest[left]
         if settled.all():
             break
     return largest
+
+
+def _lengths(columns: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", columns, columns)))
 
 
 def _crossing(ratios: Sequence[float], first_ratio: float) -> int:

@@ -129,7 +129,7 @@ class Linear:
         return self._held[key]
 
     def rows(self, n_vectors: int) -> int:
-        """Number of rows with which a block stays in the host's cache."""
+        """Number of rows of a block that fits into the host's cache."""
         return 4096
 
     def row_bytes(self, n_vectors: int) -> float:

@@ -38,10 +38,10 @@ def evaluate(name: str, t: Array) -> Array:
     return _functions(namespace(t))[name](t)
 
 
-def derivative(name: str, t: np.ndarray) -> np.ndarray:
+def derivative(name: str, t: Array) -> Array:
     """Compute the derivative sigma'(t) entry by entry; it is 0 for relu at 0 and for step everywhere."""
     check_activation(name)
-    return _derivatives()[name](t)
+    return _derivatives(namespace(t))[name](t)
 
 
 def check_activation(name: str) -> None:
@@ -124,7 +124,8 @@ def kernel_diagonal(name: str, variances: Array) -> Array:
     return evaluate(name, xp.sqrt(variances)[:, None] * nodes) ** 2 @ weights
 
 
-def _functions(xp: Any) -> dict[str, Elementwise]:
+def _special(xp: Any) -> Any:
+    """Special functions for arrays of this namespace: of torch or of SciPy."""
     from array_api_compat import is_torch_namespace
 
     special: Any
@@ -136,6 +137,11 @@ def _functions(xp: Any) -> dict[str, Elementwise]:
         import scipy.special
 
         special = scipy.special
+    return special
+
+
+def _functions(xp: Any) -> dict[str, Elementwise]:
+    special = _special(xp)
     return {
         "relu": lambda t: clipped(t, 0),
         "sigmoid": special.expit,
@@ -153,26 +159,22 @@ def _functions(xp: Any) -> dict[str, Elementwise]:
     }
 
 
-def _derivatives() -> dict[str, Elementwise]:
-    from scipy.special import expit, ndtr
-
-    def density(t: np.ndarray) -> np.ndarray:
-        return np.asarray(np.exp(-t * t / 2) / sqrt(2 * pi))
-
+def _derivatives(xp: Any) -> dict[str, Elementwise]:
+    special = _special(xp)
     return {
-        "relu": lambda t: (t > 0).astype(t.dtype),
-        "sigmoid": lambda t: expit(t) * expit(-t),
+        "relu": lambda t: xp.astype(t > 0, t.dtype),
+        "sigmoid": lambda t: special.expit(t) * special.expit(-t),
         # Above 40 the square would overflow float32, and the slope is below 1e-34.
-        "tanh": lambda t: 1 / np.cosh(np.clip(t, -40, 40)) ** 2,
-        "erf": lambda t: 2 / sqrt(pi) * np.exp(-t * t),
-        "gelu": lambda t: ndtr(t) + t * density(t),
-        "step": np.zeros_like,
-        "identity": np.ones_like,
+        "tanh": lambda t: 1 / xp.cosh(clipped(t, -40, 40)) ** 2,
+        "erf": lambda t: 2 / sqrt(pi) * xp.exp(-t * t),
+        "gelu": lambda t: special.ndtr(t) + t * xp.exp(-t * t / 2) / sqrt(2 * pi),
+        "step": xp.zeros_like,
+        "identity": xp.ones_like,
         "square": lambda t: 2 * t,
         "cube": lambda t: 3 * t * t,
-        "cos": lambda t: -np.sin(t),
-        "sin": np.cos,
-        "fourier": lambda t: 2 * np.cos(sqrt(2) * t + pi / 4),
+        "cos": lambda t: -xp.sin(t),
+        "sin": xp.cos,
+        "fourier": lambda t: 2 * xp.cos(sqrt(2) * t + pi / 4),
     }
 
 

@@ -3,7 +3,7 @@ r"""Random lifts: fixed random features of vectors and image patches."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -67,10 +67,9 @@ class RandomLift:
     @cached_property
     def weights(self) -> np.ndarray:
         """Weights :math:`W / c`, shape (n_inputs, width), float64; drawn at first use."""
-        stream = random_stream(self.seed, "lift", self.n_inputs, self.width)
-        drawn = stream.standard_normal((self.n_inputs, self.width))
-        drawn /= self.scale
-        return drawn
+        few_weights = 1_000_000  # few enough to keep them for the next lift with this seed
+        draw = _kept_normal if self.n_inputs * self.width <= few_weights else _normal
+        return draw(self.seed, self.n_inputs, self.width) / self.scale
 
     def preactivation(self, inputs: Array) -> Array:
         """Pre-activations :math:`W^T h / c`, shape (n, width), in the type of the inputs."""
@@ -90,6 +89,14 @@ class RandomLift:
             features = evaluate(self.activation, features)
         features *= 1 / self.width**0.5
         return features
+
+
+def _normal(seed: int, n_inputs: int, width: int) -> np.ndarray:
+    return random_stream(seed, "lift", n_inputs, width).standard_normal((n_inputs, width))
+
+
+# A fit, its tests against random labels and its predictions use lifts that differ in their scale alone.
+_kept_normal = lru_cache(maxsize=4)(_normal)
 
 
 def patches(images: Array, size: int) -> Array:

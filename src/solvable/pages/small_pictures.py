@@ -8,12 +8,12 @@ from html import escape
 import numpy as np
 
 from solvable.paths import printable
-from solvable.plots.canvas import Frame, LegendEntry
+from solvable.plots.canvas import Cells, Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
 from solvable.plots.layout import Limits, Scale, positions
 from solvable.plots.numbers import format_number
-from solvable.plots.palette import Style
+from solvable.plots.palette import Style, map_colour
 
 WIDTH, HEIGHT = 340, 190  # size of a picture, in the units of its view box
 
@@ -106,6 +106,16 @@ class SmallCanvas:
         self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
     ) -> None:
         """Skip regions."""
+
+    def cells(self, cells: Cells) -> None:
+        """Draw cells without a colour bar."""
+        across, up = self._x(cells.x), self._y(cells.y)
+        shades = positions(cells.values, cells.scale, cells.limits)
+        for row, column in np.argwhere(np.isfinite(shades)):
+            x, y = across[column], up[row + 1]
+            size = f'width="{across[column + 1] - x:.1f}" height="{up[row] - y:.1f}"'
+            colour = map_colour(float(np.clip(shades[row, column], 0, 1)))
+            self.parts.append(f'<rect fill="{colour}" x="{x:.1f}" y="{y:.1f}" {size}/>')
 
     def text(self, x: float, y: float, text: str) -> None:
         """Skip texts."""

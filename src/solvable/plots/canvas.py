@@ -28,6 +28,18 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Coloured cells of a map between edges; NaN is an empty cell."""
+
+    x: np.ndarray  # edges of the columns, one more than columns
+    y: np.ndarray  # edges of the rows
+    values: np.ndarray  # shape (rows, columns)
+    label: str  # of the colour bar
+    scale: Scale  # of the colours
+    limits: Limits  # values at the ends of the colour bar
+
+
+@dataclass(frozen=True)
 class LegendEntry:
     """One entry of the legend, with a line, a symbol or a filled patch."""
 
@@ -85,6 +97,10 @@ class Canvas(Protocol):
         self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
     ) -> None:
         """Fill polygons with a pale colour, or hatch them."""
+        ...
+
+    def cells(self, cells: Cells) -> None:
+        """Draw coloured cells with a colour bar."""
         ...
 
     def text(self, x: float, y: float, text: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.plots.canvas import Canvas, Frame
+from solvable.plots.cells import cells_of
 from solvable.plots.figure import Figure, Marker, Region, Series
 from solvable.plots.layout import (
     Limits,
@@ -67,6 +68,9 @@ def draw(figure: Figure, canvas: Canvas) -> None:
     ]
     x_limits, markers, outside = _x_axis(figure, curves)
     y_limits = _y_limits(figure, curves)
+    cells = None if figure.map is None else cells_of(figure, figure.map)
+    if cells is not None:
+        x_limits, y_limits = ((float(edge[0]), float(edge[-1])) for edge in (cells.x, cells.y))
     flags = place_flags(markers, figure.x_scale, x_limits)
     canvas.begin(
         Frame(
@@ -81,6 +85,8 @@ def draw(figure: Figure, canvas: Canvas) -> None:
             overhang=flags.overhang,
         )
     )
+    if cells is not None:
+        canvas.cells(cells)
     for region in figure.regions:
         look = style(region.colour, count)
         canvas.region(region.polygons, label=region.label, style=look, hatched=region.hatched)
@@ -255,7 +261,11 @@ def _draw_curve(curve: _Curve, canvas: Canvas, y_scale: Scale, y_limits: Limits)
 
 def _notes(figure: Figure, curves: list[_Curve], outside: list[Marker], flags: str) -> list[str]:
     notes = [flags] if flags else []
-    if not figure.regions and not any(np.isfinite(curve.y).any() for curve in curves):
+    if (
+        not figure.regions
+        and figure.map is None
+        and not any(np.isfinite(curve.y).any() for curve in curves)
+    ):
         notes.append("No values to show.")
     hidden = sum(curve.hidden for curve in curves)
     if hidden:

@@ -81,6 +81,35 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Map:
+    """Values on a grid, drawn as coloured cells with a labelled colour bar.
+
+    Parameters
+    ----------
+    x, y : sequence of float
+        Centres of the columns and of the rows, in increasing order.
+    values : array of shape (len(y), len(x))
+        Value of each cell; NaN leaves the cell empty.
+    label : str
+        Label of the colour bar with unit.
+    scale : {"linear", "log"}
+        Scale of the colours; on a logarithmic scale cells at or below zero are empty.
+    limits : tuple of float, optional
+        Values at the ends of the colour bar; default the range of the values.
+    """
+
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
+    values: np.ndarray
+    label: str
+    scale: Literal["linear", "log"] = "linear"
+    limits: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        _keep_printable(self, "label")
+
+
+@dataclass(frozen=True)
 class Figure:
     """Description of a figure, which several back ends can draw.
 
@@ -102,6 +131,8 @@ class Figure:
         Limits of the vertical axis.
     regions : sequence of Region
         Filled regions below everything else; with regions the axes end at their edges.
+    map : Map, optional
+        Coloured cells below everything else; the axes end at their edges.
     """
 
     name: str
@@ -115,6 +146,7 @@ class Figure:
     y_scale: Literal["linear", "log"] = "linear"
     y_range: tuple[float, float] | None = None
     regions: Sequence[Region] = field(default_factory=tuple)
+    map: Map | None = None
 
     def __post_init__(self) -> None:
         _keep_printable(self, "title", "x_label", "y_label", "caption")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from solvable.plots.figure import Figure, Series
+from solvable.plots.figure import Figure, Map, Series
 from solvable.plots.frames import imported
 
 
@@ -38,6 +38,28 @@ class SeriesData:
 
 
 @dataclass(frozen=True, eq=False)
+class MapData:
+    """Values of a map; its arrays are read-only.
+
+    Parameters
+    ----------
+    label : str
+        Label of the colour bar.
+    x : ndarray of float, shape (n,)
+        Centres of the columns.
+    y : ndarray of float, shape (m,)
+        Centres of the rows.
+    values : ndarray of float, shape (m, n)
+        Value of each cell; NaN is an empty cell.
+    """
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class FigureData:
     """Numbers of a figure, as ``result.figure_data(name)`` returns them.
 
@@ -53,6 +75,8 @@ class FigureData:
         Curves, points and histograms in the order of the legend.
     markers : tuple of (float, str)
         Coordinate and label of each vertical line.
+    map : MapData or None
+        Coloured cells.
 
     Notes
     -----
@@ -78,13 +102,18 @@ class FigureData:
     y_scale: Literal["linear", "log"]
     series: tuple[SeriesData, ...]
     markers: tuple[tuple[float, str], ...]
+    map: MapData | None = None
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part.label!r} ({part.kind}, {len(part.y)})" for part in self.series)
-        return f"<FigureData {self.name!r}: {parts or 'no series'}; {len(self.markers)} markers>"
+        cells = "" if self.map is None else f"; map of {self.map.values.shape}"
+        return f"<FigureData {self.name!r}: {parts or 'no series'}; {len(self.markers)} markers{cells}>"
 
     def to_dataframe(self) -> Any:
-        """Return a ``pandas.DataFrame`` with one row per value; a bar has the ends x and x_end."""
+        """Return a ``pandas.DataFrame`` with one row per value; a bar has the ends x and x_end.
+
+        A map has one row per cell, with its label as the series, and a further column ``value``.
+        """
         rows: list[dict[str, Any]] = []
         for part in self.series:
             ends = part.x[1:] if part.kind == "histogram" else np.full(part.y.shape, np.nan)
@@ -100,9 +129,15 @@ class FigureData:
                 }
                 for x, end, y, error in zip(*columns, strict=False)
             ]
-        return imported("pandas", "a data frame").DataFrame(
-            rows, columns=["series", "kind", "x", "x_end", "y", "error"]
-        )
+        columns_of = ["series", "kind", "x", "x_end", "y", "error"]
+        if self.map is not None:
+            columns_of.append("value")
+            rows += [
+                {"series": self.map.label, "kind": "map", "x": x, "y": y, "value": value}
+                for y, row in zip(self.map.y, self.map.values, strict=True)
+                for x, value in zip(self.map.x, row, strict=True)
+            ]
+        return imported("pandas", "a data frame").DataFrame(rows, columns=columns_of)
 
 
 def figure_data(figure: Figure) -> FigureData:
@@ -117,7 +152,12 @@ def figure_data(figure: Figure) -> FigureData:
         figure.y_scale,
         tuple(map(_series_data, figure.series)),
         tuple((float(marker.x), marker.label) for marker in figure.markers),
+        None if figure.map is None else _map_data(figure.map),
     )
+
+
+def _map_data(drawn: Map) -> MapData:
+    return MapData(drawn.label, _fixed(drawn.x), _fixed(drawn.y), _fixed(drawn.values))
 
 
 def _series_data(series: Series) -> SeriesData:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvable.plots.canvas import Frame, LegendEntry
+from solvable.plots.canvas import Cells, Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
 from solvable.plots.layout import plain_tick, short_log_ticks
-from solvable.plots.palette import NEUTRAL, Style, pale
+from solvable.plots.palette import MAP_SCALE, NEUTRAL, Style, pale
 from solvable.plots.print_settings import settings
 
 if TYPE_CHECKING:
@@ -147,6 +147,25 @@ class MatplotlibCanvas:
             if hatched:
                 look = {"fill": False, "linewidth": 0, "edgecolor": "#9A9A9A", "hatch": "////"}
             self.axes.add_patch(Polygon(corners, **({"zorder": 2.0} | look)))
+
+    def cells(self, cells: Cells) -> None:
+        """Draw coloured cells, and a colour bar that moves with the axes."""
+        from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
+
+        colours = LinearSegmentedColormap.from_list("map", MAP_SCALE)
+        norm = (LogNorm if cells.scale == "log" else Normalize)(*cells.limits)
+        # A border of the colour of the cell closes the seams between cells.
+        mesh = self.axes.pcolormesh(
+            cells.x, cells.y, cells.values, cmap=colours, norm=norm, edgecolors="face",
+            linewidth=0.2, zorder=0.8,
+        )  # fmt: skip
+        self.axes.grid(visible=False)
+        bar = self.figure.colorbar(mesh, cax=self.axes.inset_axes((1.03, 0.0, 0.045, 1.0)))
+        bar.outline.set_linewidth(0.6)
+        if cells.scale == "log" and (ticks := short_log_ticks(cells.limits)):
+            _label(bar.ax.yaxis, ticks)
+        bar.ax.set_ylabel(cells.label, parse_math=False)
+        self._resize(width=self.figure.get_size_inches()[0] + 0.85)
 
     def text(self, x: float, y: float, text: str) -> None:
         """Write centred text with a pale outline, so that it is legible over lines."""

@@ -26,6 +26,10 @@ COLOURS = (
 SCALE = ("#0D0887", "#450AA0", "#7718AC", "#A33A9A", "#C5517A", "#E8694A")
 """Anchors of the colour scale, each with a contrast of at least 3 to white."""
 
+MAP_SCALE = ("#00224E", "#35456C", "#666970", "#948E77", "#C8B866", "#FEE838")
+"""Anchors of the colours of maps, dark blue to yellow: lightness rises evenly, so that prints in grey
+and any common colour blindness keep the order of the values."""
+
 SYMBOLS = (
     "circle",
     "square",
@@ -81,11 +85,17 @@ def pale(colour: str) -> str:
     )
 
 
-def _along_scale(place: float) -> str:
+def map_colour(place: float) -> str:
+    """Return the colour of a map at a position from 0 to 1."""
+    return _along_scale(place, MAP_SCALE)
+
+
+def _along_scale(place: float, anchors: tuple[str, ...] = SCALE) -> str:
     """Return the colour at a position from 0 to 1, linear between the anchors."""
-    left = min(int(place * (len(SCALE) - 1)), len(SCALE) - 2)
-    share = place * (len(SCALE) - 1) - left
+    left = min(int(place * (len(anchors) - 1)), len(anchors) - 2)
+    share = place * (len(anchors) - 1) - left
     pairs = [
-        (int(SCALE[left][i : i + 2], 16), int(SCALE[left + 1][i : i + 2], 16)) for i in (1, 3, 5)
+        (int(anchors[left][i : i + 2], 16), int(anchors[left + 1][i : i + 2], 16))
+        for i in (1, 3, 5)
     ]
     return "#" + "".join(f"{round(low + share * (high - low)):02X}" for low, high in pairs)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from solvable.plots.canvas import Frame, LegendEntry
+from solvable.plots.canvas import Cells, Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
 from solvable.plots.layout import plain_tick, short_log_ticks
 from solvable.plots.palette import NEUTRAL, Style, pale
+from solvable.plots.plotly_map import COLOUR_BAR, heatmap
 
 AXES_HEIGHT = 380
 ROW_HEIGHT = 17
@@ -219,6 +220,16 @@ class PlotlyCanvas:
                 fill="toself",
                 **look,
             )
+
+    def cells(self, cells: Cells) -> None:
+        """Draw coloured cells with a colour bar; pointing at a cell shows its value."""
+        trace = heatmap(cells, _text(cells.label))
+        where = f"{self._x_label}: %{{x:.4~g}}<br>{self._y_label}: %{{y:.4~g}}<br>"
+        value = f"{_text(cells.label)}: %{{customdata:.4~g}}<extra></extra>"
+        self.data.append(trace | {"hovertemplate": where + value})
+        for axis in ("xaxis", "yaxis"):
+            self.layout[axis]["showgrid"] = False
+        self.layout["margin"]["r"] = max(self.layout["margin"]["r"], COLOUR_BAR)
 
     def text(self, x: float, y: float, text: str) -> None:
         """Write centred text."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.plots.canvas import Frame, LegendEntry
+from solvable.plots.canvas import Cells, Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
 from solvable.plots.palette import Style
@@ -79,6 +79,10 @@ class RecordingCanvas:
     ) -> None:
         """Record a region."""
         self._keep("region", polygons=polygons, label=label, style=style, hatched=hatched)
+
+    def cells(self, cells: Cells) -> None:
+        """Record a map."""
+        self._keep("cells", cells=cells)
 
     def text(self, x: float, y: float, text: str) -> None:
         """Record a text inside the axes."""

@@ -102,7 +102,7 @@ def airy_depth(count: int) -> float:
 
 @lru_cache(maxsize=8)
 def _edge_points(count: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw both ends of random spectra, unfolded to the Airy process, and the couplings."""
+    """Draw both ends of GOE spectra on the scale of the Airy process, and Gaussian couplings to them."""
     size = 4 * count + 60
     rng = random_stream("edge ensemble", count)
     root = rng.standard_normal((draws, size, size))

@@ -16,9 +16,7 @@ PANEL_NODES = (
 
 _NODES, _RULE = np.polynomial.legendre.leggauss(PANEL_NODES)
 
-MASS_TOLERANCE = (
-    1e-11  # relative error of a component's mass below which the component is not refined
-)
+MASS_TOLERANCE = 1e-11  # default relative error of a component's mass at which refinement ends
 
 MAX_LEVELS = (
     12  # largest number of halvings of a panel; resolves a cusp of the density to 1e-8 of the mass
@@ -71,6 +69,7 @@ def adaptive_panels(
     intervals: np.ndarray,
     masses: np.ndarray,
     pieces: np.ndarray,
+    tolerance: float = MASS_TOLERANCE,
 ) -> Panels:
     """Refine panels until each component has its mass, which is known exactly."""
     # ``pieces`` counts the pieces of the target in each component; a single atom starts with one
@@ -83,7 +82,7 @@ def adaptive_panels(
     points, weights = integrate_arcs(measure, variance, intervals, component, ends)
     mass = weights.reshape(-1, PANEL_NODES).sum(axis=1)
     error = np.bincount(component, weights=mass) - masses
-    settled = (np.abs(error) <= MASS_TOLERANCE * masses)[component]
+    settled = (np.abs(error) <= tolerance * masses)[component]
     kept = []
     for level in range(MAX_LEVELS + 1):
         rows = np.column_stack([*points, weights]).reshape(-1, PANEL_NODES, 5)
@@ -102,9 +101,9 @@ def adaptive_panels(
         points, weights = integrate_arcs(measure, variance, intervals, component, ends)
         before, mass = mass[rest], weights.reshape(-1, PANEL_NODES).sum(axis=1)
         change = np.abs(np.bincount(parent, weights=mass) - before)[parent]
-        settled = change <= MASS_TOLERANCE * masses[component]
+        settled = change <= tolerance * masses[component]
         settled |= level == MAX_LEVELS - 1
-    return _checked(_assemble(kept), masses)
+    return _checked(_assemble(kept), masses, max(1e-7, tolerance))
 
 
 def _numbered(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -122,11 +121,11 @@ def _parts(points: Points, panels: np.ndarray) -> np.ndarray:
     return np.clip(parts, 2, 16).astype(int)
 
 
-def _checked(panels: Panels, masses: np.ndarray) -> Panels:
+def _checked(panels: Panels, masses: np.ndarray, allowed: float) -> Panels:
     component = np.repeat(panels.component, PANEL_NODES)
     found = np.bincount(component, weights=panels.weights)
     worst = float(np.max(np.abs(found / masses - 1)))
-    if worst > 1e-7:
+    if worst > allowed:
         raise NotConverged(
             f"the quadrature of the spectral density misses {worst:.1e} of a component's mass; "
             "the scales in the spectrum are too far apart. Merge eigenvalues that differ by less "

@@ -10,7 +10,7 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra._biane import Points, components, curve, invert
-from solvable.spectra._panels import Panels, adaptive_panels, arc, integrate_arcs
+from solvable.spectra._panels import MASS_TOLERANCE, Panels, adaptive_panels, arc, integrate_arcs
 from solvable.spectra.measures import Measure, discrete
 
 
@@ -38,6 +38,8 @@ class SpectralLaw:
         :func:`~solvable.spectra.discrete`, or an array of eigenvalues of equal weight.
     noise : float
         Standard deviation :math:`\delta` of the semicircle, above 0.
+    tolerance : float
+        Relative error of a component's mass at which its panels are not halved further.
 
     Attributes
     ----------
@@ -62,7 +64,7 @@ class SpectralLaw:
     InvalidData
         If the eigenvalues are not a finite, non-empty vector.
     NotConverged
-        If the quadrature misses more than 1e-7 of a component's mass.
+        If the quadrature misses more than 1e-7, or ``tolerance``, of a component's mass.
 
     Notes
     -----
@@ -79,12 +81,19 @@ class SpectralLaw:
     10.0
     """
 
-    def __init__(self, target: Measure | np.ndarray | Sequence[float], *, noise: float) -> None:
+    def __init__(
+        self,
+        target: Measure | np.ndarray | Sequence[float],
+        *,
+        noise: float,
+        tolerance: float = MASS_TOLERANCE,
+    ) -> None:
         check_positive(noise=noise)
         if isinstance(target, np.ndarray | Sequence):
             target = discrete(np.asarray(target, dtype=np.float64))
         self.target: Measure = target
         self.noise = float(noise)
+        self.tolerance = tolerance
         self.variance = self.noise**2
         if not 0 < self.variance < np.inf:
             raise InvalidParameter(
@@ -132,7 +141,12 @@ class SpectralLaw:
     @cached_property
     def _quadrature(self) -> Panels:
         return adaptive_panels(
-            self.target, self.variance, self.intervals, self.masses, self._pieces
+            self.target,
+            self.variance,
+            self.intervals,
+            self.masses,
+            self._pieces,
+            self.tolerance,
         )
 
     @property

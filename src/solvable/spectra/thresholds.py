@@ -25,9 +25,10 @@ class InterpolationThreshold:
 
 
 def interpolation_threshold(
-    target: Measure | np.ndarray, *, label_noise: float
+    target: Measure | np.ndarray, *, label_noise: float, tolerance: float = 0.0
 ) -> InterpolationThreshold:
     """Compute the interpolation threshold at vanishing regularisation, where b = 0   (spectra 36)."""
+    # The search ends at a relative error ``tolerance`` of the equation.
     # Q + Delta / 2 = J(delta, 0) - (delta / 2) d_1 J(delta, 0), alpha = d_1 J(delta, 0) / (4 delta)
     # (spectra 36; arXiv:2505.17958). With the denoiser f the right side is int_0 x f(x)
     # mu_delta(dx): above 0, close to Q at small noise, and (4 / 3 pi) delta int s mu*(ds) + Q / 2
@@ -50,11 +51,14 @@ def interpolation_threshold(
     seen: dict[float, TruncatedMoments] = {}
 
     def excess(log_noise: float) -> float:
-        law = SpectralLaw(measure, noise=float(np.exp(log_noise)))
+        law = SpectralLaw(
+            measure, noise=float(np.exp(log_noise)), tolerance=max(1e-11, tolerance / 100)
+        )
         seen[log_noise] = moments = truncated_moments(law, 0.0)
         denoised = float(moments.second[0] - 2 * law.variance * moments.slope[0])
         # The logarithm of the right side is nearly linear in the logarithm of the noise.
-        return float(np.log(total / max(denoised, 1e-300 * total)))
+        found = float(np.log(total / max(denoised, 1e-300 * total)))
+        return found if abs(found) > tolerance else 0.0
 
     mean = float(measure.node_weights @ measure.nodes)
     here = float(np.log(3 * np.pi * (energy + label_noise) / (8 * mean)))

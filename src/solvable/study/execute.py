@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from solvable import __version__
 from solvable.errors import InvalidData
+from solvable.fitting.devices import computing_on, import_torch
 from solvable.frame.points import Metrics, predicted_or_refused
 from solvable.frame.system import System
 from solvable.paths import error_line, printable
@@ -37,6 +38,7 @@ class Job:
     system: System
     version: str  # version of the system in the study
     parameters: Mapping[str, Any]  # in JSON form
+    device: str | None = None  # device of tensors in torch's notation; None for NumPy
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,11 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
     if job.kind == "prediction":
         metrics = predicted_or_refused(system.predict, parameters)
     else:
-        metrics = system.measure(parameters, task_stream(job.identity))
+        with computing_on(job.device):
+            metrics = system.measure(parameters, task_stream(job.identity))
     provenance = {
         "library": __version__,
-        "numpy": np.__version__,
+        "numpy": np.__version__ if job.device is None else _torch_version(job.device),
         "dtype": str(getattr(parameters, "dtype", "float64")),
         "seconds": time.perf_counter() - wall,
         "cpu_seconds": time.process_time() - cpu,
@@ -142,6 +145,11 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
         arrays = system.teacher(parameters, task_stream(job.identity))
     stored = {str(name): _npy(str(name), array) for name, array in arrays.items()}
     return plain_metrics(metrics), stored, provenance
+
+
+def _torch_version(device: str) -> str:
+    """Versions of NumPy and torch, with the device."""
+    return f"{np.__version__}, torch {import_torch('a device').__version__} on {device}"
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> Metrics:

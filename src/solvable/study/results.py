@@ -242,10 +242,12 @@ def line(found: StudyResult) -> str:
     done = f"{found.planned - found.missing} of {found.planned} tasks"
     counts = verdict_summary(found.verdicts)
     words = ("hold", "hold weakly", "fail", "not testable", "raised an error")
-    told = [f"{count} {word}" for word, count in zip(words, counts.values(), strict=True) if count]
+    claims = [
+        f"{count} {word}" for word, count in zip(words, counts.values(), strict=True) if count
+    ]
     stopped = ["interrupted"] if found.interrupted else []
     return (
-        f"{found.system.name}: {', '.join([done, *stopped])}; claims: {', '.join(told) or 'none'}"
+        f"{found.system.name}: {', '.join([done, *stopped])}; claims: {', '.join(claims) or 'none'}"
     )
 
 

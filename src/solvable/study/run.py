@@ -6,10 +6,15 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from statistics import fmean
 
+from solvable.errors import InvalidParameter, SolvableError
+from solvable.fitting.devices import import_torch, torch_device
+from solvable.frame.registry import available
+from solvable.frame.registry import load as load_system
+from solvable.frame.system import System
 from solvable.paths import check_path
 from solvable.progress import Progress
 from solvable.study.database import reported
@@ -28,6 +33,7 @@ def run_study(
     workers: int | None = None,
     scheduler: str | None = None,
     part: str | None = None,
+    device: str | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run a study, or its missing tasks.
@@ -51,6 +57,9 @@ def run_study(
         "3/10" runs only the third of ten parts of the tasks, in the folder ``parts/3-of-10`` of the run
         directory. Without it, results of parts in that folder are copied first, and the tasks that no
         part has finished are run.
+    device : str, optional
+        Device in torch's notation, such as "cuda", on which learners that take tensors compute. Results
+        equal those of NumPy up to rounding.
     progress : callable, optional
         ``progress(done, total, seconds_left)``, called at the start and after each task.
 
@@ -71,7 +80,10 @@ def run_study(
     whole = check_path(directory, "directory")
     share = None if part is None else Part.parse(part)
     directory = whole if share is None else share.directory(whole)
-    lanes = count_workers(workers)
+    # Processes share a device, which one process keeps busy.
+    lanes = count_workers(1 if workers is None and device is not None else workers)
+    if device is not None:
+        check_device(study.system, device, here=scheduler is None)
     # refuse before hours of measurements
     _ = study.system.claims, study.system.panels
     study.check_limits()
@@ -83,7 +95,7 @@ def run_study(
             finished = store.finished()
         else:
             finished = store.finished() | finished_in(whole, study)
-        jobs = _jobs(study, finished, share)
+        jobs = _jobs(study, finished, share, device)
         tasks = study.tasks if share is None else share.tasks(study)
         meter = _Meter(tasks, finished, None if scheduler else lanes, progress)
         try:
@@ -100,7 +112,29 @@ def run_study(
     return result
 
 
-def _jobs(study: Study, finished: set[str], share: Part | None) -> list[Job]:
+def check_device(system: System, device: str, *, here: bool = True) -> None:
+    """Raise unless the learner of a system takes tensors and, if run here, torch can use the device."""
+    if not system.tensors:
+        raise InvalidParameter(
+            f"device is {device!r}, but the learner of {system.name} computes in NumPy; allowed: no "
+            f"device, or a system whose learner takes tensors: {', '.join(_of_tensors())}."
+        )
+    if here:
+        torch_device(import_torch("a device"), device)
+
+
+def _of_tensors() -> list[str]:
+    """Names of the installed systems whose learners take tensors."""
+    names = []
+    for listing in available():
+        with suppress(SolvableError):  # a system of another package may not load
+            names += [listing.name] if load_system(listing.name).tensors else []
+    return names
+
+
+def _jobs(
+    study: Study, finished: set[str], share: Part | None, device: str | None = None
+) -> list[Job]:
     """Order the jobs: predictions first, which are quick and serve all replicates, then tasks.
 
     Within a replicate the large settings come first: they show early whether memory suffices, and no
@@ -114,7 +148,7 @@ def _jobs(study: Study, finished: set[str], share: Part | None) -> list[Job]:
         for task in replicates[0]
     ]
     jobs += [
-        Job("task", task.identity, system, system.version, task.parameters)
+        Job("task", task.identity, system, system.version, task.parameters, device)
         for replicate in replicates
         for task in reversed(replicate)
     ]

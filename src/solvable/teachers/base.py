@@ -46,6 +46,7 @@ class LatentTarget(ABC):
 
     seed: int
     readout: str | ReadoutFunction
+    label_noise: float = 0.0
 
     @property
     @abstractmethod
@@ -83,6 +84,13 @@ class LatentTarget(ABC):
         """Apply the centred readout elementwise; float64."""
         return self.readout_function(index)
 
+    def observed_label(self, index: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return labels with their noise; a target without noise draws no random numbers."""
+        labels = self.label(index)
+        if not self.label_noise:
+            return labels
+        return labels + self.label_noise * rng.standard_normal(labels.shape)
+
     def sample(
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +98,7 @@ class LatentTarget(ABC):
         check_integer("n", n, 1)
         generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = draw_normals(check_dtype(dtype), self.input_columns, int(n), generator)
-        return X, self.label(self.index(X))
+        return X, self.observed_label(self.index(X), generator)
 
     def source(
         self, n: int, seed: int, dtype: Any = np.float64
@@ -101,7 +109,8 @@ class LatentTarget(ABC):
         columns = self.input_columns
         draw = partial(draw_normals, kind, columns)
         source = GeneratedSource(draw, int(n), columns, seed, kind)
-        return source, self.label(self.index(source))
+        noise = random_stream(seed, "label noise")
+        return source, self.observed_label(self.index(source), noise)
 
     def draw_latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw ``n`` samples chunk by chunk, and return their latent features, shape (n, p)."""

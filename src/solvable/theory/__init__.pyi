@@ -19,9 +19,9 @@ from solvable.models.multi_index.hierarchy import hierarchical_law as hierarchic
 from solvable.models.multi_index.hierarchy import hierarchical_thresholds as hierarchical_thresholds
 from solvable.models.multi_index.overlaps import predict_spectral as predict_spectral
 from solvable.models.quadratic.diagonal import solve_diagonal as solve_diagonal
-from solvable.models.quadratic.flow import feature_learning_times as feature_learning_times
-from solvable.models.quadratic.flow import quadratic_flow as quadratic_flow
-from solvable.models.quadratic.flow import width_floor as width_floor
+from solvable.models.quadratic.flow_theory import feature_learning_times as feature_learning_times
+from solvable.models.quadratic.flow_theory import quadratic_flow as quadratic_flow
+from solvable.models.quadratic.flow_theory import width_floor as width_floor
 from solvable.models.quadratic.narrow_theory import solve_narrow as solve_narrow
 from solvable.models.quadratic.network.errors import decompose_error as decompose_error
 from solvable.models.quadratic.network.errors import (

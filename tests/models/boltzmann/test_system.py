@@ -16,9 +16,6 @@ from solvable.models.boltzmann.measure import draw_directions, span_overlap
 from solvable.models.boltzmann.parameters import BoltzmannParameters
 from solvable.models.boltzmann.system import system
 
-KEYS = {"overlap", "norm", "replicon", "pca_overlap", "converged"}
-
-
 record_of = partial(studies.record_of, system)
 
 

@@ -154,14 +154,17 @@ def test_products_of_features_hold_what_is_measured_of_them():
     [
         # With a random direction in the place of the lost one: overlap 0.5, error 0.6.
         {"dimension": 20, "features": 3, "teacher": 1, "samples": 20_000},
-        # Few samples; without single heavy samples the prediction is 0.26 and 0.83.
-        {
-            "dimension": 22,
-            "features": 3,
-            "teacher": 28,
-            "second_layer": "diagonal",
-            "samples": 4_800,
-        },
+        pytest.param(
+            # Few samples; without single heavy samples the prediction is 0.26 and 0.83.
+            {
+                "dimension": 22,
+                "features": 3,
+                "teacher": 28,
+                "second_layer": "diagonal",
+                "samples": 4_800,
+            },
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             # Plain operator; without contractions the prediction is 0.46.
             {"dimension": 26, "features": 3, "teacher": 4, "samples": 28_000, "correction": "none"},
@@ -174,7 +177,7 @@ def test_the_learner_is_predicted_where_a_feature_is_lost(changes):
     parameters = CompositionalParameters(layers=4, **changes)
     predicted = system.predict(parameters)
     assert predicted["squared_overlap"][2] < 0.1
-    records = [system.measure(parameters, random_stream("whole", seed)) for seed in range(12)]
+    records = [system.measure(parameters, random_stream("whole", seed)) for seed in range(8)]
     # The error of the plain operator is not tested: 0.88 predicted, 0.96 measured.
     names = ["inner_squared_overlap", "normalised_mse"][: 1 if "correction" in changes else 2]
     for name in names:
@@ -205,7 +208,7 @@ def test_lost_features_among_very_many_directions_are_not_predicted():
 def test_four_layers_have_the_predicted_first_representation(setting):
     """Overlaps from drawn matrices; the law of many directions is up to 0.26 too high here."""
     parameters = CompositionalParameters(layers=4, **setting)
-    count = 16
+    count = 8
     runs = [system.measure(parameters, random_stream("four layers", k)) for k in range(count)]
     overlaps = np.array([run["squared_overlap"] for run in runs])
     predicted = system.predict(parameters)

@@ -184,7 +184,7 @@ def test_regenerated_samples_give_a_like_result(monkeypatch):
 
 
 @given(st.integers(min_value=400, max_value=200_000))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_predictions_improve_with_samples(samples):
     def predict(n):
         return system.predict(CompositionalParameters(**(SMALL | {"samples": n})))
@@ -496,10 +496,12 @@ def test_predictions_where_thresholds_lie_below_every_size():
     "setting",
     [
         {"dimension": 10, "features": 3, "samples": 3_500},
-        {"dimension": 13, "features": 1, "readout": "tanh", "beta": 4.0, "correction": "none",
-         "samples": 20_000},
-        {"dimension": 15, "features": 2, "second_layer": "diagonal", "correction": "none",
-         "samples": 15_000},
+        pytest.param(
+            {"dimension": 13, "features": 1, "readout": "tanh", "beta": 4.0, "correction": "none",
+             "samples": 20_000}, marks=pytest.mark.slow),
+        pytest.param(
+            {"dimension": 15, "features": 2, "second_layer": "diagonal", "correction": "none",
+             "samples": 15_000}, marks=pytest.mark.slow),
     ],
     ids=["ten inputs", "one, plain", "two, plain"],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tests of the claims' functions on made records, and of the contract of the system."""
+"""Tests of the claims' functions on made records."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from solvable.arrays import random_stream
-from solvable.frame.checks import check_system
 from solvable.frame.points import Point
 from solvable.models.late_interaction.claims import CLAIMS, USUAL, predicted_signal, worth
 from solvable.models.late_interaction.figures import true_eigenvalues
 from solvable.models.late_interaction.measure import measure
 from solvable.models.late_interaction.parameters import LateInteractionParameters
 from solvable.models.late_interaction.predict import predict
-from solvable.models.late_interaction.system import system
 
 
 def made(metrics: dict[str, Any], **settings) -> Point:
@@ -32,10 +30,6 @@ def verdict(name: str, *points: Point) -> str:
     """Judge one claim without the test of its power."""
     claim = next(claim for claim in CLAIMS if claim.name == name)
     return claim.verdict(points).status
-
-
-def test_contract():
-    check_system(system)
 
 
 def test_worth_of_labels_is_the_squared_ratio_of_signals():

@@ -38,7 +38,9 @@ def measured(replicates, **setting):
 
 
 @pytest.mark.parametrize("features", ["as-published", "centred", "deflated"])
-@pytest.mark.parametrize(("dimension", "ratio"), [(16, 20.0), (30, 6.0), (60, 3.0)])
+@pytest.mark.parametrize(
+    ("dimension", "ratio"), [(16, 20.0), pytest.param(30, 6.0, marks=pytest.mark.slow), (60, 3.0)]
+)
 def test_direction_and_null_are_predicted_at_three_sizes(features, dimension, ratio):
     means, errors, expected = measured(
         24, dimension=dimension, ratio=ratio, channel="square", features=features
@@ -54,11 +56,11 @@ def test_direction_and_null_are_predicted_at_three_sizes(features, dimension, ra
 
 def test_a_direction_is_lost_where_it_crosses_the_eigenvalues_of_the_constant():
     setting = {"dimension": 20, "ratio": 30.0, "channel": "square", "lift": "gelu"}
-    means, errors, expected = measured(24, **setting)
+    means, errors, expected = measured(12, **setting)
     name = "subspace_overlap"
     # Tolerance 0.1: nearly equal eigenvalues share the direction at random.
     assert means[name] == pytest.approx(expected[name], abs=0.1 + 3 * errors[name])
-    centred, _, kept = measured(6, features="centred", **setting)
+    centred, _, kept = measured(4, features="centred", **setting)
     assert centred[name] == pytest.approx(kept[name], abs=0.03)
     assert kept[name] - expected[name] > 0.3 < centred[name] - means[name]
 
@@ -98,7 +100,7 @@ def test_the_null_of_the_constant_has_its_leading_order():
 def samples_to_exceed(dimension, *, centred):
     """Sample size above which the direction exceeds 1.5 times the null, interpolated on a grid."""
     size = {"dimension": dimension, "activation": "relu"}
-    ratios = np.geomspace(2.0, 12.0, 7) if centred else dimension * np.geomspace(0.4, 4.0, 7)
+    ratios = np.geomspace(2.0, 12.0, 5) if centred else dimension * np.geomspace(0.4, 4.0, 5)
     if centred:
         first = [predict_lifted_filter(BOUNDED, ratio=a, **size).eigenvalue for a in ratios]
     else:

@@ -242,6 +242,7 @@ def test_figures_show_measurement_and_prediction(points):
         "methods",
         "width",
         "gram",
+        "early-gradient",
     ]
     for figure in figures:
         assert figure.caption

@@ -121,7 +121,10 @@ def test_two_directions_given_their_sum_agree_with_direct_integrals(name):
     assert known_sum_ratio(link, 2, noise) == pytest.approx(1 / power, rel=2e-3)
 
 
-@pytest.mark.parametrize(("name", "directions"), [("relu", 4), ("tanh", 12), ("he3", 5)])
+@pytest.mark.parametrize(
+    ("name", "directions"),
+    [("relu", 4), ("tanh", 12), pytest.param("he3", 5, marks=pytest.mark.slow)],
+)
 def test_an_estimate_of_overlap_zero_leaves_the_moments_of_the_label(name, directions):
     # An estimate of overlap 0 is independent noise: the threshold is that of second moments alone.
     model = EqualDirections(make_link(name), directions, 0.3)

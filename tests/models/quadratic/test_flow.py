@@ -11,36 +11,59 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.quadratic.flow import (
     FlowParameters,
-    feature_learning_times,
-    flow_matrix,
-    gamma_quadrature,
     integrate,
     measure,
     predict,
-    quadratic_flow,
     strengths_of,
     system,
+)
+from solvable.models.quadratic.flow_theory import (
+    feature_learning_times,
+    flow_matrix,
+    gamma_quadrature,
+    quadratic_flow,
     width_floor,
 )
+from solvable.models.quadratic.online import form_gradient, online_descent
 from solvable.study import Study, run_study
 
 
-def test_flow_is_gradient_descent_of_a_network_on_fresh_samples():
+def test_the_mean_step_is_that_of_the_flow():
+    strengths = np.array([1.0, 0.5, -0.3, 0.0])
+    rng = np.random.default_rng(0)
+    W = 0.5 * rng.standard_normal((4, 3))
+    X = rng.standard_normal((40_000, 4))
+    y = (X**2 - 1) @ strengths
+    each = np.stack([form_gradient((W,), X[i : i + 1], y[i : i + 1])[0] for i in range(0, 4_000)])
+    (mean,) = form_gradient((W,), X, y)
+    error = each.std(axis=0) / np.sqrt(len(X))
+    assert (np.abs(mean - (W @ W.T - np.diag(strengths)) @ W) < 4 * error).all()
+
+
+def test_online_descent_follows_the_flow():
     strengths = np.array([1.0, 0.5, 0.0, 0.0])
     rng = np.random.default_rng(0)
-    W = start = 0.3 * rng.standard_normal((4, 3))
-    rate, steps = 0.02, 200
-    for _ in range(steps):
-        X = rng.standard_normal((4_000, 4))
-        residual = (X**2 - 1) @ strengths - (np.sum((X @ W) ** 2, axis=1) - np.sum(W**2))
-        # The mean gradient of the squared error is eight times that of the loss of the flow.
-        slope = -4 * (X.T @ (residual[:, None] * (X @ W)) - residual.sum() * W) / len(X)
-        W = W - rate / 8 * slope
-    expected = flow_matrix(strengths, start, rate * steps)
+    start = 0.3 * rng.standard_normal((4, 3))
+    W = online_descent(strengths, start, 4.0, learning_rate=0.02, batch=4_000, rng=rng)
+    expected = flow_matrix(strengths, start, 4.0)
     # Tolerance for 4,000 fresh samples per step and steps of 0.02.
     np.testing.assert_allclose(W @ W.T, expected, atol=0.03)
-    found = integrate(strengths, start, rate * steps)
+    found = integrate(strengths, start, 4.0)
     np.testing.assert_allclose(found @ found.T, expected, atol=1e-5)
+
+
+def test_online_descent_that_diverges_has_no_weights():
+    start = np.ones((4, 3))
+    arguments = {"learning_rate": 0.5, "batch": 1, "rng": np.random.default_rng(0)}
+    assert online_descent(10 * np.ones(4), 9 * start, 20.0, **arguments) is None
+
+
+def test_a_replicate_measures_online_descent_from_the_start_of_its_flow():
+    parameters = FlowParameters(dimension=8, features=3, width=4, time=12, batch=200)
+    found = measure(parameters, random_stream(0, "online replicate"))
+    np.testing.assert_allclose(found["online_captured"], found["closed_form"], atol=0.1)
+    assert predict(parameters)["online_captured"] == predict(parameters)["captured"]
+    assert measure(FlowParameters(), random_stream(0, "flow"))["online_captured"] is None
 
 
 def test_mean_course_of_one_feature_is_the_average_of_the_logistic_law():
@@ -66,12 +89,17 @@ def test_late_risk_is_the_floor_of_the_width():
 
 
 def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
-    study = Study(system, {"dimension": [12], "time": [7, 13, 20]}, replicates=60)
+    grid = {"dimension": [12], "time": [7, 13, 20], "batch": [0, 60]}
+    study = Study(system, grid, replicates=40)
     result = run_study(study, tmp_path / "run", workers=1)
     assert {verdict.status for verdict in result.verdicts} == {"holds"}
     for row in system.power(result.points):
         assert (row.chance, row.noticed) == ("fails", True), row
-    assert [figure.name for figure in system.figures(result.points)] == ["captured", "risk"]
+    assert [figure.name for figure in system.figures(result.points)] == [
+        "captured",
+        "risk",
+        "online",
+    ]
 
 
 @pytest.mark.parametrize(("time", "exponent"), [(1.0, 0.3), (14.0, 1.5)])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from solvable.frame import registry
-from solvable.models.sequential.claims import CLAIMS, crossings
+from solvable.models.sequential.claims import CLAIMS
+from solvable.models.sequential.crossings import crossings
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.system import system
 from solvable.systems.base import Point
@@ -16,7 +17,7 @@ BY_NAME = {claim.name: claim for claim in CLAIMS}
 HERMITE = {"dimension": 40, "kernel_samples": 13120, "spectrum_samples": 10**6}
 GAUSSIAN = {
     "inputs": "gaussian",
-    "dimension": 30,
+    "dimension": 24,
     "features": 16,
     "decay": 1.0,
     "label_map": "identity",
@@ -30,9 +31,9 @@ def perfect(setting, **changes):
     prediction = system.predict(parameters)
     metrics = dict(prediction)
     metrics["bulk_edges"] = prediction["bulk_edges"]
-    for name in ("polynomial", "rbf"):
-        limit = parameters.kernel_samples // (1 if name == "polynomial" else 2)
-        key = f"{name}_kernel_normalised_mse"
+    for name in ("polynomial_kernel", "rbf_kernel", "random_features"):
+        limit = parameters.kernel_samples // (2 if name == "rbf_kernel" else 1)
+        key = f"{name}_normalised_mse"
         metrics[key] = 0.95 if parameters.samples <= limit else None
     for name, change in changes.items():
         metrics[name] = change(metrics[name])
@@ -57,9 +58,28 @@ def hermite(**changes):
 
 
 def gaussian(**changes):
-    ratios = 2.0 ** np.arange(3, 10.5, 0.5)
+    ratios = 2.0 ** np.arange(3, 11)
     second = changes.pop("second_layer", "least-squares")
-    return points(GAUSSIAN | {"second_layer": second}, ratios, 465, **changes)
+    return points(GAUSSIAN | {"second_layer": second}, ratios, 300, **changes)
+
+
+def dimensions(**changes):
+    base = {"inputs": "gaussian", "dimension": 16, "features": 5}
+    settings = [base | {"decay": decay} for decay in (0.0, 0.4, 0.8)]
+    return [p for s in settings for p in points(s, 2.0 ** np.arange(1, 7), 136, **changes)]
+
+
+def thresholds(**changes):
+    base = {"degree": 1, "features": 8, "decay": 0.0}
+    return [
+        perfect(base | {"dimension": d, "samples": n}, **changes)
+        for d, n in ((100, 380), (200, 760), (400, 1510))
+    ]
+
+
+def slow_decay(**changes):
+    base = {"inputs": "gaussian", "dimension": 20, "features": 40}
+    return points(base, (8, 12, 18, 22, 27), 210, **changes)
 
 
 CASES = {
@@ -80,11 +100,26 @@ CASES = {
         lambda **c: gaussian(second_layer="in-sample", **c),
         {"normalised_mse": scaled(0.85)},
     ),
+    "kernel-head-error": (
+        lambda **c: points(HERMITE | {"second_layer": "kernel-ridge"}, (16, 64), 820, **c),
+        {"normalised_mse": scaled(1.3)},
+    ),
     "shrinkage-error": (
         lambda **c: gaussian(second_layer="shrinkage", **c),
         {"normalised_mse": scaled(1.2)},
     ),
     "neighbour-mixing": (gaussian, {"neighbour_mixing": scaled(2.5)}),
+    "transition-sharpens": (thresholds, {}),
+    "first-feature-is-earlier": (dimensions, {}),
+    "window-is-wider": (dimensions, {}),
+    "jump-without-decay": (dimensions, {}),
+    "staircase-exponent": (slow_decay, {}),
+    "loss-exponent": (gaussian, {}),
+    "learned-energy-exponent": (slow_decay, {"normalised_mse": lambda v: 1 - (1 - v) ** 0.6}),
+    "tail-is-too-low": (gaussian, {"normalised_mse": scaled(0.6)}),
+    "loss-outside-span": (gaussian, {"loss_outside_span": scaled(1.4)}),
+    "loss-inside-span": (gaussian, {"loss_inside_span": scaled(1.5)}),
+    "davis-kahan-exponent": (gaussian, {}),
 }
 
 

@@ -27,6 +27,7 @@ def test_features_below_half_their_threshold_are_predicted() -> None:
     assert (np.abs(mean - predicted) < 3 * error + 0.03)[known].all()
 
 
+@pytest.mark.slow
 def test_features_far_above_all_thresholds_are_predicted() -> None:
     predicted, mean, error = compare(dimension=12, features=2, samples=250_000)
     assert (predicted > 0.8).all()

@@ -71,15 +71,18 @@ FEW = {
 }
 
 
-@pytest.mark.parametrize("setting", FEW.values(), ids=FEW)
-def test_few_samples(setting):
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "unbounded" else name for name in FEW],
+)
+def test_few_samples(name):
     fixed = {"degree": 1, "decay": 0.6, "signs": "positive"}
-    predicted, (overlap, spread), _ = compare({**fixed, **setting}, 60)
+    predicted, (overlap, spread), _ = compare({**fixed, **FEW[name]}, 60)
     found = np.array(predicted["squared_overlap"])
     np.testing.assert_array_less(np.abs(found - overlap), 4 * spread + 0.15 * overlap)
 
 
-@pytest.mark.parametrize("kind", ["in-sample", "shrinkage"])
+@pytest.mark.parametrize("kind", [pytest.param("in-sample", marks=pytest.mark.slow), "shrinkage"])
 def test_layers_of_eigenvalues_of_unbounded_labels(kind):
     setting = {
         "dimension": 180, "degree": 1, "features": 8, "samples": 4_300, "decay": 0.8,

@@ -1,6 +1,7 @@
 """The system `sequential-recovery`: parameters, one replicate, prediction, figures."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from solvable.arrays import random_stream
 from solvable.models.sequential.measure import draw_target
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.system import system
+from solvable.models.sequential.target import make_target
 from solvable.systems.base import Point
 
 SMALL = {"dimension": 12, "features": 2, "samples": 3000, "test_samples": 500}
@@ -24,11 +26,14 @@ MEASURED = {
     "detected_features",
     "detection_edges",
     "neighbour_mixing",
+    "loss_outside_span",
+    "loss_inside_span",
     "normalised_mse",
     "label_variance",
     "spectrum",
     "polynomial_kernel_normalised_mse",
     "rbf_kernel_normalised_mse",
+    "random_features_normalised_mse",
 }
 
 
@@ -94,6 +99,8 @@ def test_the_teacher_is_the_target_that_was_measured():
         {"kernel_samples": 6000},
         {"spectrum_samples": 3000},
         {"features": 1},
+        {"label_noise": 1.0},
+        {"second_layer": "kernel-ridge"},
         {"samples": 2},
         {"samples": 60},
     ],
@@ -110,6 +117,12 @@ def test_every_variant_runs(check_recovery, setting):
     assert (record["spectrum"] is not None) == wanted
     if wanted:
         assert len(record["spectrum"]) == parameters.n_features_total
+
+
+def test_the_number_of_features_follows_the_dimension():
+    assert SequentialParameters(dimension=100, features=0).feature_count == 10
+    assert SequentialParameters(dimension=100, features=0, epsilon=0.3).feature_count == 4
+    assert make_target(SequentialParameters(dimension=30, features=0), 0).features == 5
 
 
 def test_regenerated_samples_give_a_like_result(monkeypatch):
@@ -136,7 +149,7 @@ def test_signs_are_fixed_by_the_parameters(signs, count):
 
 
 @given(st.integers(min_value=200, max_value=200_000))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_predictions_improve_with_samples(samples):
     less = system.predict(SequentialParameters(dimension=20, features=3, samples=samples))
     more = system.predict(SequentialParameters(dimension=20, features=3, samples=2 * samples))
@@ -150,7 +163,8 @@ def test_predictions_improve_with_samples(samples):
     assert more["threshold_samples"] == less["threshold_samples"]
 
 
-def test_figures_draw_theory_and_measurement(record):
+def test_figures_draw_theory_and_measurement(record, monkeypatch):
+    monkeypatch.setattr(system, "axis", replace(system.axis, resolution=20))
     parameters = SequentialParameters(**SMALL)
     points = [
         Point(
@@ -160,7 +174,17 @@ def test_figures_draw_theory_and_measurement(record):
         )
         for n in (1500, 3000, 6000)
     ]
-    overlap, error, spectrum = system.figures(points)
+    drawn = {figure.name: figure for figure in system.figures(points)}
+    assert set(drawn) == {
+        "overlap",
+        "error",
+        "spectrum",
+        "eigenvalues",
+        "loss",
+        "expansion",
+        "remainder",
+    }
+    overlap, error, spectrum = (drawn[name] for name in ("overlap", "error", "spectrum"))
     assert [one.kind for one in overlap.series] == ["line", "points"] * 2
     lines = [one for one in overlap.series if one.kind == "line"]
     for i, line in enumerate(lines):

@@ -19,6 +19,7 @@ def measured(networks, name, **values):
     }
 
 
+@pytest.mark.slow
 def test_a_cubic_target_in_ten_dimensions():
     # Independent simulation with plain Langevin steps of 0.015 at d = 10, N = 100, kappa = 0.5, P =
     # 310: alignment 0.23 +- 0.03 (two-layer-posterior 13).

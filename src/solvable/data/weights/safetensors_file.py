@@ -104,7 +104,7 @@ def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> St
     if not 0 <= begin <= end <= total - offset or end - begin != width * math.prod(shape):
         return broken(name, "its position does not fit its shape", shape, dtype)
     reader = partial(_read_tensor, path, offset + begin, end - begin, dtype, shape)
-    return StoredArray(name, shape, dtype, precision_of(dtype), reader)
+    return StoredArray(name, shape, dtype, precision_of(dtype), reader, private=True)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -119,22 +119,24 @@ def _read_tensor(
     path: Path, begin: int, count: int, dtype: str, shape: tuple[int, ...]
 ) -> np.ndarray:
     stored = np.dtype(_PLAIN.get(dtype, "<u2" if dtype == "BF16" else "|u1"))
-    # The entries are read into their place, because an array may be large.
-    data = np.empty(count // stored.itemsize, stored)
+    # Entries are read into their place, and converted in blocks, because an array may be large.
+    data = np.empty(count // stored.itemsize, stored if dtype in _PLAIN else np.float32)
+    block = max(data.size, 1) if dtype in _PLAIN else 2**20
     with path.open("rb") as stream:
         stream.seek(begin)
-        done = stream.readinto(data.view(np.uint8).data)
-    if done != count:
-        raise InvalidData(f"the file is truncated: {done} of {count} bytes could be read.")
-    if dtype in _PLAIN:
-        return data.reshape(shape)
-    if dtype == "BF16":
-        # bfloat16 is the upper half of float32.
-        wide = np.empty(data.size, np.uint32)
-        np.left_shift(data, 16, out=wide, dtype=np.uint32)
-        return wide.view(np.float32).reshape(shape)
-    table = eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
-    return table[data].reshape(shape)
+        for start in range(0, data.size, block):
+            part = data[start : start + block]
+            raw = part if dtype in _PLAIN else np.empty(part.size, stored)
+            done = stream.readinto(raw.view(np.uint8).data)
+            if done != raw.nbytes:
+                done += start * stored.itemsize
+                raise InvalidData(f"the file is truncated: {done} of {count} bytes could be read.")
+            if dtype == "BF16":
+                # bfloat16 is the upper half of float32.
+                np.left_shift(raw, 16, out=part.view(np.uint32), dtype=np.uint32)
+            elif dtype not in _PLAIN:
+                part[:] = eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))[raw]
+    return data.reshape(shape)
 
 
 def eight_bits(exponent_bits: int, bias: int) -> np.ndarray:

@@ -32,6 +32,7 @@ class StoredArray:
     precision: float  # relative spacing of neighbouring numbers in this type; 0 for integers
     reader: Callable[[], np.ndarray]  # function that returns the entries or raises InvalidData
     layout: str = ""  # sentence about the split of a fused projection, or about turned axes
+    private: bool = False  # True if each call of ``reader`` returns a new array
 
     def read(self) -> np.ndarray:
         """Read the entries as stored; bfloat16 and quantised types are converted to float32."""

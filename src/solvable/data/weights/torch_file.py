@@ -191,7 +191,9 @@ def describe_tensor(name: str, tensor: Any, reader: Any) -> StoredArray:
         fault = f"it holds type {dtype}; allowed: real numbers"
     if fault:
         return broken(name, fault, shape, dtype)
-    return StoredArray(name, shape, dtype, precision_of(dtype), reader)
+    # NumPy lacks bfloat16, so these entries are always converted.
+    private = dtype == "bfloat16"
+    return StoredArray(name, shape, dtype, precision_of(dtype), reader, private=private)
 
 
 def _read_stored(path: Path, name: str) -> np.ndarray:

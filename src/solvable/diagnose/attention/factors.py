@@ -1,4 +1,4 @@
-"""Query-key product of a head: its singular values, with the stored and with random signs."""
+"""Query-key product of a head, from its two factors: singular values, symmetry, parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.diagnose.chance_outliers import CONTROLS, cosines, flipped, top_quantile
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +73,6 @@ def _no_axes(width: int) -> np.ndarray:
     return np.asarray(np.linalg.qr(mixed)[0])
 
 
-def product_values(query: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Singular values of query^T key without the zeros that its shape implies, descending."""
-    gram = _gram(query)
-    return values_of_grams(gram, gram if key is query else _gram(key))
-
-
 def values_of_grams(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Singular values of query^T key from the factors' products with themselves, shape (h, h)."""
     # With key key^T = L L^T, the squared values are the eigenvalues of L^T (query query^T) L. Squares
@@ -94,7 +87,7 @@ def values_of_grams(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(np.maximum(squares[::-1], 0.0)))
 
 
-def _gram(factor: np.ndarray) -> np.ndarray:
+def gram_of(factor: np.ndarray) -> np.ndarray:
     """Product of a factor with its transpose, summed in the precision of the factor."""
     from scipy.linalg.blas import dsyrk, ssyrk
 
@@ -106,7 +99,7 @@ def _gram(factor: np.ndarray) -> np.ndarray:
 
 def symmetry_of(query: np.ndarray, key: np.ndarray) -> float:
     """Symmetry Tr(M M) / Tr(M^T M): 1 for symmetric products, -1 for antisymmetric products."""
-    return symmetry_of_grams(query, key, _gram(query), _gram(key))
+    return symmetry_of_grams(query, key, gram_of(query), gram_of(key))
 
 
 def symmetry_of_grams(
@@ -121,9 +114,11 @@ def symmetry_of_grams(
 
 def used(factors: Factors, rank: int) -> Factors:
     """Factors of the same product, without the head's unused dimensions."""
+    if rank == factors.width:
+        return factors
     for factor in (factors.query, factors.key):
         axes, sizes, _ = np.linalg.svd(factor, full_matrices=False)
-        if rank < factors.width and (sizes > 1e-5 * sizes[0]).sum() == rank:
+        if (sizes > 1e-5 * sizes[0]).sum() == rank:
             kept = axes[:, :rank] @ _no_axes(rank)
             query = kept.T @ factors.query
             key = query if factors.tied else kept.T @ factors.key
@@ -146,69 +141,3 @@ def without(factors: Factors, product: Product, count: int) -> Factors:
     axes = kept @ _no_axes(left_over)
     query, key = axes.T @ query, axes.T @ key
     return Factors(query, query if factors.tied else key, factors.tied)
-
-
-@dataclass(frozen=True, eq=False)
-class Signed:
-    """Products under random signs of both factors."""
-
-    values: np.ndarray  # (draws, h): singular values, descending
-    symmetry: np.ndarray  # (draws,): symmetry Tr(M M) / Tr(M^T M) of each product
-
-
-def signed(
-    factors: Factors, axes: tuple[int, ...], draws: int, seed: int, *, symmetry: bool = True
-) -> Signed:
-    """Draw products after random sign flips of the factors' entries, or of their cosine transforms."""
-    rng = random_stream(seed, "head signs", str(axes))
-    query = cosines(np.asarray(factors.query, dtype=np.float32), axes)
-    key = query if factors.tied else cosines(np.asarray(factors.key, dtype=np.float32), axes)
-    values, found = np.empty((draws, factors.width)), np.ones(draws)
-    for k in range(draws):
-        one = flipped(query, rng, False)
-        gram = other_gram = _gram(one)
-        if not factors.tied:
-            other = flipped(key, rng, False)
-            other_gram = _gram(other)
-            if symmetry:
-                found[k] = symmetry_of_grams(one, other, gram, other_gram)
-        values[k] = values_of_grams(gram, other_gram)
-    return Signed(values, found)
-
-
-def beyond_signs(
-    factors: Factors, product: Product, *, level: float = 0.01, seed: int = 0
-) -> tuple[int, str]:
-    """Count the largest values that exceed all controls, and name the control that ends the count."""
-    # Random signs of both factors   (spectra 9). Independent symmetric entries keep their distribution
-    # for any sizes of rows and columns. Random signs of cosines keep correlations.
-    # (chance_outliers.py does the same for one matrix.)
-    count, stopped = product.rank, ""
-    for axes, name in CONTROLS:
-        passed = _beyond(factors, product, count, axes, level / 5 if axes else level, seed)
-        if passed < count:
-            count, stopped = passed, name
-        if not count:
-            break
-    return count, stopped
-
-
-def _beyond(
-    factors: Factors,
-    product: Product,
-    most: int,
-    axes: tuple[int, ...],
-    level: float,
-    seed: int,
-) -> int:
-    """Number of values above one control; counted values are removed before the next step."""
-    passed, draws = 0, 40
-    while passed < most:
-        rest = without(factors, product, passed)
-        tops = signed(rest, axes, draws, seed, symmetry=False).values[:, 0]
-        # The largest value fluctuates by at least a thousandth.
-        beyond = int((product.values[passed:most] > top_quantile(tops, level, 1e-3)).sum())
-        if not beyond:
-            break
-        passed += beyond
-    return passed

@@ -67,7 +67,11 @@ def heads_in(table: Mapping[str, object], source: str) -> Heads:
         keys = _number(table, ("multi_query_group_num",)) or keys  # ChatGLM2 and later
     if _one_key(model, table) and not grouped:
         keys = 1
-    return Heads(_number(table, _HEADS), keys, source, model, grouped)
+    number = _number(table, _HEADS)
+    if number is None:  # Whisper, BART: both halves are stated, and one number must fit both
+        sides = [_number(table, (f"{half}_attention_heads",)) for half in ("encoder", "decoder")]
+        number = sides[0] if sides[0] == sides[1] else None
+    return Heads(number, keys, source, model, grouped)
 
 
 def _one_key(model: str, table: Mapping[str, object]) -> bool:

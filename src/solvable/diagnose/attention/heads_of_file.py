@@ -133,8 +133,8 @@ def diagnose_heads(
     Notes
     -----
     Biases and rotary positions are not part of the product; with rotary positions it is the product
-    of tokens at the same position. Time: 0.1 s for a head of width 32 and 384 inputs, 2 s for one of
-    128 and 4096. Source: derivations/spectra (9), (15), (16); backed by
+    of tokens at the same position. Time: 0.1 s for a head of width 32 and 384 inputs, 1 to 2 s for one
+    of 128 and 4096. Source: derivations/spectra (9), (15), (16); backed by
     ``tests/diagnose/test_attention_law.py``.
 
     Examples

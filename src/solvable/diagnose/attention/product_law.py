@@ -10,14 +10,12 @@ from solvable.arrays import random_stream
 from solvable.diagnose.attention.factors import (
     Factors,
     Product,
-    beyond_signs,
     product_of,
-    product_values,
-    signed,
     symmetry_of,
     used,
-    without,
+    values_of_grams,
 )
+from solvable.diagnose.attention.random_signs import SignedHead
 from solvable.diagnose.bulk_fit import BulkFit, fit_bulk, fit_symmetric
 from solvable.diagnose.diagnosis import (
     LOW_RANK,
@@ -166,13 +164,13 @@ def _of_product(
 ) -> HeadDiagnosis:
     """Complete the row by the other model: independent factors plus learned directions."""
     factors = used(factors, product.rank)
-    count, stopped = beyond_signs(factors, product, seed=seed)
+    head = SignedHead(factors, product, seed)
+    count, stopped = head.beyond_signs()
     if row.rank - count < LEAST:
         reason = f"{count} of {row.rank} values are larger than those under random signs, "
         reason += f"and too few other values are left to fit a law. {note}"
         return replace(row, phase=NO_LAW, reason=reason.strip(), learned=count)
-    rest = without(factors, product, count)
-    fit = ProductFit.of(rest, product.values[count : product.rank], seed)
+    fit = ProductFit.of(head, count)
     phase = (SPIKES if count else RANDOM) if fit.stands else NO_LAW if count else SPREAD
     if count:
         verb = "is" if count == 1 else "are"
@@ -207,9 +205,10 @@ class ProductFit:
     norm_error: float  # relative standard deviation of the rest's norm under random signs
 
     @staticmethod
-    def of(rest: Factors, bulk: np.ndarray, seed: int) -> ProductFit:
+    def of(head: SignedHead, count: int) -> ProductFit:
         """Compare the rest with 199 draws of random signs; only the sum of the values is fitted."""
-        draws = signed(rest, (), 199, seed)
+        rest, bulk = head.without(count), head.product.values[count : head.product.rank]
+        draws = head.signed(count, 199)
         drawn = draws.values[:, : bulk.size]
         norms = (drawn**2).sum(axis=1) ** 0.5
         sums = drawn.sum(axis=1, keepdims=True)
@@ -297,16 +296,24 @@ def _spread(
         scale = float((bulk.sum()) / (width * d)) ** 0.5
     found = np.empty((draws, count))
     for k in range(draws):
-        query = np.vstack([scale * rng.standard_normal((width, d)), _directions(strength, d, rng)])
-        key = query
-        if not factors.tied:
-            noise = scale * rng.standard_normal((width, other))
-            key = np.vstack([noise, _directions(strength, other, rng)])
-        values = product_values(query, key)
+        query = gram_of_head(scale, width, strength, d, rng)
+        key = query if factors.tied else gram_of_head(scale, width, strength, other, rng)
+        values = values_of_grams(query, key)
         found[k] = [_behind(x, values[count:], factors)[0] for x in values[:count]]
     return np.asarray(((found - strength) ** 2).mean(axis=0) ** 0.5)
 
 
-def _directions(strength: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
-    axes = np.linalg.qr(rng.standard_normal((side, strength.size)))[0]
-    return np.asarray(np.sqrt(strength)[:, None] * axes.T)
+def gram_of_head(
+    scale: float, width: int, strength: np.ndarray, side: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw F F^T for a factor F: rows of noise, above rows sqrt(s) e^T along orthonormal directions e."""
+    # The noise Z is rotation invariant, so the directions may be the first axes: Z = (N, N'), and
+    # N' N'^T = L L^T with Bartlett's L: chi of side - count - i on the diagonal, normals below it.
+    count = strength.size
+    near = scale * rng.standard_normal((width, count))
+    lower = np.tril(rng.standard_normal((width, width)), -1)
+    lower[np.diag_indices(width)] = np.sqrt(rng.chisquare(side - count - np.arange(width)))
+    mixed = near * np.sqrt(strength)
+    return np.block(
+        [[near @ near.T + scale**2 * lower @ lower.T, mixed], [mixed.T, np.diag(strength)]]
+    )

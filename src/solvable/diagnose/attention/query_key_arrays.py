@@ -11,6 +11,7 @@ import numpy as np
 
 from solvable.data.weights.opening import open_weights
 from solvable.data.weights.stored import StoredArray
+from solvable.diagnose.adapters import is_factor
 from solvable.diagnose.attention.fused_layouts import (
     BY_HEAD,
     FUSED,
@@ -115,7 +116,12 @@ def _taken_apart(
 
 def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], list[str]]:
     """Query-key pairs found by name; also queries without a key and keys without a query."""
-    by_name = {stored.name: stored for stored in arrays if stored.is_matrix}
+    # PEFT stores the weights under an adapter as "q_proj.base_layer.weight".
+    by_name = {
+        stored.name.replace(".base_layer.", "."): stored
+        for stored in arrays
+        if stored.is_matrix and not is_factor(stored.name)
+    }
     pairs, alone = [], []
     for name, stored in by_name.items():
         if _is_fused(name):

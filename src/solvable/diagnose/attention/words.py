@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from solvable.diagnose.diagnosed import Diagnosed
 from solvable.diagnose.diagnosis import (
     LOW_RANK,
     NO_LAW,
@@ -13,7 +14,6 @@ from solvable.diagnose.diagnosis import (
     SPIKES,
     SPREAD,
     THRESHOLDED,
-    Diagnosed,
     HeadDiagnosis,
 )
 from solvable.diagnose.tables import estimate_text, probability_text

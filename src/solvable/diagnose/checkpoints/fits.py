@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.data.weights.stored import StoredArray, Weights
+from solvable.diagnose.adapters import joined_adapters, multiplied
 from solvable.diagnose.attention.query_key_arrays import heads_of
 from solvable.diagnose.checkpoints.changes import MOST_FEATURES, Signals
 from solvable.diagnose.diagnosis import NOT_FITTED, MatrixDiagnosis
@@ -52,9 +53,9 @@ class Fit:
 
 
 def matrices_in(weights: Weights, heads: int | None) -> dict[str, StoredArray]:
-    """Return the matrices of a checkpoint by name, with fused projections split."""
-    arrays = split_arrays(weights.arrays, heads_of(weights, heads))
-    return {stored.name: stored for stored in arrays if stored.is_matrix}
+    """Return the matrices of a checkpoint by name: fused projections split, adapters multiplied."""
+    arrays = split_arrays(joined_adapters(weights.arrays), heads_of(weights, heads))
+    return {stored.name: multiplied(stored) for stored in arrays if stored.is_matrix}
 
 
 def cost_of_fits(weights: Weights, heads: int | None) -> float:

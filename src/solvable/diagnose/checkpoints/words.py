@@ -30,8 +30,8 @@ def answer(found: DiagnosedCheckpoints) -> str:
     if learned:
         most = max(learned, key=_gained)
         texts.append(
-            f"{counted(len(learned), 'matrix', 'matrices')} gained features, most of them {most.name} "
-            f"({range_text(most, 'features')})."
+            f"{counted(len(learned), 'matrix', 'matrices')} gained features; {most.name} gained the "
+            f"most ({range_text(most, 'features')})."
         )
     signed = found.signed
     names = listed([row.name for row in signed], 3)

@@ -16,7 +16,8 @@ from solvable.data.weights.stored import StoredArray, Weights
 from solvable.data.weights.writing.copies import check_writable, write_copy
 from solvable.data.weights.writing.replacement import Factors, Replacement
 from solvable.diagnose.attention.fused_layouts import Heads
-from solvable.diagnose.diagnosis import Diagnosed, MatrixDiagnosis
+from solvable.diagnose.diagnosed import Diagnosed
+from solvable.diagnose.diagnosis import MatrixDiagnosis
 from solvable.diagnose.pruning.evaluation import load_function, measured, of_original
 from solvable.diagnose.pruning.prediction import predicted
 from solvable.diagnose.pruning.results import Effect, Pruning, Variant

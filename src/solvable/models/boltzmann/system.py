@@ -61,7 +61,7 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "sample ratio n/d",
-        told=lambda setting: setting.place,
+        point_name=lambda setting: setting.place,
         words={
             "spike": "spike {}",
             "algorithm": "{}",

@@ -7,16 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.estimates import Estimate, grouped_but
+from solvable.frame.estimates import Estimate, Lead, grouped_but
 from solvable.frame.points import Point
 from solvable.models.compositional.parameters import AXIS
 
-KERNELS = ("polynomial", "rbf")
+REPRESENTATION = ("inner_squared_overlap", "first_step_inner_overlap")
+
+RIVALS = ("polynomial_kernel", "rbf_kernel", "random_features")
 
 
 def asymptotic(cell: Cell, least: float = -np.inf) -> bool:
     """Return True if the theory of the first step holds at n/D and the prediction exceeds `least`."""
     setting = cell.setting
+    if setting.learner != "spectral":
+        return False
     # If n/D is much larger than d, the noise is smaller than the terms of relative order 1/d in the
     # population matrix, and the theory of the first step does not hold.
     within = setting.degree != 2 or setting.ratio <= 4 * setting.dimension
@@ -31,6 +35,11 @@ def three(cell: Cell) -> bool:
 def four(cell: Cell) -> bool:
     """Return True for a target of four layers at an n/D where the theory of the first step holds."""
     return asymptotic(cell) and cell.setting.layers == 4
+
+
+def network(cell: Cell) -> bool:
+    """Return True for a Neural LoFi network at n/D >= 15."""
+    return cell.setting.learner == "neural-lofi" and cell.setting.ratio >= 15
 
 
 def all_found(cell: Cell) -> bool:
@@ -51,13 +60,42 @@ def predicted_eigenvalues(point: Point) -> np.ndarray:
 
 
 def kernel_errors(point: Point) -> np.ndarray:
-    """Errors of the two kernels, shape (replicates, 2); NaN where no kernel was fitted."""
-    return np.stack([point.values(f"{name}_kernel_normalised_mse") for name in KERNELS], axis=1)
+    """Errors of two kernels and of random features, shape (replicates, 3); NaN where not fitted."""
+    return np.stack([point.values(f"{name}_normalised_mse") for name in RIVALS], axis=1)
 
 
 def kernel_misses(point: Point) -> np.ndarray:
-    """Kernel errors divided by the label variance above degree 2, shape (replicates, 2)."""
+    """Kernel errors divided by the label variance above degree 2, shape (replicates, 3)."""
     return kernel_errors(point) / (1 - float(point.predicted("degree_two_share")))
+
+
+def lead_of_depth(point: Point) -> np.ndarray:
+    """Error of the quadratic network of two layers minus the error of the layered learner."""
+    return np.asarray(point.values("two_layer_normalised_mse") - point.values("normalised_mse"))
+
+
+def predicted_lead(point: Point) -> float:
+    """Predicted error of two layers minus the predicted error of three; NaN where one is unknown."""
+    names = ("two_layer_normalised_mse", "normalised_mse")
+    two, three_layers = (point.prediction.get(name) for name in names)
+    if not isinstance(two, float) or not isinstance(three_layers, float):
+        return float("nan")
+    return two - three_layers
+
+
+def revealed(point: Point) -> np.ndarray:
+    """Overlaps of the second representation after the second step minus those after the first."""
+    return np.asarray(
+        point.values("inner_squared_overlap") - point.values("first_step_inner_overlap")
+    )
+
+
+def predicted_revealed(point: Point) -> np.ndarray:
+    """Predicted overlaps after the second step minus those after the first; NaN if not predicted."""
+    if any(point.prediction.get(name) is None for name in REPRESENTATION):
+        return np.array(np.nan)
+    second, first = (point.predicted(name) for name in REPRESENTATION)
+    return np.asarray(second - first)
 
 
 def crossing(points: Sequence[Point]) -> float:
@@ -141,6 +179,7 @@ CLAIMS = (
     Estimate(
         "recovery-crossing", "The subspace overlap passes 0.5 at the predicted number of samples.",
         "derivations/compositional (7)", estimate=crossing_place, apart=ALONG, within=0.2,
+        where=lambda point: point.setting.learner == "spectral",
         because="0.2 in the logarithm: the crossing is interpolated between sample sizes up to a factor "
         "of two apart.", power=0.2,
         missing="no curve has two sample sizes, at most a factor of two apart, between which the "
@@ -152,6 +191,7 @@ CLAIMS = (
         "equals its prediction at these dimensions (q + epsilon in the limit of large d).",
         "derivations/compositional (5)",
         estimate=recovery_scaling, apart=("dimension", *ALONG), within=0.3,
+        where=lambda point: point.setting.learner == "spectral",
         because="0.3: d^epsilon is rounded to whole features, and d varies only by a small factor.",
         power=0.2,
         missing="fewer than three dimensions, or dimensions within a factor of two, have a crossing; set "
@@ -159,12 +199,12 @@ CLAIMS = (
     ),
     Agreement(
         "kernel-sees-nothing",
-        "At sample sizes where the layered learner has an error below 0.8, kernel methods on the same "
-        "samples miss at least 90 % of the label's variance above degree 2 in the input.",
+        "At sample sizes where the layered learner has an error below 0.8, kernels and random features "
+        "on the same samples miss at least 90 % of the label's variance above degree 2 in the input.",
         kernel_misses, "derivations/compositional (17)", within=0.05, kind="at least",
         expected=0.9, power=0.5,
         because="0.05: the measured errors fluctuate with the draw of the test samples.",
-        entry=lambda setting: KERNELS,
+        entry=lambda setting: RIVALS,
         where=lambda cell: cell.setting.dimension >= 40
         and float(cell.point.mean("normalised_mse")) <= 0.8,
         missing="no point has dimension >= 40, a kernel and an error of the learner below 0.8; set "
@@ -172,14 +212,85 @@ CLAIMS = (
     ),
     Agreement(
         "kernel-floor",
-        "No kernel has an error below the predicted bound, which counts how many directions of degree 2 "
-        "and 4 a kernel can learn from n samples.",
+        "No kernel, nor a network of random features, has an error below the predicted bound, which "
+        "counts how many directions of degree 2 and 4 can be learned from n samples.",
         kernel_errors, "derivations/compositional (16), (17)", within=0.02,
         because="0.02: the label's variance in degree 2 is a Monte Carlo estimate.",
-        expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: KERNELS,
+        expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: RIVALS,
         # A bound close to the tolerance cannot be violated.
         where=lambda cell: cell.expected > 0.1, power=0.3,
         missing="no point has a kernel and a predicted bound above 0.1; set kernel_samples",
+    ),
+    Agreement(
+        "error-of-two-layers",
+        "The error of a quadratic network of two layers, which has no intermediate representation, "
+        "equals the label's variance above degree 2 plus the noise of the fit.",
+        "two_layer_normalised_mse", "derivations/compositional (18)", within=0.05, relative=True,
+        because="5 %: the label's variance in degree 2 is a Monte Carlo estimate, and the labels have "
+        "heavy tails.",
+        where=three,
+        missing="no point has three layers, the identity readout, n/D >= 15 and at least 4 fresh rows "
+        "per quadratic form of the inputs; raise samples",
+    ),
+    Agreement(
+        "three-layers-beat-two",
+        "The error of the layered learner is below the error of two layers on the same samples by the "
+        "predicted difference.",
+        lead_of_depth, "derivations/compositional (8), (18)", within=0.08, expected=predicted_lead,
+        because="0.08: the tolerances of both errors.", where=three,
+        missing="no point has three layers, the identity readout, n/D >= 15 and at least 4 fresh rows "
+        "per quadratic form of the inputs; raise samples", power=0.3,
+    ),
+    Agreement(
+        "random-features-act-as-hermite",
+        "A first layer of random ReLU features has the subspace overlap that is predicted for "
+        "orthonormal directions in Hermite features.",
+        "subspace_overlap", "derivations/compositional (6)", within=0.06,
+        expected="hermite_subspace_overlap", power=0.2, scatter=overlap_scatter,
+        because="0.06: ReLU features have parts of degree above 2, and few features span them.",
+        where=lambda cell: asymptotic(cell) and cell.setting.first_layer == "random-features",
+        missing="no point has first_layer=random-features and n/D >= 15; run with --preset universality",
+    ),
+    Lead(
+        "gaussian-features-act-as-hermite",
+        "A first layer of Gaussian features has the subspace overlap of Hermite features, up to the "
+        "predicted difference, which vanishes for large d.",
+        "derivations/compositional (6)", metric="subspace_overlap", within=0.02,
+        of={"first_layer": "gaussian"}, over={"first_layer": "orthonormal"},
+        because="0.02: half the tolerance of an overlap, because the difference is a mean over points.",
+        where=lambda point: point.setting.ratio >= 15, power=0.4,
+        missing="first_layer does not have both values at n/D >= 15; run with --preset universality",
+    ),
+    Agreement(
+        "filter-finds-the-features",
+        "The coordinates that the first filter of a Neural LoFi network keeps contain each feature of "
+        "the first representation at least to the overlap predicted for the spectral step.",
+        "squared_overlap", "derivations/compositional (3), (4)", within=0.08, kind="at least",
+        because="0.08: the filter ranks by modulus, so that noise along the norm of x takes some places.",
+        entry="rotated feature", scatter=overlap_scatter, power=0.3,
+        where=lambda cell: network(cell) and cell.expected > 0.5,
+        missing="no point has learner=neural-lofi and n/D >= 15; run with --preset neural-lofi",
+    ),
+    Agreement(
+        "filter-lowers-the-degree",
+        "After one filter of low degree a network learns the label's degree four as a quadratic "
+        "function: its test error is at most 0.4 times that of the best quadratic function of the "
+        "inputs.",
+        lambda point: point.values("normalised_mse") / point.values("two_layer_normalised_mse"),
+        "derivations/compositional (18)", within=0.05, expected=0.4, kind="at most", power=0.4,
+        because="0.05: the error differs between first layers.",
+        where=lambda cell: network(cell) and cell.setting.ratio >= 25,
+        missing="no point has learner=neural-lofi and n/D >= 25; run with --preset neural-lofi",
+    ),
+    Agreement(
+        "second-step-reveals",
+        "The second step reveals what the first step is blind to: the overlap of each feature of the "
+        "second representation with the second step, minus its overlap with the quadratic form of the "
+        "first step, equals its prediction.",
+        revealed, "derivations/compositional (12), (19)", within=0.1, expected=predicted_revealed,
+        because="0.1: the directions that replace unrecovered features vary between draws.",
+        where=four, entry="feature", scatter=overlap_scatter, power=0.3,
+        missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
     Agreement(
         "second-representation",

@@ -45,7 +45,7 @@ RECOVERY = Panel(
     "Subspace overlap: squared overlap of the learned with the true first representation, averaged over "
     "features. Rotating the features does not change it. Vertical lines: predicted crossing of 0.5.",
     markers={"crossing_samples": ""},
-    overlay=("dimension",),
+    overlay=("dimension", "first_layer"),
     y_range=(-0.02, 1.02),
 )
 
@@ -98,13 +98,16 @@ ERROR = Panel(
     "The error falls as features are recovered",
     "mean squared error / variance of the label",
     [
-        Trace("normalised_mse", "layered learner"),
+        Trace("normalised_mse", "three layers"),
         Trace(FLOOR, "polynomial kernel", theory=None),
         Trace("rbf_kernel_normalised_mse", "RBF kernel", theory=None),
+        Trace("random_features_normalised_mse", "random features", theory=None),
+        Trace("two_layer_normalised_mse", "two layers"),
         Trace(FLOOR, "least error of any kernel", measured=False, dashed=True, colour=1),
     ],
-    "A kernel learns the label's component of degree 2 and, per sample, at most one of the D_4 "
-    "directions of degree 4.",
+    "Two layers: the same learner without the first representation, a quadratic form of the inputs. "
+    "A kernel or random features learn the label's component of degree 2 and, per sample, at most one "
+    "of the D_4 directions of degree 4.",
     y_scale="log",
 )
 
@@ -120,7 +123,7 @@ LAST_LAYER = Panel(
     ],
     "Eigenvalues of the fitted last quadratic layer, in descending order. Each is an eigenvalue of B "
     "(dashed) times the squared overlap of its feature.",
-    when=lambda curve: curve.setting.layers == 3,
+    when=lambda curve: curve.setting.layers == 3 and curve.setting.learner == "spectral",
 )
 
 CEILING = "inner_overlap_ceiling"
@@ -132,6 +135,7 @@ LAYERS = Panel(
     [
         Trace("subspace_overlap", "first representation"),
         Trace("inner_squared_overlap", "second representation", mean=True),
+        Trace("first_step_inner_overlap", "second, from the first step", mean=True),
         Trace(
             CEILING, "upper bound for the second", measured=False, dashed=True, mean=True, colour=1
         ),

@@ -12,7 +12,11 @@ from solvable.arrays import random_stream
 from solvable.models.compositional.diagonal_form import diagonal_forms
 from solvable.models.compositional.latent_moments import TEACHERS, LatentMoments, draw_latent
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.theory import crossing_samples, degree_two_share
+from solvable.models.compositional.theory import (
+    crossing_samples,
+    degree_two_noise,
+    degree_two_share,
+)
 from solvable.models.compositional.upper_layers import make_target, rotated_basis
 from solvable.moment_spectrum.cubic import check_cubic, cubic_law
 from solvable.moment_spectrum.degree_two_background import quadratic_background
@@ -38,6 +42,7 @@ class Model:
     draws: tuple[LatentDraws, ...]  # draws for each first layer
     crossing: float
     degree_two_share: float
+    degree_two_noise: float  # label noise of a fit of degree 2, relative to independent noise
     true_last_layer: list[float | None] | None  # eigenvalues of the true last layer, descending
 
 
@@ -82,6 +87,11 @@ def _model(parameters: CompositionalParameters, rough: bool = False) -> Model:
         # For first layers of degree 3 the overlap near 0.5 is not predicted.
         crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
+        degree_two_noise=degree_two_noise(
+            np.concatenate(labels),
+            np.concatenate([part.squared_input_norm for part in parts]),
+            parameters.dimension,
+        ),
         true_last_layer=true_last_layer,
     )
 

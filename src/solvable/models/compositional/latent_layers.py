@@ -39,6 +39,13 @@ def transported(layers: np.ndarray, alignment: np.ndarray) -> np.ndarray:
     return np.asarray(HermiteFeatures(2, C.shape[0]).from_symmetric(moved))
 
 
+def form_overlap(truth: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Squared overlap of each column of `truth` with the quadratic form of a symmetric matrix."""
+    form = np.asarray(HermiteFeatures(2, len(matrix)).from_symmetric(matrix[None]))[:, 0]
+    # |<F, vec(C N_j C^T)>|² / |F|²   (compositional 19)
+    return np.asarray((form @ truth) ** 2 / (form @ form))
+
+
 def inner_layer(
     *,
     features: np.ndarray,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from solvable.arrays import as_source
-from solvable.fitting.kernel_errors import kernel_errors
 from solvable.frame.points import Metrics
-from solvable.models.compositional.latent_layers import transported
+from solvable.models.compositional.latent_layers import form_overlap, transported
+from solvable.models.compositional.neural_lofi import neural_lofi
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import fresh_rows
 from solvable.models.compositional.target import CompositionalTarget
+from solvable.models.compositional.two_layers import rivals
 from solvable.models.compositional.upper_layers import (
     draw_target,
     rotated_basis,
@@ -24,13 +24,28 @@ MEMORY_BYTES = 1.5e9
 """Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""
 
 
+SPECTRAL = (
+    "inner_squared_overlap", "first_step_inner_overlap", "eigenvalues", "detected_features",
+    "last_layer_eigenvalues",
+)  # fmt: skip
+"""Metrics of spectral steps, None for other learners."""
+
+
 def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Metrics:
     """Measured metrics of one replicate: overlaps in each layer, last layer, and errors."""
     target = draw_target(parameters, rng)
+    parameters = parameters.equivalent
     fresh = fresh_rows(parameters)
     rows = parameters.samples + fresh * len(parameters.widths)
     X, y = _samples(target, rows, rng)
     X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
+    if parameters.learner == "neural-lofi":
+        n = parameters.samples
+        return {
+            **dict.fromkeys(SPECTRAL),
+            **neural_lofi(parameters, target, (X[:n], y[:n]), (X_test, y_test)),
+            **rivals(parameters, (X, y), (X_test, y_test), int(rng.integers(2**31))),
+        }
     learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))
     error = np.mean((learner.predict(X_test) - y_test) ** 2) / y_test.var()
     last = np.linalg.eigvalsh(learner.second_layer_.quadratic)[::-1]
@@ -38,7 +53,7 @@ def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Me
         **_score_layers(parameters, target, learner),
         "last_layer_eigenvalues": last.tolist(),
         "normalised_mse": float(error),
-        **_kernels(parameters, X, y, X_test, y_test),
+        **rivals(parameters, (X, y), (X_test, y_test), int(rng.integers(2**31))),
     }
 
 
@@ -87,7 +102,7 @@ def _score_layers(
         "squared_overlap": squared.sum(axis=1).tolist(),
         # subspace overlap q_h = |A^T hat A|_F² / p   (compositional 6; arXiv:2605.14567, Equation A.2)
         "subspace_overlap": float(squared.sum() / target.widths[0]),
-        "inner_squared_overlap": _score_inner_layer(target, learner, alignment @ basis.rotation.T),
+        **_score_inner_layer(target, learner, alignment @ basis.rotation.T),
         "eigenvalues": eigenvalues.tolist(),
         "detected_features": float(np.sum(outside)),
     }
@@ -95,30 +110,11 @@ def _score_layers(
 
 def _score_inner_layer(
     target: CompositionalTarget, learner: LayerwiseSpectralRegressor, alignment: np.ndarray
-) -> list[float | None] | None:
-    """Squared overlap of each true feature of the second representation with the learned span."""
+) -> Metrics:
+    """Squared overlaps of each true feature of the second representation, after each of both steps."""
     if not target.hidden_layers:
-        return None
+        return {"inner_squared_overlap": None, "first_step_inner_overlap": None}
     truth = transported(target.hidden_layers[0], alignment)
     shares = np.sum((truth.T @ learner.layers_[1].directions) ** 2, axis=1)
-    return cast("list[float | None]", shares.tolist())
-
-
-def _kernels(
-    parameters: CompositionalParameters,
-    X: Any,
-    y: np.ndarray,
-    X_test: np.ndarray,
-    y_test: np.ndarray,
-) -> Metrics:
-    """Errors of polynomial and RBF kernel ridge regression on the rows of the first spectral step."""
-    rows = parameters.samples
-    wanted = parameters.dimension >= parameters.kernel_dimension
-    errors = kernel_errors(
-        lambda: next(block for _, block in as_source(X).chunks(rows)),
-        y[:rows],
-        (X_test, y_test),
-        degree=parameters.label_degree,
-        largest=parameters.kernel_samples if wanted else 0,
-    )
-    return cast("Metrics", errors)
+    first = form_overlap(truth, np.diag(learner.eigenvalues_))
+    return {"inner_squared_overlap": shares.tolist(), "first_step_inner_overlap": first.tolist()}

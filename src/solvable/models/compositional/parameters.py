@@ -34,14 +34,17 @@ class CompositionalParameters(Parameters):
     """Scale of the last layer, which sets the saturation of a nonlinear readout."""
     readout: Literal["identity", "tanh"] = "identity"
     """Readout g of the label: y is the standardised value of g(s) for the index s."""
-    first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
-    """Directions of the first layer: orthonormal, random Gaussian, or made of random ReLU features."""
+    first_layer: Literal["orthonormal", "random", "random-features", "gaussian"] = "orthonormal"
+    """First layer: orthonormal or random Gaussian directions in Hermite features, random ReLU features,
+    or orthonormal directions in independent Gaussian features (the limit of large d)."""
     width: int = Field(4096, ge=1, le=100_000)
     """Number of random ReLU features, for first_layer=random-features."""
     teacher: int = Field(0, ge=0, le=10**9)
     """Seed of the layers above the first; all replicates share these layers."""
     samples: int = Field(26_240, ge=4, le=10**9)
     """Number n of samples of the first spectral step; later steps use further rows."""
+    learner: Literal["spectral", "neural-lofi"] = "spectral"
+    """Learner: spectral steps on Hermite features, or a Neural LoFi network whose lifts are squares."""
     label_map: Literal["identity", "tanh", "clip"] = "tanh"
     """Function applied to the standardised labels that weight the moment operator."""
     correction: Literal["none", "wick"] = "wick"
@@ -55,6 +58,8 @@ class CompositionalParameters(Parameters):
 
     @model_validator(mode="after")
     def _check(self) -> CompositionalParameters:
+        if self.learner == "neural-lofi":
+            self._check_network()
         available, name = self.n_features_total, "features"
         if self.first_layer == "random-features":
             if self.degree != 2:
@@ -72,6 +77,14 @@ class CompositionalParameters(Parameters):
             available, name = comb(width + 1, 2), "inner_features"
         return self
 
+    def _check_network(self) -> None:
+        if self.degree != 2 or self.samples > 5_000 or self.first_layer == "gaussian":
+            raise ValueError(
+                f"learner is 'neural-lofi' with degree = {self.degree}, samples = {self.samples} and "
+                f"first_layer = '{self.first_layer}'; allowed: degree 2, up to 5000 samples, which its "
+                "kernel holds in memory, and a first layer that acts on x"
+            )
+
     @property
     def widths(self) -> tuple[int, ...]:
         """Width of each representation."""
@@ -82,6 +95,22 @@ class CompositionalParameters(Parameters):
     def n_features_total(self) -> int:
         """Number D of Hermite features."""
         return comb(self.dimension + self.degree - 1, self.degree)
+
+    @property
+    def equivalent(self) -> CompositionalParameters:
+        """The setting itself; for Gaussian features a target of degree 1 in D inputs, which has them."""
+        if self.first_layer != "gaussian":
+            return self
+        return self.model_copy(
+            update={
+                "dimension": self.n_features_total,
+                "degree": 1,
+                "features": self.widths[0],
+                "first_layer": "orthonormal",
+                "correction": "none",
+                "kernel_samples": 0,
+            }
+        )
 
     @property
     def label_degree(self) -> int:
@@ -97,6 +126,10 @@ class CompositionalParameters(Parameters):
     def place(self) -> str:
         """Description of a point in a study."""
         text = f"d = {self.dimension}, {self.second_layer} last layer, {self.layers} layers"
+        if self.learner != "spectral":
+            text += ", Neural LoFi"
+        if self.first_layer != "orthonormal":
+            text += f", first layer {self.first_layer}"
         return f"{text}, n/D = {self.ratio:.3g}"
 
 
@@ -104,7 +137,12 @@ AXIS = Axis(
     "samples",
     "samples n",
     ignore=("kernel_samples",),
-    told=lambda setting: setting.place,
-    words={"dimension": "d = {}", "second_layer": "{}"},
+    point_name=lambda setting: setting.place,
+    words={
+        "dimension": "d = {}",
+        "second_layer": "{}",
+        "first_layer": "first layer {}",
+        "learner": "{}",
+    },
     resolution=24,
 )

@@ -8,10 +8,11 @@ import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.compositional.first_layer import Model, model_of
-from solvable.models.compositional.latent_layers import transported
+from solvable.models.compositional.latent_layers import form_overlap, transported
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import LARGEST, SecondStep, fresh_rows, second_step
 from solvable.models.compositional.theory import recovery_exponent
+from solvable.models.compositional.two_layers import predicted_two_layer_error
 from solvable.models.compositional.upper_layers import rotated_basis, rotated_hidden
 from solvable.moment_spectrum.cubic import only_known
 from solvable.moment_spectrum.kernel_degrees import best_kernel_error, degree_dimension
@@ -22,6 +23,7 @@ from solvable.spectra.structured_spikes import SpikePrediction
 
 def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of the first spectral step alone; about 10 ms per sample size."""
+    parameters = parameters.equivalent
     model = model_of(parameters)
     return _first_layer(parameters, model, _spikes(parameters, model.law))
 
@@ -52,8 +54,13 @@ def preview(parameters: CompositionalParameters, samples: np.ndarray) -> list[Me
 
 
 def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Metrics:
+    parameters = parameters.equivalent
     model = model_of(parameters, rough=rough)
     spikes = _spikes(parameters, model.law)
+    hermite = None
+    if parameters.first_layer == "random-features" and not rough:
+        other = parameters.model_copy(update={"first_layer": "orthonormal"})
+        hermite = predict_first_layer(other)["subspace_overlap"]
     four = parameters.layers == 4
     step: SecondStep | None = None
     # The directions that replace unrecovered features are predicted by drawing whole matrices.
@@ -75,10 +82,16 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
     metrics: Metrics = {
         **_first_layer(parameters, model, spikes),
         **(_last_layer(parameters, model, spikes) if not four else _second_layer(parameters, step)),
+        "hermite_subspace_overlap": hermite,
         "inner_overlap_ceiling": _ceiling(parameters, spikes.squared_overlap) if four else None,
+        "first_step_inner_overlap": _blind(parameters, spikes) if four else None,
         "last_layer_eigenvalues_of_target": model.true_last_layer,
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
+        "random_features_normalised_mse": kernel,
+        "two_layer_normalised_mse": predicted_two_layer_error(
+            parameters, share=share, noise_ratio=model.degree_two_noise
+        ),
         "degree_two_share": share,
         "heights": model.law.heights.tolist(),
         "weights": rotated_basis(parameters).weights.tolist(),
@@ -94,6 +107,10 @@ def _metrics(parameters: CompositionalParameters, *, rough: bool = False) -> Met
             layers=parameters.layers,
         ),
     }
+    if parameters.learner == "neural-lofi":
+        # Its filter keeps more directions, and its readout is fitted to the samples of the filter.
+        metrics |= dict.fromkeys(("normalised_mse", "last_layer_eigenvalues", "eigenvalues"))
+        return metrics
     if four and step is None and not rough:
         metrics[NO_PREDICTION] = (
             f"a feature of the first layer is lost among D = {parameters.n_features_total} directions, "
@@ -112,6 +129,7 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
         "squared_overlap": [share] * p,
         "subspace_overlap": share,
         "inner_squared_overlap": inner,  # type: ignore[dict-item]
+        "first_step_inner_overlap": inner,  # type: ignore[dict-item]
         "last_layer_eigenvalues": [0.0] * parameters.widths[-1],
         "normalised_mse": 1.0,
     }
@@ -163,6 +181,12 @@ def _last_layer(
         "last_layer_eigenvalues": values.tolist(),
         "normalised_mse": float(np.mean([fit.normalised_mse for fit in fits])),
     }
+
+
+def _blind(parameters: CompositionalParameters, spikes: SpikePrediction) -> list[float | None]:
+    """Squared overlap of each feature of the second representation with the form of the first step."""
+    moved = transported(rotated_hidden(parameters), np.diag(np.sqrt(spikes.squared_overlap)))
+    return list(form_overlap(moved, np.diag(spikes.eigenvalues)).tolist())
 
 
 def _ceiling(

@@ -7,16 +7,40 @@ from solvable.models.compositional.parameters import AXIS, CompositionalParamete
 
 PRESETS = {
     "quick": Preset(
-        "d = 20, 28 and 40, each with d^0.4 features, dense and diagonal last layers; about a minute.",
+        "d = 20, 28 and 40, each with d^0.4 features, dense and diagonal last layers, with learners of "
+        "two layers; under a minute.",
         {
             "dimension": (20, 28, 40),
             "epsilon": (0.4,),
             "second_layer": ("dense", "diagonal"),
             "teacher": (6,),
-            "samples": (4_100, 8_200, 16_400, 32_800, 65_600),
+            "samples": (4_100, 8_200, 16_400, 32_800),
             "kernel_samples": (8_200,),
         },
+        replicates=4,
+    ),
+    "universality": Preset(
+        "First layers of Hermite, random ReLU and Gaussian features in d = 28; about a minute.",
+        {
+            "dimension": (28,),
+            "epsilon": (0.4,),
+            "teacher": (6,),
+            "first_layer": ("orthonormal", "random-features", "gaussian"),
+            "width": (1_024,),
+            "samples": (8_200, 16_400, 32_800),
+        },
         replicates=5,
+    ),
+    "neural-lofi": Preset(
+        "Neural LoFi networks, whose filters lower the degree layer by layer; about a minute.",
+        {
+            "learner": ("neural-lofi",),
+            "dimension": (16,),
+            "features": (3,),
+            "teacher": (6,),
+            "samples": (500, 1_000, 2_000, 4_000),
+        },
+        replicates=6,
     ),
     "four-layers": Preset(
         "Two representations, learned one after the other: d = 40, four layers, widths 40, 4 and 1; "

@@ -64,3 +64,11 @@ def degree_two_share(second_moment: np.ndarray, *, draws: int, label_variance: f
     d = second_moment.shape[0]
     energy = np.sum(second_moment**2) / 2 - label_variance * comb(d + 1, 2) / draws
     return float(np.clip(energy / label_variance, 0.0, 1.0))
+
+
+def degree_two_noise(labels: np.ndarray, squared_input_norm: np.ndarray, dimension: int) -> float:
+    """Noise rho of a least-squares fit of degree 2; 1 if labels and norms were independent."""
+    # rho = E[y² |F_2|²] / D_2, with |F_2|² = (|x|⁴ - 2 |x|² + d) / 2   (compositional 18)
+    s, d = squared_input_norm, dimension
+    squared_norm = (s**2 - 2 * s + d) / 2
+    return float(np.mean(labels**2 * squared_norm) / (comb(d + 1, 2) * np.mean(labels**2)))

@@ -55,7 +55,7 @@ def make_target(parameters: CompositionalParameters, seed: int) -> SharedUpperLa
         decay=parameters.decay,
         beta=parameters.beta,
         readout=parameters.readout,
-        first_layer=parameters.first_layer,
+        first_layer=cast("Any", parameters.first_layer),
         width=parameters.width,
         seed=seed,
         upper_seed=parameters.teacher,
@@ -64,7 +64,7 @@ def make_target(parameters: CompositionalParameters, seed: int) -> SharedUpperLa
 
 def draw_target(parameters: CompositionalParameters, rng: np.random.Generator) -> SharedUpperLayers:
     """Target of one replicate, drawn from the stream before anything else."""
-    return make_target(parameters, int(rng.integers(2**31)))
+    return make_target(parameters.equivalent, int(rng.integers(2**31)))
 
 
 def draw_teacher(

@@ -70,8 +70,8 @@ class LateInteractionParameters(Parameters):
 AXIS = Axis(
     "queries",
     "queries n",
-    told="d = {dimension}, rank {rank}, decay {decay:g}, {query_tokens} and {document_tokens} tokens, "
-    "{candidates} candidates",
+    point_name="d = {dimension}, rank {rank}, decay {decay:g}, {query_tokens} and {document_tokens} "
+    "tokens, {candidates} candidates",
     words={
         "label": "{}",
         "pipeline": "pipeline {}",

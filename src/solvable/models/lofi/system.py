@@ -14,7 +14,7 @@ PRESETS = {
             "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0),
             "kernel_samples": (1_200,),
         },
-        replicates=6,
+        replicates=8,
     ),
     "channels": Preset(
         "Emergence of the direction for five channels, with raw and mapped labels; about a minute.",
@@ -70,7 +70,7 @@ system = System(
         "ratio",
         "sample ratio n/d",
         ignore=("kernel_samples", "test_samples"),
-        told=lambda setting: setting.place,
+        point_name=lambda setting: setting.place,
         words={"channel": "{}", "label_map": "{}", "lift": "{} lift", "features": "features {}"},
         margin=1.1,
         resolution=24,

@@ -10,6 +10,8 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.points import Point
 from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
 
+SHAPE_NAMES = ("blob", "derivative down the rows", "derivative across the columns")
+
 Values = Callable[[Point], np.ndarray]
 """Function from a point to one number per replicate; NaN stands for values not measured."""
 
@@ -138,10 +140,12 @@ def whole(name: str) -> Values:
 CLAIMS = (
     Agreement(
         "few-directions-lose",
-        "The squared test error with 5 kept directions is at least twice the error with 40 directions.",
+        "The squared test error with 5 kept directions is at least 2.3 times the error with 40 "
+        "directions on digits, and twice on MNIST.",
         ratio(kept("squared_error", 5), kept("squared_error"), samples=500, task="even-odd", width=0),
-        "derivations/lofi (31)", within=0.3, expected=2.0, kind="at least", power=0.3,
-        because="0.3, because the ratio differs between data sets.",
+        "derivations/lofi (31)", within=0.3, kind="at least", power=0.3,
+        expected=lambda point: 2.3 if point.setting.data == "digits" else 2.0,
+        because="0.3, because the ratio differs between numbers of images.",
         missing="no point of task even-odd has 5 and 40 directions and 500 samples; set directions=0",
     ),
     Agreement(
@@ -219,6 +223,52 @@ CLAIMS = (
         missing="no two points of task even-odd with width=0 differ in samples alone",
     ),
     Agreement(
+        "emerged-directions",
+        "The number of directions stronger than 1.5 times random labels is the number forecast from "
+        "the null ratios of a fit to 1,500 images.",
+        "emerged", "derivations/lofi (38)", within=0.15, relative=True, power=0.3,
+        because="15 % of the number, because ratios are tested on a grid of counts in steps of sqrt(2) "
+        "and the forecast has its own fluctuations.",
+        # At 200 digits the forecast is a third too high: few directions lie between tested counts.
+        where=lambda cell: cell.setting.task == "even-odd" and cell.setting.samples >= 300,
+        missing="no point of task even-odd has width=0 and 300 samples; set width=0 samples=400",
+    ),
+    Agreement(
+        "backward-coupling-lowers-the-error",
+        "With 120 directions in each filter, coupling the filters backwards lowers the squared test "
+        "error by at least a quarter.",
+        ratio(
+            lambda point: by_directions(point, "squared_error")[:, 0],
+            whole("forward_squared_error"), task="even-odd", directions=120,
+        ),
+        "derivations/lofi (33), (34)", within=0.05, expected=0.75, kind="at most", power=0.2,
+        because="5 % of the ratio of the two errors.",
+        missing="no point has a coupling and 120 directions; run with --preset backward",
+    ),
+    Agreement(
+        "patch-filters-lower-the-error",
+        "A convolutional network with learned filters has a lower squared test error than with random "
+        "filters of the same number.",
+        ratio(
+            lambda point: by_directions(point, "squared_error")[:, 0],
+            whole("random_filters_squared_error"), task="even-odd", filters=1,
+        ),
+        "derivations/lofi (37)", within=0.05, expected=0.95, kind="at most", power=0.2,
+        because="5 % of the ratio of the two errors.",
+        missing="no point of task even-odd has patch above 0; run with --preset patches",
+    ),
+    Agreement(
+        "patch-filters-are-derivatives",
+        "The first six filters of pixel patches contain the derivative across the columns, and on MNIST "
+        "also a blob.",
+        "patch_shapes", "derivations/lofi (37)", within=0.1, expected=0.9, kind="at least", power=0.3,
+        because="0.1: eigenvectors close to each other mix.", entry=lambda setting: SHAPE_NAMES,
+        # Strokes of digits of 8 x 8 pixels are as wide as their patches, which have no blob.
+        where=lambda cell: cell.setting.patch >= 5 and cell.setting.samples >= 500
+        and cell.entry in ((2,) if cell.setting.data == "digits" else (0, 2)),
+        missing="no point has patch of at least 5 and 500 images; run with --preset patches",
+    ),
+    Agreement(
         "chosen-directions-are-no-worse-than-none",
         "With relu, tanh or erf, filters that keep the directions above random labels have a squared "
         "test error no larger than the infinitely wide network without filters.",
@@ -228,5 +278,14 @@ CLAIMS = (
         "derivations/lofi (29), (31)", within=0.03, expected=1.0, kind="at most", power=0.2,
         because="3 % of the ratio of the two errors.",
         missing="no infinitely wide point with relu, tanh or erf tries several numbers of directions",
+    ),
+    Agreement(
+        "first-gradient-step",
+        "The first step of gradient descent changes the weights of a ReLU network in directions whose "
+        "overlaps with the filter and with principal components are those of an infinitely wide network.",
+        "first_step_alignment", "derivations/lofi (27), (36)", within=0.04, power=0.1,
+        because="0.04: the network has 1,000 neurons, and the prediction is computed from other images.",
+        entry=lambda setting: ("filter", "principal components"),
+        missing="no infinitely wide point of task even-odd has activation=relu",
     ),
 )

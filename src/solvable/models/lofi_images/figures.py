@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from solvable.frame.curves import Axis, Curve
-from solvable.frame.panels import Panel
+from solvable.frame.curves import Axis, Curve, varying, words_of
+from solvable.frame.maps import MapPanel
+from solvable.frame.panels import Panel, suffix_of
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
 from solvable.models.lofi_images.claims import (
@@ -21,7 +22,9 @@ from solvable.models.lofi_images.claims import (
     tested_counts,
     whole,
 )
-from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
+from solvable.models.lofi_images.images import images
+from solvable.models.lofi_images.parameters import ALIGNED_DIRECTIONS, USUAL_DIRECTIONS
+from solvable.plots.figure import Figure, Map
 
 
 def subject(curves: Sequence[Curve]) -> str:
@@ -36,9 +39,25 @@ def wide(point: Point) -> bool:
     return not point.setting.width
 
 
+def finite(point: Point) -> bool:
+    """Return True for networks of finite width with dense lifts and forward filters."""
+    setting = point.setting
+    return bool(setting.width and not setting.patch and setting.coupling == "none")
+
+
 def several_directions(point: Point) -> bool:
     """Return True for infinitely wide networks for which several numbers of directions were tried."""
     return wide(point) and len(point.setting.kept) > 1
+
+
+def trained(point: Point) -> bool:
+    """Return True if a network was trained by gradient descent."""
+    return point.values("gradient_alignment").ndim > 1
+
+
+def chance_overlap(point: Point) -> tuple[float, float]:
+    """Return the overlap of random directions with the filter."""
+    return ALIGNED_DIRECTIONS / images(point.setting.data)[0].shape[1], np.nan
 
 
 def directions(point: Point) -> np.ndarray:
@@ -80,6 +99,75 @@ def null_ratios(point: Point) -> np.ndarray:
 def ratio_to_deep(values: Values) -> Callable[[Point], np.ndarray]:
     """Return a function: a squared error over the squared error of the deep network without filters."""
     return lambda point: paired_ratio(values(point), point.values("deep_squared_error"))
+
+
+def strengths_of_layer(layer: int) -> Callable[[Point], np.ndarray | None]:
+    """Return a function: strengths of one filter relative to its largest; None for other depths."""
+
+    def values(point: Point) -> np.ndarray | None:
+        strengths = point.values("layer_strengths")
+        if layer >= point.setting.filters or strengths.ndim != 2:
+            return None
+        return strengths.reshape(point.replicates, point.setting.filters, -1)[:, layer]
+
+    return values
+
+
+def index_in_filter(point: Point) -> np.ndarray:
+    """Index of the directions of a filter, from 1."""
+    strengths = point.values("layer_strengths")
+    count = strengths.shape[1] // point.setting.filters if strengths.ndim == 2 else 0
+    return np.arange(1.0, count + 1)
+
+
+def strengths_known(point: Point) -> bool:
+    """Return True for infinitely wide networks whose filters all keep the same number of directions."""
+    setting = point.setting
+    return wide(point) and setting.second_directions == 0 and index_in_filter(point).size > 0
+
+
+def patches(curves: Sequence[Curve]) -> list[Figure]:
+    """Draw the first filters of patches at the largest number of images, as tiles of pixels."""
+    figures = []
+    chosen = [curve for curve in curves if curve.setting.patch]
+    names = varying(chosen)
+    for curve in chosen:
+        words = words_of(curve, names)
+        for metric, title, caption in (
+            ("pixel_filters", "Filters of pixel patches",
+             "Leading eigenvectors of the label-weighted second moment of patches of pixels."),
+            ("patch_filters", "Filters of the first convolutional lift, as pixels",
+             "First moment and first directions after the lift, each as its best linear approximation "
+             "by the pixels of a patch."),
+        ):  # fmt: skip
+            figures.append(_tiles(curve, metric, f"{title} ({words})" if words else title, caption))
+    return figures
+
+
+def _tiles(curve: Curve, metric: str, title: str, caption: str) -> Figure:
+    """Draw filters of the first replicate in two rows, the strongest at the upper left."""
+    point, size = curve.points[-1], curve.setting.patch
+    filters = point.values(metric)[0].reshape(-1, size, size)
+    columns = -(-len(filters) // 2)
+    # one empty pixel between neighbouring filters
+    tiles = np.full((2 * size + 1, columns * (size + 1) - 1), np.nan)
+    for k, pixels in enumerate(filters):
+        top, left = (k // columns) * (size + 1), (k % columns) * (size + 1)
+        tiles[top : top + size, left : left + size] = pixels
+    largest = float(np.max(np.abs(filters)))
+    words = suffix_of(words_of(curve, ("patch", *varying([curve]))))
+    caption += (
+        f" The strongest filter is at the upper left; signs are arbitrary. {subject([curve])} "
+        f"{point.setting.samples} images, one replicate."
+    )
+    return Figure(
+        f"{metric.replace('_', '-')}{words}", title, "pixels, filter after filter", "pixels", [],
+        caption,
+        map=Map(
+            np.arange(tiles.shape[1]), np.arange(tiles.shape[0]), tiles[::-1], "weight of the pixel",
+            limits=(-largest, largest),
+        ),
+    )  # fmt: skip
 
 
 def with_usual(point: Point) -> bool:
@@ -126,13 +214,53 @@ PANELS = (
         note=subject, x_scale="log",
     ),
     Panel(
+        "emerged-directions", "Directions emerge at the forecast numbers of images",
+        "directions 1.5 times as strong as random labels", [Trace("emerged")],
+        "First filter. Line: forecast from the null ratios of one fit to 1,500 images.",
+        x_label="training images n", x_scale="log", y_scale="log", where=strengths_known, note=subject,
+    ),
+    Panel(
+        "layer-strengths", "Strengths of the directions of each filter",
+        "modulus of the eigenvalue / largest",
+        [Trace("", f"filter {k + 1}", theory=None, value=strengths_of_layer(k), colour=k)
+         for k in range(5)],
+        "Infinitely wide networks, largest number of images. Each filter acts on the lift of the "
+        "coordinates that the filter before it keeps.",
+        against=index_in_filter, x_label="index of the direction", where=strengths_known,
+        at=lambda places: places[-1:], note=subject, x_scale="log", y_scale="log",
+    ),
+    MapPanel(
+        "two-filters", "Squared error over the directions of both filters",
+        Axis("directions", "directions of the first filter"),
+        Axis("second_directions", "directions of the second filter"),
+        value=lambda point: by_directions(point, "squared_error")[:, 0],
+        label="test error (mean squared)", scale="log",
+        where=lambda point: point.setting.second_directions > 0,
+        caption="Infinitely wide networks with a fixed penalty of the readout, relative to the power of "
+        "its features. The squared error of a constant prediction is 1.",
+    ),
+    patches,
+    Panel(
+        "backward", "Filters coupled backwards", "test error (mean squared)",
+        [
+            Trace("", "coupled", theory=None,
+                  value=lambda point: by_directions(point, "squared_error")[:, 0]),
+            Trace("forward_squared_error", "forward", theory=None, dashed=True),
+        ],
+        "Backward signals replace a fifth of the directions of each filter in up to four passes; dashed: "
+        "the same networks with forward filters.",
+        x_label="training images n", where=lambda point: point.setting.coupling != "none", note=subject,
+        y_scale="log",
+    ),
+    Panel(
         "residual-dimension", "The residual dimension grows with removed directions",
         "residual effective dimension",
         [of_directions("residual_dimensions")],
         "Variance of the lifted images outside the removed directions, over the largest variance along "
         "one direction there. The samples needed for a weak feature grow in proportion. Lines: "
         "prediction from other images.",
-        against=directions, x_label="directions removed", where=wide, note=subject,
+        against=directions, x_label="directions removed", note=subject,
+        where=lambda point: wide(point) and not point.setting.second_directions,
         x_scale="log", y_scale="log",
     ),
     Panel(
@@ -158,7 +286,7 @@ PANELS = (
          against_width("limit_squared_error", label="infinite", theory=None, dashed=True)],
         f"{USUAL_DIRECTIONS} directions. Dashed: infinitely wide networks, same splits. No filter: ridge "
         "on random features of the same width, at the largest number of images.",
-        along=WIDTH, where=lambda point: not wide(point), at=most_first,
+        along=WIDTH, where=finite, at=most_first,
         once=[against_width("lazy_squared_error", label="no filter", theory=None, colour=-1)],
         note=subject, y_scale="log",
     ),
@@ -167,7 +295,20 @@ PANELS = (
         "relative distance of Gram matrices", [Trace("gram_deviation")],
         "Root mean square over 16 lifts of 200 images, at the largest number of images. Lines: "
         "prediction from the fourth moment of the activation on other images.",
-        along=WIDTH, where=lambda point: not wide(point), at=lambda places: places[-1:],
+        along=WIDTH, where=finite, at=lambda places: places[-1:],
         note=subject, y_scale="log",
+    ),
+    Panel(
+        "early-gradient", "The first steps of gradient descent follow the filter",
+        "squared overlap of the leading directions",
+        [Trace("gradient_alignment", "filter", theory=None, colour=0),
+         Trace("principal_alignment", "principal components", theory=None, colour=1)],
+        "Mean squared overlap of the eleven leading directions of the change of the weights with the "
+        "filter (first moment and ten eigenvectors) and with principal components, after 1, 5, 15 and "
+        "40 steps. Two-layer network of 1,000 neurons, at the largest number of images. Dashed: "
+        "random directions.",
+        against="weight_change", x_label="change of the weights / initial weights",
+        where=trained, at=lambda places: places[-1:], note=subject, x_scale="log", y_range=(0, 1.02),
+        once=[Trace("", "random", theory=None, value=chance_overlap, dashed=True, colour=7)],
     ),
 )  # fmt: skip

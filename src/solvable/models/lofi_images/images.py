@@ -12,6 +12,9 @@ from solvable.data import load
 from solvable.models.lofi.emergence import residual_dimension
 from solvable.operators import dual_kernel
 
+SHAPES = {"digits": (8, 8, 1), "mnist-5k": (28, 28, 1)}
+"""Height, width and channels of the images of each data set."""
+
 GRAM_SAMPLES = 200
 """Number of images on which kernels of finite and infinite width are compared."""
 

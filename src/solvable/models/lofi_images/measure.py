@@ -5,21 +5,32 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import NoFeatureFound
+from solvable.fitting.devices import on_device
 from solvable.fitting.ridge import kernel_ridge
 from solvable.frame.points import Metrics
+from solvable.models.lofi_images.convolution import convolutional
+from solvable.models.lofi_images.emerging import emerged
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,
     images,
     lifted_kernel,
     residual_dimensions,
 )
-from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
+from solvable.models.lofi_images.parameters import (
+    ALIGNED_DIRECTIONS,
+    TRAINED_STEPS,
+    USUAL_DIRECTIONS,
+    NeuralLoFiImagesParameters,
+)
+from solvable.networks.backlofi import BackLoFiClassifier
 from solvable.networks.blocks import Block, network_blocks
+from solvable.networks.early_gradient import early_alignment
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiTransformer
 from solvable.operators import RandomLift
 
@@ -30,8 +41,11 @@ lift of finite width; filters that keep the directions stronger than random labe
 METRICS = (
     "directions", "error", "squared_error", "limit_squared_error",
     *(f"{name}_error" for name in METHODS), *(f"{name}_squared_error" for name in METHODS),
-    "significant", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
-    "gram_deviation",
+    "significant", "emerged", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
+    "gram_deviation", "random_filters_error", "random_filters_squared_error", "patch_filters",
+    "patch_shapes", "pixel_filters", "layer_strengths",
+    "forward_error", "forward_squared_error",
+    "first_step_alignment", "gradient_alignment", "principal_alignment", "weight_change",
 )  # fmt: skip
 """Names of a replicate's metrics; a metric is None if the setting does not define it."""
 
@@ -61,10 +75,14 @@ class _Split:
         squared = np.sum((outputs - self.targets(self.y_test)) ** 2, axis=1)
         return float(np.mean(chosen != self.y_test)), float(np.mean(squared))
 
-    def fitted(self, blocks: Sequence[Block]) -> NeuralLoFiClassifier:
+    def fitted(
+        self, blocks: Sequence[Block], penalty: float | Literal["leave-one-out"] = "leave-one-out"
+    ) -> NeuralLoFiClassifier:
         """Build a network of blocks, fitted on the training images."""
-        model = NeuralLoFiClassifier(blocks, scaling="none", random_state=self.seed)
-        return model.fit(self.X, self.y)
+        model = NeuralLoFiClassifier(
+            blocks, scaling="none", regularisation=penalty, random_state=self.seed
+        )
+        return model.fit(on_device(self.X), self.y)
 
     def network(self, blocks: Sequence[Block]) -> tuple[float, float]:
         """Fit a network of blocks and return its test errors."""
@@ -95,23 +113,59 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
     split = _Split(parameters, rng)
     metrics: Metrics = dict.fromkeys(METRICS)
     metrics["directions"] = [float(k) for k in parameters.kept]
+    if parameters.coupling != "none":
+        return metrics | _coupled(parameters, split)
+    if parameters.patch:
+        return metrics | convolutional(parameters, split)
     if parameters.width:
         return metrics | _finite(parameters, split)
     metrics |= _filtered(parameters, split, math.inf)
+    if parameters.second_directions:
+        return metrics  # cells of a map need no other method
+    if not split.ten:
+        metrics |= _trained(parameters, split)
     return metrics | _others(parameters, split) | _strengths(parameters, split)
+
+
+def _coupled(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
+    """Test errors of filters coupled backwards, and of the same network with forward filters."""
+    metrics: Metrics = {}
+    for name, passes in (("", 4), ("forward_", 0)):
+        model = BackLoFiClassifier(
+            parameters.coupling,  # type: ignore[arg-type]
+            depth=parameters.filters + 1, reduce=parameters.kept[0], width=parameters.width,
+            activation=parameters.activation, n_passes=passes, scaling="none",
+            random_state=split.seed,
+        ).fit(split.X, split.y)  # fmt: skip
+        error, squared = split.judged(model.decision_function(split.X_test))
+        values: dict[str, Any] = {"error": error, "squared_error": squared}
+        metrics |= {f"{name}{kind}": value if name else [value] for kind, value in values.items()}
+    return metrics
 
 
 def _blocks(parameters: NeuralLoFiImagesParameters, k: int | str, width: float) -> list[Block]:
     name = parameters.activation
-    filters = [Block(k, width, name) for _ in range(parameters.filters)]  # type: ignore[arg-type]
+    counts = [k] * parameters.filters
+    if parameters.second_directions:
+        counts[1] = parameters.second_directions
+    filters = [Block(count, width, name) for count in counts]  # type: ignore[arg-type]
     return [Block(None, width, name), *filters]
 
 
 def _filtered(parameters: NeuralLoFiImagesParameters, split: _Split, width: float) -> Metrics:
     """Test errors of networks with filters, for each number of kept directions."""
-    errors = [split.network(_blocks(parameters, k, width)) for k in parameters.kept]
+    penalty: float | Literal["leave-one-out"] = parameters.penalty or "leave-one-out"
+    strengths: list[float | None] = []
+    errors = []
+    for k in parameters.kept:
+        network = split.fitted(_blocks(parameters, k, width), penalty)
+        errors.append(split.judged(network.decision_function(split.X_test)))
+        if k in (USUAL_DIRECTIONS, parameters.kept[-1]) and not strengths:
+            # moduli of the eigenvalues of each filter over its largest, filter after filter
+            moduli = [np.abs(report.eigenvalues) for report in network.filters_]
+            strengths = [float(value) for row in moduli for value in row / row.max()]
     rates, squares = (list(column) for column in zip(*errors, strict=True))
-    return {"error": rates, "squared_error": squares}
+    return {"error": rates, "squared_error": squares, "layer_strengths": strengths}
 
 
 def _named(prefix: str, errors: tuple[float, float]) -> Metrics:
@@ -148,6 +202,7 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
     assert report.n_significant is not None  # "auto" compares every direction with random labels
     # With many classes, use the class with the largest ratio.
     ratios = np.nanmax(report.null_ratios, axis=0)
+    known = np.isfinite(ratios)
     return {
         **_named("linear", split.network([Block(None, None)])),
         **_named("rbf", split.gaussian_kernel()),
@@ -157,6 +212,26 @@ def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
         "significant": float(report.n_significant),
         "null_counts": [float(count) for count in report.null_counts],
         "null_ratios": [float(ratio) for ratio in ratios],
+        "emerged": emerged(report.null_counts[known], ratios[known]),
+    }
+
+
+def _trained(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
+    """Overlaps of the first steps of a two-layer network of 1,000 neurons with the filter (lofi 27)."""
+    found = early_alignment(
+        split.X,
+        split.targets(split.y)[:, 0],
+        width=1_000,
+        activation=parameters.activation,
+        steps=TRAINED_STEPS,
+        n_directions=ALIGNED_DIRECTIONS,
+        seed=split.seed,
+    )
+    return {
+        "first_step_alignment": [float(found.filter_overlap[0]), float(found.principal_overlap[0])],
+        "gradient_alignment": found.filter_overlap.tolist(),
+        "principal_alignment": found.principal_overlap.tolist(),
+        "weight_change": found.relative_change.tolist(),
     }
 
 

@@ -17,6 +17,15 @@ MOST_TESTED = 2_000
 DIRECTIONS = (5, 10, 20, 40, 80, 160, 320)
 """Default numbers of kept directions; only numbers up to half of the sample size are used."""
 
+PATCH_DIRECTIONS = 11
+"""Number of kept directions of convolutional filters, in addition to the first moment."""
+
+TRAINED_STEPS = (1, 5, 15, 40)
+"""Steps of gradient descent after which the change of the weights is compared with the filter."""
+
+ALIGNED_DIRECTIONS = 11
+"""Number of leading directions that are compared: the first moment and ten eigenvectors."""
+
 USUAL_DIRECTIONS = 40
 """Number of kept directions at which methods are compared."""
 
@@ -33,9 +42,18 @@ class NeuralLoFiImagesParameters(Parameters):
     directions: int = Field(0, ge=0, le=1_000)
     """Number k of directions that each filter keeps; 0 means 5, 10, ..., 320 at infinite width and 40
     at finite width."""
-    filters: int = Field(2, ge=1, le=3)
+    second_directions: int = Field(0, ge=0, le=1_000)
+    """Number of directions that the second filter keeps; 0 means as many as the first."""
+    penalty: float = Field(0.0, ge=0, le=1e6)
+    """Ridge penalty of the readout, relative to the power of its features; 0 means leave-one-out."""
+    coupling: Literal["none", "first_order", "mean_field", "exact", "local"] = "none"
+    """Backward signal that replaces a fifth of the directions of each filter (BackLoFi), at finite width;
+    none for forward filters alone."""
+    filters: int = Field(2, ge=1, le=5)
     """Number of filters, each between two lifts (layers of random features)."""
-    width: int = Field(0, ge=0, le=20_000)
+    patch: int = Field(0, ge=0, le=9)
+    """Odd side of the patches of convolutional lifts, which need a finite width; 0 for dense lifts."""
+    width: int = Field(0, ge=0, le=100_000)
     """Number P of random features in each lift; 0 means infinitely many."""
     activation: Literal["relu", "tanh", "erf", "sigmoid", "gelu"] = "relu"
     """Activation of every lift."""
@@ -50,15 +68,35 @@ class NeuralLoFiImagesParameters(Parameters):
                 f"samples is {self.samples} of {ROWS[self.data]} images; allowed: up to "
                 f"{ROWS[self.data] - 200}, which leaves 200 for testing"
             )
+        if self.patch and not (self.patch % 2 and self.width):
+            raise ValueError(
+                f"patch is {self.patch} and width is {self.width}; allowed: an odd patch with a finite "
+                "width, such as patch=5 width=100"
+            )
+        if self.coupling != "none" and (self.patch or not self.width):
+            raise ValueError(
+                f"coupling is '{self.coupling}' with width = {self.width} and patch = {self.patch}; "
+                "allowed: a finite width with dense lifts, such as width=300 patch=0"
+            )
+        if self.samples * self.width > 10**8:
+            raise ValueError(
+                f"samples x width is {self.samples} x {self.width}; allowed: up to 1e8 features, 0.8 GB"
+            )
+        if self.second_directions and not (self.filters == 2 and self.directions):
+            raise ValueError(
+                f"second_directions is {self.second_directions} with filters = {self.filters} and "
+                f"directions = {self.directions}; allowed: filters=2 and directions of at least 1"
+            )
         most = min(self.samples, self.width or self.samples) // 2
         if most < 1:
             raise ValueError(
                 f"width is {self.width} and samples {self.samples}; allowed: a width of 0 (infinite) or "
                 "at least 2, and at least 2 samples, as a filter keeps at least one direction"
             )
-        if self.directions > most:
+        if max(self.directions, self.second_directions) > most:
             raise ValueError(
-                f"directions is {self.directions}; allowed here: up to {most}, half of the samples "
+                f"directions is {self.directions} and second_directions is {self.second_directions}; "
+                f"allowed here: up to {most}, half of the samples "
                 "and of the width"
             )
         return self
@@ -70,6 +108,8 @@ class NeuralLoFiImagesParameters(Parameters):
             return (self.directions,)
         most = min(self.samples, self.width or self.samples) // 2
         wanted = (USUAL_DIRECTIONS,) if self.width else DIRECTIONS
+        if self.patch:
+            wanted = (PATCH_DIRECTIONS,)
         return tuple(k for k in wanted if k <= most) or (most,)
 
     @property

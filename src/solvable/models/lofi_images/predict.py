@@ -10,19 +10,27 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
 from solvable.models.lofi.width import gram_deviation
+from solvable.models.lofi_images.emerging import forecast_emerged
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,
     images,
     lifted_kernel,
     residual_dimensions,
 )
-from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
+from solvable.models.lofi_images.parameters import (
+    ALIGNED_DIRECTIONS,
+    TRAINED_STEPS,
+    NeuralLoFiImagesParameters,
+)
+from solvable.networks.early_gradient import limit_of_first_step
 from solvable.spectra.sample_lattice import lattice_sizes
 
 
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     """Predict the Gram matrix's deviation and the residual dimensions from a fixed draw of images."""
     X, _ = images(parameters.data)
+    if parameters.patch or parameters.coupling != "none":
+        return {}
     if not parameters.width:
         # Dimensions of draws at fixed numbers of images are interpolated, so that lines are smooth.
         data, lift, kept = parameters.data, parameters.activation, tuple(parameters.kept)
@@ -34,7 +42,20 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
             ],
             axis=0,
         )
-        return {"permuted_ratio": 1.0, "residual_dimensions": dimensions.tolist()}
+        found: Metrics = {
+            "permuted_ratio": 1.0,
+            "residual_dimensions": dimensions.tolist(),
+            "emerged": forecast_emerged(data, parameters.task, lift, parameters.samples),
+        }
+        if parameters.task == "even-odd" and lift == "relu":
+            found["first_step_alignment"] = np.sum(
+                [
+                    size.weight * _alignment(data, size.index, size.samples)
+                    for size in lattice_sizes(parameters.samples, fewest=50)
+                ],
+                axis=0,
+            ).tolist()
+        return found
     stream = random_stream(0, "images for predictions")
     chosen = X[stream.permutation(len(X))[: min(parameters.samples, GRAM_SAMPLES)]]
     kernel, _ = lifted_kernel(chosen, parameters.activation)
@@ -53,6 +74,18 @@ def _dimensions(
     return np.array(residual_dimensions(X[order[:samples]], activation, kept))
 
 
+@lru_cache(maxsize=256)
+def _alignment(data: str, stream: int, samples: int) -> np.ndarray:
+    """Overlaps of the first step of infinitely wide ReLU networks, averaged over draws of images."""
+    X, digits = images(data)
+    y = np.where(digits % 2 == 1, 1.0, -1.0)
+    overlaps = []
+    for draw in range(16 if data == "digits" else 4):
+        rows = random_stream(0, "images for alignment", stream, draw).permutation(len(X))[:samples]
+        overlaps.append(limit_of_first_step(X[rows], y[rows], n_directions=ALIGNED_DIRECTIONS))
+    return np.mean(overlaps, axis=0)
+
+
 def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metrics:
     """Metrics of random filters, whose null ratio is 1, and of readouts that always give 0."""
     guess = 0.9 if parameters.task == "ten-class" else 0.5
@@ -65,6 +98,16 @@ def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metri
         return metrics
     counts = [float(count) for count in range(2)]
     return metrics | {
-        "auto_error": guess, "auto_squared_error": 1.0, "null_counts": list(counts),
+        "emerged": 0.5, "auto_error": guess, "auto_squared_error": 1.0, "null_counts": list(counts),
         "null_ratios": [1.0] * len(counts),
-    }  # fmt: skip
+    } | ({} if parameters.task == "ten-class" else _chance_alignment(parameters))  # fmt: skip
+
+
+def _chance_alignment(parameters: NeuralLoFiImagesParameters) -> Metrics:
+    """Overlaps of a change of the weights in random directions."""
+    share = ALIGNED_DIRECTIONS / images(parameters.data)[0].shape[1]
+    return {
+        "first_step_alignment": [share, share],
+        "gradient_alignment": [share] * len(TRAINED_STEPS),
+        "principal_alignment": [share] * len(TRAINED_STEPS),
+    }

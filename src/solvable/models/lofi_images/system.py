@@ -10,7 +10,42 @@ PRESETS = {
     "quick": Preset(
         "Handwritten digits, even or odd, against directions, samples and width; under a minute.",
         {"samples": (200, 400, 600), "width": (0, 300, 3_000)},
+        replicates=10,
+    ),
+    "patches": Preset(
+        "Convolutional networks with learned and random filters on digits; under a minute.",
+        {
+            "patch": (3, 5),
+            "width": (100,),
+            "filters": (1,),
+            "samples": (300, 600, 1_000),
+        },
         replicates=8,
+    ),
+    "backward": Preset(
+        "Filters coupled backwards (BackLoFi), digits; under a minute.",
+        {
+            "coupling": ("first_order", "mean_field"),
+            "directions": (40, 120),
+            "width": (300,),
+            "samples": (600, 1_000),
+        },
+        replicates=6,
+    ),
+    "width": Preset(
+        "Networks of up to 100,000 random features against their kernel, digits; about two minutes.",
+        {"samples": (300,), "width": (0, 1_000, 10_000, 100_000)},
+        replicates=4,
+    ),
+    "map": Preset(
+        "Squared error over the directions of two filters and the penalty, digits; about a minute.",
+        {
+            "directions": (5, 10, 20, 40, 80, 160),
+            "second_directions": (5, 10, 20, 40, 80, 160),
+            "penalty": (1e-4, 1e-2, 1.0),
+            "samples": (400,),
+        },
+        replicates=3,
     ),
     "classes": Preset(
         "Ten classes, one per digit; about a minute.",
@@ -38,17 +73,22 @@ system = System(
     measure="measure:measure",
     predict="predict:predict",
     chance="predict:chance",
+    tensors=True,
     axis=Axis(
         "samples",
         "training images n",
         ignore=("width",),
-        told=lambda setting: setting.place,
+        point_name=lambda setting: setting.place,
         words={
             "data": "{}",
             "task": "{}",
             "activation": "{}",
             "filters": "{} filters",
             "samples": "n = {}",
+            "patch": "patches {0} x {0}",
+            "penalty": "penalty {:g}",
+            "coupling": "{} coupling",
+            "directions": "{} directions",
         },
         scale="linear",
     ),

@@ -47,7 +47,7 @@ class SumEvolution:
         """Iterate state evolution from these overlaps; return the fixed point and its potential."""
         q = np.array(start, dtype=float)
         for _ in range(most):
-            # q = alpha E[g²] / (1 + alpha E[g²])   (multi-index 33)
+            # q = alpha E[g²] / (1 + alpha E[g²])   (multi-index 34)
             E, log_evidence = self.information(q)
             new = ratio * E / (1 + ratio * E)
             new[q == 0] = 0.0  # overlap 0 is a fixed point of even links
@@ -57,7 +57,7 @@ class SumEvolution:
             if change < tolerance:
                 break
         q[q < 3 * tolerance] = 0.0  # near a threshold the iteration is slow
-        # potential alpha E[log p(y | omega)] + sum_k (q_k + log(1 - q_k)) / 2   (multi-index 34)
+        # potential alpha E[log p(y | omega)] + sum_k (q_k + log(1 - q_k)) / 2   (multi-index 35)
         return q, ratio * log_evidence + float(np.sum(q + np.log1p(-q))) / 2
 
     def gain(self, ratio: float, q: np.ndarray, k: int) -> float:
@@ -170,7 +170,7 @@ def _alone(channel: AdditiveChannel) -> tuple[StateEvolution, ...]:
 def oracle_overlaps(channel: AdditiveChannel, sample_ratio: float) -> np.ndarray:
     """Best overlap of each direction if all other directions are known; shape (p,)."""
     # The other terms are subtracted: y - sum_{j != k} a_j sigma(z_j) = a_k sigma(z_k) + sqrt(Delta) xi
-    # (multi-index 35). Known directions never raise the error of the best estimator.
+    # (multi-index 36). Known directions never raise the error of the best estimator.
     return np.array([evolution.best_overlap(sample_ratio) for evolution in _alone(channel)])
 
 

@@ -1,4 +1,4 @@
-"""Gradient flow of quadratic networks on the population loss: features are learned one by one.
+"""Gradient flow and online descent of quadratic networks: features are learned one by one.
 
 A network starts from small random weights. Each feature grows exponentially until it saturates, and then
 occupies one direction of the hidden layer. Feature j therefore starts from a chi-squared variable of
@@ -7,13 +7,9 @@ width - j + 1 degrees of freedom, which predicts the mean growth of every featur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from pydantic import Field
 
-from solvable.arrays import check_positive
-from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel
@@ -21,182 +17,12 @@ from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics, Point
 from solvable.frame.system import Preset, System
 from solvable.frame.traces import Trace
-
-
-@dataclass(frozen=True, eq=False)
-class QuadraticFlow:
-    """Risk and learned features of the population flow at a sequence of times."""
-
-    times: np.ndarray
-    risk: np.ndarray  # |Lambda - W W^T|² / |Lambda|² at each time
-    captured: (
-        np.ndarray
-    )  # diagonal of W W^T over lambda_j, NaN where lambda_j is 0; shape (times, d)
-    strengths: np.ndarray  # lambda_j
-
-
-def flow_matrix(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.ndarray:
-    """Matrix G = W W^T of the population flow at a time, from its Riccati equation (quadratic 34)."""
-    # W' = (Lambda - W W^T) W, the flow of arXiv:2508.03688, has G' = Lambda G + G Lambda - 2 G²:
-    #     G(t) = e^(t Lambda) W_0 (I + W_0^T (e^(2 t Lambda) - 1) / Lambda W_0)^-1 W_0^T e^(t Lambda).
-    # With E = ((e^(2 t Lambda) - 1) / Lambda)^(1/2) the entries of E W_0 exceed the range of a double.
-    # Sort the rows by E and rotate the columns so that W_0 is lower triangular, and divide column k of
-    # E W_0 by its largest entry c_k. Then G = D Q_1 Q_1^T D, where D = e^(t Lambda) / E and Q_1 holds the
-    # upper rows of the orthonormal factor of (E W_0 C^-1; C^-1).
-    rates, start = _checked(strengths, weights)
-    if not 0 <= time < np.inf:
-        raise InvalidParameter(f"time is {time}; allowed: a finite number of at least 0.")
-    if time == 0:
-        return np.asarray(start @ start.T)
-    order = np.argsort(-rates, kind="stable")
-    rates = rates[order]
-    triangle = np.linalg.qr(start[order].T)[1].T
-    growth = _log_growth(rates, time)
-    with np.errstate(divide="ignore"):
-        size = growth[:, None] + np.log(np.abs(triangle))
-    scale = np.maximum(size.max(axis=0), 0.0)
-    stacked = np.concatenate([np.sign(triangle) * np.exp(size - scale), np.diag(np.exp(-scale))])
-    upper = np.linalg.qr(stacked)[0][: rates.size]
-    upper = upper * np.exp(rates * time - growth)[:, None]
-    solution = np.empty((rates.size, rates.size))
-    solution[np.ix_(order, order)] = upper @ upper.T
-    return solution
-
-
-def _log_growth(rates: np.ndarray, time: float) -> np.ndarray:
-    """Logarithm of E, without overflow and for rates of 0 too."""
-    exponent = 2 * time * rates
-    modulus = np.abs(exponent)
-    # (e^z - 1) / z = e^{max(z, 0)} (1 - e^{-|z|}) / |z|.
-    fraction = np.ones(rates.size)
-    large = modulus > 1e-300
-    fraction[large] = -np.expm1(-modulus[large]) / modulus[large]
-    return np.asarray((np.maximum(exponent, 0.0) + np.log(fraction) + np.log(2 * time)) / 2)
-
-
-def quadratic_flow(strengths: np.ndarray, weights: np.ndarray, times: np.ndarray) -> QuadraticFlow:
-    r"""Compute the risk and the learned share of each feature along the population flow.
-
-    Parameters
-    ----------
-    strengths : array of shape (d,)
-        :math:`\lambda_j`, of any sign and order; :math:`j^{-a}` in arXiv:2508.03688.
-    weights : array of shape (d, r)
-        :math:`W_0`, for example Gaussian of small variance.
-    times : array of shape (T,)
-        Times, at least 0.
-
-    Returns
-    -------
-    QuadraticFlow
-        Risk over its value at :math:`G=0`, and the learned share of each feature.
-
-    Raises
-    ------
-    InvalidData
-        If an array is not finite, the shapes do not match or every strength is 0.
-
-    Notes
-    -----
-    Closed form of the matrix Riccati equation (quadratic 34), O(d r (d + r)) for each time. Backed by
-    ``tests/models/quadratic/test_flow.py`` (SciPy's integrator, the scalar logistic law).
-
-    Examples
-    --------
-    >>> flow = quadratic_flow(np.array([1.0, 0.0]), 0.1 * np.eye(2), np.array([0.0, 100.0]))
-    >>> flow.risk.round(4)
-    array([0.9802, 0.    ])
-    """
-    rates, start = _checked(strengths, weights)
-    if not rates.any():
-        raise InvalidData(
-            "every strength is 0; allowed: at least one other value, or the risk is not defined."
-        )
-    moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    risk, captured = np.empty(moments.size), np.empty((moments.size, rates.size))
-    for place, time in enumerate(moments):
-        solution = flow_matrix(rates, start, float(time))
-        diagonal = np.diagonal(solution).copy()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            captured[place] = np.where(rates == 0, np.nan, diagonal / rates)
-        np.fill_diagonal(solution, diagonal - rates)
-        risk[place] = np.sum(solution**2)
-    return QuadraticFlow(moments, risk / np.sum(rates**2), captured, rates)
-
-
-def _checked(strengths: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rates = np.asarray(strengths, dtype=np.float64)
-    start = np.asarray(weights, dtype=np.float64)
-    if rates.ndim != 1 or rates.size == 0 or start.ndim != 2 or len(start) != rates.size:
-        raise InvalidData(
-            f"the strengths have shape {rates.shape} and the weights {start.shape}; "
-            "allowed: (d,) and (d, r)."
-        )
-    if not (np.isfinite(rates).all() and np.isfinite(start).all()):
-        raise InvalidData(
-            "the strengths or the weights contain NaN or infinity; remove these values."
-        )
-    return rates, start
-
-
-def feature_learning_times(strengths: np.ndarray | float, *, initial_strength: float) -> np.ndarray:
-    r"""Compute the time at which half of each feature is learned, for an isotropic start.
-
-    .. math:: t_j=\frac1{2\lambda_j}\log\Big(\frac{\lambda_j}{g_0}-1\Big),\qquad
-        g_j(t)=\frac{\lambda_j}{1+(\lambda_j/g_0-1)e^{-2\lambda_jt}},
-
-    exact for :math:`W_0W_0^\top=g_0I` (quadratic 35). A random start changes the argument of the
-    logarithm by a factor.
-
-    Parameters
-    ----------
-    strengths : array of any shape
-        :math:`\lambda_j>0`.
-    initial_strength : float
-        :math:`g_0>0`.
-
-    Returns
-    -------
-    ndarray
-        The times :math:`t_j`; 0 for a feature that is at least half learned at the start.
-
-    Examples
-    --------
-    >>> feature_learning_times([1.0, 0.1], initial_strength=1e-3).round(2)
-    array([ 3.45, 22.98])
-    """
-    check_positive(initial_strength=initial_strength)
-    rates = np.asarray(strengths, dtype=np.float64)
-    if not np.isfinite(rates).all() or (rates <= 0).any():
-        raise InvalidData(
-            "a strength is not a finite number above 0; such features are never learned. Remove them."
-        )
-    return np.asarray(np.log(np.maximum(rates / initial_strength - 1, 1.0)) / (2 * rates))
-
-
-def width_floor(strengths: np.ndarray, *, width: int) -> float:
-    r"""Least risk of a network of this width: :math:`\sum_{j>r_s}\lambda_j^2/\sum_j\lambda_j^2`.
-
-    Parameters
-    ----------
-    strengths : array of shape (d,)
-        :math:`\lambda_j\ge0`, in any order.
-    width : int
-        :math:`r_s`.
-
-    Returns
-    -------
-    float
-        The risk floor (quadratic 36), of order :math:`r_s^{1-2a}` for :math:`\lambda_j=j^{-a}`.
-
-    Examples
-    --------
-    >>> round(width_floor(1 / np.arange(1, 401), width=10), 4)
-    0.0564
-    """
-    check_positive(width=width)
-    energy = np.sort(np.asarray(strengths, dtype=np.float64) ** 2)[::-1]
-    return float(energy[int(width) :].sum() / energy.sum())
+from solvable.models.quadratic.flow_theory import (
+    feature_learning_times,
+    gamma_quadrature,
+    quadratic_flow,
+)
+from solvable.models.quadratic.online import online_descent
 
 
 class FlowParameters(Parameters):
@@ -214,6 +40,10 @@ class FlowParameters(Parameters):
     """Root mean square norm sigma of the weights of a feature at the start."""
     time: float = Field(20.0, gt=0.0, le=5000.0)
     """Time t; weights of the strongest feature grow as e^t."""
+    batch: int = Field(0, ge=0, le=100_000)
+    """Number B of fresh samples in each step of online gradient descent; 0 integrates the flow alone."""
+    learning_rate: float = Field(0.02, gt=0.0, le=0.5)
+    """Learning rate eta of online gradient descent, which takes t / eta steps."""
 
 
 FOLLOWED = 6
@@ -248,21 +78,26 @@ def measure(parameters: FlowParameters, rng: np.random.Generator) -> Metrics:
     W = integrate(strengths, start, parameters.time)
     closed = quadratic_flow(strengths, start, np.array([parameters.time]))
     followed = min(FOLLOWED, np.count_nonzero(strengths))
-    return {
+    metrics: Metrics = {
         "captured": list(np.sum(W**2, axis=1)[:followed] / strengths[:followed]),
         "risk": float(np.sum((np.diag(strengths) - W @ W.T) ** 2) / np.sum(strengths**2)),
         "closed_form": list(closed.captured[0, :followed]),
+        "online_captured": None,
     }
-
-
-def gamma_quadrature(shape: float) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss quadrature with 40 nodes for means over a gamma variable of any shape."""
-    from scipy.linalg import eigh_tridiagonal
-
-    # Golub-Welsch algorithm, as SciPy's rule contains Gamma(shape), which overflows above 171.
-    k = np.arange(40)
-    nodes, vectors = eigh_tridiagonal(2 * k + shape, np.sqrt(k * (k + shape - 1))[1:])
-    return nodes, vectors[0] ** 2
+    if parameters.batch:
+        V = online_descent(
+            strengths,
+            start,
+            parameters.time,
+            learning_rate=parameters.learning_rate,
+            batch=parameters.batch,
+            rng=rng,
+        )
+        if V is not None:
+            metrics["online_captured"] = list(
+                np.sum(V**2, axis=1)[:followed] / strengths[:followed]
+            )
+    return metrics
 
 
 def predict(parameters: FlowParameters) -> Metrics:
@@ -292,13 +127,15 @@ def predict(parameters: FlowParameters) -> Metrics:
         "captured": list(captured[known]),
         "risk": float(strengths**2 @ squared / np.sum(strengths**2)),
         "learning_times": times,
+        "online_captured": list(captured[known]) if parameters.batch else None,
     }
 
 
 def chance(parameters: FlowParameters, prediction: Metrics) -> Metrics:
     """Metrics of a network that is zero."""
     followed = min(FOLLOWED, parameters.features, parameters.dimension)
-    return {"captured": [0.0] * followed, "risk": 1.0}
+    metrics: Metrics = {"captured": [0.0] * followed, "risk": 1.0}
+    return metrics | ({"online_captured": [0.0] * followed} if parameters.batch else {})
 
 
 def over_closed_form(point: Point) -> np.ndarray | None:
@@ -308,6 +145,19 @@ def over_closed_form(point: Point) -> np.ndarray | None:
         return None  # records of earlier versions lack the closed form
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(captured / closed)
+
+
+def online_share(point: Point) -> np.ndarray | None:
+    """Learned shares of online descent, with the flow from the same starts as a control variate."""
+    online, flow = point.values("online_captured"), point.values("closed_form")
+    return None if online.shape != flow.shape else np.asarray(online - flow + flow.mean(axis=0))
+
+
+def slow(point: Point) -> bool:
+    """Return True for a small learning rate and little noise of the gradient."""
+    setting = point.setting
+    noise = setting.learning_rate * setting.dimension / max(setting.batch, 1)
+    return bool(setting.batch and setting.learning_rate <= 0.02 and noise <= 0.01)
 
 
 system = System(
@@ -360,6 +210,19 @@ system = System(
             where=lambda cell: cell.expected > 0.02 and cell.setting.initial_scale <= 0.01,
             missing="needs initial_scale <= 0.01 and a predicted risk above 0.02; lower time",
         ),
+        Agreement(
+            "online-descent",
+            "Online gradient descent with a small learning rate follows the flow from the same start.",
+            metric=online_share,
+            expected=lambda point: point.mean("closed_form"),
+            source="derivations/quadratic (34), (37)",
+            within=0.05,
+            because="Steps of finite length and noise of the gradient delay a feature that grows.",
+            where=lambda cell: slow(cell.point),
+            missing="needs batch and learning_rate with learning_rate <= 0.02 and learning_rate "
+            "dimension / batch <= 0.01; run with --preset online",
+            entry="feature",
+        ),
     ],
     panels=[
         Panel(
@@ -369,6 +232,7 @@ system = System(
             [Trace("captured", "feature")],
             "Mean over starts. Vertical lines: a feature with a typical start is half learned.",
             markers={"learning_times": ""},
+            when=lambda curve: not curve.setting.batch,
             y_range=(-0.05, 1.1),
         ),
         Panel(
@@ -377,8 +241,30 @@ system = System(
             "risk / risk at zero weights",
             [Trace("risk", "risk")],
             "One step per feature. With at least as many units as features the risk falls to 0.",
+            when=lambda curve: not curve.setting.batch,
             y_scale="log",
             y_range=(1e-3, 1.5),
+        ),
+        Panel(
+            "online",
+            "Online gradient descent follows the flow",
+            "learned share of a feature",
+            [Trace("online_captured", "feature")],
+            "Points: online gradient descent on fresh samples. Lines: flow, mean over starts.",
+            when=lambda curve: slow(curve.points[0]),
+            y_range=(-0.05, 1.1),
+        ),
+        Panel(
+            "batch",
+            "Few samples in each step delay the features",
+            "learned share of a feature",
+            [Trace("online_captured", "feature")],
+            "Points: online gradient descent. Lines: flow, mean over starts.",
+            along=Axis("batch", "fresh samples in each step"),
+            at=lambda places: places[len(places) // 2 :][:1],
+            where=lambda point: point.setting.batch > 0,
+            x_scale="log",
+            y_range=(-0.05, 1.1),
         ),
     ],
     presets={
@@ -386,7 +272,12 @@ system = System(
             "Eight features and twelve units; ten seconds.",
             {"time": [3, 5, 7, 9, 11, 13, 16, 20, 25, 30, 40, 60]},
             replicates=100,
-        )
+        ),
+        "online": Preset(
+            "Online gradient descent at five numbers of samples in each step; half a minute.",
+            {"time": [5, 9, 13, 20, 30], "batch": [0, 2, 5, 10, 30, 100]},
+            replicates=12,
+        ),
     },
     references=("benarous2025learning",),
 )

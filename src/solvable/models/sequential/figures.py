@@ -13,6 +13,7 @@ from solvable.frame.points import Point
 from solvable.frame.spectrum import Law, Spectrum
 from solvable.frame.traces import Trace, spread_entries
 from solvable.models.sequential.predict import bulk_density
+from solvable.models.sequential.scaling_figures import SCALING_PANELS, largest
 from solvable.plots.figure import Marker, Series
 
 
@@ -21,6 +22,11 @@ def _ceiling(curve: Curve, _: str, line: np.ndarray) -> np.ndarray:
     names = ("polynomial_kernel_normalised_mse", "rbf_kernel_normalised_mse")
     drawn = any(np.isfinite(curve.measured(name)[0]).any() for name in names)
     return np.where(drawn & (line > 0.75 * line[0]), line, np.nan)
+
+
+def _power_law(_: Curve, __: str, line: np.ndarray) -> np.ndarray:
+    """Error in the limit of many features, where it is below 1."""
+    return np.where(line < 1, line, np.nan)
 
 
 def _around_the_learner(series: Sequence[Series]) -> tuple[float, float] | None:
@@ -71,8 +77,11 @@ PANELS = (
             Trace("normalised_mse", "layered learner"),
             Trace("normalised_mse_tail_only", "unrecovered features alone", measured=False, dashed=True,
                   shown=lambda _, __, line: np.where(line > 1e-3, line, np.nan)),
+            Trace("normalised_mse_asymptotic", "limit of many features", measured=False, dashed=True,
+                  shown=_power_law),
             Trace("polynomial_kernel_normalised_mse", "polynomial kernel", theory=None),
             Trace("rbf_kernel_normalised_mse", "RBF kernel", theory=None),
+            Trace("random_features_normalised_mse", "random features of degree 4", theory=None),
             Trace("polynomial_kernel_normalised_mse", "best any kernel can do", measured=False,
                   dashed=True, shown=_ceiling, colour=2),
         ],
@@ -87,10 +96,17 @@ PANELS = (
         "edges of the bulk. Coloured lines: predicted eigenvalues of the features.",
         y_scale="log",
     ),
+    largest(Panel(
+        "eigenvalues", "Features leave a bulk that shrinks as the samples grow",
+        "eigenvalue of the moment operator",
+        [Trace("eigenvalues", "feature"), Trace("bulk_edges", "bulk edge", dashed=True)],
+        "Solid: predicted eigenvalue of each feature. Dashed: predicted edges of the bulk.",
+    )),
     Panel(
         "overlap-by-dimension", "Larger dimensions need more samples", "mean squared overlap",
         [Trace("squared_overlap", "", mean=True)],
         "Squared overlap with the true feature, averaged over features.",
         along=Axis("dimension", "dimension d"), y_range=(-0.02, 1.02),
     ),
+    *SCALING_PANELS,
 )

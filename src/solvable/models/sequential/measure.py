@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from solvable.arrays import ArraySource, Source
+from solvable.fitting.devices import on_device
 from solvable.fitting.kernel_errors import kernel_errors
+from solvable.fitting.random_features import random_feature_error
 from solvable.frame.points import Metrics
 from solvable.models.sequential.errors import fresh_rows
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
+from solvable.models.sequential.kernel_head import HEAD_ROWS, kernel_head
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.target import HierarchicalTarget, make_target
 from solvable.operators import MomentOperator, apply_label_map, standardise
@@ -39,7 +42,11 @@ def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metri
     X, y = _samples(target, parameters.samples + fresh, rng)
     X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
     learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))
-    error = np.mean((learner.predict(X_test) - y_test) ** 2) / y_test.var()
+    predicted = learner.predict(X_test)
+    if parameters.second_layer == "kernel-ridge":
+        X_head, y_head = target.sample(HEAD_ROWS, rng, dtype=np.float32)
+        predicted = kernel_head(learner.transform(X_head), y_head, learner.transform(X_test))
+    error = np.mean((predicted - y_test) ** 2) / y_test.var()
     return {
         **score_directions(target, learner),
         "normalised_mse": float(error),
@@ -62,14 +69,14 @@ def _fit(
 ) -> LayerwiseSpectralRegressor:
     # A readout is not needed if the index already has the units of the label, that is, for least squares
     # and for labels without a map.
-    fitted = parameters.second_layer == "least-squares" or parameters.label_map == "identity"
+    fitted = _fitted_layer(parameters) == "least-squares" or parameters.label_map == "identity"
     in_units = parameters.readout == "identity" and fitted
     learner = LayerwiseSpectralRegressor(
         degree=parameters.degree if parameters.inputs == "hermite" else 1,
-        n_directions=parameters.features,
+        n_directions=parameters.feature_count,
         label_map=parameters.label_map,
         correction=parameters.correction,
-        second_layer=parameters.second_layer,
+        second_layer=_fitted_layer(parameters),
         readout="none" if in_units else "spline",
         held_back=fresh,
         shuffle=False,
@@ -77,7 +84,15 @@ def _fit(
         solver="power-iteration" if parameters.solver == "power-iteration" else "auto",
         random_state=seed,
     )
-    return learner.fit(X, y)
+    return learner.fit(on_device(X), y)
+
+
+def _fitted_layer(
+    parameters: SequentialParameters,
+) -> Literal["least-squares", "in-sample", "shrinkage"]:
+    """Second layer of the learner; a kernel head replaces its output by its own."""
+    layer = parameters.second_layer
+    return "least-squares" if layer == "kernel-ridge" else layer
 
 
 def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegressor) -> Metrics:
@@ -90,6 +105,9 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
     order = np.full(target.features, -1)
     order[feature] = vector
     eigenvalues = [float(learner.eigenvalues_[k]) if k >= 0 else None for k in order]
+    # Of each matched eigenvector, the part outside the span of the features and the part along others
+    span = np.linalg.qr(target.directions)[0]
+    outside = 1 - np.sum((span.T @ learner.directions_) ** 2, axis=0)
     mixing = [
         float((squared[i, after] + squared[i + 1, before]) / 2) if min(before, after) >= 0 else None
         for i, (before, after) in enumerate(pairwise(order))
@@ -103,6 +121,10 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
         "detection_edges": [float(lower), float(upper)],
         "detected_features": float(np.sum((values > upper) | (values < lower))),
         "neighbour_mixing": mixing,
+        "loss_outside_span": [float(outside[k]) if k >= 0 else None for k in order],
+        "loss_inside_span": [
+            float(1 - outside[k] - squared[i, k]) if k >= 0 else None for i, k in enumerate(order)
+        ],
     }
 
 
@@ -156,4 +178,9 @@ def _kernels(
         degree=2 * parameters.degree,
         largest=parameters.kernel_samples,
     )
-    return cast("Metrics", errors)
+    features = None
+    if rows <= parameters.kernel_samples:
+        X_train = next(block for _, block in _head(X, rows).chunks(rows))
+        test = X_test, y_test
+        features = random_feature_error(X_train, y[:rows], test, degree=2 * parameters.degree)
+    return cast("Metrics", {**errors, "random_features_normalised_mse": features})

@@ -20,8 +20,10 @@ class SequentialParameters(Parameters):
     """Number d of input coordinates."""
     degree: int = Field(2, ge=1, le=3)
     """Degree q of the latent features in the input; the label has degree 2q."""
-    features: int = Field(6, ge=1, le=10_000)
-    """Number of latent features."""
+    features: int = Field(6, ge=0, le=10_000)
+    """Number p of latent features; 0 for the rounded value of d^epsilon."""
+    epsilon: float = Field(0.5, ge=0, le=3)
+    """Exponent epsilon of the number of features if features is 0."""
     decay: float = Field(0.4, ge=0, le=10)
     """Exponent gamma of the weights, lambda_i ~ i^-gamma."""
     samples: int = Field(26_240, ge=2, le=10**9)
@@ -30,6 +32,8 @@ class SequentialParameters(Parameters):
     """True Hermite features of x, or Gaussian features of the same covariance (limit of large d)."""
     readout: Literal["identity", "tanh"] = "identity"
     """Function g in the label y = g(h2), where h2 is the quadratic form of the latent features."""
+    label_noise: float = Field(0.0, ge=0, le=100)
+    """Standard deviation of Gaussian noise on all labels; labels without noise have variance near 1."""
     signs: Literal["random", "alternating", "positive"] = "alternating"
     """Signs of the weights; random signs are drawn once and shared by all replicates."""
     first_layer: Literal["orthonormal", "random"] = "orthonormal"
@@ -43,8 +47,11 @@ class SequentialParameters(Parameters):
     modulus."""
     solver: Literal["lanczos", "power-iteration"] = "lanczos"
     """Solver: Lanczos to convergence, or (published) 15 passes of block power iteration."""
-    second_layer: Literal["least-squares", "in-sample", "shrinkage"] = "least-squares"
-    """Second layer: fitted on fresh rows, made of the eigenvalues, or made of shrunk eigenvalues."""
+    second_layer: Literal["least-squares", "in-sample", "shrinkage", "kernel-ridge"] = (
+        "least-squares"
+    )
+    """Second layer: fitted on fresh rows, made of the eigenvalues, made of shrunk eigenvalues, or
+    replaced by kernel ridge regression on the learned features."""
     test_samples: int = Field(5_000, ge=2, le=10**7)
     """Number of fresh samples for the test error."""
     kernel_samples: int = Field(0, ge=0, le=50_000)
@@ -64,9 +71,9 @@ class SequentialParameters(Parameters):
     @model_validator(mode="after")
     def _check(self) -> SequentialParameters:
         total = self.n_features_total
-        if self.features > total:
+        if self.feature_count > total:
             raise ValueError(
-                f"features is {self.features}, more than the D = {total} features of degree "
+                f"features is {self.feature_count}, more than the D = {total} features of degree "
                 f"{self.degree} in dimension {self.dimension}; allowed: 1 to {total}"
             )
         if self.inputs == "gaussian" and self.correction == "wick":
@@ -75,6 +82,11 @@ class SequentialParameters(Parameters):
                 "chaos to subtract; allowed: correction=none"
             )
         return self
+
+    @property
+    def feature_count(self) -> int:
+        """Number p of latent features."""
+        return self.features or round(self.dimension**self.epsilon)
 
     @property
     def n_features_total(self) -> int:
@@ -99,18 +111,18 @@ class SequentialParameters(Parameters):
     def sign_pattern(self) -> tuple[int, ...]:
         """Signs of the weights, the same in all replicates so that features can be averaged."""
         if self.signs == "positive":
-            return (1,) * self.features
+            return (1,) * self.feature_count
         if self.signs == "alternating":
-            return tuple(1 - 2 * (rank % 2) for rank in range(self.features))
-        stream = random_stream("sequential-recovery", "signs", self.features)
-        return tuple(int(sign) for sign in stream.choice((-1, 1), self.features))
+            return tuple(1 - 2 * (rank % 2) for rank in range(self.feature_count))
+        stream = random_stream("sequential-recovery", "signs", self.feature_count)
+        return tuple(int(sign) for sign in stream.choice((-1, 1), self.feature_count))
 
 
 AXIS = Axis(
     "samples",
     "samples n",
     ignore=("kernel_samples", "spectrum_samples"),
-    told=lambda setting: f"n/D = {setting.samples_per_feature:.3g}",
+    point_name=lambda setting: f"n/D = {setting.samples_per_feature:.3g}",
     margin=1.5,
 )
 """Axis of the curves: the number of samples."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics, listed
+from solvable.models.sequential.expansion import expand
+from solvable.models.sequential.kernel_head import kernel_head_error
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.published import published_error, published_overlaps
+from solvable.models.sequential.scaling import asymptotic_error, recovered_count
 from solvable.models.sequential.target import make_target
 from solvable.models.sequential.theory import predict_from
 from solvable.moment_spectrum.cubic import check_cubic, only_known
@@ -38,18 +43,21 @@ def preview(parameters: SequentialParameters, samples: np.ndarray) -> list[Metri
 
 
 def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metrics:
-    if parameters.selection == "modulus" or parameters.solver == "power-iteration":
-        raise InvalidParameter(
-            f"selection is {parameters.selection!r} and solver is {parameters.solver!r}; the theory "
-            "holds for converged eigenvectors beyond the edges of the bulk. Allowed for predictions: "
-            "selection=edges solver=lanczos."
-        )
     check_dimension(parameters.dimension)
-    check_range(parameters.samples, parameters.features, parameters.n_features_total)
+    check_range(parameters.samples, parameters.feature_count, parameters.n_features_total)
     moments = _moments_of(parameters, rough=rough)
     n = parameters.samples
     theory = predict_from(moments, n)
+    iterated = parameters.solver == "power-iteration"
+    published = iterated or parameters.selection == "modulus"
+    if published:
+        _check_published(parameters)
+        changed = published_overlaps(moments, theory, iterated=iterated)
+        error = published_error(moments, theory, changed)
+        theory = replace(theory, squared_overlap=changed, normalised_mse=np.array(error))
     overlap, eigenvalues = theory.squared_overlap, theory.eigenvalues
+    if iterated:  # Rayleigh quotients of unconverged directions
+        eigenvalues = np.full_like(eigenvalues, np.nan)
     if moments.mixing is not None:  # no eigenvalue belongs to a feature that mixes with others
         eigenvalues = np.where(np.diag(moments.mixing) > 0.5, eigenvalues, np.nan)
     mixing = neighbour_mixing(
@@ -58,15 +66,23 @@ def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metric
         samples=n,
         squared_overlap=np.where(theory.recovered, overlap, 0.0),
     )
+    expansion = expand(moments.law, moments.pair_products, n)
     errors = {
         "least-squares": float(theory.normalised_mse),
         "in-sample": float(theory.normalised_mse_in_sample),
         "shrinkage": float(theory.normalised_mse_shrinkage),
     }
+    if parameters.second_layer == "kernel-ridge":
+        errors["kernel-ridge"] = kernel_head_error(moments.latent, theory.squared_overlap)
     kernel = _kernel_floor(parameters)
     metrics: Metrics = {
         "squared_overlap": overlap.tolist(),
         "mean_squared_overlap": float(overlap.mean()),
+        "lost_cosine": (1 - np.sqrt(overlap)).tolist(),
+        "features_above_half": float(np.sum(overlap > 0.5)),
+        "asymptotic_features_above_half": _number(
+            recovered_count(moments.law, parameters.decay, n)
+        ),
         "threshold_samples": listed(theory.threshold_samples),
         "eigenvalues": listed(eigenvalues),
         "bulk_edges": theory.bulk_edges.tolist(),
@@ -74,8 +90,14 @@ def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metric
         "noise_scale": float(theory.noise_scale),
         "detected_features": float(theory.recovered.sum()),
         "neighbour_mixing": listed(mixing),
+        "loss_outside_span": listed(expansion.outside + theory.population_floor),
+        "loss_inside_span": listed(expansion.inside),
+        "height_gaps": listed(expansion.gaps),
+        "davis_kahan_samples": listed(expansion.bound_samples),
         "normalised_mse": errors[parameters.second_layer],
         "normalised_mse_tail_only": float(theory.normalised_mse_tail_only),
+        "normalised_mse_asymptotic": _number(asymptotic_error(moments.law, parameters.decay, n)),
+        "learned_energy": 1 - errors[parameters.second_layer],
         "normalised_mse_least_squares": errors["least-squares"],
         "normalised_mse_in_sample": errors["in-sample"],
         "normalised_mse_shrinkage": errors["shrinkage"],
@@ -84,18 +106,41 @@ def _metrics(parameters: SequentialParameters, *, rough: bool = False) -> Metric
         "spectrum": None,
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
+        "random_features_normalised_mse": kernel,
     }
+    if published:
+        p = parameters.feature_count
+        metrics |= dict.fromkeys(("loss_outside_span", "loss_inside_span"), [None] * p)
+        metrics["neighbour_mixing"] = [None] * (p - 1)
     cubic = parameters.inputs == "hermite" and parameters.degree == 3
     return only_known(metrics, n) if cubic else metrics
 
 
+def _check_published(parameters: SequentialParameters) -> None:
+    """Raise an error where the published algorithm has no prediction."""
+    if parameters.second_layer not in ("least-squares", "kernel-ridge") or parameters.degree == 3:
+        raise InvalidParameter(
+            f"selection is {parameters.selection!r}, solver is {parameters.solver!r}, second_layer is "
+            f"{parameters.second_layer!r} and degree is {parameters.degree}; allowed for predictions "
+            "with selection=modulus or solver=power-iteration: second_layer=least-squares or "
+            "kernel-ridge, and degree=1 or 2."
+        )
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
 def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
     """Metrics of a learner with random directions and a constant prediction."""
-    share = parameters.features / parameters.n_features_total
+    p = parameters.feature_count
+    share = p / parameters.n_features_total
     return {
-        "squared_overlap": [share] * parameters.features,
+        "squared_overlap": [share] * p,
         "mean_squared_overlap": share,
-        "neighbour_mixing": [1 / parameters.n_features_total] * (parameters.features - 1),
+        "neighbour_mixing": [1 / parameters.n_features_total] * (p - 1),
+        "loss_outside_span": [1 - share] * p,
+        "loss_inside_span": [(p - 1) / parameters.n_features_total] * p,
         "normalised_mse": 1.0,
     }
 
@@ -128,7 +173,7 @@ def _moments_of(parameters: SequentialParameters, *, rough: bool = False) -> Fin
 
 @lru_cache(maxsize=64)
 def _moments(parameters: SequentialParameters, rough: bool = False) -> FiniteSizeMoments:
-    d, p = parameters.dimension, parameters.features
+    d, p = parameters.dimension, parameters.feature_count
     targets = [make_target(parameters, seed) for seed in range(4 if rough else TARGETS)]
     # About two million numbers are drawn. With many features fewer draws suffice, because the heights of
     # the spikes lie on a smooth curve.
@@ -141,7 +186,7 @@ def _moments(parameters: SequentialParameters, rough: bool = False) -> FiniteSiz
         targets,
         label_map=parameters.label_map,
         correction=parameters.correction,
-        draws=max(draws // 10, 2_000) if rough else draws,
+        draws=max(draws // 20, 2_000) if rough else draws,
         rough=rough,
     )
 
@@ -158,4 +203,6 @@ def _kernel_floor(parameters: SequentialParameters) -> float | None:
         dimension=parameters.dimension,
         energies={2: share, 4: 1 - share},
     )
-    return float(floor)
+    signal = float(np.mean([index_energies(target)[1] for target in targets]))
+    noise = parameters.label_noise**2
+    return (float(floor) * signal + noise) / (signal + noise)

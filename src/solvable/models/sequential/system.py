@@ -22,12 +22,12 @@ PRESETS = {
         {
             "dimension": (40,),
             "features": (6,),
-            "decay": (0.4,),
-            "samples": tuple(ratio * QUICK_TOTAL for ratio in (4, 8, 16, 32, 64, 128)),
-            "kernel_samples": (16 * QUICK_TOTAL,),
-            "spectrum_samples": (128 * QUICK_TOTAL,),
+            "decay": (0.8,),
+            "samples": tuple(ratio * QUICK_TOTAL for ratio in (4, 10, 16, 23, 32, 45, 64)),
+            "kernel_samples": (10 * QUICK_TOTAL,),
+            "spectrum_samples": (64 * QUICK_TOTAL,),
         },
-        replicates=3,
+        replicates=5,
     ),
     "gaussian": Preset(
         "Limit of large dimension: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
@@ -43,6 +43,40 @@ PRESETS = {
             "second_layer": ("least-squares", "in-sample", "shrinkage"),
         },
         replicates=5,
+    ),
+    "dimensions": Preset(
+        "Three dimensions with d^0.5 Gaussian features each, gamma = 0, 0.4 and 0.8; about four minutes.",
+        {
+            "dimension": (16, 28, 48),
+            "features": (0,),
+            "decay": (0.0, 0.4, 0.8),
+            "samples": tuple(400 * 2**k for k in range(8)),
+            "inputs": ("gaussian",),
+        },
+        replicates=8,
+    ),
+    "sharpening": Preset(
+        "Overlap at the threshold of eight equal features in 100 to 800 Gaussian directions; a minute.",
+        {
+            "dimension": (100, 200, 400, 800),
+            "degree": (1,),
+            "features": (8,),
+            "decay": (0.0,),
+            "samples": (95, 190, 380, 760, 1_510, 3_000, 6_000, 12_000),
+        },
+        replicates=16,
+    ),
+    "learned-energy": Preset(
+        "Exponent of the learned share of the label for gamma = 0.2 and 0.4, with 64 Gaussian features; "
+        "about two minutes.",
+        {
+            "dimension": (30,),
+            "features": (64,),
+            "decay": (0.2, 0.4),
+            "samples": tuple(round(8 * 465 * 2 ** (k / 2)) for k in range(9)),
+            "inputs": ("gaussian",),
+        },
+        replicates=10,
     ),
     "exponents": Preset(
         "Exponents of the thresholds and of the error, with 64 Gaussian features; about ten minutes.",
@@ -95,12 +129,13 @@ PRESETS = {
 system = System(
     name="sequential-recovery",
     title="Hidden features appear one after another as the samples grow",
-    version="1",
+    version="2",
     parameters=SequentialParameters,
     measure="measure:measure",
     predict="predict:predict",
     teacher="measure:teacher",
     chance="predict:chance",
+    tensors=True,
     axis=AXIS,
     claims="claims:CLAIMS",
     panels="figures:PANELS",

@@ -68,6 +68,8 @@ class HierarchicalTarget(LatentTarget):
     first_layer : {"orthonormal", "random"}
         Orthonormal :math:`A_i` (as in the authors' code), or independent Gaussian entries of variance
         1/D (as in the paper's text).
+    label_noise : float
+        Standard deviation of the Gaussian noise that is added to sampled labels.
     seed : int
         Seed of the teacher; the stream is ``random_stream(seed, "teacher", ...)``.
 
@@ -101,6 +103,7 @@ class HierarchicalTarget(LatentTarget):
     readout: str | ReadoutFunction = "identity"
     signs: Literal["random", "alternating", "positive"] | tuple[int, ...] = "random"
     first_layer: Literal["orthonormal", "random"] = "orthonormal"
+    label_noise: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -109,6 +112,7 @@ class HierarchicalTarget(LatentTarget):
         check_integer("features", self.features, 1)
         check_integer("seed", self.seed, 0)
         check_real("decay", self.decay, 0.0)
+        check_real("label_noise", self.label_noise, 0.0)
         for kind, value, allowed in (
             ("inputs", self.inputs, INPUTS),
             ("first_layer", self.first_layer, FIRST_LAYERS),
@@ -219,9 +223,9 @@ class HierarchicalTarget(LatentTarget):
     @cached_property
     def label_variance(self) -> float:
         """Variance of the label at finite d; a Monte Carlo estimate for a nonlinear readout."""
-        if self.readout == "identity":
-            return self.index_variance
-        return self.label_moments()[1]
+        identity = self.readout == "identity"
+        signal = self.index_variance if identity else self.label_moments()[1]
+        return signal + self.label_noise**2
 
     @property
     def degree_two_energy(self) -> float:
@@ -255,11 +259,12 @@ def make_target(parameters: SequentialParameters, seed: int) -> HierarchicalTarg
     return HierarchicalTarget(
         dimension=parameters.dimension,
         degree=parameters.degree,
-        features=parameters.features,
+        features=parameters.feature_count,
         decay=parameters.decay,
         inputs=parameters.inputs,
         readout=parameters.readout,
         signs=parameters.sign_pattern(),
         first_layer=parameters.first_layer,
+        label_noise=parameters.label_noise,
         seed=seed,
     )

@@ -57,8 +57,8 @@ system = System(
     axis=Axis(
         "scaled_samples",
         "sample ratio P/(κ√(χNd))",
-        told="d = {dimension}, N = {width}, P = {samples} ({scaled_samples:.4g}), kappa = {kappa:g}, "
-        "He{degree}, {activation}, {readout}",
+        point_name="d = {dimension}, N = {width}, P = {samples} ({scaled_samples:.4g}), kappa = {kappa:g}"
+        ", He{degree}, {activation}, {readout}",
         words={
             "dimension": "d = {}",
             "width_ratio": "N/d = {:g}",

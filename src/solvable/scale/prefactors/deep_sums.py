@@ -311,6 +311,7 @@ def _apart(starts: list[list[float]], most: int = 3) -> list[list[float]]:
     return kept
 
 
+@lru_cache(maxsize=256)
 def deep_optimum(
     activations: tuple[str, str],
     degree: int,

@@ -17,9 +17,6 @@ from solvable.models.attention.indexed.parameters import IndexedParameters
 from solvable.models.attention.indexed.system import system
 from solvable.models.attention.indexed.theory import bayes_test_error
 
-KEYS = {"matrix_error", "test_error", "finite_size_matrix_error", "recovery_ratio"}
-
-
 record_of = partial(studies.record_of, system)
 point_of = partial(studies.point_of, system)
 

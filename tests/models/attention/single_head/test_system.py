@@ -33,7 +33,7 @@ def points():
     noisy = {"dimension": 40, "noise": 0.5, "rank_ratio": 0.4, "regularisation": 0.05}
     exact = {"dimension": 40, "noise": 0.0, "rank_ratio": 0.15, "regularisation": 1e-3}
     return [
-        *(point_of(noisy | {"sample_ratio": ratio}, 16) for ratio in (0.4, 0.8)),
+        *(point_of(noisy | {"sample_ratio": ratio}, 12) for ratio in (0.4, 0.8)),
         point_of(exact | {"sample_ratio": 0.2}, 3),
     ]
 

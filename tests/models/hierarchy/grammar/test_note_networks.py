@@ -57,6 +57,7 @@ def test_the_deep_cnn_learns_near_p_star(depth, printed):
     assert np.all(curve > np.array(printed) - 0.03)
 
 
+@pytest.mark.slow
 def test_a_tuned_kernel_sees_no_hierarchy():
     kernel = accuracies(
         lambda seed: KernelClassifier(kernel="gaussian", random_state=seed), 3, [8.0]

@@ -11,8 +11,7 @@ from solvable.models.hierarchy.labels.system import system
 from solvable.study import Study, run_study
 
 
-def test_contract():
-    check_system(system)
+def test_contract_at_the_points_of_folds():
     check_system(system, preset="folds", setting={"samples": 100, "folds": 1})
 
 

@@ -14,8 +14,6 @@ from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.system import system
 from solvable.models.multi_index.target import draw_target
 
-KEYS = {"squared_overlap", "threshold_ratio", "information_threshold_ratio", "outlier", "bulk_edge"}
-
 ESTIMATORS = ("optimal", "lamp", "tanh", "square", "identity", "amp")
 
 

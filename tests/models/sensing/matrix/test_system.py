@@ -20,9 +20,6 @@ from solvable.models.sensing.matrix.theory import NuclearNormSignal, divergence_
 from solvable.spectra import marchenko_pastur
 from solvable.spectra.thresholds import perfect_recovery_threshold
 
-KEYS = {"matrix_error", "test_error", "train_error", "rank_fraction", "recovery_ratio"}
-
-
 record_of = partial(studies.record_of, system)
 point_of = partial(studies.point_of, system)
 

@@ -1,4 +1,4 @@
-"""New entries of an array, as a whole or as two factors whose product is the array."""
+"""New entries that replace an array: a whole array, or two factors whose product replaces it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Factors:
     right: np.ndarray  # (k, q) or (k, ...)
 
     def product(self) -> np.ndarray:
-        """Return the array."""
+        """Return the array that the factors replace it by."""
         return np.tensordot(self.left, self.right, axes=1)
 
 
-# ``replacement(entries)`` returns the new entries, or the factors, from the entries as they are read.
+# ``replacement(entries)`` returns the new entries, or their factors, given the stored entries.
 Replacement = Callable[[np.ndarray], "np.ndarray | Factors"]
 
 LEFT, RIGHT = ".left", ".right"  # endings of the names under which factors are stored
 
 
 def stored_bytes(array: np.ndarray, dtype: str, name: str) -> bytes:
-    """Return the bytes of entries in a type by its name in safetensors; rounded to nearest."""
+    """Return the bytes of entries, rounded to a type that has this name in safetensors."""
     finite = np.isfinite(array).all()
     if dtype == "BF16":
         # bfloat16 is the upper half of float32; ties go to the even number.

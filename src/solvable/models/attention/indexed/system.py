@@ -56,7 +56,7 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "sample ratio n/d²",
-        told="n/d² = {sample_ratio:.4g}, d = {dimension}, {activation}, {tokens} tokens, "
+        point_name="n/d² = {sample_ratio:.4g}, d = {dimension}, {activation}, {tokens} tokens, "
         "noise {noise:g}, rank {rank_ratio:g} d",
         words={"activation": "{}", "tokens": "T = {}", "noise": "noise {:g}"},
         margin=1.1,

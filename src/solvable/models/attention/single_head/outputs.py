@@ -67,12 +67,16 @@ class SoftmaxOutput:
         )
         return slope
 
+    @cached_property
+    def _gaps(self) -> np.ndarray:
+        """Derivative (2, k) of the second logit of each row minus the first, for two tokens."""
+        return np.asarray(self._logits[:, 1] - self._logits[:, 0])
+
     def _softmax(self, indices: np.ndarray) -> np.ndarray:
         T = self.tokens
         if T == 2:
             # for two tokens the softmax reduces to the logistic function
-            gaps = indices @ (self._logits[:, 1] - self._logits[:, 0]).T
-            second = 0.5 + 0.5 * np.tanh(gaps / 2)
+            second = 0.5 + 0.5 * np.tanh(indices @ self._gaps.T / 2)
             return np.stack([1 - second, second], axis=2)
         logits = (indices @ self._logits.reshape(T * T, -1).T).reshape(-1, T, T)
         weights = np.exp(logits - logits.max(axis=2, keepdims=True))
@@ -91,6 +95,10 @@ class SoftmaxOutput:
     def jacobian(self, indices: np.ndarray) -> np.ndarray:
         """Derivatives of the attention weights with respect to the contrasts."""
         p = self._softmax(indices)
+        if self.tokens == 2:
+            # the second weight rises by p (1 - p) times the gap of the logits, and the first falls
+            rise = (p[:, :, 0] * p[:, :, 1])[..., None] * self._gaps
+            return np.stack([-rise, rise], axis=2).reshape(len(p), -1, self.size)
         slope = p[..., None] * self._centred(p)
         return slope.reshape(len(p), -1, self.size)
 
@@ -103,6 +111,11 @@ class SoftmaxOutput:
         weights = 2 * p * (p + error - np.sum(p * error, axis=2, keepdims=True))
         if convex:
             weights = np.maximum(weights, 0.0)
+        if self.tokens == 2:
+            # the derivative of the logits minus their mean is -p_2 and p_1 times the gap
+            squares = np.sum(weights * p[:, :, ::-1] ** 2, axis=2)
+            products = self._gaps[:, :, None] * self._gaps[:, None]
+            return (squares @ products.reshape(2, -1)).reshape(-1, self.size, self.size)
         slope = self._centred(p).reshape(len(p), -1, self.size)
         return np.asarray(slope.transpose(0, 2, 1) @ (weights.reshape(len(p), -1, 1) * slope))
 

@@ -65,7 +65,7 @@ AXIS = Axis(
     "sample_ratio",
     "sample ratio n/d²",
     value=lambda setting: setting.ratio,
-    told="n/d² = {ratio:.3g}, d = {dimension}, {tokens} tokens, rank ratio {rank_ratio:g}, "
+    point_name="n/d² = {ratio:.3g}, d = {dimension}, {tokens} tokens, rank ratio {rank_ratio:g}, "
     "noise {noise:g}, regularisation {regularisation:g}",
     words={
         "dimension": "d = {}",

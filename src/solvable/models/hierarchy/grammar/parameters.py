@@ -182,7 +182,7 @@ class RandomHierarchyParameters(Parameters):
         return self.positions
 
 
-def _told(setting: RandomHierarchyParameters) -> str:
+def _point_name(setting: RandomHierarchyParameters) -> str:
     """Describe a setting in words."""
     words = [
         f"V = {setting.vocabulary}", f"m = {setting.rules}", f"s = {setting.branching}",
@@ -200,7 +200,7 @@ AXIS = Axis(
     "sample ratio N/P*",
     ignore=("samples",),
     value=lambda setting: setting.ratio,
-    told=_told,
+    point_name=_point_name,
     words={
         "sample_ratio": "",
         "task": "{}",

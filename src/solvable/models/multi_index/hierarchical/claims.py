@@ -49,6 +49,11 @@ def bounded(cell: Cell) -> bool:
     return cell.setting.label_map in ("tanh", "square") and cell.setting.sample_ratio >= 2
 
 
+def slowly_trained(cell: Cell) -> bool:
+    """Return True if a network was trained at a learning rate of at most 0.01."""
+    return bool(cell.setting.trained and cell.setting.learning_rate <= 0.01)
+
+
 def readout_of(kind: str, *, passes: int) -> Callable[[Cell], bool]:
     """Select the points with the readout `kind` and the given number of passes."""
     return lambda cell: cell.setting.readout == kind and cell.setting.deflation == passes - 1
@@ -254,7 +259,7 @@ CLAIMS = (
         "distance-from-best-error",
         "The error of the spectral estimator is the predicted multiple, above 1, of the Bayes-optimal "
         "error.",
-        over_best_error, f"arXiv:2602.05846, Theorem 3.2; {PAGE} (33), (34)", relative=True,
+        over_best_error, f"arXiv:2602.05846, Theorem 3.2; {PAGE} (34), (35)", relative=True,
         expected=lambda point: (
             float(point.predicted("subspace_error")) / float(point.predicted("best_error"))
         ),
@@ -267,7 +272,7 @@ CLAIMS = (
         "constant-factor",
         "From eight times the first threshold on, the spectral estimator needs a constant multiple of "
         "the samples at which an oracle, which knows all other directions, has the same error.",
-        f"arXiv:2602.05846, Theorems 3.2 and 3.6; {PAGE} (35)",
+        f"arXiv:2602.05846, Theorems 3.2 and 3.6; {PAGE} (36)",
         metric=oracle_samples, expected=lambda point: point.setting.sample_ratio,
         along="sample_ratio", ignore=("test_samples",), span=3.9, within=0.15, where=bounded_below,
         because="0.15: the factor approaches its limit from below, as single features are found.",
@@ -278,7 +283,7 @@ CLAIMS = (
     Agreement(
         "best-error-reached",
         "Bayes message passing from a start near the true directions has the error of state evolution.",
-        "message_passing_error", f"{PAGE} (33)", within=0.08, relative=True,
+        "message_passing_error", f"{PAGE} (34)", within=0.08, relative=True,
         because="8 %: terms of order d^(-1/2).", power=0.3,
         where=lambda cell: cell.setting.message_passing and cell.expected > 0,
         missing="no point has message_passing=true; run with --preset bayes",
@@ -326,5 +331,31 @@ CLAIMS = (
         "risk", f"{PAGE} (25), (26)", within=0.1, relative=True,
         because="10 %: each replicate draws its own neurons.",
         where=readout_of("relu", passes=1), power=0.3, missing="no point has readout=relu",
+    ),
+    Agreement(
+        "gradient-ends-at-the-estimator",
+        "At small learning rates, gradient descent on the first layer finds the directions that the "
+        "spectral estimator detects on the same samples.",
+        "estimator_overlap", f"{PAGE} (33)", within=0.02, power=0.1,
+        because="0.02: at a finite learning rate the output of the network is not 0.",
+        where=slowly_trained,
+        missing="no network was trained at a small learning rate; set learning_rate=0.01, deflation=0 "
+        "and n up to trained_samples",
+    ),
+    Agreement(
+        "gradient-overlap",
+        "Above twice its threshold the squared overlap of a feature with the directions of gradient "
+        "descent at a small learning rate equals the prediction for the spectral estimator.",
+        "gradient_overlap", f"{PAGE} (24), (33)", within=0.03,
+        entry="feature", scatter=overlap_scatter,
+        because="0.03: the theory neglects terms of order 1/d and the mixing of features near the edge.",
+        # Gradient descent ranks by modulus, the estimator by distance from the bulk: if the edges of the
+        # bulk differ, the two choose different directions near the edge.
+        where=lambda cell: (
+            slowly_trained(cell)
+            and cell.setting.sample_ratio >= 2 * cell.predicted("threshold_ratio")
+        ),
+        missing="no network was trained at a small learning rate above a threshold; set "
+        "learning_rate=0.01 and raise sample_ratio",
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvable.frame.curves import Curve
+from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
@@ -120,6 +120,11 @@ def found(point: Point) -> bool:
     return not point.refused and bool(point.setting.sample_ratio >= 2 * first)
 
 
+def slow(point: Point) -> bool:
+    """Return True if a network was trained at a learning rate of at most 0.01."""
+    return point.setting.trained and bool(point.setting.learning_rate <= 0.01)
+
+
 OVERLAP = Panel(
     "overlap",
     "Overlap of each feature against samples",
@@ -154,5 +159,32 @@ PANELS = (
         "Eigenvalues farthest from the bulk. Dashed: edge of the spectrum with permuted labels.",
         when=one_pass,
         where=found,
+    ),
+    Panel(
+        "gradient-descent",
+        "Slow gradient descent ends where the estimator does",
+        "squared overlap with the first layer",
+        [Trace("gradient_overlap", "feature")],
+        "Squared projection of each true direction on the p leading directions in which ten steps of "
+        "gradient descent change the first layer of a quadratic network. Lines: prediction for the "
+        "spectral estimator.",
+        when=one_pass,
+        where=slow,
+        y_range=(-0.02, 1.02),
+    ),
+    Panel(
+        "learning-rate",
+        "Gradient descent leaves the estimator at large learning rates",
+        "squared overlap with the first layer",
+        [Trace("gradient_overlap", "feature")],
+        "Squared projection of each true direction on the p leading directions in which ten steps of "
+        "gradient descent change the first layer of a quadratic network. Lines: prediction for the "
+        "spectral estimator.",
+        along=Axis("learning_rate", "learning rate"),
+        at=lambda places: places[-1:],
+        when=one_pass,
+        where=lambda point: point.setting.trained,
+        x_scale="log",
+        y_range=(-0.02, 1.02),
     ),
 )

@@ -7,15 +7,18 @@ from functools import partial
 
 import numpy as np
 
-from solvable.arrays import as_source
+from solvable.arrays import Array, as_on, as_source, to_numpy
+from solvable.fitting.devices import on_device
 from solvable.frame.points import Metrics
+from solvable.models.multi_index.hierarchical.learner import first_layer_directions
 from solvable.models.multi_index.hierarchical.parameters import NEURONS, HierarchicalParameters
 from solvable.models.multi_index.informed import informed_overlaps
 from solvable.models.multi_index.learner import MultiIndexRegressor
 from solvable.models.multi_index.overlaps import mapped_labels
 from solvable.models.multi_index.readout import fit_readout
-from solvable.models.multi_index.spectral import InputMoment, spectral_directions
+from solvable.models.multi_index.spectral import MARGIN, InputMoment, spectral_directions
 from solvable.models.multi_index.target import draw_target
+from solvable.operators.labels import apply_label_map
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
     X, y = target.sample(parameters.samples, rng)
     fresh, _ = target.sample(parameters.test_samples, rng)
     seed = int(rng.integers(2**31))
+    X = on_device(X)
     fit = _optimal if parameters.label_map == "optimal" else _learned
     found = fit(parameters, X, y, fresh, seed)
     # Single eigenvectors mix several features. The overlap is therefore the squared projection of w_k
@@ -41,12 +45,13 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
     squared = np.sum((found.directions.T @ target.directions) ** 2, axis=0)
     a = np.array(target.channel.amplitudes)
     at_upper = found.eigenvalues[0] > np.mean(found.edges)
+    metrics = _trained(parameters, X, y, target.directions, found, seed)
     risk = None
     if found.predictions is not None:
         risk = float(np.mean((found.predictions - target.clean(fresh)) ** 2))
     informed = None
     if parameters.message_passing:
-        best = informed_overlaps(target.channel, X, y, target.directions, rng)
+        best = informed_overlaps(target.channel, to_numpy(X), y, target.directions, rng)
         informed = None if best is None else float(a**2 @ (1 - best))
     return {
         "squared_overlap": squared.tolist(),
@@ -56,11 +61,52 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
         "risk": risk,
         "eigenvalues": found.eigenvalues.tolist(),
         "bulk_edge": float(found.edges[int(at_upper)]),
+        **metrics,
     }
 
 
+def _trained(
+    parameters: HierarchicalParameters,
+    X: Array,
+    y: np.ndarray,
+    directions: np.ndarray,
+    found: _Found,
+    seed: int,
+) -> Metrics:
+    """Overlaps of the first layer of a trained network with features and with found outliers."""
+    metrics: Metrics = {"gradient_overlap": None, "estimator_overlap": None}
+    if not parameters.trained:
+        return metrics
+    layer = first_layer_directions(
+        X,
+        _label_weights(parameters, y),
+        parameters.features,
+        learning_rate=parameters.learning_rate,
+        seed=seed,
+    )
+    if layer is None:
+        return metrics
+    metrics["gradient_overlap"] = np.sum((layer.T @ directions) ** 2, axis=0).tolist()
+    # Directions inside the bulk are nearly degenerate and therefore not compared.
+    low, high = found.edges
+    margin = MARGIN * (high - low) / 2
+    outliers = np.maximum(found.eigenvalues - high, low - found.eigenvalues) > margin
+    if outliers.any():
+        overlaps = np.sum((layer.T @ found.directions[:, outliers]) ** 2, axis=0)
+        metrics["estimator_overlap"] = float(overlaps.mean())
+    return metrics
+
+
+def _label_weights(parameters: HierarchicalParameters, y: np.ndarray) -> np.ndarray:
+    """Labels T(y) that weight the second moment; the channel's best map is not centred."""
+    if parameters.label_map != "optimal":
+        return apply_label_map(y, parameters.label_map)
+    moments = parameters.channel.moments
+    return np.interp(y, moments.labels, mapped_labels(moments, "optimal"))
+
+
 def _learned(
-    parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
+    parameters: HierarchicalParameters, X: Array, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
     """Return directions and predictions of the learner, which does not know the channel."""
     learner = MultiIndexRegressor(
@@ -80,14 +126,12 @@ def _learned(
 
 
 def _optimal(
-    parameters: HierarchicalParameters, X: np.ndarray, y: np.ndarray, fresh: np.ndarray, seed: int
+    parameters: HierarchicalParameters, X: Array, y: np.ndarray, fresh: np.ndarray, seed: int
 ) -> _Found:
     """Return directions and predictions for the channel's best label map, which is not centred."""
-    moments = parameters.channel.moments
-    weights = np.interp(y, moments.labels, mapped_labels(moments, "optimal"))
     found = spectral_directions(
         partial(InputMoment, as_source(X)),
-        weights,
+        _label_weights(parameters, y),
         parameters.features,
         n_permutations=1,
         seed=seed,
@@ -95,7 +139,7 @@ def _optimal(
     predictions = None
     if parameters.readout != "none":
         readout = fit_readout(
-            [(X @ found.directions, y)],
+            [(to_numpy(X @ as_on(found.directions, X)), y)],
             parameters.features,
             parameters.readout,
             n_neurons=NEURONS,

@@ -45,6 +45,11 @@ class HierarchicalParameters(Parameters):
     message_passing: bool = False
     """Also run Bayes message passing from a start near the true directions, which finds what the samples
     determine; needs an even link and noise above 0."""
+    learning_rate: float = Field(0.0, ge=0, le=1)
+    """Learning rate of ten steps of gradient descent on the first layer of a quadratic network, whose
+    directions are compared with the estimator's; 0 trains no network."""
+    trained_samples: int = Field(6_400, ge=0, le=10**6)
+    """Largest n at which the network is trained."""
     standardised: bool = True
     """Shift and scale the link to mean 0 and variance 1."""
 
@@ -83,6 +88,12 @@ class HierarchicalParameters(Parameters):
     def channel(self) -> AdditiveChannel:
         """Channel from the features' coordinates to the label."""
         return _channel(self.link, self.features, self.decay, self.noise, self.standardised)
+
+    @property
+    def trained(self) -> bool:
+        """Return True if a network is trained by gradient descent: with one pass and few samples."""
+        small = self.samples <= self.trained_samples
+        return self.learning_rate > 0 and small and not self.deflation
 
     @property
     def regularisation(self) -> Regularisation:

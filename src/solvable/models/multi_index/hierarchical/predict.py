@@ -47,6 +47,11 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
         | _thresholds(channel, parameters.label_map, parameters.dimension)
         | _bounds(parameters)
     )
+    # At small learning rates gradient descent ends where the estimator does   (multi-index 33).
+    metrics |= {
+        "gradient_overlap": metrics["squared_overlap"] if parameters.trained else None,
+        "estimator_overlap": 1.0 if parameters.trained else None,
+    }
     if parameters.readout == "none":
         return metrics | {"risk": None}
     fit = Fit(parameters.readout, NEURONS, parameters.regularisation, parameters.samples)
@@ -159,7 +164,8 @@ def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
     z, weight = parameters.channel.links[0].nodes()
     sigma = parameters.channel.links[0](z)
     variance = float(weight @ sigma**2 - (weight @ sigma) ** 2)
-    return {
+    trained: Metrics = {"gradient_overlap": [share] * p, "estimator_overlap": share}
+    metrics: Metrics = {
         "squared_overlap": [share] * p,
         "subspace_error": float(a2.sum() * (1 - share)),
         "message_passing_error": None
@@ -169,3 +175,4 @@ def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
         # If there is no outlier, the leading eigenvalue is at the edge.
         "eigenvalues": [prediction.get("bulk_edge")] * p,  # type: ignore[list-item]
     }
+    return metrics | (trained if parameters.trained else {})

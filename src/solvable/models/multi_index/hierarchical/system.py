@@ -16,7 +16,7 @@ RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 PRESETS = {
     "quick": Preset(
         "Eight features in 200 dimensions, with one pass and with two; under a minute.",
-        {"deflation": (0, 1), "sample_ratio": RATIOS},
+        {"deflation": (0, 1), "sample_ratio": RATIOS, "learning_rate": (0.01,)},
         replicates=6,
     ),
     "paper": Preset(
@@ -73,6 +73,15 @@ PRESETS = {
         },
         replicates=8,
     ),
+    "gradient-descent": Preset(
+        "Gradient descent on the first layer at six learning rates; about a minute.",
+        {
+            "dimension": (100,), "features": (6,), "readout": ("none",),
+            "learning_rate": (0.003, 0.01, 0.03, 0.1, 0.2, 0.3),
+            "sample_ratio": (4.0, 16.0, 64.0),
+        },
+        replicates=6,
+    ),
     "links": Preset(
         "Links that are even and links that are not, with both readouts; about three minutes.",
         {
@@ -92,12 +101,13 @@ system = System(
     measure="measure:measure",
     predict="predict:predict",
     chance="predict:chance",
+    tensors=True,
     teacher="solvable.models.multi_index.target:draw_teacher",
     axis=Axis(
         "sample_ratio",
         "sample ratio n/d",
-        ignore=("test_samples",),
-        told=lambda setting: setting.place,
+        ignore=("test_samples", "trained_samples", "learning_rate"),
+        point_name=lambda setting: setting.place,
         words={
             "link": "{}",
             "decay": "decay {:g}",

@@ -178,14 +178,14 @@ CLAIMS = (
         "information-without-algorithm",
         "Between the threshold of any method and that of second moments, message passing that starts "
         "near the directions keeps the predicted overlap.",
-        "informed_overlap", f"{PAPER}; {PAGE} (33)", within=0.05, scatter=overlap_scatter,
+        "informed_overlap", f"{PAPER}; {PAGE} (34)", within=0.05, scatter=overlap_scatter,
         because="Terms of order d^(-1/2).", where=in_the_gap,
         missing="no point is between the two thresholds; run with --preset quick",
     ),
     Estimate(
         "information-grows-with-directions",
         "The threshold of any method grows in proportion to the number of directions.",
-        f"{PAPER}; {PAGE} (20), (33)", estimate=information_growth,
+        f"{PAPER}; {PAGE} (20), (34)", estimate=information_growth,
         apart=("sample_ratio", "directions"), where=in_the_gap, within=0.15, power=0.6,
         because="0.15: the proportionality holds to leading order in p.",
         missing="no two numbers of directions have points between the two thresholds; run with --preset "

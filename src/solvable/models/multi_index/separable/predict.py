@@ -51,7 +51,7 @@ def _informed(channel: AdditiveChannel, ratio: float) -> float | None:
     """Overlap of message passing that starts near the directions; None if the noise is too small."""
     try:
         start = np.full(channel.n_directions, INFORMED)
-        return float(SumEvolution(channel).fixed_point(ratio, start)[0].mean())  # (multi-index 33)
+        return float(SumEvolution(channel).fixed_point(ratio, start)[0].mean())  # (multi-index 34)
     except InvalidParameter:
         return None
 

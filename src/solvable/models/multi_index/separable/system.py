@@ -59,8 +59,8 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "sample ratio n/d",
-        told="n/d = {sample_ratio:.4g}, {directions} directions, link {link}, noise {noise:g}, label map "
-        "{label_map}",
+        point_name="n/d = {sample_ratio:.4g}, {directions} directions, link {link}, noise {noise:g}, "
+        "label map {label_map}",
         words={"link": "{}", "label_map": "{} map", "directions": "p = {}"},
         margin=1.1,
         resolution=40,

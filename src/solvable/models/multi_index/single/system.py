@@ -84,7 +84,7 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "sample ratio n/d",
-        told="n/d = {sample_ratio:.4g}, link {link}, noise {noise:g}, {estimator}",
+        point_name="n/d = {sample_ratio:.4g}, link {link}, noise {noise:g}, {estimator}",
         words={"link": "{}", "noise": "noise {:g}", "estimator": "{}"},
         margin=1.2,
         resolution=60,

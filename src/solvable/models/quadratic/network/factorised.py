@@ -33,7 +33,7 @@ def solve_factorised(
     residual = labels - sensing.forward(factor)
     steps: list[tuple[Array, Array]] = []
     smallest = 0.1 * tolerance * regularisation / d
-    gradient, iteration = _gradient(sensing, regularisation, factor, residual), 0
+    gradient, iteration = weight_gradient(sensing, regularisation, factor, residual), 0
     for iteration in range(1, max_iterations + 1):
         if float(xp.max(xp.abs(gradient))) <= smallest:
             break
@@ -55,7 +55,7 @@ def solve_factorised(
         residual = residual - length * across - length**2 * along
         if iteration % 50 == 0:
             residual = labels - sensing.forward(factor)
-        new = _gradient(sensing, regularisation, factor, residual)
+        new = weight_gradient(sensing, regularisation, factor, residual)
         # The last twenty steps estimate the inverse Hessian.
         steps = [*steps, (length * direction, new - gradient)][-20:]
         gradient = new
@@ -63,7 +63,10 @@ def solve_factorised(
     return certified(sensing, labels, regularisation, factor, iteration, tolerance, "factorised")
 
 
-def _gradient(sensing: Sensing, regularisation: float, factor: Array, residual: Array) -> Array:
+def weight_gradient(
+    sensing: Sensing, regularisation: float, factor: Array, residual: Array
+) -> Array:
+    """Gradient of the objective with respect to the weights B."""
     d = sensing.dimension
     return 2 * (regularisation / d * factor - 2 / d**2 * sensing.adjoint(residual) @ factor)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from solvable.arrays import ArraySource
+from solvable.arrays import ArraySource, to_numpy
 from solvable.errors import NotConverged
+from solvable.fitting.devices import on_device
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.network.amp import solve_amp
+from solvable.models.quadratic.network.descent import solve_by_descent
 from solvable.models.quadratic.network.factorised import solve_factorised
 from solvable.models.quadratic.network.feature_groups import feature_groups, group_means
 from solvable.models.quadratic.network.parameters import QuadraticParameters
@@ -50,7 +53,7 @@ def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metric
     """Draw and solve one problem, and return its metrics."""
     target = draw_target(parameters, rng)
     sensing, labels = draw_measurements(parameters, target, rng)
-    solution = minimise(sensing, labels, parameters.regularisation)
+    solution = _on_host(minimise(sensing, labels, parameters.regularisation))
     scores = score(parameters, target, sensing, labels, solution)
     network: Metrics = {"network_objective": None, "network_matrix_error": None}
     if parameters.n_samples <= parameters.network_samples:
@@ -66,10 +69,20 @@ def draw_measurements(
     if parameters.sensing == "network":
         kind = np.float32 if n * d > SINGLE_PRECISION else np.float64
         X, y = target.sample(n, rng, dtype=kind)
-        return SampleSensing(ArraySource(X)), y
+        return SampleSensing(ArraySource(on_device(X))), y
     control = GaussianSensing(n, d, int(rng.integers(2**31)))
     noise = np.sqrt(target.noise) * rng.standard_normal(n)
     return control, control.forward(target.factor) + noise
+
+
+def _on_host(solution: QuadraticSolution) -> QuadraticSolution:
+    """Copy a solution on a device to NumPy arrays."""
+    return replace(
+        solution,
+        factor=to_numpy(solution.factor),
+        residual=to_numpy(solution.residual),
+        dual=to_numpy(solution.dual),
+    )
 
 
 def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> QuadraticSolution:
@@ -117,7 +130,7 @@ def score(
         "train_error": float(np.mean(solution.residual**2)),
         "trace": float(strengths.sum() / d),
         "rank_fraction": strengths.size / d,
-        "objective": objective(sensing, solution.factor, labels, penalty),
+        "objective": objective(sensing, sensing.asarray(solution.factor), labels, penalty),
         "gcv_test_error": estimate.gcv_score if known else None,
         "effective_noise": estimate.noise if known else None,
         "threshold": estimate.shrinkage if known else None,
@@ -140,10 +153,11 @@ def _network(
 ) -> Metrics:
     """Train the weights of a network from a random start."""
     width = max(1, round(parameters.network_ratio * parameters.dimension))
-    trained = solve_factorised(
+    solve = solve_factorised if parameters.network_solver == "l-bfgs" else solve_by_descent
+    trained = solve(
         sensing, labels, parameters.regularisation, width=width, tolerance=TOLERANCE, seed=seed
     )
     return {
         "network_objective": objective(sensing, trained.factor, labels, parameters.regularisation),
-        "network_matrix_error": target.matrix_error(trained.matrix),
+        "network_matrix_error": target.matrix_error(to_numpy(trained.matrix)),
     }

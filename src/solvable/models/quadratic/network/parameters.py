@@ -33,7 +33,9 @@ class QuadraticParameters(Parameters):
     sensing: Literal["network", "goe"] = "network"
     """Measurement matrices: x x^T of samples, or independent Gaussian matrices as a control."""
     network_samples: int = Field(0, ge=0, le=10**6)
-    """Largest n at which a network is trained by L-BFGS as well; 0 for never."""
+    """Largest n at which the weights of a network are trained as well; 0 for never."""
+    network_solver: Literal["l-bfgs", "gradient-descent"] = "l-bfgs"
+    """Training of the network of `network_samples`."""
     network_ratio: float = Field(1.0, gt=0, le=10)
     """Units per input coordinate, p/d, of the network of `network_samples`."""
 
@@ -93,9 +95,9 @@ def _words(setting: QuadraticParameters) -> str:
 AXIS = Axis(
     "sample_ratio",
     "sample ratio n/d²",
-    ignore=("samples", "sensing", "network_samples", "network_ratio"),
+    ignore=("samples", "sensing", "network_samples", "network_solver", "network_ratio"),
     value=lambda setting: setting.ratio,
-    told=_words,
+    point_name=_words,
     words={
         "target": "{}",
         "dimension": "d = {}",

@@ -29,6 +29,9 @@ from solvable.spectra.functionals import thresholded_error, truncated_moments
 from solvable.spectra.measures import second_moment
 from solvable.spectra.thresholds import perfect_recovery_threshold
 
+TOLERANCE = 1e-2
+"""Relative error of the saddle point in previews."""
+
 
 def predict(parameters: QuadraticParameters) -> Metrics:
     """Predicted metrics at a parameter set: measured metrics, and quantities of the theory alone."""
@@ -42,27 +45,15 @@ def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
 
 
 def preview(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
-    """Predict a theory line with error 1 %, without the first order in 1/d."""
-    last = _LAST.get(parameters.target)
-    # A moved slider gives nearly the same line, at which most searches end after one or two steps.
-    guess = None if last is None else lambda ratio: float(np.exp(np.interp(np.log(ratio), *last)))
+    """Predict a theory line with an error of about 1 %, without the first order in 1/d."""
     states = curve_from(
         measure_of(parameters),
         ratios,
         parameters.noise,
         parameters.regularisation,
-        tolerance=1e-2,
-        guess=guess,
+        tolerance=TOLERANCE,
     )
-    if len(states) > 2:
-        order = np.argsort(ratios)
-        noise = np.array([state.effective_noise for state in states])
-        _LAST[parameters.target] = np.log(ratios[order]), np.log(noise[order])
     return _rows(parameters, ratios, states, orders=False)
-
-
-_LAST: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-"""Logarithms of sample ratios and effective noises of the last previewed line, by kind of target."""
 
 
 def _rows(
@@ -102,6 +93,7 @@ def _metrics(
 ) -> Metrics:
     noise, threshold = state.effective_noise, state.threshold
     sizes, reasons = _at_this_size(parameters, state) if orders else (_no_orders(), [])
+    pruned, outliers = _above_noise(state, parameters.dimension)
     left = degrees_left(parameters, state.degrees_of_freedom)
     known = left >= 4
     denoised = denoised_error(parameters, state) if known and denoise else None
@@ -126,14 +118,13 @@ def _metrics(
         "threshold": threshold,
         "bulk_edge": max(2 * noise - threshold, 0.0),
         **_phases(parameters, state),
-        "outliers": _outliers(state, parameters.dimension),
+        "outliers": outliers,
         "degrees_of_freedom": state.degrees_of_freedom,
         "objective": state.objective,
         "gcv_test_error": state.test_error if known else None,
-        **_limits(parameters, state),
+        **_limits(parameters, state, 0.0 if orders else TOLERANCE),
         **sizes,
-        # Pruning moves the cut to the edge 2 delta of the noise, without further training (quadratic 15).
-        "pruned_error": _cut_error(state, max(2 * noise, threshold)),
+        "pruned_error": pruned,
         "denoised_error": denoised,
         "feature_errors": [*group_errors(state, feature_groups(parameters))],
         "eigenvalues": _eigenvalues(state, parameters.dimension),
@@ -203,15 +194,15 @@ def _no_orders() -> Metrics:
     return dict.fromkeys((*names, "finite_size_test_error"))
 
 
-def _cut_error(state: QuadraticState, threshold: float) -> float:
-    moments = truncated_moments(state.law, threshold)
-    return thresholded_error(second_moment(state.law.target), moments)
-
-
-def _outliers(state: QuadraticState, dimension: int) -> float:
-    """Predicted number of learned directions above the edge of the noise (quadratic 12)."""
+def _above_noise(state: QuadraticState, dimension: int) -> tuple[float, float]:
+    """Error after pruning, and number of learned directions above the edge of the noise."""
+    # Pruning moves the cut to the edge 2 delta of the noise, without further training (quadratic 15).
+    cut = max(2 * state.effective_noise, state.threshold)
+    # outliers (quadratic 12)
     place = outlier_edge(state.effective_noise, state.threshold, dimension) + state.threshold
-    return float(dimension * truncated_moments(state.law, place).mass[0])
+    moments = truncated_moments(state.law, np.array([cut, place]))
+    error = thresholded_error(second_moment(state.law.target), moments)
+    return error, float(dimension * moments.mass[1])
 
 
 def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | None:
@@ -222,13 +213,13 @@ def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | 
     return [float(place) for place in np.maximum(places, 0.0)]
 
 
-def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
+def _limits(parameters: QuadraticParameters, state: QuadraticState, tolerance: float) -> Metrics:
     """Thresholds and the Bayes-optimal error, which do not depend on the regularisation."""
     # interpolation (quadratic 14), perfect recovery (quadratic 13), best estimator (quadratic 16)
     rank = parameters.target_rank / parameters.dimension
     best = bayes_error(parameters, state.sample_ratio)
     return {
-        **interpolation_of(parameters),
+        **interpolation_of(parameters, tolerance),
         "perfect_recovery_ratio": perfect_recovery_threshold(rank),
         "bayes_matrix_error": best,
         "bayes_test_error": 2 * best + parameters.noise,

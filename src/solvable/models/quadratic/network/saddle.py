@@ -107,8 +107,8 @@ class SaddleProblem:
             after = float(np.sqrt(moved)) if moved > 0 else 0.0
             if not low <= after <= high:
                 after = float(np.sqrt(low * high)) if low > 0 else high / 2
-            # Convergence is quadratic: the next step would be below rounding.
-            if abs(after - b) <= max(1e-8, self.tolerance / 10) * b:
+            # Convergence is quadratic: the next step would be below rounding, or below the tolerance.
+            if abs(after - b) <= max(1e-8, np.sqrt(self.tolerance) / 3) * b:
                 return _moments_near(law, after, anchor)[0]
             b = after
         raise NotConverged(
@@ -142,7 +142,7 @@ class SaddleProblem:
     def imbalance(self, log_noise: float) -> tuple[float, SaddlePoint]:
         """Logarithm of (R + Delta/2) / 2 alpha delta² (quadratic 4), positive below the root in delta."""
         noise = float(np.exp(log_noise))
-        law = SpectralLaw(self.target, noise=noise)
+        law = SpectralLaw(self.target, noise=noise, tolerance=max(1e-11, self.tolerance / 100))
         moments = self.best_threshold(law)
         error = thresholded_error(self.energy, moments)
         # Smaller errors are rounding, as R is a difference of numbers of the size of the energy.
@@ -150,8 +150,9 @@ class SaddleProblem:
         point = SaddlePoint(noise, float(moments.threshold[0]), error, law, moments)
         return float(np.log(total / (2 * self.sample_ratio * law.variance))), point
 
-    def _range(self) -> tuple[float, float, float]:
-        """Return the logarithms that bracket delta, and the noise of the null predictor."""
+    def _range(self) -> tuple[float, float]:
+        """Return the logarithms that bracket delta."""
+        # noise of the null predictor
         null = float(np.sqrt((self.energy + self.label_noise / 2) / (2 * self.sample_ratio)))
         if null == 0:
             raise PerfectRecovery
@@ -159,13 +160,16 @@ class SaddleProblem:
         floor = (1 - 1e-6) * np.sqrt(self.label_noise / (4 * self.sample_ratio))
         least = LEAST_NOISE * float(np.abs(self.target.pieces).max())
         # No solution exists above 1e5 times the noise of the null predictor.
-        return float(np.log(max(floor, least))), float(np.log(1e5 * null)), null
+        return float(np.log(max(floor, least))), float(np.log(1e5 * null))
 
     def solve(self, guess: float | None = None) -> SaddlePoint:
         """Find the saddle point; a guess changes the number of evaluations, not the result."""
-        low, high, null = self._range()
+        low, high = self._range()
         below, above = low, high
-        here = min(max(float(np.log(guess or null)), low + 1e-9), high)
+        # The error is typically near Q* / (1 + 16 alpha²).
+        typical = self.energy / (1 + 16 * self.sample_ratio**2) + self.label_noise / 2
+        start = float(np.sqrt(typical / (2 * self.sample_ratio)))
+        here = min(max(float(np.log(guess or start)), low + 1e-9), high)
         past: tuple[float, float] | None = None
         slope = -2.0  # slope of the fixed-point iteration
         for _ in range(200):

@@ -31,6 +31,17 @@ PRESETS = {
         },
         replicates=8,
     ),
+    "descent": Preset(
+        "Networks trained by plain gradient descent and by L-BFGS; about a minute.",
+        {
+            "dimension": (30,),
+            "regularisation": (0.1,),
+            "sample_ratio": (0.25, 0.5, 1.0),
+            "network_samples": (900,),
+            "network_solver": ("l-bfgs", "gradient-descent"),
+        },
+        replicates=4,
+    ),
     "recovery": Preset(
         "Perfect recovery of a low-rank target without label noise; a few minutes.",
         {
@@ -75,6 +86,7 @@ system = System(
     preview="predict:preview",
     curve="predict:curve",
     chance="predict:chance",
+    tensors=True,
     presets=PRESETS,
     references=(
         "erba2025nuclear",

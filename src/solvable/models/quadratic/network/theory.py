@@ -2,7 +2,7 @@ r"""Saddle point of wide quadratic networks: test error, rank and spectrum from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -172,9 +172,8 @@ def curve_from(
     regularisation: float | Sequence[float] | np.ndarray,
     *,
     tolerance: float = 0.0,
-    guess: Callable[[float], float] | None = None,
 ) -> tuple[QuadraticState, ...]:
-    """Predict along a curve; `guess` gives the effective noise at which a search starts."""
+    """Predict along a curve, as `quadratic_curve` does, for a measure."""
     ratios = np.asarray(sample_ratios, dtype=np.float64)
     if ratios.ndim != 1:
         raise InvalidParameter(f"sample_ratios has shape {ratios.shape}; allowed: a vector.")
@@ -188,21 +187,20 @@ def curve_from(
     for ratio, penalty in zip(ratios, np.broadcast_to(penalties, ratios.shape), strict=True):
         check_problem(sample_ratio=ratio, label_noise=label_noise, regularisation=penalty)
         problem = SaddleProblem(measure, float(ratio), label_noise, float(penalty), tolerance)
-        start = _extrapolated(states, ratio) if guess is None else guess(float(ratio))
-        states.append(_solve(problem, start))
+        states.append(_solve(problem, _extrapolated(states, ratio)))
     return tuple(states)
 
 
 def _extrapolated(states: Sequence[QuadraticState], ratio: float) -> float | None:
-    """Effective noise at the next sample ratio, by a power law through the last two."""
-    if not states:
+    """Effective noise at a next sample ratio nearby, by a power law through the last two."""
+    if not states or not 0.67 < ratio / states[-1].sample_ratio < 1.5:
         return None
     last = states[-1]
-    if len(states) == 1 or last.sample_ratio == states[-2].sample_ratio:
-        return last.effective_noise
-    before = states[-2]
-    run = np.log(last.sample_ratio / before.sample_ratio)
-    power = np.log(last.effective_noise / before.effective_noise) / run
+    power = -0.5  # at constant error
+    if len(states) > 1 and last.sample_ratio != states[-2].sample_ratio:
+        before = states[-2]
+        run = np.log(last.sample_ratio / before.sample_ratio)
+        power = np.log(last.effective_noise / before.effective_noise) / run
     # The power changes sign at a peak, so that the step is bounded.
     step = np.clip(power * np.log(ratio / last.sample_ratio), -1.0, 1.0)
     return float(last.effective_noise * np.exp(step))

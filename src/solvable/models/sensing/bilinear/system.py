@@ -48,8 +48,8 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "sample ratio n/(dL)",
-        told="n/(dL) = {sample_ratio:.4g}, d = {dimension}, L/d = {aspect:g}, r/d = {rank_ratio:g}, "
-        "noise {noise:g}",
+        point_name="n/(dL) = {sample_ratio:.4g}, d = {dimension}, L/d = {aspect:g}, r/d = {rank_ratio:g}"
+        ", noise {noise:g}",
         words={"rank_ratio": "r/d = {:g}", "aspect": "L/d = {:g}", "noise": "noise {:g}"},
         scale="linear",
         margin=1.1,

@@ -69,7 +69,7 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "sample ratio n/d²",
-        told="n/d² = {ratio:.3g}, d = {dimension}",
+        point_name="n/d² = {ratio:.3g}, d = {dimension}",
         words={
             "noise": "noise {:g}", "rank_ratio": "rank {:g} d", "sensors": "{} measurements",
             "signal": "{} signal", "estimator": "{}",

@@ -8,9 +8,9 @@ import numpy as np
 
 from solvable.arrays import check_integer, check_real, random_stream
 from solvable.errors import InvalidParameter, NotConverged, quoted, unknown_choice
+from solvable.fitting.devices import import_torch, torch_device
 from solvable.fitting.inputs import seed_from
 from solvable.models.hierarchy.grammar.learner.strings import ProbabilityClassifier
-from solvable.networks.gradient_training import import_torch, torch_device
 
 
 class TransformerClassifier(ProbabilityClassifier):

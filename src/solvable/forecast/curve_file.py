@@ -1,0 +1,218 @@
+"""Text files of learning curves: one row per error, or a column per replicate or sample size."""
+
+from __future__ import annotations
+
+import csv
+import math
+from os import PathLike, fspath
+from typing import NamedTuple
+
+from solvable.errors import InvalidData, quoted
+from solvable.paths import check_path
+from solvable.plots.words import quoted_names
+
+# Sample sizes, errors and, if the file has them, names of replicates: one entry per error.
+Columns = tuple[list[float], list[float], tuple[str, ...] | None]
+
+# Usual names of the columns of a file, in lower case
+SAMPLES = ("n", "samples", "n_samples", "sample_size", "size", "n_train", "train_size")
+ERRORS = (
+    "error", "errors", "test_error", "error_rate", "mse", "nmse", "normalised_mse", "loss",
+    "test_loss", "rmse", "value",
+)  # fmt: skip
+REPLICATES = ("replicate", "rep", "seed", "run", "fold", "trial", "repeat", "repetition")
+
+
+class _Table(NamedTuple):
+    """Text table with a header, and rows with their line numbers."""
+
+    name: str
+    header: list[str]
+    rows: list[tuple[int, list[str]]]
+
+
+def read_columns(
+    path: str | PathLike[str], samples: str | None, error: str | None, replicate: str | None
+) -> Columns:
+    """Return the columns of a long or a wide file."""
+    table = _read_table(path)
+    lowered = [name.lower() for name in table.header]
+    if samples is None and error is None and _all_sizes(lowered):
+        return _wide_by_size(table, lowered)
+    n = _column(table, lowered, samples, SAMPLES, "samples")
+    if n is None:
+        raise InvalidData(
+            f"{table.name}: no column of sample sizes among {quoted_names(table.header, 8)}; needed: a "
+            f"column named {' or '.join(SAMPLES[:3])}, or sample sizes as the header. Rename the "
+            "column, or give its name with samples=."
+        )
+    e = _column(table, lowered, error, ERRORS, "error")
+    r = _column(table, lowered, replicate, REPLICATES, "replicate")
+    others = [k for k in range(len(lowered)) if k not in (n, e, r)]
+    if e is None and r is None and others:
+        return _wide_by_replicate(table, n, others)
+    if e is None:
+        raise InvalidData(
+            f"{table.name}: no column of errors among {quoted_names(table.header, 8)}; needed: a column "
+            f"named error, or {table.header[n]!r} and a column per replicate."
+        )
+    if others and error is None:
+        raise InvalidData(
+            f"{table.name}: columns {quoted_names([table.header[k] for k in others], 8)} in addition to "
+            f"{table.header[n]!r} and {table.header[e]!r} are ambiguous; allowed: sample size, error, "
+            "replicate. Remove them, or give the name of the column of errors with error=."
+        )
+    return _long(table, n, e, r)
+
+
+def _read_table(path: str | PathLike[str]) -> _Table:
+    name = fspath(check_path(path))
+    most = 50_000_000  # largest number of characters; a longer file is not a learning curve
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            text = file.read(most + 1)
+    except FileNotFoundError:
+        raise InvalidData(f"{name}: no such file; allowed: a text file with a header.") from None
+    except UnicodeDecodeError as error:
+        raise InvalidData(
+            f"{name}: byte {error.start} is not UTF-8 text; allowed: CSV. Export the table as CSV."
+        ) from None
+    except OSError as error:
+        raise InvalidData(f"{name}: cannot be read: {error.strerror}.") from None
+    if len(text) > most:
+        raise InvalidData(
+            f"{name}: longer than {most} characters; allowed: a learning curve. Give another file."
+        )
+    if "\0" in text:
+        raise InvalidData(f"{name}: holds NUL bytes; allowed: CSV. Export the table as CSV.")
+    header, *body = _cells(name, text.splitlines()) or [(0, [])]
+    if not header[1]:
+        raise InvalidData(f"{name}: the file is empty; allowed: a header and a row per error.")
+    if not body:
+        raise InvalidData(
+            f"{name}: 0 rows below the header; allowed: at least 1. Give a header and a row per error."
+        )
+    for number, row in body:
+        if len(row) != len(header[1]):
+            raise InvalidData(
+                f"{name}, line {number}: {len(row)} cells, but the header has {len(header[1])}; "
+                "allowed: equal numbers. Write decimal points, not commas."
+            )
+    _check_header(name, header[1])
+    return _Table(name, header[1], body)
+
+
+def _cells(name: str, lines: list[str]) -> list[tuple[int, list[str]]]:
+    """Return the rows that are not empty, with their line numbers, split at the header's delimiter."""
+    first = next((line for line in lines if line.strip()), "")
+    delimiter = max(",;\t", key=first.count)
+    try:
+        return [
+            (number, [cell.strip() for cell in row])
+            for number, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1)
+            if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as error:
+        raise InvalidData(f"{name}: not CSV: {error}. Export the table as CSV.") from None
+
+
+def _check_header(name: str, header: list[str]) -> None:
+    for k, title in enumerate(header):
+        if not title:
+            raise InvalidData(f"{name}: column {k + 1} has no name; allowed: a name per column.")
+    lowered = [title.lower() for title in header]
+    twice = next((title for title in lowered if lowered.count(title) > 1), None)
+    if twice is not None:
+        raise InvalidData(
+            f"{name}: two columns are named {twice!r}; allowed: distinct names. Rename one."
+        )
+
+
+def _column(
+    table: _Table, lowered: list[str], asked: str | None, known: tuple[str, ...], what: str
+) -> int | None:
+    """Return the index of a column by its given or usual name; None if there is no such column."""
+    if asked is not None:
+        if asked.lower() not in lowered:
+            raise InvalidData(
+                f"{table.name}: no column {quoted(asked)}; allowed: {quoted_names(table.header, 8)}."
+            )
+        return lowered.index(asked.lower())
+    places = [k for k, name in enumerate(lowered) if name in known]
+    if len(places) > 1:
+        raise InvalidData(
+            f"{table.name}: {quoted_names([table.header[k] for k in places], 8)} could each be the "
+            f"column of {what}; allowed: one such column. Rename or remove the others, or give its name."
+        )
+    return places[0] if places else None
+
+
+def _all_sizes(lowered: list[str]) -> bool:
+    """Return True if a header consists of sample sizes, apart from a first column of replicates."""
+    titles = lowered[1:] if lowered[0] in REPLICATES else lowered
+    return bool(titles) and all(_number(title) is not None for title in titles)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    # Python reads 1_000 as a number, but tables contain no such numbers.
+    return None if "_" in text else value
+
+
+def _value(table: _Table, line: int, column: int, text: str, *, size: bool) -> float:
+    where = f"{table.name}, line {line}, column {table.header[column]!r}"
+    value = _number(text)
+    what = "a sample size above 0" if size else "an error of at least 0"
+    if value is None:
+        seen = f"{text[:40]!r} is not a number" if text else "the cell is empty"
+        hint = " Write a decimal point, not a comma." if "," in text else ""
+        raise InvalidData(f"{where}: {seen}; allowed: {what}.{hint}")
+    if not math.isfinite(value) or value < 0 or (size and value == 0):
+        raise InvalidData(f"{where}: {text!r}; allowed: {what}. Correct or remove the row.")
+    return value
+
+
+def _long(table: _Table, n: int, e: int, r: int | None) -> Columns:
+    samples = [_value(table, line, n, row[n], size=True) for line, row in table.rows]
+    errors = [_value(table, line, e, row[e], size=False) for line, row in table.rows]
+    names = None if r is None else tuple(row[r] for _, row in table.rows)
+    return samples, errors, names
+
+
+def _wide_by_replicate(table: _Table, n: int, columns: list[int]) -> Columns:
+    samples, errors, names = [], [], []
+    for line, row in table.rows:
+        size = _value(table, line, n, row[n], size=True)
+        for k in columns:
+            # The cell of a replicate is empty at sizes at which the replicate was not run.
+            if row[k]:
+                samples.append(size)
+                errors.append(_value(table, line, k, row[k], size=False))
+                names.append(table.header[k])
+    return _checked(table, samples, errors, names)
+
+
+def _wide_by_size(table: _Table, lowered: list[str]) -> Columns:
+    first = 1 if lowered[0] in REPLICATES else 0
+    samples, errors, names = [], [], []
+    for k in range(first, len(lowered)):
+        size = float(lowered[k])
+        if not math.isfinite(size) or size <= 0:
+            raise InvalidData(
+                f"{table.name}: the header has the sample size {lowered[k]!r}; allowed: above 0."
+            )
+        for line, row in table.rows:
+            if row[k]:
+                samples.append(size)
+                errors.append(_value(table, line, k, row[k], size=False))
+                names.append(row[0] if first else str(line))
+    return _checked(table, samples, errors, names)
+
+
+def _checked(table: _Table, samples: list[float], errors: list[float], names: list[str]) -> Columns:
+    if not errors:
+        raise InvalidData(f"{table.name}: no errors below the header; allowed: at least one.")
+    return samples, errors, tuple(names)
