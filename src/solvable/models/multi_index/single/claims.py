@@ -83,9 +83,10 @@ def shows_algorithm(point: Point) -> bool:
 
 def shows_information(point: Point) -> bool:
     """Return True for message passing at large noise that keeps a good start above the threshold."""
-    setting, threshold = point.setting, point.prediction.get("information_threshold_ratio")
-    if setting.estimator != "amp" or setting.linear or threshold is None:
+    setting, name = point.setting, "information_threshold_ratio"
+    if setting.estimator != "amp" or setting.linear or point.prediction.get(name) is None:
         return False
+    threshold = float(point.predicted(name))
     kept = 0.3 < float(point.predicted("informed_overlap")) < 0.99
     near = 1.1 * threshold < setting.sample_ratio < 4 * threshold
     return bool(setting.noise >= LARGE_NOISE and kept and near)
