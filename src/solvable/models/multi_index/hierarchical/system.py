@@ -37,14 +37,14 @@ PRESETS = {
         replicates=4,
     ),
     "scaling-beta-2": Preset(
-        "Thresholds and errors of twelve features of a link with noise sensitivity exponent 2; two "
+        "Thresholds and errors of twelve features of a link with noise sensitivity exponent 2; five "
         "minutes.",
         {
             "dimension": (120,), "features": (12,), "readout": ("none",), "noise": (0.1,),
             "link": ("cosmix",), "label_map": ("square",), "decay": (0.6, 0.75, 1.0),
             "sample_ratio": (4.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0),
         },
-        replicates=3,
+        replicates=6,
     ),
     "universality": Preset(
         "Exponents of the error for four links of noise sensitivity exponent 1; a minute.",
