@@ -50,7 +50,8 @@ def in_the_gap(directions, ratio):
     parameters = SeparableParameters(**setting)
     found = system.predict(parameters)
     records = [
-        found | {"informed_overlap": found["informed_overlap"] + off} for off in (-1e-3, 1e-3)
+        found | {"informed_overlap": found["informed_overlap"] + off}
+        for off in (-2e-4, -1e-4, 1e-4, 2e-4)
     ]
     return Point(parameters.model_dump(), records, found)
 
@@ -168,6 +169,8 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
             | {
                 metric: [v + by for v in m[metric]]
                 if isinstance(m[metric], list)
+                else None
+                if m[metric] is None
                 else m[metric] + by
             }
             for m in point.metrics
@@ -179,7 +182,7 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
 def test_figures_show_theory_and_measurement(points):
     figures = studies.figures_of(system, points, 5)
     names = [figure.name for figure in figures]
-    assert {name.split("-")[0] for name in names} == {"overlap", "sum", "thresholds"}
+    assert {name.split("-")[0] for name in names} == {"overlap", "good", "sum", "thresholds"}
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
