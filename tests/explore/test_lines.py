@@ -95,10 +95,9 @@ def test_rubbish_is_refused_in_words(settings, words):
 
 
 def test_a_setting_without_prediction_says_why():
-    found = theory_figures(
-        registry.load("sequential-recovery"), {"selection": "modulus"}, seconds=0.1
-    )
-    assert "the theory holds for converged eigenvectors" in found.refusal.replace("\n", " ")
+    setting = {"selection": "modulus", "second_layer": "in-sample"}
+    found = theory_figures(registry.load("sequential-recovery"), setting, seconds=0.1)
+    assert "allowed for predictions with selection=modulus" in found.refusal.replace("\n", " ")
     assert found.figures == []
 
 

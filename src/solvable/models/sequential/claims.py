@@ -17,7 +17,6 @@ from solvable.models.sequential.crossings import (
     least_ratio,
     overlap_tables,
 )
-from solvable.models.sequential.parameters import AXIS
 from solvable.models.sequential.scaling_claims import PAPER, SCALING_CLAIMS
 
 
@@ -204,7 +203,7 @@ CLAIMS = (
     Slope("error-exponent",
         "The slope of log(error) against log(samples) equals the slope of the predicted error.",
         f"{PAPER}, Theorem 3.2; derivations/sequential (11)",
-        metric="normalised_mse", along="samples", ignore=AXIS.ignore, fewest=4, within=0.05, power=0.15,
+        metric="normalised_mse", along="samples", ignore=ALONG, fewest=4, within=0.05, power=0.15,
         because="0.05: the formula leaves out terms of order D/n.",
         where=fitted("least-squares"),
         missing="no curve has four sample sizes with n/D >= 7.5 (30 for label_map=identity); run with "

@@ -9,11 +9,10 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics, listed
-from solvable.models.sequential.expansion import expand
+from solvable.models.sequential.asymptotics import asymptotic_error, expand, recovered_count
 from solvable.models.sequential.kernel_head import kernel_head_error
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.published import published_error, published_overlaps
-from solvable.models.sequential.scaling import asymptotic_error, recovered_count
 from solvable.models.sequential.target import make_target
 from solvable.models.sequential.theory import predict_from
 from solvable.moment_spectrum.cubic import check_cubic, only_known

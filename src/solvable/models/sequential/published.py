@@ -54,7 +54,8 @@ def published_overlaps(
     rest = rng.standard_normal((bulk.size, p)) / np.where(found, distance, 1.0)
     rest *= np.sqrt(np.where(found, 1 - overlap, 1.0)) / np.linalg.norm(rest, axis=0)
     features[own.size :] = rest
-    # The span of the first p of p + 10 orthonormalised vectors is that of C^15 G for p random vectors G.
+    # The span of the first p of p + 10 orthonormalised vectors is that of C^15 G for p random vectors G
+    # (sequential 32).
     gains = (values / np.abs(values).max()) ** PASSES
     total = np.zeros(p)
     draws = 20

@@ -27,7 +27,7 @@ PRESETS = {
             "kernel_samples": (10 * QUICK_TOTAL,),
             "spectrum_samples": (64 * QUICK_TOTAL,),
         },
-        replicates=5,
+        replicates=4,
     ),
     "gaussian": Preset(
         "Limit of large dimension: 465 Gaussian features, 16 of them hidden, gamma = 1; a few minutes.",
@@ -68,7 +68,7 @@ PRESETS = {
     ),
     "learned-energy": Preset(
         "Exponent of the learned share of the label for gamma = 0.2 and 0.4, with 64 Gaussian features; "
-        "about two minutes.",
+        "about three minutes.",
         {
             "dimension": (30,),
             "features": (64,),
