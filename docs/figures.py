@@ -63,6 +63,9 @@ DRAWN = {
     "hierarchical-overlap.svg": Drawing(
         "hierarchical-multi-index", "Overlap of each feature against samples"
     ),
+    "hierarchical-best-error.svg": Drawing(
+        "hierarchical-multi-index", "Error of the spectral estimator and smallest possible error"
+    ),
     "hierarchical-risk.svg": Drawing("hierarchical-multi-index", "Excess risk against samples"),
     "hierarchical-error.svg": Drawing(
         "hierarchical-multi-index", "The error of the subspace falls step by step", "scaling"

@@ -47,7 +47,7 @@ def activations(
         Print a list of {"name", "information_exponent", "generative_exponent",
         "noise_sensitivity_exponent", "coefficient", "parity", "threshold_ratio",
         "information_threshold_ratio"}. An infinite exponent is "infinite", an
-        unknown number null. With --decay threshold_ratio is a list.
+        unknown number null. With --decay both thresholds are lists.
     """
     from solvable.cli.terminal import write, write_json, write_prose, write_title
     from solvable.data_verbs import activations_of

@@ -26,7 +26,7 @@ MOST_FREQUENCIES = 2_000
 FARTHEST = 6.5
 """Standard deviations of z at which integrals end; the mass beyond is 8e-11."""
 
-LEAST_VARIANCE = 4e-4
+LEAST_VARIANCE = 1e-3
 """Smallest cavity variance that the nodes resolve."""
 
 
@@ -80,8 +80,8 @@ class SumChannel:
             if (link, a) not in known:
                 z = np.linspace(0, 4, 801)
                 steep = float(np.abs(np.diff(a * link(z))).max() / (z[1] - z[0]))
-                # a third of a radian of the phase, and half of the smallest deviation
-                spacing = np.clip(0.7 / (last * steep), 0.5 * np.sqrt(LEAST_VARIANCE), 0.05)
+                # at most 1.4 radians of the fastest phase and one smallest deviation
+                spacing = np.clip(1.4 / (last * steep), 0.5 * np.sqrt(LEAST_VARIANCE), 0.03)
                 z = np.linspace(-FARTHEST, FARTHEST, 2 * int(FARTHEST / spacing) + 1)
                 phase = np.multiply.outer(a * link(z), self.frequencies)
                 known[link, a] = z, np.exp(1j * phase).view(float)
@@ -161,7 +161,7 @@ class SumChannel:
         from scipy.interpolate import CubicSpline
 
         reach = min(float(np.abs(omega).max()), FARTHEST) + 1e-9
-        grid = np.linspace(-reach, reach, 401)
+        grid = np.linspace(-reach, reach, 241)
         omega = np.clip(omega, -reach, reach)
         if omega.size <= grid.size:
             return self._transforms(k, omega, variance, 3)

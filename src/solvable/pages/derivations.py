@@ -92,8 +92,9 @@ def _html(text: str) -> str:
         return hold(mathml(match[2], "inline")) if match[2] else match[0]
 
     text = EQUATION.sub(r"(\2)", text)
-    text = re.sub(r"\[([^\]]+)\]\((?!https://)[^)]*\)", r"\1", text)
     text = INLINE.sub(inline, BLOCK.sub(block, text))
+    # after the formulas, in which [...](y) is no link
+    text = re.sub(r"\[([^\]]+)\]\((?!https://)[^)]*\)", r"\1", text)
     written = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
 
     blocks = re.sub(r"<p>(\ue000\d+\ue001)</p>", r"\1", written)

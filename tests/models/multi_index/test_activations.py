@@ -58,12 +58,17 @@ def test_many_directions_beyond_pairs_have_their_leading_order():
 
 
 def test_features_of_a_power_law_have_a_tuple_of_thresholds():
-    found = compare_activations(["cosmix", "sign"], decay=1.0, directions=6)
+    found = compare_activations(["cosmix", "sign"], decay=1.0, directions=4)
     cosmix, sign = found.rows
-    slopes = np.diff(np.log(cosmix.threshold_ratio)) / np.diff(np.log(np.arange(1, 7)))
-    assert slopes[-1] == pytest.approx(4, abs=0.15)
-    assert sign.threshold_ratio == (None,) * 6
-    assert cosmix.information_threshold_ratio is None
+    slopes = np.diff(np.log(cosmix.threshold_ratio)) / np.diff(np.log(np.arange(1, 5)))
+    assert slopes[-1] == pytest.approx(4, abs=0.2)
+    assert sign.threshold_ratio == (None,) * 4
+    # any method needs samples in proportion to the noise k² of a feature, first-order methods to k⁴
+    bounds = np.array(cosmix.information_threshold_ratio)
+    # features that are not yet found add to the noise of the strong ones
+    assert 1.2 < np.polyfit(np.log(np.arange(2, 5)), np.log(bounds[1:]), 1)[0] < 2.2
+    assert (bounds[1:] < cosmix.threshold_ratio[1:]).all()
+    assert sign.information_threshold_ratio is None
     assert any("(n/d)^-0.25" in words for words in cosmix.words)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, isfinite
+from math import ceil, inf, isfinite, log
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from solvable.errors import InvalidParameter
 from solvable.links import Link, make_link
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.message_passing.evolution import state_evolution
+from solvable.models.multi_index.best_overlaps import STEP, best_overlaps
 from solvable.models.multi_index.equal_directions import (
     EqualDirections,
     large_noise_information_ratio,
@@ -51,7 +52,8 @@ class Activation:
     # n/d that the best first-order method needs; with a decay, one value per feature; None if no fixed
     # n/d is enough or if the value is unknown
     threshold_ratio: Ratio
-    information_threshold_ratio: float | None  # n/d that a method of unlimited computing time needs
+    # n/d that a method of unlimited computing time needs; with a decay, one value per feature
+    information_threshold_ratio: Ratio
     words: tuple[str, ...]  # sentences that explain the values and why values are missing
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,8 +65,9 @@ class Activation:
         values = {name: getattr(self, name) for name in names}
         if values["noise_sensitivity_exponent"] == inf:
             values["noise_sensitivity_exponent"] = "infinite"
-        if isinstance(self.threshold_ratio, tuple):
-            values["threshold_ratio"] = list(self.threshold_ratio)
+        for name in ("threshold_ratio", "information_threshold_ratio"):
+            if isinstance(values[name], tuple):
+                values[name] = list(values[name])
         return values
 
 
@@ -123,7 +126,7 @@ def _row(link: Link, noise: float, directions: int, decay: float | None) -> Acti
     )  # fmt: skip
 
 
-Answer = tuple[Ratio, float | None, list[str]]
+Answer = tuple[Ratio, Ratio, list[str]]
 
 
 def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
@@ -238,8 +241,35 @@ def _hierarchical(
         )  # fmt: skip
         order = f"{_power('k', 2 * decay * power)} d"
         words.append(f"Finding feature k needs a number of samples of order {order}{error}.")
-    words.append("The thresholds of single features with unlimited computing time are not known.")
-    return values, None, words
+    bound, reason = _information_ratios(link, channel)
+    return values, bound, [*words, reason]
+
+
+MOST_BEST = 12
+"""Largest number of features whose thresholds with unlimited computing time are computed."""
+
+
+def _information_ratios(link: Link, channel: AdditiveChannel) -> tuple[Ratio, str]:
+    """Return the n/d at which labels determine each feature, or None and the reason."""
+    unknown = "The thresholds of single features with unlimited computing time are not known"
+    if link.parity != "even" or channel.n_directions > MOST_BEST:
+        return (
+            None,
+            f"{unknown}; they are computed for even activations and up to {MOST_BEST} features.",
+        )
+    weakest = channel.noise / channel.amplitudes[-1] ** 2 + 1
+    top = 2 * large_noise_information_ratio(link, weakest)
+    try:
+        ratios = best_overlaps(channel, ceil(log(max(top, 2.0), STEP))).threshold_ratio
+    except InvalidParameter as error:
+        return None, f"{unknown}: {error}"
+    values = tuple(float(ratio) if isfinite(ratio) else None for ratio in ratios)
+    if values[-1] is None:
+        return values, ""
+    return values, (
+        f"With unlimited computing time n = {format_number(values[-1], 3)} d samples are enough for the "
+        "weakest feature."
+    )
 
 
 def _nothing_of_second_order() -> str:

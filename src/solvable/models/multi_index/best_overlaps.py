@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.message_passing.evolution import StateEvolution, state_evolution
 from solvable.message_passing.sum_channel import SumChannel
@@ -43,21 +42,22 @@ class SumEvolution:
         return self._output.information(overlaps, self._normals)
 
     def fixed_point(
-        self, ratio: float, start: np.ndarray, *, tolerance: float = 3e-4, most: int = 60
+        self, ratio: float, start: np.ndarray, *, tolerance: float = 1e-3, most: int = 60
     ) -> tuple[np.ndarray, float]:
         """Iterate state evolution from these overlaps; return the fixed point and its potential."""
         q = np.array(start, dtype=float)
         for _ in range(most):
-            # q = alpha E[g²] / (1 + alpha E[g²])   (multi-index 33)
+            # q = alpha E[g²] / (1 + alpha E[g²])   (multi-index 34)
             E, log_evidence = self.information(q)
             new = ratio * E / (1 + ratio * E)
             new[q == 0] = 0.0  # overlap 0 is a fixed point of even links
-            change = np.abs(new - q).max()
+            # relative to 1 - q, since errors near q = 1 are proportional to it
+            change = np.abs((new - q) / (1.0001 - new)).max()
             q = new
             if change < tolerance:
                 break
-        q[q < 10 * tolerance] = 0.0  # near a threshold the iteration is slow
-        # potential alpha E[log p(y | omega)] + sum_k (q_k + log(1 - q_k)) / 2   (multi-index 34)
+        q[q < 3 * tolerance] = 0.0  # near a threshold the iteration is slow
+        # potential alpha E[log p(y | omega)] + sum_k (q_k + log(1 - q_k)) / 2   (multi-index 35)
         return q, ratio * log_evidence + float(np.sum(q + np.log1p(-q))) / 2
 
     def gain(self, ratio: float, q: np.ndarray, k: int) -> float:
@@ -75,9 +75,8 @@ class SumEvolution:
         found = np.flatnonzero(q)
         if not found.size or self.gain(ratio, q, int(found[-1])) > 1:
             return q
-        # A jump may lose several directions at once.
-        counts = sorted({*range(1, min(found.size, 3) + 1), found.size})
-        for count in counts:
+        # At a jump the weakest direction is lost, or all directions of equal amplitude at once.
+        for count in {1, found.size}:
             fewer = q.copy()
             fewer[found[-count:]] = 0.0
             other, rival = self.fixed_point(ratio, fewer)
@@ -86,32 +85,36 @@ class SumEvolution:
         return q
 
 
-@dataclass(frozen=True)
-class BestOverlaps:
-    """Bayes-optimal overlaps on a descending grid of sample ratios, from the potential."""
-
-    channel: AdditiveChannel
-    ratios: np.ndarray  # sample ratios n/d, descending
-    overlaps: np.ndarray  # squared overlaps q_k, shape (ratios, p)
-    # ratio n/d above which the best estimator has a positive overlap; NaN if outside the grid
-    threshold_ratio: np.ndarray
-
-    def at(self, sample_ratio: float) -> np.ndarray:
-        """Overlaps at a ratio within the grid, interpolated; shape (p,)."""
-        x = np.log(sample_ratio)
-        grid = np.log(self.ratios[::-1])
-        if not grid[0] - 1e-9 <= x <= grid[-1] + 1e-9:
-            raise InvalidParameter(
-                f"sample_ratio is {sample_ratio:g}; allowed: {self.ratios[-1]:g} to {self.ratios[0]:g}."
-            )
-        # log(1 - q) is nearly linear in log(n/d) above the threshold
-        found = [np.interp(x, grid, column[::-1]) for column in np.log1p(-self.overlaps).T]
-        q = -np.expm1(found)
-        return np.where(sample_ratio < self.threshold_ratio, 0.0, q)
-
-
 STEP = 1.5
 """Factor between two sample ratios of the grid."""
+
+
+@dataclass(frozen=True)
+class BestOverlaps:
+    """Bayes-optimal overlaps on a descending grid of sample ratios."""
+
+    ratios: np.ndarray  # sample ratios n/d, descending
+    overlaps: np.ndarray  # squared overlaps q_k, shape (ratios, p)
+    # ratio n/d above which the best estimator has a positive overlap, NaN if it is not on the grid
+    threshold_ratio: np.ndarray
+    onset: np.ndarray  # overlap just above the threshold; 0 where the overlap rises continuously
+
+    def at(self, sample_ratio: float) -> np.ndarray:
+        """Overlaps at a ratio that is at most the largest of the grid, interpolated; shape (p,)."""
+        found = np.zeros(self.threshold_ratio.size)
+        x, grid = np.log(sample_ratio), np.log(self.ratios[::-1])
+        for k, column in enumerate(self.overlaps.T):
+            positive = column[::-1] > 0
+            places, values = grid[positive], column[::-1][positive]
+            if np.isfinite(self.threshold_ratio[k]):
+                if sample_ratio <= self.threshold_ratio[k]:
+                    continue
+                places = np.append(np.log(self.threshold_ratio[k]), places)
+                values = np.append(self.onset[k], values)
+            if values.size:
+                # log(1 - q) is nearly linear in log(n/d) above the threshold
+                found[k] = -np.expm1(np.interp(x, places, np.log1p(-values)))
+        return found
 
 
 @lru_cache(maxsize=32)
@@ -120,7 +123,7 @@ def best_overlaps(channel: AdditiveChannel, top: int) -> BestOverlaps:
     evolution = SumEvolution(channel)
     ratios, rows = [], []
     q = np.full(channel.n_directions, INFORMED)
-    threshold = np.full(q.size, np.nan)
+    threshold, onset = np.full((2, q.size), np.nan)
     for power in range(top, -40, -1):
         ratio = STEP**power
         before, q = q, evolution.best(ratio, q)
@@ -128,29 +131,31 @@ def best_overlaps(channel: AdditiveChannel, top: int) -> BestOverlaps:
         rows.append(q)
         for k in np.flatnonzero((before > 0) & (q == 0)):
             if len(rows) > 1:
-                threshold[k] = _threshold(evolution, ratio, q, before, int(k))
+                threshold[k], onset[k] = _onset(evolution, ratio, q, before, int(k))
         if not q.any():
             break
-    return BestOverlaps(channel, np.array(ratios), np.array(rows), threshold)
+    # The best estimator is at least as good as second moments; quadrature errors may suggest otherwise.
+    threshold = np.minimum(threshold, channel.moments.weak_recovery_ratio)
+    return BestOverlaps(np.array(ratios), np.array(rows), threshold, onset)
 
 
-def _threshold(
+def _onset(
     evolution: SumEvolution, low: float, lower: np.ndarray, start: np.ndarray, k: int
-) -> float:
-    """Ratio between `low` and the next of the grid at which the overlap of direction k becomes 0."""
+) -> tuple[float, float]:
+    """Ratio above `low` at which the best overlap of direction k becomes positive, and its value."""
     high = STEP * low
-    gains = [
-        evolution.gain(high, np.where(np.arange(start.size) >= k, 0.0, start), k),
-        evolution.gain(low, lower, k),
-    ]
+    without = np.where(np.arange(start.size) >= k, 0.0, start)
+    gains = evolution.gain(high, without, k), evolution.gain(low, lower, k)
     if gains[0] > 1 > gains[1]:
         # The overlap rises from 0 where the gain passes 1.
         share = np.log(gains[0]) / np.log(gains[0] / gains[1])
-        return float(high * STEP**-share)
+        return float(high * STEP**-share), 0.0
+    value = float(start[k])
     for _ in range(5):  # The overlap jumps, where the potential of another fixed point is larger.
         middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if evolution.best(middle, start)[k] else (middle, high)
-    return float(np.sqrt(low * high))
+        q = evolution.best(middle, start)
+        low, high, value = (low, middle, float(q[k])) if q[k] else (middle, high, value)
+    return float(np.sqrt(low * high)), value
 
 
 @lru_cache(maxsize=16)
@@ -165,5 +170,24 @@ def _alone(channel: AdditiveChannel) -> tuple[StateEvolution, ...]:
 def oracle_overlaps(channel: AdditiveChannel, sample_ratio: float) -> np.ndarray:
     """Best overlap of each direction if all other directions are known; shape (p,)."""
     # The other terms are subtracted: y - sum_{j != k} a_j sigma(z_j) = a_k sigma(z_k) + sqrt(Delta) xi
-    # (multi-index 35). Known directions never raise the error of the best estimator.
+    # (multi-index 36). Known directions never raise the error of the best estimator.
     return np.array([evolution.best_overlap(sample_ratio) for evolution in _alone(channel)])
+
+
+def weighted_error(channel: AdditiveChannel, overlaps: np.ndarray) -> float:
+    """Weighted error sum_k a_k² (1 - rho_k²) of the subspace."""
+    return float(np.array(channel.amplitudes) ** 2 @ (1 - overlaps))  # (multi-index 23)
+
+
+@lru_cache(maxsize=16)
+def _oracle_errors(channel: AdditiveChannel) -> tuple[np.ndarray, np.ndarray]:
+    """Sample ratios and weighted errors of the oracle bound."""
+    ratios = np.geomspace(1e-2, 1e6, 241)
+    errors = np.array([weighted_error(channel, oracle_overlaps(channel, r)) for r in ratios])
+    return ratios[errors > 0], errors[errors > 0]
+
+
+def oracle_ratio(channel: AdditiveChannel, error: np.ndarray | float) -> np.ndarray:
+    """Sample ratio at which the oracle bound has this weighted error."""
+    ratios, errors = _oracle_errors(channel)
+    return np.exp(np.interp(-np.log(error), -np.log(errors), np.log(ratios)))

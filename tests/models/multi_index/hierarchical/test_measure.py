@@ -11,8 +11,8 @@ from solvable.models.multi_index.hierarchical.parameters import HierarchicalPara
 from solvable.models.multi_index.overlaps import predict_spectral
 
 KEYS = {
-    "squared_overlap", "subspace_error", "risk", "eigenvalues", "bulk_edge", "gradient_overlap",
-    "estimator_overlap",
+    "squared_overlap", "subspace_error", "message_passing_error", "risk", "eigenvalues", "bulk_edge",
+    "gradient_overlap", "estimator_overlap",
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
+from solvable.frame.estimates import PointsClaim
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.hierarchical.claims import CLAIMS
 from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
@@ -29,7 +30,9 @@ SETTINGS = {
     "odd": BASE | {"features": 2, "sample_ratio": 60.0, "link": "tanh", "label_map": "square"},
     "optimal": BASE | {"sample_ratio": 30.0, "label_map": "optimal", "link": "abs"},
 }
-METRICS = {"squared_overlap", "subspace_error", "risk", "eigenvalues", "bulk_edge"}
+METRICS = {
+    "squared_overlap", "subspace_error", "message_passing_error", "risk", "eigenvalues", "bulk_edge",
+}  # fmt: skip
 
 
 record_of = partial(studies.record_of, system)
@@ -127,7 +130,7 @@ def test_claims_find_their_points(claim, points):
     settled = system.settled(points)
     verdict = (
         claim.verdict(settled)
-        if claim.name == "error-exponent"
+        if isinstance(claim, PointsClaim)
         else claim.verdict(settled, system.axis)
     )
     assert verdict.status != "fails", verdict
@@ -173,10 +176,82 @@ def test_the_exponent_of_the_error_can_fail(points):
     assert row.verdict(system.settled(flat)).status == "fails"
 
 
+def predicted_curve(ratios, **setting):
+    """Points whose records have the predicted numbers with a small scatter."""
+    curve = []
+    for ratio in ratios:
+        parameters = HierarchicalParameters(**setting, sample_ratio=ratio)
+        found = system.predict(parameters)
+        records = [
+            {
+                "squared_overlap": found["squared_overlap"],
+                "subspace_error": found["subspace_error"] * factor,
+                "message_passing_error": found["message_passing_error"],
+            }
+            for factor in (0.99, 1.01)
+        ]
+        curve.append(Point(parameters.model_dump(), records, found))
+    return curve
+
+
+@pytest.fixture(scope="module")
+def predicted_points():
+    setting = {"dimension": 200, "features": 4, "readout": "none"}
+    links = [
+        point
+        for link in ("he2", "z**2")
+        for point in predicted_curve((0.4, 4.0, 10.0, 24.0, 60.0, 120.0), **setting, link=link)
+    ]
+    return system.settled(
+        links + predicted_curve((6.0,), **setting, noise=0.4, message_passing=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "change"),
+    [
+        (
+            "plateau",
+            "subspace_error",
+            lambda v, p: v * (0.6 if p.parameters["sample_ratio"] < 1 else 1),
+        ),
+        ("last-regime", "subspace_error", lambda v, p: 0.2),
+        ("distance-from-best-error", "subspace_error", lambda v, p: 0.6 * v),
+        ("constant-factor", "subspace_error", lambda v, p: v**0.5),
+        ("threshold-exponent", "squared_overlap", lambda v, p: 1 - (1 - v) ** 0.4),
+        (
+            "same-exponent-for-all-links",
+            "subspace_error",
+            lambda v, p: v ** (0.5 if p.parameters["link"] == "he2" else 1),
+        ),
+        ("best-error-reached", "message_passing_error", lambda v, p: 1.5 * v + 0.01),
+    ],
+)
+def test_claims_on_regimes_hold_for_predictions_and_can_fail(
+    claim, metric, change, predicted_points
+):
+    assert studies.verdict_of(system, claim, predicted_points).status == "holds"
+    moved = studies.changed(predicted_points, metric, change)
+    assert studies.verdict_of(system, claim, moved).status == "fails"
+
+
+def test_the_best_error_is_between_the_oracle_bound_and_the_estimator(predicted_points):
+    for point in predicted_points:
+        found = point.prediction
+        if point.setting.sample_ratio > 2:
+            assert found["oracle_error"] <= 1.02 * found["best_error"]
+            assert found["best_error"] < found["subspace_error"]
+    odd = system.predict(HierarchicalParameters(**BASE, link="relu"))
+    assert odd["best_error"] is None
+    assert odd["information_threshold_ratio"] == [None] * 4
+
+
 def test_figures_show_theory_and_measurement(points):
     figures = studies.figures_of(system, points, 5)
     names = [figure.name for figure in figures]
-    assert {name.split("-")[0] for name in names} == {"overlap", "subspace", "risk", "spectrum"}
+    assert {name.split("-")[0] for name in names} == {
+        "overlap", "subspace", "best", "thresholds", "risk", "spectrum",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,34 @@ def points():
     return [
         *(point_of(setting, 10) for setting in SETTINGS.values()),
         *(point_of(setting, 30) for setting in ladder),
+        *(in_the_gap(p, ratio) for p, ratio in ((4, 9.0), (8, 18.0))),
     ]
+
+
+def in_the_gap(directions, ratio):
+    """Return a point between both thresholds, with the predicted overlap and a small scatter."""
+    setting = {"dimension": 60, "directions": directions, "link": "cosmix", "sample_ratio": ratio}
+    parameters = SeparableParameters(**setting)
+    found = system.predict(parameters)
+    records = [
+        found | {"informed_overlap": found["informed_overlap"] + off}
+        for off in (-2e-4, -1e-4, 1e-4, 2e-4)
+    ]
+    return Point(parameters.model_dump(), records, found)
+
+
+def test_message_passing_keeps_a_good_start_between_the_thresholds():
+    setting = {"dimension": 60, "directions": 4, "link": "cosmix", "sample_ratio": 9.0}
+    point = point_of(setting, 4)
+    expected, error = (
+        point.predicted("informed_overlap"),
+        point.standard_error("informed_overlap"),
+    )
+    assert float(point.mean("informed_overlap")) == pytest.approx(
+        float(expected), abs=0.02 + 3 * error
+    )
+    assert float(point.mean("single_overlap")) < 0.3 < 0.9 < float(expected)
+    assert record_of(setting | {"sample_ratio": 4.0})["informed_overlap"] is None
 
 
 @pytest.mark.parametrize(
@@ -130,6 +157,7 @@ def test_claims_notice_wrong_predictions_and_chance(points):
         ("sum-overlap", "sum_overlap", -0.4),
         ("place-of-the-outliers", "eigenvalues", 0.3),
         ("constant", "single_overlap", -0.4),
+        ("information-without-algorithm", "informed_overlap", -0.4),
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
@@ -141,6 +169,8 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
             | {
                 metric: [v + by for v in m[metric]]
                 if isinstance(m[metric], list)
+                else None
+                if m[metric] is None
                 else m[metric] + by
             }
             for m in point.metrics
@@ -152,7 +182,7 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
 def test_figures_show_theory_and_measurement(points):
     figures = studies.figures_of(system, points, 5)
     names = [figure.name for figure in figures]
-    assert {name.split("-")[0] for name in names} == {"overlap", "sum", "thresholds"}
+    assert {name.split("-")[0] for name in names} == {"overlap", "good", "sum", "thresholds"}
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():

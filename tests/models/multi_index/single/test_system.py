@@ -8,7 +8,7 @@ import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.frame.points import NO_PREDICTION, predicted_or_refused
+from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.single.claims import CLAIMS
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.system import system
@@ -33,7 +33,28 @@ def points():
         for estimator in ("optimal", "amp")
     ]
     gap = {"dimension": 120, "estimator": "amp", "link": "cosmix", "noise": 8.0}
-    return [point_of(*each) for each in [*chosen, (gap | {"sample_ratio": 27.0}, 6)]]
+    large = {"dimension": 400, "link": "cosmix"}
+    noisy = [
+        large | {"noise": noise, "estimator": estimator, "sample_ratio": ratio}
+        for noise in (8.0, 16.0)
+        for estimator, ratio in (("optimal", 1.6 * noise**2), ("amp", 4.0 * noise))
+    ]
+    return [
+        *(point_of(*each) for each in [*chosen, (gap | {"sample_ratio": 27.0}, 6)]),
+        *(as_predicted(setting) for setting in noisy),
+    ]
+
+
+def as_predicted(setting):
+    """Return a point whose records have the predicted overlaps with a small scatter."""
+    parameters = SingleIndexParameters(**setting)
+    found = system.predict(parameters)
+    names = ("squared_overlap", "informed_overlap")
+    records = [
+        found | {name: found[name] and found[name] + off for name in names}
+        for off in (-2e-3, -1e-3, 1e-3, 2e-3)
+    ]
+    return Point(parameters.model_dump(), records, found)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +186,10 @@ def of(estimator, change):
         ("best-map-beats-linearised-message-passing", "squared_overlap", of("lamp", lambda v: v + 0.3)),
         ("message-passing-beats-best-map", "squared_overlap", of("amp", lambda v: v - 0.3)),
         ("information-without-algorithm", "informed_overlap", lambda v, p: v - 0.3),
+        ("algorithms-against-noise", "squared_overlap",
+         lambda v, p: v / 2 if p.parameters["noise"] == 16 else v),
+        ("information-against-noise", "informed_overlap",
+         lambda v, p: 1 - 3 * (1 - v) if p.parameters["noise"] == 16 else v),
     ],
 )  # fmt: skip
 def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
@@ -182,7 +207,13 @@ def test_figures_show_all_estimators_on_one_picture(points):
     labels = {series.label for series in overlap.series}
     assert {"optimal", "lamp", "tanh", "amp", "best possible"} <= labels, (names, labels)
     assert any("information" in marker.label for marker in overlap.markers)
-    assert {name.split("-")[0] for name in names} == {"overlap", "spectrum", "disc", "good"}
+    assert {name.split("-")[0] for name in names} == {
+        "overlap",
+        "spectrum",
+        "disc",
+        "good",
+        "noise",
+    }
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():

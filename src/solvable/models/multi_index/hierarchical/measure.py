@@ -12,6 +12,7 @@ from solvable.fitting.devices import on_device
 from solvable.frame.points import Metrics
 from solvable.models.multi_index.hierarchical.learner import first_layer_directions
 from solvable.models.multi_index.hierarchical.parameters import NEURONS, HierarchicalParameters
+from solvable.models.multi_index.informed import informed_overlaps
 from solvable.models.multi_index.learner import MultiIndexRegressor
 from solvable.models.multi_index.overlaps import mapped_labels
 from solvable.models.multi_index.readout import fit_readout
@@ -48,10 +49,15 @@ def measure(parameters: HierarchicalParameters, rng: np.random.Generator) -> Met
     risk = None
     if found.predictions is not None:
         risk = float(np.mean((found.predictions - target.clean(fresh)) ** 2))
+    informed = None
+    if parameters.message_passing:
+        best = informed_overlaps(target.channel, to_numpy(X), y, target.directions, rng)
+        informed = None if best is None else float(a**2 @ (1 - best))
     return {
         "squared_overlap": squared.tolist(),
         # weighted subspace error sum_k a_k² (1 - rho_k²)   (multi-index 23)
         "subspace_error": float(a**2 @ (1 - squared)),
+        "message_passing_error": informed,
         "risk": risk,
         "eigenvalues": found.eigenvalues.tolist(),
         "bulk_edge": float(found.edges[int(at_upper)]),

@@ -42,6 +42,9 @@ class HierarchicalParameters(Parameters):
     """Number of further passes on the residuals, which find features that stronger features hide."""
     test_samples: int = Field(2_000, ge=2, le=10**6)
     """Number of fresh samples on which the risk is measured."""
+    message_passing: bool = False
+    """Also run Bayes message passing from a start near the true directions, which finds what the samples
+    determine; needs an even link and noise above 0."""
     learning_rate: float = Field(0.0, ge=0, le=1)
     """Learning rate of ten steps of gradient descent on the first layer of a quadratic network, whose
     directions are compared with the estimator's; 0 trains no network."""
@@ -71,7 +74,14 @@ class HierarchicalParameters(Parameters):
                 f"features is {self.features}, which gives {self.features * (self.features + 3) // 2} "
                 "monomials; allowed: up to 64 features, or readout=relu or none"
             )
-        _ = self.channel  # raises an error for a link that does not parse
+        even = (
+            self.channel.links[0].parity == "even"
+        )  # raises an error for a link that does not parse
+        if self.message_passing and not (even and self.noise > 0):
+            raise ValueError(
+                f"message_passing is true with the link {self.link!r} and noise {self.noise:g}; allowed: "
+                "an even link and noise above 0, or message_passing=false"
+            )
         return self
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import ceil, log
 
 import numpy as np
 
@@ -11,6 +12,14 @@ from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel
 from solvable.message_passing.moments import ConditionalMoments
+from solvable.models.multi_index.best_overlaps import (
+    INFORMED,
+    STEP,
+    SumEvolution,
+    best_overlaps,
+    oracle_overlaps,
+    weighted_error,
+)
 from solvable.models.multi_index.hierarchical.parameters import NEURONS, HierarchicalParameters
 from solvable.models.multi_index.overlaps import (
     SpectralPrediction,
@@ -33,8 +42,10 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
         sample_ratio=parameters.samples / parameters.dimension,
         dimension=parameters.dimension,
     )
-    metrics = _spectral(parameters, found) | _thresholds(
-        channel, parameters.label_map, parameters.dimension
+    metrics = (
+        _spectral(parameters, found)
+        | _thresholds(channel, parameters.label_map, parameters.dimension)
+        | _bounds(parameters)
     )
     # At small learning rates gradient descent ends where the estimator does   (multi-index 33).
     metrics |= {
@@ -59,7 +70,7 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
     second = deflated(channel, found, weights_of, label_map, d, fit, rng)
     return metrics | {
         "squared_overlap": second.squared_overlap.tolist(),
-        "subspace_error": _subspace_error(channel, second.squared_overlap),
+        "subspace_error": weighted_error(channel, second.squared_overlap),
         "eigenvalues": second.eigenvalues.tolist(),
         "risk": second.risk,
     }
@@ -80,15 +91,47 @@ def _spectral(parameters: HierarchicalParameters, found: SpectralPrediction) -> 
     at_upper = found.eigenvalues[0] > (low + high) / 2
     return {
         "squared_overlap": found.squared_overlap.tolist(),
-        "subspace_error": _subspace_error(parameters.channel, found.squared_overlap),
+        "subspace_error": weighted_error(parameters.channel, found.squared_overlap),
         "eigenvalues": found.eigenvalues.tolist(),
         "bulk_edge": float(high if at_upper else low),
     }
 
 
-def _subspace_error(channel: AdditiveChannel, squared_overlap: np.ndarray) -> float:
-    # weighted subspace error sum_k a_k² (1 - rho_k²)   (multi-index 23)
-    return float(np.array(channel.amplitudes) ** 2 @ (1 - squared_overlap))
+MOST_BEST = 64
+"""Largest number of features for which the Bayes-optimal overlaps are computed."""
+
+
+def _bounds(parameters: HierarchicalParameters) -> Metrics:
+    """Errors of the best estimator and of the oracle bound, and thresholds of the best estimator."""
+    names = ("best_error", "oracle_error", "message_passing_error")
+    empty: Metrics = dict.fromkeys(names) | {
+        "information_threshold_ratio": [None] * parameters.features
+    }
+    channel, ratio = parameters.channel, parameters.samples / parameters.dimension
+    if channel.links[0].parity != "even" or not channel.noise > 0:
+        return empty
+    try:
+        empty |= {"oracle_error": weighted_error(channel, oracle_overlaps(channel, ratio))}
+        if channel.n_directions > MOST_BEST:
+            return empty
+        # One table serves all sample ratios of a study up to STEP^18 = 1478.
+        table = best_overlaps(channel, max(18, 6 * ceil(log(ratio, STEP) / 6)))
+    except InvalidParameter:  # too little noise for the quadrature
+        return empty
+    return empty | {
+        "best_error": weighted_error(channel, table.at(ratio)),
+        "information_threshold_ratio": listed(table.threshold_ratio),
+        "message_passing_error": _informed_error(channel, ratio)
+        if parameters.message_passing
+        else None,
+    }
+
+
+@lru_cache(maxsize=256)
+def _informed_error(channel: AdditiveChannel, ratio: float) -> float:
+    """Error of message passing that starts near the true directions."""
+    start = np.full(channel.n_directions, INFORMED)
+    return weighted_error(channel, SumEvolution(channel).fixed_point(ratio, start)[0])
 
 
 @lru_cache(maxsize=32)
@@ -106,8 +149,10 @@ def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Met
         along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
         law = type(law)(T, moments.probabilities, np.maximum(1 + along, 0.0))
     bounded = label_map in ("tanh", "square")
+    ratios = emergence_ratio(law, dimension=None if bounded else dimension)
     return {
-        "threshold_ratio": listed(emergence_ratio(law, dimension=None if bounded else dimension)),
+        "threshold_ratio": listed(ratios),
+        "first_threshold_ratio": listed([np.min(ratios, initial=np.inf)])[0],
         "optimal_threshold_ratio": listed(moments.weak_recovery_ratio),
     }
 
@@ -123,6 +168,9 @@ def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
     metrics: Metrics = {
         "squared_overlap": [share] * p,
         "subspace_error": float(a2.sum() * (1 - share)),
+        "message_passing_error": None
+        if prediction.get("message_passing_error") is None
+        else float(a2.sum()),
         "risk": None if prediction.get("risk") is None else float(a2.sum() * variance),
         # If there is no outlier, the leading eigenvalue is at the edge.
         "eigenvalues": [prediction.get("bulk_edge")] * p,  # type: ignore[list-item]

@@ -36,6 +36,34 @@ PRESETS = {
         },
         replicates=4,
     ),
+    "scaling-beta-2": Preset(
+        "Thresholds and errors of twelve features of a link with noise sensitivity exponent 2; five "
+        "minutes.",
+        {
+            "dimension": (120,), "features": (12,), "readout": ("none",), "noise": (0.1,),
+            "link": ("cosmix",), "label_map": ("square",), "decay": (0.6, 0.75, 1.0),
+            "sample_ratio": (4.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0),
+        },
+        replicates=6,
+    ),
+    "universality": Preset(
+        "Exponents of the error for four links of noise sensitivity exponent 1; a minute.",
+        {
+            "dimension": (160,), "features": (16,), "readout": ("none",),
+            "link": ("he2", "abs", "cos(z)", "exp(-z**2/2)"),
+            "sample_ratio": (8.0, 16.0, 32.0, 64.0, 128.0, 256.0),
+        },
+        replicates=4,
+    ),
+    "bayes": Preset(
+        "The spectral estimator and Bayes message passing for three features; a minute.",
+        {
+            "dimension": (60,), "features": (3,), "readout": ("none",), "message_passing": (True,),
+            "link": ("he2", "cosmix"), "label_map": ("square",), "noise": (0.5,),
+            "sample_ratio": (4.0, 8.0, 16.0, 32.0),
+        },
+        replicates=4,
+    ),
     "noise-sensitivity": Preset(
         "Links with noise sensitivity exponents 1 and 2, label maps tanh and square; two minutes.",
         {

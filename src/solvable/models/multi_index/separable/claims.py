@@ -87,6 +87,41 @@ def growth_with_directions(points: Sequence[Point]) -> tuple[float, float] | Non
     return float(slope), float(points[-1].predicted("exponent"))
 
 
+def in_the_gap(place: Cell | Point) -> bool:
+    """Return True where the labels determine the directions but second moments find nothing."""
+    point = place.point if isinstance(place, Cell) else place
+    overlap = point.prediction.get("informed_overlap")
+    known = all("informed_overlap" in metrics for metrics in point.metrics)
+    if overlap is None or not known or not float(point.predicted("informed_overlap")) > 0.6:
+        return False
+    threshold = float(point.predicted("information_threshold_ratio"))
+    return bool(point.setting.sample_ratio > 1.05 * threshold)
+
+
+def information_measured(point: Point) -> np.ndarray:
+    """Threshold of any method, from the overlap of message passing in each replicate."""
+    # At a fixed point 1 - q is about inversely proportional to n / (d p), as q = alpha E / (1 + alpha E).
+    missed = np.maximum(1 - point.values("informed_overlap"), 1e-6)
+    # The test of the claim's power raises predicted overlaps, which may exceed 1.
+    expected = max(1 - float(point.predicted("informed_overlap")), 1e-6)
+    return np.asarray(missed / expected * float(point.predicted("information_threshold_ratio")))
+
+
+def information_growth(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Measured and predicted power of p in the threshold of any method."""
+    numbers = sorted({point.setting.directions for point in points})
+    kept = all(float(point.mean("informed_overlap")) > 0.5 for point in points)
+    if len(numbers) < 2 or not kept:  # a lost start does not show the threshold
+        return None
+    means = [
+        np.mean(
+            [np.log(information_measured(q)).mean() for q in points if q.setting.directions == n]
+        )
+        for n in numbers
+    ]
+    return float((means[-1] - means[0]) / np.log(numbers[-1] / numbers[0])), 1.0
+
+
 # fmt: off
 CLAIMS = (
     Agreement(
@@ -140,5 +175,22 @@ CLAIMS = (
         because="8 %: thresholds of few directions are below their leading order.", power=0.3,
         missing="no two curves with label_map=optimal differ only in their number of directions, by a "
         "factor of four, with overlaps of 0.4 to 0.95 above the threshold; run with --preset quick",
+    ),
+    Agreement(
+        "information-without-algorithm",
+        "Between the threshold of any method and that of second moments, message passing that starts "
+        "near the directions keeps the predicted overlap.",
+        "informed_overlap", f"{PAPER}; {PAGE} (34)", within=0.05, scatter=overlap_scatter,
+        because="Terms of order d^(-1/2).", where=in_the_gap,
+        missing="no point is between the two thresholds; run with --preset quick",
+    ),
+    Estimate(
+        "information-grows-with-directions",
+        "The threshold of any method grows in proportion to the number of directions.",
+        f"{PAPER}; {PAGE} (20), (34)", estimate=information_growth,
+        apart=("sample_ratio", "directions"), where=in_the_gap, within=0.15, power=0.6,
+        because="0.15: the proportionality holds to leading order in p.",
+        missing="no two numbers of directions have points between the two thresholds; run with --preset "
+        "quick",
     ),
 )

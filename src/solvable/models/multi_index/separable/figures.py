@@ -10,7 +10,11 @@ from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
-from solvable.models.multi_index.separable.claims import thresholds_measured
+from solvable.models.multi_index.separable.claims import (
+    in_the_gap,
+    information_measured,
+    thresholds_measured,
+)
 
 
 def odd(curve: Curve) -> bool:
@@ -25,6 +29,12 @@ def threshold(points: Sequence[Point]) -> float:
         for point in points
         if 0.4 < float(point.predicted("single_overlap")) < 0.95
     ]
+    return float(np.mean(values)) if values else np.nan
+
+
+def information(points: Sequence[Point]) -> float:
+    """Mean of the thresholds of any method that follow from message passing in the gap."""
+    values = [information_measured(point).mean() for point in points if in_the_gap(point)]
     return float(np.mean(values)) if values else np.nan
 
 
@@ -46,6 +56,24 @@ PANELS = (
         y_range=(-0.02, 1.02),
     ),
     Panel(
+        "good-start",
+        "Message passing from a start near the directions",
+        "squared overlap of single directions",
+        [
+            Trace("single_overlap", "second moments"),
+            Trace("informed_overlap", "message passing from a good start"),
+        ],
+        "Where the two differ, the samples determine the directions but second moments do not find "
+        "them. "
+        "Message passing runs between the two thresholds only.",
+        markers={
+            "optimal_threshold_ratio": "second moments",
+            "information_threshold_ratio": "any method",
+        },
+        when=lambda curve: any(in_the_gap(point) for point in curve.points if not point.refused),
+        y_range=(-0.02, 1.02),
+    ),
+    Panel(
         "sum-overlap",
         "Overlaps of the sum and of single directions",
         "squared overlap",
@@ -62,10 +90,11 @@ PANELS = (
         "sample ratio n/d",
         [
             Trace("optimal_threshold_ratio", "second moments", reduce=threshold),
-            Trace("information_threshold_ratio", "any method", measured=False, dashed=True),
+            Trace("information_threshold_ratio", "any method", dashed=True, reduce=information),
         ],
         "Solid: threshold of the best label map, which grows as a power of p that depends on the link. "
-        "Dashed: with unlimited computing time, proportional to p. Points: from measured overlaps.",
+        "Dashed: with unlimited computing time, proportional to p. Points: from overlaps of second "
+        "moments, and of message passing that starts near the directions.",
         along=Axis("directions", "directions p", resolution=9),
         overlay=("link",),
         when=by_best_map,

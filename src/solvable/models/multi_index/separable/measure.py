@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import as_source
 from solvable.frame.points import Metrics
+from solvable.models.multi_index.informed import informed_overlaps
 from solvable.models.multi_index.separable.label_map import label_weights
 from solvable.models.multi_index.separable.parameters import SeparableParameters
 from solvable.models.multi_index.spectral import InputMoment, spectral_directions
@@ -32,11 +33,16 @@ def measure(parameters: SeparableParameters, rng: np.random.Generator) -> Metric
     # squared projections on the span of the leading eigenvectors: of true directions, and of their sum
     own = np.sum((found.directions.T @ target.directions) ** 2, axis=0)
     whole = float(np.sum((found.directions.T @ target.directions.sum(axis=1)) ** 2) / p)
+    informed = None
+    if parameters.informed:
+        best = informed_overlaps(target.channel, X, y, target.directions, rng)
+        informed = None if best is None else float(best.mean())
     at_upper = found.eigenvalues[0] > np.mean(found.edges)
     return {
         "squared_overlap": float(own.mean()),
         "sum_overlap": whole,
         "single_overlap": float((own.sum() - whole) / (p - 1)),
+        "informed_overlap": informed,
         "eigenvalues": found.eigenvalues.tolist(),
         "bulk_edge": float(found.edges[int(at_upper)]),
     }

@@ -52,6 +52,17 @@ class SeparableParameters(Parameters):
         return self
 
     @property
+    def informed(self) -> bool:
+        """Return True if Bayes message passing runs, from a good start.
+
+        It runs between the threshold of any method and that of second moments.
+        """
+        model, cheap = self.model, self.samples * self.directions <= 50_000
+        if model.link.parity != "even" or not self.noise > 0 or not cheap:
+            return False
+        return model.information_ratio < self.sample_ratio < model.weak_recovery_ratio
+
+    @property
     def model(self) -> EqualDirections:
         """Sum of equal directions, with conditional moments and thresholds."""
         return _model(self.link, self.standardised, self.directions, self.noise)

@@ -6,7 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
+from solvable.message_passing.channels import AdditiveChannel
+from solvable.models.multi_index.best_overlaps import INFORMED, SumEvolution
 from solvable.models.multi_index.equal_directions import pair_exponent
 from solvable.models.multi_index.overlaps import arranged
 from solvable.models.multi_index.separable.label_map import label_weights
@@ -34,10 +37,23 @@ def predict(parameters: SeparableParameters) -> Metrics:
         "squared_overlap": (whole + (p - 1) * single) / p,
         "sum_overlap": whole,
         "single_overlap": single,
+        "informed_overlap": _informed(parameters.channel, parameters.sample_ratio)
+        if parameters.informed
+        else None,
         "eigenvalues": found.eigenvalues.tolist(),
         "bulk_edge": float(found.bulk_edges[int(at_upper)]),
         **_thresholds(parameters.model_copy(update={"sample_ratio": 1.0})),
     }
+
+
+@lru_cache(maxsize=256)
+def _informed(channel: AdditiveChannel, ratio: float) -> float | None:
+    """Overlap of message passing that starts near the directions; None if the noise is too small."""
+    try:
+        start = np.full(channel.n_directions, INFORMED)
+        return float(SumEvolution(channel).fixed_point(ratio, start)[0].mean())  # (multi-index 34)
+    except InvalidParameter:
+        return None
 
 
 @lru_cache(maxsize=64)
@@ -82,4 +98,5 @@ def chance(parameters: SeparableParameters, prediction: Metrics) -> Metrics:
     return {
         **dict.fromkeys(("squared_overlap", "sum_overlap", "single_overlap"), share),
         "eigenvalues": edges,
+        "informed_overlap": None if prediction.get("informed_overlap") is None else share,
     }

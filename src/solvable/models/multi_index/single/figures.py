@@ -7,10 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvable.frame.curves import Curve
+from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.traces import Trace
+from solvable.models.multi_index.single.claims import (
+    algorithm_threshold,
+    information_threshold,
+    shows_algorithm,
+    shows_information,
+)
 from solvable.plots.figure import Marker
 
 
@@ -46,6 +52,29 @@ def thresholds(curves: Sequence[Curve]) -> list[Marker]:
 def spectral(*estimators: str) -> Callable[[Curve], bool]:
     """Select curves of these estimators if they have a spectrum (not the linear estimator)."""
     return lambda curve: curve.setting.estimator in estimators and not curve.setting.linear
+
+
+def mean_threshold(
+    shows: Callable[[Point], bool], measure: Callable[[Point], np.ndarray]
+) -> Callable[[Sequence[Point]], tuple[float, float]]:
+    """Return the function that averages measured thresholds over n/d, with its standard error."""
+
+    def reduce(points: Sequence[Point]) -> tuple[float, float]:
+        values = [measure(point) for point in points if not point.refused and shows(point)]
+        if not values:
+            return np.nan, np.nan
+        means = np.mean(values, axis=0)  # one mean for each replicate
+        error = means.std(ddof=1) / np.sqrt(means.size) if means.size > 1 else np.nan
+        return float(means.mean()), float(error)
+
+    return reduce
+
+
+def of_estimator(name: str) -> Callable[[Curve, str, np.ndarray], np.ndarray]:
+    """Return the function that leaves out the theory line of curves of another estimator."""
+    return lambda curve, _, line: (
+        line if curve.setting.estimator == name else np.full_like(line, np.nan)
+    )
 
 
 PANELS = (
@@ -93,5 +122,34 @@ PANELS = (
         when=lambda curve: curve.setting.estimator == "amp",
         markers={"threshold_ratio": "algorithms", "information_threshold_ratio": "information"},
         y_range=(-0.02, 1.02),
+    ),
+    Panel(
+        "noise",
+        "Samples against noise, for algorithms and for any method",
+        "sample ratio n/d",
+        [
+            Trace(
+                "threshold_ratio",
+                "threshold",
+                shown=of_estimator("optimal"),
+                reduce=mean_threshold(shows_algorithm, algorithm_threshold),
+            ),
+            Trace(
+                "information_threshold_ratio",
+                "any method",
+                dashed=True,
+                shown=of_estimator("amp"),
+                reduce=mean_threshold(shows_information, information_threshold),
+            ),
+        ],
+        "Threshold of the best label map (solid), which grows as a power of the noise, and of any method "
+        "(dashed), in proportion to the noise. Points: from measured overlaps, for any method those of "
+        "message passing that starts near the direction.",
+        along=Axis("noise", "noise variance", resolution=9, margin=1.2),
+        overlay=("link", "estimator"),
+        when=lambda curve: (
+            curve.setting.estimator in ("optimal", "amp") and not curve.setting.linear
+        ),
+        y_scale="log",
     ),
 )

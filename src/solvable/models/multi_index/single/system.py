@@ -14,13 +14,15 @@ from solvable.models.multi_index.single.parameters import SingleIndexParameters
 
 PRESETS = {
     "quick": Preset(
-        "Five estimators for the link abs with noise in 500 dimensions; under a minute.",
+        "Five estimators for the link abs, and for cosmix4 with a gap between information and "
+        "algorithms; under a minute.",
         {
-            "dimension": (500,),
+            "dimension": (350,),
+            "link": ("abs", "cosmix4"),
             "estimator": ("optimal", "lamp", "tanh", "square", "amp"),
-            "sample_ratio": (0.25, 0.35, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0),
+            "sample_ratio": (0.35, 0.7, 1.0, 1.4, 2.0, 3.0),
         },
-        replicates=12,
+        replicates=10,
     ),
     "paper": Preset(
         "Two links, each with and without noise, in 1,500 dimensions; about ten minutes.",
@@ -44,6 +46,18 @@ PRESETS = {
             "sample_ratio": (20.0, 30.0, 40.0, 45.0, 50.0, 260.0),
         },
         replicates=6,
+    ),
+    "noise": Preset(
+        "Thresholds of algorithms and of any method against the noise, for exponents 1 (he2) and 2 "
+        "(cosmix); five minutes.",
+        {
+            "dimension": (60,),
+            "link": ("he2", "cosmix"),
+            "noise": (7.0, 14.0),
+            "estimator": ("optimal", "amp"),
+            "sample_ratio": (28.0, 50.0, 80.0, 320.0),
+        },
+        replicates=10,
     ),
     "signs": Preset(
         "Links whose labels carry the sign of the direction: linear estimator and message passing; a "
