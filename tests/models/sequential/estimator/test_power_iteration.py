@@ -10,7 +10,6 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.learners import LayerwiseSpectralRegressor, block_power_iteration
 from solvable.models.sequential.measure import measure
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.predict import predict
 from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, leading_eigenpairs
 from solvable.targets import HierarchicalTarget
 
@@ -148,12 +147,6 @@ def test_a_published_row():
     # 0.408 converged: modulus still loses three negative features.
     assert modulus > published + 0.05
     assert default > modulus + 0.02
-
-
-@pytest.mark.parametrize("choice", [{"selection": "modulus"}, {"solver": "power-iteration"}])
-def test_published_choices_have_no_prediction(choice):
-    with pytest.raises(InvalidParameter, match="selection=edges solver=lanczos"):
-        predict(SequentialParameters(**choice))
 
 
 def test_published_choices_of_the_estimator():
