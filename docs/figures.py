@@ -97,7 +97,7 @@ DRAWN = {
     "single-head-spectrum.svg": Drawing("single-head-attention", "Learned spectrum at n/d² = 0.6"),
     "compositional-overlap.svg": Drawing(
         "compositional-target",
-        "Rotated features appear one after another, d = 40 (dense)",
+        "Rotated features appear one after another, d = 40",
         predictions=7,
         panel=2,
     ),

@@ -22,8 +22,6 @@ from solvable.models.compositional.upper_layers import (
 )
 from solvable.operators import HermiteFeatures, MomentOperator
 
-SLOW = pytest.mark.slow
-
 
 def orthonormal(size, columns, key):
     return np.linalg.qr(random_stream("columns", key).standard_normal((size, columns)))[0]
@@ -196,12 +194,13 @@ def test_lost_features_among_very_many_directions_are_not_predicted():
     assert "lost among D = 1081" in found["no prediction"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "setting",
     [
         {"dimension": 24, "inner_features": 2, "samples": 30_000, "correction": "none"},
-        pytest.param({"dimension": 24, "inner_features": 2, "samples": 30_000}, marks=SLOW),
-        pytest.param({"dimension": 33, "samples": 22_440, "correction": "none"}, marks=SLOW),
+        {"dimension": 24, "inner_features": 2, "samples": 30_000},
+        {"dimension": 33, "samples": 22_440, "correction": "none"},
     ],
     ids=str,
 )

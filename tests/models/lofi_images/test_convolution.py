@@ -77,9 +77,9 @@ def test_one_replicate_of_a_convolutional_network():
 
 
 def test_one_replicate_of_a_network_that_is_coupled_backwards():
-    setting = NeuralLoFiImagesParameters(coupling="local", width=40, directions=10, samples=100)
+    setting = NeuralLoFiImagesParameters(coupling="local", width=80, directions=40, samples=300)
     metrics = measure(setting, random_stream("coupled"))
-    # Both networks are tested on the same images, and coupling changes the outputs.
+    # Both networks are tested on the same images. With fewer directions the forward fit may be kept.
     assert 0 < metrics["squared_error"][0] < 1.5
     assert abs(metrics["squared_error"][0] - metrics["forward_squared_error"]) > 1e-6
 

@@ -76,7 +76,7 @@ SCALING = Panel(
     "Solid: number of samples at which half of the first representation is recovered, of order "
     "d^(q + epsilon). Dashed: number of samples at which a rotation-invariant kernel can learn the "
     "highest degree of the label.",
-    along=Axis("dimension", "dimension d", resolution=9),
+    along=Axis("dimension", "dimension d", resolution=5),
     y_scale="log",
 )  # fmt: skip
 

@@ -7,12 +7,11 @@ from solvable.models.compositional.parameters import AXIS, CompositionalParamete
 
 PRESETS = {
     "quick": Preset(
-        "d = 20, 28 and 40, each with d^0.4 features, dense and diagonal last layers, with learners of "
-        "two layers; under a minute.",
+        "d = 20, 28 and 40, each with d^0.4 features, a dense last layer, with learners of two layers; "
+        "under a minute.",
         {
             "dimension": (20, 28, 40),
             "epsilon": (0.4,),
-            "second_layer": ("dense", "diagonal"),
             "teacher": (6,),
             "samples": (4_100, 8_200, 16_400, 32_800),
             "kernel_samples": (8_200,),
