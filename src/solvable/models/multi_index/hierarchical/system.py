@@ -16,7 +16,10 @@ RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 PRESETS = {
     "quick": Preset(
         "Eight features in 200 dimensions, with one pass and with two; under a minute.",
-        {"deflation": (0, 1), "sample_ratio": RATIOS, "learning_rate": (0.01,)},
+        {
+            "deflation": (0, 1), "sample_ratio": RATIOS, "learning_rate": (0.01,),
+            "trained_samples": (3_200,),
+        },
         replicates=6,
     ),
     "paper": Preset(

@@ -14,15 +14,13 @@ from solvable.models.multi_index.single.parameters import SingleIndexParameters
 
 PRESETS = {
     "quick": Preset(
-        "Five estimators for the link abs, and for cosmix4 with a gap between information and "
-        "algorithms; under a minute.",
+        "Five estimators for the link abs with noise in 500 dimensions; under a minute.",
         {
-            "dimension": (350,),
-            "link": ("abs", "cosmix4"),
+            "dimension": (500,),
             "estimator": ("optimal", "lamp", "tanh", "square", "amp"),
-            "sample_ratio": (0.35, 0.7, 1.0, 1.4, 2.0, 3.0),
+            "sample_ratio": (0.25, 0.35, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0),
         },
-        replicates=10,
+        replicates=12,
     ),
     "paper": Preset(
         "Two links, each with and without noise, in 1,500 dimensions; about ten minutes.",
