@@ -52,6 +52,7 @@ def test_a_diverged_network_has_no_directions():
     assert first_layer_directions(X, T, 2, learning_rate=1e3, seed=1) is None
 
 
+@pytest.mark.slow
 def test_one_replicate_compares_gradient_descent_with_the_estimator():
     parameters = HierarchicalParameters(
         dimension=60, features=3, sample_ratio=40, readout="none", learning_rate=0.01
