@@ -124,6 +124,7 @@ def test_the_result_says_everything(learned):
         "trees",
         "multi-index",
         "ridge",
+        "blend",
         "constant",
     ]
     for one in result["methods"]:

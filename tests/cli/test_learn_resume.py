@@ -94,7 +94,7 @@ def test_all_that_a_fit_gave_is_found_again(tmp_path, table):
     plan = Plan(data, Request(folds=2))
     kept = KeptFits(tmp_path / "kept", "fingerprint")
     # The model of all rows is stored with its fit, also if it is no network.
-    plan.tasks += plan.later_tasks("trees")
+    plan.tasks += plan.later_tasks(["trees"])
     measured = measure_all(plan.tasks, workers=1, keeper=kept)
     calls = []
     found = measure_all(

@@ -96,5 +96,10 @@ def test_each_setting_is_drawn_once_and_stands_in_the_order_of_the_grid(tmp_path
 
 def test_settings_without_a_prediction_are_counted(tmp_path):
     system = registry.load("sequential-recovery")
-    found = write_export(system, tmp_path / "page.html", along={"selection": ["modulus"]})
+    found = write_export(
+        system,
+        tmp_path / "page.html",
+        settings={"second_layer": "in-sample"},
+        along={"selection": ["modulus"]},
+    )
     assert found.refused == 1

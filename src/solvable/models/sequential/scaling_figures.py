@@ -126,7 +126,7 @@ def samples_by_rank(curves: Sequence[Curve]) -> list[Figure]:
                     f"samples-by-rank{group.suffix}",
                     "A feature needs fewer samples than a perturbation bound demands"
                     + (f" ({group.words})" if group.words else ""),
-                    "rank of the feature",
+                    "feature i",
                     "samples n",
                     series,
                     "Solid: number of samples at which a feature has a squared overlap of 0.5. Dashed: "
@@ -148,7 +148,8 @@ def ranks(point: Point) -> np.ndarray:
 
 def gaps(point: Point) -> np.ndarray:
     """Distance of each spike to the nearest other one."""
-    return np.asarray(point.predicted("height_gaps"))
+    gaps = point.predicted("height_gaps")
+    return np.broadcast_to(gaps, point.mean("loss_outside_span").shape)
 
 
 def remainder(point: Point) -> np.ndarray:
@@ -196,12 +197,12 @@ SCALING_PANELS = (
          Trace("", "theory, feature", reduce=partial(crossing_sizes, predicted=True), theory=None,
                dashed=True)],
         "Number of samples at which each feature has a squared overlap of 0.5.",
-        along=Axis("decay", "exponent gamma of the weights", scale="linear", margin=1.0, resolution=9),
+        along=Axis("decay", "exponent γ of the weights", scale="linear", margin=1.0, resolution=9),
         y_scale="log",
     ),
     Panel(
         "sharpening", "The overlap at the threshold vanishes in large dimensions",
-        "squared overlap at n = threshold",
+        "squared overlap (at the threshold)",
         [Trace("", "measured", reduce=nearest_to_threshold, theory=None),
          Trace("", "theory", reduce=predicted_at_threshold, theory=None, dashed=True)],
         "Mean squared overlap of features whose threshold is within 10 % of n. In the limit of large D "
@@ -221,7 +222,7 @@ SCALING_PANELS = (
         when=many_features, y_scale="log", y_range=_up_to_the_number,
     ),
     largest(Panel(
-        "loss", "Each feature loses an overlap that falls as 1/n", "1 - |cosine with the true feature|",
+        "loss", "Each feature loses an overlap that falls as 1/n", "lost cosine (1 − |cos|)",
         [Trace("", "feature", theory="lost_cosine",
                value=lambda point: 1 - np.sqrt(point.values("squared_overlap")))],
         "Dashed: proportional to 1/n, through the prediction at the largest n.",
@@ -229,7 +230,7 @@ SCALING_PANELS = (
     )),
     Panel(
         "learned-energy", "The learned share of the label grows as a power of n",
-        "1 - error / variance of the label",
+        "learned share of the variance",
         [
             Trace("", "measured", theory="learned_energy", value=learned_energy, shown=positive),
         ],
@@ -242,7 +243,7 @@ SCALING_PANELS = (
         [Trace("loss_outside_span", "outside the span of the features"),
          Trace("loss_inside_span", "along other features", colour=1)],
         "Lines: first order of the expansion in the noise, which holds where it is small.",
-        against=ranks, at=far_points, x_label="rank of the feature", y_scale="log",
+        against=ranks, at=far_points, x_label="feature i", y_scale="log",
     )),
     largest(Panel(
         "remainder", "The expansion fails where the gap is as small as the noise inside the span",
