@@ -74,6 +74,7 @@ def test_back_ends_draw_the_recorded_cells(scale):
 def test_numbers_of_a_map_are_returned():
     data = figure_data(figure())
     np.testing.assert_allclose(data.map.values, VALUES)
+    pytest.importorskip("pandas")
     frame = data.to_dataframe()
     assert len(frame) == VALUES.size
     assert frame.loc[frame.x == 100, "value"].tolist()[1] == pytest.approx(3.0)

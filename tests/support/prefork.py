@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -85,12 +86,15 @@ def prefork() -> Iterator[Prefork]:
 
 def serve(connection: socket.socket) -> None:
     """Answer requests one after another, each by a fork, until the other end closes."""
-    for name in LIBRARIES:
-        import_module(name)
-    for package in PACKAGES:
-        folder = import_module(f"solvable.{package}")
-        for module in iter_modules(folder.__path__, f"solvable.{package}."):
-            import_module(module.name)
+    with warnings.catch_warnings():
+        # Of other projects: old libraries warn about newer ones that they import.
+        warnings.simplefilter("ignore")
+        for name in LIBRARIES:
+            import_module(name)
+        for package in PACKAGES:
+            folder = import_module(f"solvable.{package}")
+            for module in iter_modules(folder.__path__, f"solvable.{package}."):
+                import_module(module.name)
     gc.collect()
     gc.freeze()
     while True:
