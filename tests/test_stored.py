@@ -49,6 +49,10 @@ def test_verdicts_are_those_of_then(study):
     assert changed == {name: change for name, change in OTHERWISE.items() if name in then}
 
 
+def test_claims_that_need_newer_metrics_raise_nothing(study):
+    assert all(verdict.status != "error" for verdict in study.verdicts)
+
+
 @pytest.mark.slow
 def test_figures_are_drawn(study):
     figures = study.system.figures(study.points)

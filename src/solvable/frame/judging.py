@@ -27,7 +27,7 @@ class Watched(Point):
 def watched(point: Point) -> Watched:
     """Return a copy of the point that records the names of the metrics read from it."""
     fields = (point.parameters, point.metrics, point.prediction, point.setting, point.other)
-    return Watched(*fields, judged=point.judged)
+    return Watched(*fields, judged=point.judged, former=point.former)
 
 
 def metrics_read(function: Callable[[Point], Any], point: Point) -> set[str]:

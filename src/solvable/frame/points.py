@@ -68,6 +68,9 @@ class Point:
         The point that a claim about pairs compares it with.
     judged : frozenset of str, optional
         Metrics that some claim judges at this point; None if unknown.
+    former : bool, default False
+        True if another version of the library measured the records. Metrics and predictions that they
+        lack are then NaN; else such a name is a mistake in the code of a claim or figure, which raises.
     """
 
     parameters: Mapping[str, Any]
@@ -76,6 +79,7 @@ class Point:
     setting: Any = None
     other: Point | None = None
     judged: frozenset[str] | None = None
+    former: bool = False
 
     def judges(self, names: Iterable[str]) -> bool:
         """Return True if a claim judges one of these metrics here, or if claims are unknown."""
@@ -102,7 +106,7 @@ class Point:
         None may stand for a whole list if another replicate or the prediction is a list. Words raise
         :class:`~solvable.errors.InvalidData`.
         """
-        column = [metrics[name] for metrics in self.metrics]
+        column = [metrics.get(name) if self.former else metrics[name] for metrics in self.metrics]
         if column and all(type(value) is float for value in column):  # most metrics
             return np.array(column)
         gap = self._gap(name)
@@ -135,6 +139,8 @@ class Point:
         """
         if self.refused:
             return np.array(np.nan)
+        if name not in self.prediction and self.former:
+            return self._gap(name)
         if name not in self.prediction:
             raise InvalidParameter(
                 f"the prediction {name!r} is used, which predict does not return; allowed: "

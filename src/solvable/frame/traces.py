@@ -189,7 +189,7 @@ def _measured(trace: Trace, point: Point) -> tuple[np.ndarray, np.ndarray]:
             return _mean_and_error(np.nan if value is None else value)
         values = np.asarray(value, dtype=float)
     else:
-        if any(trace.metric not in metrics for metrics in point.metrics):
+        if not point.former and any(trace.metric not in metrics for metrics in point.metrics):
             raise InvalidParameter(
                 f"a panel names the metric {trace.metric!r}, which measure does not return; "
                 f"allowed: {', '.join(point.metrics[0])}. Correct the panel's row."

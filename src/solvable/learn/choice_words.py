@@ -112,7 +112,9 @@ def _compared(rival: MethodScore, chosen: MethodScore, found: Learned) -> str:
     value = value_text(rival, found)
     if chosen.key == BLEND and _order(rival, found) < _order(chosen, found):
         have = "have" if is_plural(rival) else "has"
-        return f"{name(rival)} {have} {value}, but the best of several results is too good on average"
+        return (
+            f"{name(rival)} {have} {value}, but the best of several results is too good on average"
+        )
     if chosen.key == BLEND:
         return f"of the single methods, {name(rival)} {are} the best ({value})"
     subject = name(rival) if rival.key == LEARNED else f"the next best, {name(rival)},"

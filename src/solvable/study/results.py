@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from solvable import __version__
 from solvable.frame import registry
 from solvable.frame.drawn import Drawn, Fault
 from solvable.frame.points import Point, raised_prediction
@@ -136,10 +137,13 @@ class StudyResult(Shown, view=__name__):
         A prediction that raised or was refused contains only its reason.
         """
         metrics: dict[str, list[Any]] = {}
+        former = set()
         for row in self.snapshot.tasks:
             metrics.setdefault(row["point"], []).append(row["metrics"])
+            if row["library"] != __version__:
+                former.add(row["point"])
         return [
-            Point(parameters, metrics[identity], prediction)
+            Point(parameters, metrics[identity], prediction, former=identity in former)
             for identity, parameters, prediction in self._predicted
             if identity in metrics and prediction is not None
         ]

@@ -62,10 +62,7 @@ def predicted_eigenvalues(point: Point) -> np.ndarray:
 def kernel_errors(point: Point) -> np.ndarray:
     """Errors of two kernels and of random features, shape (replicates, 3); NaN where not fitted."""
     names = [f"{name}_normalised_mse" for name in RIVALS]
-    absent = {n for n in names if any(n not in metrics for metrics in point.metrics)}
-    unfitted = np.full(point.replicates, np.nan)
-    # Records of earlier versions have no random features.
-    return np.stack([unfitted if n in absent else point.values(n) for n in names], axis=1)
+    return np.stack([point.values(name) for name in names], axis=1)
 
 
 def kernel_misses(point: Point) -> np.ndarray:

@@ -32,9 +32,8 @@ def recovered(cell: Cell) -> bool:
 
 def placed(cell: Cell) -> bool:
     """Return True for a recovered feature that mixes little with others, so that it has an eigenvalue."""
-    # Predictions that version 1 stored lack the mixing.
-    known = "loss_inside_span" in cell.point.prediction
-    return recovered(cell) and (not known or cell.predicted("loss_inside_span") < 0.2)
+    # Predictions that an earlier version stored lack the mixing.
+    return recovered(cell) and not cell.predicted("loss_inside_span") >= 0.2
 
 
 def floor_share(point: Point) -> float:
@@ -86,10 +85,7 @@ def kernels(point: Point) -> np.ndarray:
     names = [
         f"{name}_normalised_mse" for name in ("polynomial_kernel", "rbf_kernel", "random_features")
     ]
-    absent = {n for n in names if any(n not in metrics for metrics in point.metrics)}
-    unfitted = np.full(point.replicates, np.nan)
-    # Records of version 1 have no random features.
-    return np.stack([unfitted if n in absent else point.values(n) for n in names], axis=1)
+    return np.stack([point.values(name) for name in names], axis=1)
 
 
 def rank_exponent(points: Sequence[Point]) -> tuple[float, float] | None:

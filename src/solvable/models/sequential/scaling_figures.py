@@ -160,11 +160,12 @@ def remainder(point: Point) -> np.ndarray:
 
 
 def largest(panel: Panel) -> PanelFunction:
-    """Return a panel function that draws only the largest of the dimensions of a study."""
+    """Return a panel function that draws the largest dimension of a study, if it has any numbers."""
 
     def draw(curves: Sequence[Curve]) -> list[Figure]:
         most = max(curve.setting.dimension for curve in curves)
-        return panel([curve for curve in curves if curve.setting.dimension == most])
+        drawn = panel([curve for curve in curves if curve.setting.dimension == most])
+        return [one for one in drawn if any(np.isfinite(series.y).any() for series in one.series)]
 
     draw.__name__ = panel.name
     return draw
