@@ -437,3 +437,11 @@ def test_a_kind_and_an_axis_and_a_module_that_are_not_there_are_refused():
         noise_system(axis=Axis("sample", "samples n"))
     with pytest.raises(InvalidParameter, match="no 'measure' in"):
         noise_system(measure="nowhere:measure").measure(NoiseParameters(), None)
+
+
+def test_what_records_of_another_version_lack_is_not_a_number() -> None:
+    point = Point({}, [{"old": 1.0}, {"old": 2.0}], {"old": 1.0}, former=True)
+    assert np.isnan(point.values("new")).tolist() == [True, True]
+    assert np.isnan(point.predicted("new"))
+    with pytest.raises(KeyError):
+        replace(point, former=False).values("new")
