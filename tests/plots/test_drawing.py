@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidParameter
@@ -272,6 +272,13 @@ def test_many_flags_become_a_note(overlap_figure: Callable[..., Figure]) -> None
 numbers = st.floats(allow_nan=True, allow_infinity=True, width=64)
 
 
+@example(
+    values=[(0.0, 0.0, 0.0), (1.2e-308, 0.0, 0.0)],
+    kind="line",
+    x_scale="linear",
+    y_scale="linear",
+    marker=3.0,
+)
 @settings(max_examples=60, deadline=None)
 @given(
     values=st.lists(st.tuples(numbers, numbers, numbers), max_size=8),

@@ -26,7 +26,8 @@ def positions(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
     values, ends = np.asarray(values, dtype=float), np.array(limits)
     if scale == "log":
         values, ends = np.log(values), np.log(ends)
-    return (values - ends[0]) / (ends[1] - ends[0])
+    with np.errstate(over="ignore"):  # far beyond limits that are very close: infinity, outside
+        return (values - ends[0]) / (ends[1] - ends[0])
 
 
 def padded_limits(values: np.ndarray, scale: Scale, padding: float = 0.04) -> Limits:
