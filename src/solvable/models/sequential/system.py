@@ -13,7 +13,7 @@ from math import comb
 from solvable.frame.system import Preset, System
 from solvable.models.sequential.parameters import AXIS, SequentialParameters
 
-QUICK_TOTAL, CUBIC_TOTAL = comb(41, 2), comb(18, 3)
+QUICK_TOTAL, CUBIC_TOTAL, WHOLE_TOTAL = comb(41, 2), comb(18, 3), comb(141, 2)
 PAPER_SAMPLES = (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 1_728_000)
 
 PRESETS = {
@@ -109,6 +109,17 @@ PRESETS = {
             "spectrum_samples": (256 * CUBIC_TOTAL,),
         },
         replicates=3,
+    ),
+    "whole-spectrum": Preset(
+        "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about a quarter of an "
+        "hour and 1 GB of memory.",
+        {
+            "dimension": (140,),
+            "features": (0,),
+            "samples": tuple(ratio * WHOLE_TOTAL for ratio in (8, 24, 72)),
+            "spectrum_samples": (72 * WHOLE_TOTAL,),
+        },
+        replicates=2,
     ),
     "paper": Preset(
         "d = 120, 11 features, tanh readout, up to 1.7 million samples, with and without the Wick "
