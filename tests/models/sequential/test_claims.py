@@ -10,6 +10,7 @@ from solvable.frame import registry
 from solvable.models.sequential.claims import CLAIMS
 from solvable.models.sequential.crossings import crossings
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.predict import bulk_density
 from solvable.models.sequential.system import system
 from solvable.systems.base import Point
 
@@ -248,3 +249,29 @@ def test_kernels_learn_linear_features(degree, judged):
     setting = SimpleNamespace(dimension=40, degree=degree)
     cell = SimpleNamespace(setting=setting, point=SimpleNamespace(mean=lambda _: 0.3))
     assert bool(claim.where(cell)) is judged
+
+
+def quantiles(setting, factor=1.0):
+    """Eigenvalues at equal steps of the predicted distribution of the bulk, times a factor."""
+    density = bulk_density(SequentialParameters(**setting))
+    below = np.concatenate(
+        [[0], np.cumsum(np.diff(density.x) * (density.density[1:] + density.density[:-1]) / 2)]
+    )
+    levels = (np.arange(820) + 0.5) / 820
+    return (factor * np.interp(levels, below / below[-1], density.x)).tolist()
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, "holds"), (1.2, "fails")])
+def test_whole_spectra_are_compared_with_the_predicted_density(factor, status):
+    setting = {"dimension": 40, "samples": 64 * 820, "spectrum_samples": 10**6}
+    spectrum = quantiles(setting, factor)
+    point = perfect(setting, spectrum=lambda _: spectrum)
+    verdict = BY_NAME["bulk-density"].verdict([point])
+    assert verdict.status == status
+    assert verdict.measured == pytest.approx(0.0 if factor == 1 else 0.05, abs=0.02)
+
+
+def test_points_without_spectra_have_no_density_to_compare():
+    verdict = BY_NAME["bulk-density"].verdict([perfect({"dimension": 40, "samples": 64 * 820})])
+    assert verdict.status == "not testable"
+    assert "spectrum_samples" in str(verdict.reason)
