@@ -249,7 +249,9 @@ def test_spectra_of_several_points_share_a_figure():
     # common bins, from 0 to the largest eigenvalue of all points
     for part in parts[::2]:
         np.testing.assert_allclose(part.x, [0, 10, 20, 30, 40])
-    np.testing.assert_allclose([part.y for part in parts[::2]], [[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]])
+    np.testing.assert_allclose(
+        [part.y for part in parts[::2]], [[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
+    )
     np.testing.assert_allclose(parts[1].y, [0, 10])  # eigenvalues per bin
     assert [(m.x, m.label, m.colour) for m in figures[0].markers] == [
         (10.5, "", 0), (20.5, "", 1), (40.5, "", 2),

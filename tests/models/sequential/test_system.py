@@ -203,7 +203,9 @@ def test_figures_draw_theory_and_measurement(record, monkeypatch):
 def test_spectra_of_large_operators_are_those_of_small_ones(monkeypatch):
     from solvable.models.sequential import measure as sequential_experiment
 
-    parameters = SequentialParameters(dimension=24, features=4, samples=9_600, spectrum_samples=9_600)
+    parameters = SequentialParameters(
+        dimension=24, features=4, samples=9_600, spectrum_samples=9_600
+    )
     exact = system.measure(parameters, random_stream(3))
     monkeypatch.setattr(sequential_experiment, "MOST_DENSE", 100)
     estimated = system.measure(parameters, random_stream(3))

@@ -77,7 +77,10 @@ def bulk_distance(point: Point) -> np.ndarray:
     density = bulk_density(point.setting) if any(stored) else None
     if density is None:
         return np.full(point.replicates, np.nan)
-    x, y = density.x, density.density
+    # The density lies between the predicted edges.
+    low, high = point.predicted("bulk_edges")
+    x = np.interp(density.x, density.x[[0, -1]], [low, high])
+    y = density.density * np.ptp(density.x) / (high - low)
     below = np.concatenate([[0.0], np.cumsum(np.diff(x) * (y[1:] + y[:-1]) / 2)])
     return np.array([np.nan if row is None else _distance(row, x, below) for row in stored])
 

@@ -144,6 +144,7 @@ def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
     }
 
 
+@lru_cache(maxsize=16)
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None for operators without correction and for degree 3."""
     law = _moments_of(parameters).law

@@ -45,7 +45,8 @@ PRESETS = {
         replicates=5,
     ),
     "dimensions": Preset(
-        "Three dimensions with d^0.5 Gaussian features each, gamma = 0, 0.4 and 0.8; about four minutes.",
+        "Three dimensions with d^0.5 Gaussian features each, gamma = 0, 0.4 and 0.8; six to seven "
+        "minutes.",
         {
             "dimension": (16, 28, 48),
             "features": (0,),
@@ -111,8 +112,8 @@ PRESETS = {
         replicates=3,
     ),
     "whole-spectrum": Preset(
-        "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about seven minutes and "
-        "1 GB of memory.",
+        "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about seven minutes "
+        "and 1 GB of memory.",
         {
             "dimension": (140,),
             "features": (0,),
