@@ -20,7 +20,7 @@ from solvable.moment_spectrum.cubic_forms import cubic_operator, tensors_of
 from solvable.moment_spectrum.highest_chaos import chaos_eigenvalues
 from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.spectra.edges import BulkEdges, upper_edge
-from solvable.spectra.lanczos_quadrature import lanczos_quadrature
+from solvable.spectra.lanczos import lanczos_quadrature
 
 Edges: TypeAlias = tuple[float, float]
 """Lower and upper edge of a bulk."""

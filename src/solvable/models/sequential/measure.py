@@ -19,7 +19,7 @@ from solvable.models.sequential.kernel_head import HEAD_ROWS, kernel_head
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.target import HierarchicalTarget, make_target
 from solvable.operators import MomentOperator, apply_label_map, standardise
-from solvable.spectra.lanczos_quadrature import lanczos_quadrature
+from solvable.spectra.lanczos import lanczos_quadrature
 
 MEMORY_BYTES = 1.5e9
 """Size in bytes above which the samples are not stored but regenerated from their seed in each pass."""

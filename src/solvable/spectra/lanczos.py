@@ -115,7 +115,7 @@ def lanczos_quadrature(
     `steps` products with k vectors. An atom of the spectrum is spread between the neighbouring nodes.
     An isolated eigenvalue has a weight of about 1/D, different for each start; find it with an
     eigensolver, and project its eigenvector out. Equation 39 of docs/derivations/spectra.md. Backed by
-    ``tests/spectra/test_lanczos_quadrature.py`` (full diagonalisation, Marchenko-Pastur law).
+    ``tests/spectra/test_lanczos.py`` (full diagonalisation, Marchenko-Pastur law).
 
     Examples
     --------

@@ -6,7 +6,7 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra.density import weighted_density
-from solvable.spectra.lanczos_quadrature import lanczos_quadrature
+from solvable.spectra.lanczos import lanczos_quadrature
 
 
 def covariance(columns: int, rows: int) -> np.ndarray:
