@@ -104,7 +104,7 @@ PANELS = (
         y_scale="log",
     ),
     Spectrum(
-        "spectra", "Features leave a bulk that shrinks as the samples grow",
+        "spectra", "Whole spectra: the bulk shrinks, and features leave it",
         "eigenvalue of the moment operator", stored_spectra, law, several_spectra,
         "Histograms: measured eigenvalues at several sample sizes. Curves: predicted densities of the "
         "bulk. Vertical lines: predicted edges of the bulk, and predicted eigenvalues outside it.",
