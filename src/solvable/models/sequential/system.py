@@ -57,7 +57,8 @@ PRESETS = {
         replicates=8,
     ),
     "sharpening": Preset(
-        "Overlap at the threshold of eight equal features in 100 to 800 Gaussian directions; a minute.",
+        "Overlap at the threshold of eight equal features in 100 to 800 Gaussian directions; three to "
+        "four minutes.",
         {
             "dimension": (100, 200, 400, 800),
             "degree": (1,),
@@ -80,7 +81,8 @@ PRESETS = {
         replicates=10,
     ),
     "exponents": Preset(
-        "Exponents of the thresholds and of the error, with 64 Gaussian features; about ten minutes.",
+        "Exponents of the thresholds and of the error, with 64 Gaussian features; six to seven "
+        "minutes.",
         {
             "dimension": (30,),
             "features": (64,),
