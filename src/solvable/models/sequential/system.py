@@ -114,7 +114,7 @@ PRESETS = {
         replicates=3,
     ),
     "whole-spectrum": Preset(
-        "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about seven minutes "
+        "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about ten minutes "
         "and 1 GB of memory.",
         {
             "dimension": (140,),
@@ -122,7 +122,7 @@ PRESETS = {
             "samples": tuple(ratio * WHOLE_TOTAL for ratio in (6, 16, 40)),
             "spectrum_samples": (40 * WHOLE_TOTAL,),
         },
-        replicates=2,
+        replicates=3,
     ),
     "paper": Preset(
         "d = 120, 11 features, tanh readout, up to 1.7 million samples, with and without the Wick "
