@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -85,9 +86,9 @@ def bulk_distance(point: Point) -> np.ndarray:
     return np.array([np.nan if row is None else _distance(row, x, below) for row in stored])
 
 
-def _distance(spectrum: Sequence[float], x: np.ndarray, below: np.ndarray) -> float:
+def _distance(spectrum: Any, x: np.ndarray, below: np.ndarray) -> float:
     """Largest difference between the distribution of eigenvalues and a predicted one."""
-    values = np.sort(spectrum)
+    values = np.sort(np.asarray(spectrum, dtype=float))
     levels = np.arange(values.size + 1) / values.size
     expected = np.interp(values, x, below + 1 - below[-1])  # an atom is at the lower end
     return float(max(np.abs(expected - levels[:-1]).max(), np.abs(expected - levels[1:]).max()))
