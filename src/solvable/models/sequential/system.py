@@ -115,7 +115,7 @@ PRESETS = {
     ),
     "whole-spectrum": Preset(
         "Whole spectra in 9,870 Hermite features, d = 140, by Lanczos quadrature; about ten minutes "
-        "and 1 GB of memory.",
+        "and half a GB of memory.",
         {
             "dimension": (140,),
             "features": (0,),
