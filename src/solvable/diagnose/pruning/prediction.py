@@ -57,8 +57,8 @@ def predicted(
     most = max(len(part.values) for part in parts)
     if narrowest is not None and most > _EXCESS * narrowest.width:
         return "", (
-            f"a cut keeps {most} directions, but {narrowest.name} passes only {narrowest.width}; the others "
-            "may be fitted to wrong labels, and then the loss on new data can fall"
+            f"a cut keeps {most} directions, but {narrowest.name} passes only {narrowest.width}; the "
+            "others may be fitted to wrong labels, and then the loss on new data can fall"
         )
     return "worse", (
         "training stops near a minimum, where removing weights raises the training loss; the loss on new "
