@@ -83,10 +83,13 @@ def sentences(found: Pruning) -> list[str]:
         clear = [one for one in found.variants if one.measured not in ("", "not clear")]
         judged = [one for one in clear if one.predicted]
         right = sum(one.predicted == one.measured for one in judged)
+        score = "No row has both a prediction and a clear change."
+        if judged:
+            count = counted(len(judged), "measured row")
+            score = f"The prediction was right for {right} of {count}."
         lines.append(
-            f"The prediction was right for {right} of {counted(len(judged), 'measured row')}. Changes up "
-            f"to {format_number(found.tolerance or 0.0, 2)} count as none: 0.01 % of the loss, or three "
-            "times the difference of two measurements of the original."
+            f"{score} Changes up to {format_number(found.tolerance or 0.0, 2)} count as none: 0.01 % of "
+            "the loss, or three times the difference of two measurements of the original."
         )
         if any(one.measured == "not clear" for one in found.variants):
             lines.append(
