@@ -19,6 +19,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_strengths,
 )
 from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.phase_figures import PHASE_PANELS
 from solvable.models.quadratic.network.solutions import measure_of, state_of
 from solvable.plots.figure import Marker, Series
 
@@ -177,7 +178,9 @@ PANELS = (
         "the first order in 1/d. Points: minimiser for n samples.",
         markers=thresholds_and_phases, note=_phases_in_order, overlay=OVERLAY,
         y_scale="log", y_range=_log_range,
-        once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True)],
+        once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True),
+              Trace("bayes_estimate_error", "Bayes-optimal message passing", theory=None, where=NETWORK,
+                    colour=5)],
     ),
     Panel(
         "error-parts", "Parts of the error", "part of the matrix error R",
@@ -229,4 +232,5 @@ PANELS = (
         "in the fit. Eigenvalues above 2δ stand out of the noise.",
         label="learned", place="ratio-{:.3g}", overlay=OVERLAY,
     ),
+    *PHASE_PANELS,
 )  # fmt: skip
