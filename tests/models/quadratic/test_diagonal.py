@@ -13,13 +13,15 @@ from solvable.models.quadratic.diagonal import (
     RANKS,
     DiagonalParameters,
     coefficients,
-    lasso_penalty,
     measure,
     predict,
-    solve_diagonal,
     system,
-    threshold_risk,
     train,
+)
+from solvable.models.quadratic.diagonal_theory import (
+    lasso_penalty,
+    solve_diagonal,
+    threshold_risk,
 )
 from solvable.study import Study, run_study
 

@@ -60,7 +60,11 @@ def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metric
     network: Metrics = {"network_objective": None, "network_matrix_error": None}
     if parameters.n_samples <= parameters.network_samples:
         network = _network(parameters, target, sensing, labels, int(rng.integers(2**31)))
-    return {**scores, **network, "bayes_estimate_error": _bayes(parameters, target, sensing, labels)}
+    return {
+        **scores,
+        **network,
+        "bayes_estimate_error": _bayes(parameters, target, sensing, labels),
+    }
 
 
 def _bayes(

@@ -112,7 +112,14 @@ def _words(setting: QuadraticParameters) -> str:
 AXIS = Axis(
     "sample_ratio",
     "sample ratio n/d²",
-    ignore=("samples", "sensing", "network_samples", "network_solver", "network_ratio", "bayes_samples"),
+    ignore=(
+        "samples",
+        "sensing",
+        "network_samples",
+        "network_solver",
+        "network_ratio",
+        "bayes_samples",
+    ),
     value=lambda setting: setting.ratio,
     point_name=_words,
     words={

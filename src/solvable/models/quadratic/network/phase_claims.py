@@ -23,7 +23,9 @@ def expands(point: Point) -> bool:
     if point.prediction.get("local_exponent") is None:
         return False  # other targets, no label noise, or records of earlier versions
     error, limit = point.predicted("finite_size_matrix_error"), point.predicted("matrix_error")
-    large = point.setting.sensing == "goe" or point.setting.n_samples >= 10 * point.setting.dimension
+    large = (
+        point.setting.sensing == "goe" or point.setting.n_samples >= 10 * point.setting.dimension
+    )
     return bool(large and abs(error - limit) <= 0.25 * limit)
 
 
@@ -116,7 +118,9 @@ def kind_differs(point: Point) -> np.ndarray | None:
         point.values("eigenvalues"),
         effective_noise=float(noise.mean()),
         threshold=float(threshold.mean()),
-        shape=point.setting.dimension / point.setting.n_samples * (point.setting.sensing == "network"),
+        shape=point.setting.dimension
+        / point.setting.n_samples
+        * (point.setting.sensing == "network"),
     )
     same = found.value == point.prediction["spectral_phase"]
     return np.full(point.replicates, 0.0 if same else 1.0)
@@ -130,7 +134,9 @@ def clear_kind(cell: Cell) -> bool:
     if cell.setting.n_samples < 10 * cell.setting.dimension:
         return False
     # A first feature below the noise leaves no trace in the spectrum: half of bleeding-out has none.
-    hidden = prediction["spectral_phase"] == SpectralPhase.BLEEDING and cell.predicted("outliers") < 0.1
+    hidden = (
+        prediction["spectral_phase"] == SpectralPhase.BLEEDING and cell.predicted("outliers") < 0.1
+    )
     return cell.predicted("spectral_margin") >= 0.25 and not hidden
 
 

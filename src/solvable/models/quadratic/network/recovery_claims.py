@@ -23,7 +23,9 @@ def at_interpolation(point: Point) -> bool:
         return False
     error, limit = point.predicted("finite_size_matrix_error"), point.predicted("matrix_error")
     close = abs(point.setting.ratio / float(point.predicted("interpolation_ratio")) - 1) <= 0.05
-    large = point.setting.sensing == "goe" or point.setting.n_samples >= 10 * point.setting.dimension
+    large = (
+        point.setting.sensing == "goe" or point.setting.n_samples >= 10 * point.setting.dimension
+    )
     return bool(close and large and abs(error - limit) <= 0.25 * limit)
 
 
