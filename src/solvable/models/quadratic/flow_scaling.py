@@ -77,7 +77,7 @@ SCALING_CLAIMS = (
     Slope(
         "time-exponent",
         "The risk falls with time as k^(1 - 2a), where k ~ (t / log t)^(1/a) features are learned.",
-        f"{PAPER}, Theorem 2; derivations/quadratic (35), (36)",
+        f"{PAPER}; derivations/quadratic (35), (36)",
         metric="risk",
         expected=lambda point: front(point.setting) ** (1 - 2 * point.setting.exponent),
         along="time",
@@ -86,13 +86,13 @@ SCALING_CLAIMS = (
         within=0.15,
         because="The sum over few unlearned features is not yet an integral.",
         power=0.25,
-        missing="no curve has three times, a factor of 4 apart, with 2 to an eighth of the features learned; "
-        "run with --preset scaling",
+        missing="no curve has three times, a factor of 4 apart, with 2 to an eighth of the features "
+        "learned; run with --preset scaling",
     ),
     Slope(
         "width-exponent",
         "At late times the risk falls with the width r as r^(1 - 2a).",
-        f"{PAPER}, Theorem 2; derivations/quadratic (36)",
+        f"{PAPER}; derivations/quadratic (36)",
         metric="risk",
         expected=lambda point: point.setting.width ** (1 - 2 * point.setting.exponent),
         along="width",
@@ -107,7 +107,7 @@ SCALING_CLAIMS = (
     Estimate(
         "samples-and-dimension",
         "The number of samples that online descent needs to follow the flow is proportional to d.",
-        f"{PAPER}, Theorem 3; derivations/quadratic (37)",
+        f"{PAPER}; derivations/quadratic (37)",
         estimate=power_of_dimension,
         apart=("batch", "dimension"),
         fewest=9,

@@ -23,7 +23,7 @@ def bayes_estimate(
     start = Start(law.prior_mean(d), np.array([[law.variance]]), np.zeros((n, 1)))
     try:
         found = settle(
-            TokenSensors(X), channel.messages(labels), start, denoiser=signal_denoiser(law),
+            TokenSensors(X), channel.messages(labels[:, None]), start, denoiser=signal_denoiser(law),
             tolerance=2e-3, least_variance=1e-7,
         )  # fmt: skip
     except NotConverged:

@@ -127,8 +127,8 @@ PHASE_PANELS = (
         "rates", "Error against samples for each dimension and penalty", "matrix error R",
         [Trace("matrix_error", "", theory="finite_size_matrix_error"),
          Trace("scaling_law_matrix_error", "law of the phase", measured=False, dashed=True)],
-        "Lines: prediction at this dimension. Dashed: leading law of the phase, where it is within 30 % of "
-        "the limit.",
+        "Lines: prediction at this dimension. Dashed: leading law of the phase, where it is within 30 % "
+        "of the limit.",
         overlay=("dimension", "regularisation", "regularisation_unit"), when=is_power_law, y_scale="log",
     ),
     Panel(
@@ -144,8 +144,8 @@ PHASE_PANELS = (
          Trace("matrix_error", "first order in 1/d", theory="finite_size_matrix_error", measured=False,
                dashed=True, colour=0),
          Trace("interpolation_peak", "limit without penalty", measured=False, dashed=True, colour=1)],
-        "Error at the interpolation threshold against the penalty. Without a penalty the peak of a target "
-        "of extensive trace is finite.",
+        "Error at the interpolation threshold against the penalty. Without a penalty the peak of a "
+        "target of extensive trace is finite.",
         along=Axis("regularisation", "penalty λ"), where=at_interpolation, x_scale="log", y_scale="log",
     ),
     Panel(
@@ -154,9 +154,9 @@ PHASE_PANELS = (
          Trace("bayes_recovery_ratio", "Bayes-optimal", measured=False, colour=1),
          Trace("flow_recovery_ratio", "gradient flow without penalty (conjecture)", measured=False,
                dashed=True, colour=2)],
-        "Without label noise. Points: sample ratio at which the error falls below 1 % of that of learning "
-        "nothing. The conjecture is that of arXiv:2601.10483 for a network of network_ratio units per "
-        "coordinate.",
+        "Without label noise. Points: sample ratio at which the error falls below 1 % of that of "
+        "learning nothing. The conjecture is that of arXiv:2601.10483 for a network of network_ratio "
+        "units per coordinate.",
         along=Axis("width_ratio", "width ratio of the target, p*/d", scale="linear"), where=low_rank,
     ),
 )  # fmt: skip

@@ -81,8 +81,8 @@ def recovery(points: Sequence[Point]) -> tuple[float, float] | None:
 RECOVERY_CLAIMS = (
     Agreement(
         "peak-height", "At the interpolation threshold the error has the predicted height.",
-        metric="matrix_error", expected="finite_size_matrix_error", relative=True, within=0.08, power=0.25,
-        source=f"{PAPER}, Result 2; derivations/quadratic (14), (19), (20)",
+        metric="matrix_error", expected="finite_size_matrix_error", relative=True,
+        within=0.08, power=0.25, source=f"{PAPER}; derivations/quadratic (14), (19), (20)",
         where=lambda cell: at_interpolation(cell.point),
         because="The second order in 1/d, where the first is at most a quarter.",
         missing="no sample ratio is within 5 % of the interpolation threshold with a first order in 1/d "
@@ -90,7 +90,7 @@ RECOVERY_CLAIMS = (
     ),
     Slope(
         "peak-growth", "At the interpolation threshold the error grows with a smaller penalty, with the "
-        "predicted slope.", f"{PAPER}, Result 2; derivations/quadratic (14), (24)", metric="matrix_error",
+        "predicted slope.", f"{PAPER}; derivations/quadratic (14), (24)", metric="matrix_error",
         expected="finite_size_matrix_error", along="regularisation", where=at_interpolation, span=4,
         within=0.06, because="The second order in 1/d, which grows as the penalty falls.", power=0.25,
         missing="no three penalties, a factor of 4 apart, were run at the interpolation threshold; run "
@@ -98,16 +98,17 @@ RECOVERY_CLAIMS = (
     ),
     Estimate(
         "width-has-no-effect", "A trained network of any width above the rank of the minimiser has the "
-        "error of the minimiser.", f"{PAPER}, Theorem 1; derivations/quadratic (1)", estimate=width_effect,
-        apart=("network_ratio",), fewest=2, where=wide, within=1e-3,
+        "error of the minimiser.", f"{PAPER}; derivations/quadratic (1)",
+        estimate=width_effect, apart=("network_ratio",), fewest=2, where=wide, within=1e-3,
         because="The accuracy of the training.", power=0.1,
         missing="no two widths above the rank of the minimiser were trained; set network_samples and "
         "network_ratio=0.7,1,2",
     ),
     Estimate(
         "recovery-threshold", "Without label noise the error vanishes at the predicted sample size, for "
-        "every width of the target.", f"{PAPER}, Result 3; derivations/quadratic (13)", estimate=recovery,
-        apart=("sample_ratio", "samples"), fewest=3, where=low_rank, relative=True, within=0.06, power=0.15,
+        "every width of the target.", f"{PAPER}; derivations/quadratic (13)", estimate=recovery,
+        apart=("sample_ratio", "samples"), fewest=3, where=low_rank, relative=True, within=0.06,
+        power=0.15,
         because="Below 1 % of the error of learning nothing; interpolated between sample sizes.",
         missing="no curve without label noise crosses the threshold of recovery; run with "
         "--preset thresholds",
@@ -115,7 +116,7 @@ RECOVERY_CLAIMS = (
     Agreement(
         "bayes-error", "Bayes-optimal message passing on the same samples has the predicted error.",
         metric="bayes_estimate_error", relative=True, within=0.08, power=0.25,
-        source="arXiv:2408.03733, Claim 1; derivations/quadratic (16)",
+        source="arXiv:2408.03733; derivations/quadratic (16)",
         where=lambda cell: cell.setting.n_samples >= 10 * cell.setting.dimension,
         because="Terms of order d/n: samples are no Gaussian matrices at a finite dimension.",
         missing="no Bayes-optimal estimate was computed; set bayes_samples",
