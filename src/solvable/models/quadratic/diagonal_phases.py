@@ -106,7 +106,7 @@ def in_phase(phase: str) -> Callable[[Point], bool]:
 
 def _exponent(phase: str, statement: str) -> Slope:
     return Slope(
-        f"exponent-{phase}", statement, f"{PAPER}; derivations/quadratic (32)", metric="error",
+        f"exponent-{phase}", statement, f"{PAPER}; derivations/quadratic (38)", metric="error",
         expected=lambda point: float(point.setting.samples ** point.predicted("phase_exponent")),
         along="samples", where=in_phase(phase), within=0.15, power=0.3,
         because="The slope at this dimension differs by up to 0.12 from the exponent.",
@@ -119,7 +119,7 @@ PHASE_CLAIMS = (
     Agreement(
         "phase-law", "The error equals the leading law of its phase, with its constant.",
         metric="error", expected="scaling_law_error", relative=True, within=0.35, power=0.8,
-        source=f"{PAPER}; derivations/quadratic (32)",
+        source=f"{PAPER}; derivations/quadratic (38)",
         because="A law is drawn where it is within 30 % of the predicted error.",
         missing="no point lies deep inside a phase; run with --preset phases",
     ),
