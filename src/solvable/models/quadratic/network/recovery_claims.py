@@ -117,8 +117,11 @@ RECOVERY_CLAIMS = (
         "bayes-error", "Bayes-optimal message passing on the same samples has the predicted error.",
         metric="bayes_estimate_error", relative=True, within=0.08, power=0.25,
         source="arXiv:2408.03733; derivations/quadratic (16)",
-        where=lambda cell: cell.setting.n_samples >= 10 * cell.setting.dimension,
-        because="Terms of order d/n: samples are no Gaussian matrices at a finite dimension.",
-        missing="no Bayes-optimal estimate was computed; set bayes_samples",
+        where=lambda cell: (
+            cell.setting.n_samples >= 10 * cell.setting.dimension >= 600
+        ),
+        because="The first order in 1/d, which is not predicted here; it is 7 % for the minimiser at d = 60 "
+        "and n/d² = 1.",
+        missing="no Bayes-optimal estimate was computed at d >= 60; set bayes_samples",
     ),
 )
