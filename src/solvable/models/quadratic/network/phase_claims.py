@@ -198,7 +198,8 @@ PHASE_CLAIMS = (
     Slope(
         "rate-at-the-best-penalty", "At the best penalty the slope of the error in n is the "
         "predicted one at this dimension.", f"{PAPER}, Corollary 1; derivations/quadratic (18)",
-        metric="matrix_error", expected="finite_size_matrix_error", along="sample_ratio", ignore=("samples",),
+        metric="matrix_error", expected="finite_size_matrix_error", along="sample_ratio",
+        ignore=("samples",),
         where=lambda p: at_optimum(p) and expands(p), within=0.08, power=0.2,
         because="The second order in 1/d, which is larger for fewer samples.",
         missing="no curve has three sample sizes with regularisation_unit=best; run with --preset best",
@@ -220,7 +221,8 @@ PHASE_CLAIMS = (
         missing="the threshold is below 1.5 delta at every point of a power law; raise regularisation",
     ),
     Agreement(
-        "spectral-kind", "The measured spectrum of a power-law target is of the predicted one of six kinds.",
+        "spectral-kind", "The measured spectrum of a power-law target is of the predicted one of six "
+        "kinds.",
         metric=kind_differs, expected=0.0, kind="at most", within=0.5, power=0.2,
         source=f"{PAPER}; derivations/quadratic (12)", where=clear_kind,
         because="The kind is right or wrong.",

@@ -120,8 +120,8 @@ RECOVERY_CLAIMS = (
         where=lambda cell: (
             cell.setting.n_samples >= 10 * cell.setting.dimension >= 600
         ),
-        because="The first order in 1/d, which is not predicted here; it is 7 % for the minimiser at d = 60 "
-        "and n/d² = 1.",
+        because="The first order in 1/d, which is not predicted here; it is 7 % for the minimiser at "
+        "d = 60 and n/d² = 1.",
         missing="no Bayes-optimal estimate was computed at d >= 60; set bayes_samples",
     ),
 )
