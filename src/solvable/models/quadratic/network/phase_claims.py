@@ -141,7 +141,7 @@ def clear_kind(cell: Cell) -> bool:
     hidden = (
         prediction["spectral_phase"] == SpectralPhase.BLEEDING and cell.predicted("outliers") < 0.1
     )
-    # Decay and spikes differ by the mean gap of the weakest quarter of the features, of two or three gaps.
+    # Decay and spikes differ by the mean gap of the weakest quarter of the features: two or three gaps.
     gaps = prediction["spectral_phase"] in (SpectralPhase.DECAY, SpectralPhase.SPIKES)
     return cell.predicted("spectral_margin") >= (0.6 if gaps else 0.25) and not hidden
 
