@@ -110,6 +110,25 @@ def bulk_is_cut(cell: Cell) -> bool:
     return bool(cell.predicted("cut_over_noise") >= 1.5 and few)
 
 
+def shape_of(point: Point) -> float:
+    """Return d/n for samples, and 0 for Gaussian matrices."""
+    setting = point.setting
+    return float(setting.dimension / setting.n_samples if setting.sensing == "network" else 0.0)
+
+
+def visible(point: Point) -> bool:
+    """Return True if the typical spectrum, without fluctuations, shows its phase."""
+    # Features between delta and the edge 2 delta are hidden in the bulk, but count for the phase.
+    typical = np.tile(point.predicted("eigenvalues"), (4, 1))
+    found = measured_phase(
+        typical,
+        effective_noise=float(point.predicted("effective_noise")),
+        threshold=float(point.predicted("threshold")),
+        shape=shape_of(point),
+    )
+    return found.value == str(point.prediction["spectral_phase"])
+
+
 def kind_differs(point: Point) -> np.ndarray | None:
     """Return 0 if the measured spectra have the predicted phase, and 1 if they do not."""
     noise, threshold = (point.values(name) for name in ("effective_noise", "threshold"))
@@ -120,9 +139,7 @@ def kind_differs(point: Point) -> np.ndarray | None:
         point.values("eigenvalues"),
         effective_noise=float(noise.mean()),
         threshold=float(threshold.mean()),
-        shape=point.setting.dimension
-        / point.setting.n_samples
-        * (point.setting.sensing == "network"),
+        shape=shape_of(point),
     )
     same = found.value == point.prediction["spectral_phase"]
     return np.full(point.replicates, 0.0 if same else 1.0)
@@ -143,7 +160,11 @@ def clear_kind(cell: Cell) -> bool:
     )
     # Decay and spikes differ by the mean gap of the weakest quarter of the features: two or three gaps.
     gaps = prediction["spectral_phase"] in (SpectralPhase.DECAY, SpectralPhase.SPIKES)
-    return cell.predicted("spectral_margin") >= (0.6 if gaps else 0.25) and not hidden
+    return (
+        cell.predicted("spectral_margin") >= (0.6 if gaps else 0.25)
+        and not hidden
+        and visible(cell.point)
+    )
 
 
 def _power_of_n(point: Point) -> float:
