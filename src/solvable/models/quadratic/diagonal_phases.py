@@ -162,7 +162,7 @@ def _diagram(key: tuple[int, float, float], points: Sequence[Point], words: str)
         max(p.setting.samples for p in points) * 1.5,
         50,
     )
-    series = []
+    series: list[Series] = []
     for colour, phase in enumerate(PHASES):
         chosen = [p for p in points if p.prediction["scaling_phase"] == phase]
         if chosen:

@@ -55,7 +55,7 @@ def _diagram(key: tuple[int, float, float], points: Sequence[Point], words: str)
     phases = PowerLawPhases(*key)
     ratios = np.array([point.setting.ratio for point in points])
     penalties = np.array([float(point.predicted("penalty")) for point in points])
-    series = []
+    series: list[Series] = []
     for colour, phase in enumerate(PHASES):
         chosen = [p for p in points if p.prediction["scaling_phase"] == phase]
         if chosen:
@@ -92,7 +92,7 @@ def _borders(
         ("bulk is cut above", phases.cut_regularisation),
         ("every feature is kept below", phases.all_kept_regularisation),
     )
-    series = []
+    series: list[Series] = []
     for label, border in lines:
         values = np.array([border(float(n)) for n in samples])
         values[(values < heights[0]) | (values > heights[1])] = np.nan
