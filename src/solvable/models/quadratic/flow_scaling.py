@@ -11,8 +11,6 @@ from solvable.frame.estimates import Estimate, Slope, grouped_but
 from solvable.frame.points import Point
 from solvable.spectra.roots import bracketed_root
 
-PAPER = "arXiv:2508.03688"
-
 
 def front(setting: Any) -> float:
     """Rank k, a real number, of the feature that is half learned at the time of the setting."""
@@ -77,7 +75,7 @@ SCALING_CLAIMS = (
     Slope(
         "time-exponent",
         "The risk falls with time as k^(1 - 2a), where k ~ (t / log t)^(1/a) features are learned.",
-        f"{PAPER}; derivations/quadratic (35), (36)",
+        "derivations/quadratic (35), (36)",
         metric="risk",
         expected=lambda point: front(point.setting) ** (1 - 2 * point.setting.exponent),
         along="time",
@@ -92,7 +90,7 @@ SCALING_CLAIMS = (
     Slope(
         "width-exponent",
         "At late times the risk falls with the width r as r^(1 - 2a).",
-        f"{PAPER}; derivations/quadratic (36)",
+        "derivations/quadratic (36)",
         metric="risk",
         expected=lambda point: point.setting.width ** (1 - 2 * point.setting.exponent),
         along="width",
@@ -107,7 +105,7 @@ SCALING_CLAIMS = (
     Estimate(
         "samples-and-dimension",
         "The number of samples that online descent needs to follow the flow is proportional to d.",
-        f"{PAPER}; derivations/quadratic (37)",
+        "derivations/quadratic (37)",
         estimate=power_of_dimension,
         apart=("batch", "dimension"),
         fewest=9,

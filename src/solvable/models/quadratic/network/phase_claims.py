@@ -247,7 +247,7 @@ PHASE_CLAIMS = (
         "spectral-kind", "The measured spectrum of a power-law target is of the predicted one of six "
         "kinds.",
         metric=kind_differs, expected=0.0, kind="at most", within=0.5, power=0.2,
-        source=f"{PAPER}; derivations/quadratic (12)", where=clear_kind,
+        source="derivations/quadratic (12)", where=clear_kind,
         because="The kind is right or wrong.",
         missing="the kind is close to another one at every point; run with --preset spectra",
     ),

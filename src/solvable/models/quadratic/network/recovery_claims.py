@@ -10,8 +10,6 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 
-PAPER = "arXiv:2505.17958"
-
 RECOVERED = 0.01
 """Error over that of learning nothing, below which a target counts as recovered."""
 
@@ -82,7 +80,7 @@ RECOVERY_CLAIMS = (
     Agreement(
         "peak-height", "At the interpolation threshold the error has the predicted height.",
         metric="matrix_error", expected="finite_size_matrix_error", relative=True,
-        within=0.08, power=0.25, source=f"{PAPER}; derivations/quadratic (14), (19), (20)",
+        within=0.08, power=0.25, source="derivations/quadratic (14), (19), (20)",
         where=lambda cell: at_interpolation(cell.point),
         because="The second order in 1/d, where the first is at most a quarter.",
         missing="no sample ratio is within 5 % of the interpolation threshold with a first order in 1/d "
@@ -90,7 +88,7 @@ RECOVERY_CLAIMS = (
     ),
     Slope(
         "peak-growth", "At the interpolation threshold the error grows with a smaller penalty, with the "
-        "predicted slope.", f"{PAPER}; derivations/quadratic (14), (24)", metric="matrix_error",
+        "predicted slope.", "derivations/quadratic (14), (24)", metric="matrix_error",
         expected="finite_size_matrix_error", along="regularisation", where=at_interpolation, span=4,
         within=0.06, because="The second order in 1/d, which grows as the penalty falls.", power=0.25,
         missing="no three penalties, a factor of 4 apart, were run at the interpolation threshold; run "
@@ -98,7 +96,7 @@ RECOVERY_CLAIMS = (
     ),
     Estimate(
         "width-has-no-effect", "A trained network of any width above the rank of the minimiser has the "
-        "error of the minimiser.", f"{PAPER}; derivations/quadratic (1)",
+        "error of the minimiser.", "derivations/quadratic (1)",
         estimate=width_effect, apart=("network_ratio",), fewest=2, where=wide, within=1e-3,
         because="The accuracy of the training.", power=0.1,
         missing="no two widths above the rank of the minimiser were trained; set network_samples and "
@@ -106,7 +104,7 @@ RECOVERY_CLAIMS = (
     ),
     Estimate(
         "recovery-threshold", "Without label noise the error vanishes at the predicted sample size, for "
-        "every width of the target.", f"{PAPER}; derivations/quadratic (13)", estimate=recovery,
+        "every width of the target.", "derivations/quadratic (13)", estimate=recovery,
         apart=("sample_ratio", "samples"), fewest=3, where=low_rank, relative=True, within=0.06,
         power=0.15,
         because="Below 1 % of the error of learning nothing; interpolated between sample sizes.",
@@ -116,7 +114,7 @@ RECOVERY_CLAIMS = (
     Agreement(
         "bayes-error", "Bayes-optimal message passing on the same samples has the predicted error.",
         metric="bayes_estimate_error", relative=True, within=0.08, power=0.25,
-        source="arXiv:2408.03733; derivations/quadratic (16)",
+        source="derivations/quadratic (16)",
         where=lambda cell: (
             cell.setting.n_samples >= 10 * cell.setting.dimension >= 600
         ),
