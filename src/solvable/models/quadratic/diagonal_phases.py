@@ -58,14 +58,14 @@ class DiagonalPhases:
         kept = (self.scale / b) ** (1 / gamma) if b > 0 else np.inf
         if kept >= d and n > d:
             # Every coefficient is learned with its noise and shrunk: R = d (b² + delta²),
-            # b = lambda / (n - d), delta² = (Delta + R) / n.
+            # b = lambda / (n - d), delta² = (Delta + R) / n  (quadratic 38).
             shift = penalty / (n - d)
             variance = (self.label_noise + d * shift**2) / (n - d)
             error = d * (shift**2 + variance)
             return (
                 Located("III", error, -2.0) if shift**2 > variance else Located("VI", error, -1.0)
             )
-        # K b² from the learned coefficients and sum_(i > K) theta_i² = K b² / (2 gamma - 1) from others
+        # (quadratic 38): K b² from learned coefficients, K b² / (2 gamma - 1) from sum_(i > K) theta_i²
         kept = min(kept, float(d))
         features = kept * b**2 * 2 * gamma / (2 * gamma - 1)
         if b >= largest * delta:

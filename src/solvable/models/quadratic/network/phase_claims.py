@@ -1,16 +1,13 @@
-"""Claims on scaling phases: laws, exponents, the best penalty, parts of the error, kinds of spectra."""
+"""Claims on scaling phases: laws, exponents, the best penalty, and parts of the error."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
-from solvable.models.quadratic.network.spectral_phase import SpectralPhase, measured_phase
 
 PAPER = "arXiv:2509.24882"
 
@@ -110,63 +107,6 @@ def bulk_is_cut(cell: Cell) -> bool:
     return bool(cell.predicted("cut_over_noise") >= 1.5 and few)
 
 
-def shape_of(point: Point) -> float:
-    """Return d/n for samples, and 0 for Gaussian matrices."""
-    setting = point.setting
-    return float(setting.dimension / setting.n_samples if setting.sensing == "network" else 0.0)
-
-
-def visible(point: Point) -> bool:
-    """Return True if the typical spectrum, without fluctuations, shows its phase."""
-    # Features between delta and the edge 2 delta are hidden in the bulk, but count for the phase.
-    typical = np.tile(point.predicted("eigenvalues"), (4, 1))
-    found = measured_phase(
-        typical,
-        effective_noise=float(point.predicted("effective_noise")),
-        threshold=float(point.predicted("threshold")),
-        shape=shape_of(point),
-    )
-    return found.value == str(point.prediction["spectral_phase"])
-
-
-def kind_differs(point: Point) -> np.ndarray | None:
-    """Return 0 if the measured spectra have the predicted phase, and 1 if they do not."""
-    noise, threshold = (point.values(name) for name in ("effective_noise", "threshold"))
-    known = np.isfinite(noise) & np.isfinite(threshold)
-    if not known.all() or point.replicates < 2:
-        return None
-    found = measured_phase(
-        point.values("eigenvalues"),
-        effective_noise=float(noise.mean()),
-        threshold=float(threshold.mean()),
-        shape=shape_of(point),
-    )
-    same = found.value == point.prediction["spectral_phase"]
-    return np.full(point.replicates, 0.0 if same else 1.0)
-
-
-def clear_kind(cell: Cell) -> bool:
-    """Return True if the predicted phase of the spectrum is clear."""
-    prediction = cell.point.prediction
-    if "spectral_margin" not in prediction or prediction["eigenvalues"] is None:
-        return False
-    if cell.setting.target != "power-law":
-        return False  # features of a bounded target form a second bulk
-    if cell.setting.n_samples < 10 * cell.setting.dimension:
-        return False
-    # A first feature below the noise leaves no trace in the spectrum: half of bleeding-out has none.
-    hidden = (
-        prediction["spectral_phase"] == SpectralPhase.BLEEDING and cell.predicted("outliers") < 0.1
-    )
-    # Decay and spikes differ by the mean gap of the weakest quarter of the features: two or three gaps.
-    gaps = prediction["spectral_phase"] in (SpectralPhase.DECAY, SpectralPhase.SPIKES)
-    return (
-        cell.predicted("spectral_margin") >= (0.6 if gaps else 0.25)
-        and not hidden
-        and visible(cell.point)
-    )
-
-
 def _power_of_n(point: Point) -> float:
     return float(point.setting.ratio ** point.predicted("phase_exponent"))
 
@@ -182,7 +122,7 @@ def _exponent(phase: str, statement: str, law: str) -> Slope:
     )  # fmt: skip
 
 
-LAWS = "derivations/quadratic (25) to (27)"
+LAWS = "derivations/quadratic (25), (26), (27)"
 NEAR = "derivations/quadratic (22)"
 
 # fmt: off
@@ -242,13 +182,5 @@ PHASE_CLAIMS = (
         because="The bulk also learns a part of the features just below the noise: up to 8 % of the "
         "error at b = 1.5 delta.",
         missing="the threshold is below 1.5 delta at every point of a power law; raise regularisation",
-    ),
-    Agreement(
-        "spectral-kind", "The measured spectrum of a power-law target is of the predicted one of six "
-        "kinds.",
-        metric=kind_differs, expected=0.0, kind="at most", within=0.5, power=0.2,
-        source="derivations/quadratic (12)", where=clear_kind,
-        because="The kind is right or wrong.",
-        missing="the kind is close to another one at every point; run with --preset spectra",
     ),
 )
