@@ -97,7 +97,7 @@ def _borders(
         values = np.array([border(float(n)) for n in samples])
         values[(values < heights[0]) | (values > heights[1])] = np.nan
         if np.isfinite(values).any():
-            series.append(Series(label, grid, values, "line", None, len(PHASES) + len(series)))
+            series.append(Series(label, grid, values, "line", None, 2 * len(series) + 1))
     uprights = (
         ("strongest feature above the noise", phases.plateau_samples),
         ("interpolation", phases.interpolation_samples),
@@ -106,7 +106,7 @@ def _borders(
     for label, n in uprights:
         place = n / phases.dimension
         if span[0] < place < span[1]:
-            shade = len(PHASES) + len(series)
+            shade = 2 * (len(series) - 1)
             series.append(Series(label, [place, place], [*heights], "dashed", None, shade))
     return series
 
